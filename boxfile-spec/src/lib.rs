@@ -40,8 +40,8 @@ pub use model::{
     Agent, BakedFile, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health,
     Kernel, Skill, SkillsDir,
 };
-pub use parse::{Document, MAX_SOURCE, MOST_ADDED, Reach, parse, read, read_within};
+pub use parse::{Document, MAX_ADDED, MAX_SOURCE, Reach, parse, read, read_within};
 pub use recognize::{likely_syntax, looks_like_boxfile};
 pub use schema::{json_schema, reference};
-pub use syntax::allowance::MOST_DECLARED;
+pub use syntax::allowance::MAX_DECLARED;
 pub use syntax::toml::faults as toml_faults;

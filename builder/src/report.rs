@@ -2,7 +2,7 @@
 
 use box_contract::ErrorCode;
 use cli_common::Problem;
-use diagnostics::{Diagnostic, MOST_KEPT, Sources, Span};
+use diagnostics::{Diagnostic, MAX_KEPT, Sources, Span};
 
 /// The findings in a text file of the checkout, as they are shown. The text is not kept: hundreds of skills may have one of a
 /// mebibyte.
@@ -36,7 +36,7 @@ impl Report {
     }
 }
 
-/// The warnings about several files, of which the first [`MOST_KEPT`] are kept.
+/// The warnings about several files, of which the first [`MAX_KEPT`] are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     list: Vec<Report>,
@@ -47,12 +47,12 @@ impl Reports {
     /// Adds the warnings about a text.
     pub(crate) fn add(&mut self, sources: &Sources, mut found: Vec<Diagnostic>) {
         // The last place is for the warning that there are more.
-        let Some(left) = (MOST_KEPT - 1).checked_sub(self.count) else { return };
+        let Some(left) = (MAX_KEPT - 1).checked_sub(self.count) else { return };
         found.sort_by_key(Diagnostic::span);
         if found.len() > left {
             found.truncate(left);
             let message =
-                format!("only the first {} warnings about files are listed", MOST_KEPT - 1);
+                format!("only the first {} warnings about files are listed", MAX_KEPT - 1);
             found.push(Diagnostic::warning(message, Span::default(), "there are more"));
         }
         self.count += found.len();
@@ -100,8 +100,8 @@ mod tests {
             (list.len(), list.iter().map(|it| it.problems.len()).sum::<usize>(), list)
         };
         assert_eq!((counts(499).0, counts(499).1), (499, 998));
-        let (reports, warnings, list) = counts(MOST_KEPT);
-        assert_eq!((reports, warnings), (500, MOST_KEPT));
+        let (reports, warnings, list) = counts(MAX_KEPT);
+        assert_eq!((reports, warnings), (500, MAX_KEPT));
         let last = list.last().unwrap().render();
         assert!(last.contains("only the first 999 warnings about files are listed"), "{last}");
         assert!(last.contains("at 0") && !last.contains("at 2"), "{last}");

@@ -23,7 +23,7 @@ use crate::store::{open_existing, write_whole};
 use crate::{ActionKey, KeyHasher, Store, StoreError};
 
 /// The most bytes of a record. The index of a layer with a million entries takes a tenth of it.
-const RECORD_BYTES_MAX: u64 = 1 << 30;
+const MAX_RECORD_BYTES: u64 = 1 << 30;
 /// What the checksum of a record begins with, so that no record of another format has it.
 const FORMAT: &[u8] = b"boxbuild record 2\n";
 
@@ -60,7 +60,7 @@ impl Record {
         if !is_private(file).context("examine", path)? {
             return Ok(None);
         }
-        let record = read_open(file, RECORD_BYTES_MAX).map_err(io::Error::from);
+        let record = read_open(file, MAX_RECORD_BYTES).map_err(io::Error::from);
         Ok(Self::decode(&record.context("read", path)?))
     }
 

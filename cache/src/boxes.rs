@@ -26,7 +26,7 @@ use crate::store::{
 use crate::{KeyHasher, Label, Named, Owner, Publishing, Pulled, Store, StoreError};
 
 /// The most bytes of the file of a name or of a root: a digest and a path.
-pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 10;
+pub(crate) const MAX_RECORD_BYTES: u64 = 16 << 10;
 /// The file of a box's directory that names its manifest.
 pub(crate) const INDEX: &str = "index.json";
 /// How long another process may keep the store locked. Only one that deletes does so, and not for long.

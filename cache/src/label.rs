@@ -10,7 +10,7 @@ use host_fs::read::{Links, ReadError, open_regular, read_open};
 use host_fs::trust::is_private;
 
 use crate::StoreError;
-use crate::boxes::RECORD_BYTES_MAX;
+use crate::boxes::MAX_RECORD_BYTES;
 use crate::error::IoContext;
 
 /// What a name of the store means.
@@ -231,7 +231,7 @@ pub(crate) fn read<T>(
 ) -> Result<Option<T>, StoreError> {
     let bytes = open_regular(path, Links::Refuse).and_then(|file| {
         let is_private = is_private(&file)?;
-        Ok(is_private.then_some(read_open(&file, RECORD_BYTES_MAX)?))
+        Ok(is_private.then_some(read_open(&file, MAX_RECORD_BYTES)?))
     });
     match bytes {
         Ok(bytes) => Ok(bytes.and_then(|it| decode(&it))),

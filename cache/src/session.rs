@@ -28,7 +28,7 @@ pub(crate) const DIRECTORY: &str = "sessions";
 /// A file system takes the time from another clock than a process, which may be so much behind.
 const SKEW: Duration = Duration::from_secs(2);
 /// The most bytes of a session's file that are read: more blobs than any command uses.
-const BYTES_MAX: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// The session of this process.
 #[derive(Debug)]
@@ -189,7 +189,7 @@ impl Living {
         }
         let began = (UNIX_EPOCH + began).checked_sub(SKEW).unwrap_or(UNIX_EPOCH);
         self.since = Some(self.since.map_or(began, |since| since.min(began)));
-        let bytes = read_open_prefix(&file, BYTES_MAX).context("read", path)?;
+        let bytes = read_open_prefix(&file, MAX_BYTES).context("read", path)?;
         self.blobs.extend(bytes.as_chunks().0.iter().copied().map(Digest::from_bytes));
         Ok(())
     }

@@ -27,7 +27,7 @@ use crate::{ActionKey, StoreError, reserve};
 pub(crate) const BLOB_MODE: u32 = 0o444;
 const VERSION: &str = "boxbuild store 1\n";
 /// The most bytes of a file `version`; those of other programs are shown in the error.
-const VERSION_BYTES_MAX: u64 = 4096;
+const MAX_VERSION_BYTES: u64 = 4096;
 /// How long another process may keep the store locked before anybody is told.
 pub(crate) const UNSEEN: Duration = Duration::from_secs(1);
 /// Everything that a store has; `version` is made last.
@@ -352,7 +352,7 @@ fn make_version(root: &Path) -> Result<(), StoreError> {
 pub(crate) fn check_version(root: &Path) -> Result<bool, StoreError> {
     let path = root.join("version");
     let Some(file) = open_existing(&path)? else { return Ok(false) };
-    let found = read_open(&file, VERSION_BYTES_MAX).map_err(io::Error::from);
+    let found = read_open(&file, MAX_VERSION_BYTES).map_err(io::Error::from);
     let found = found.context("read", &path)?;
     if found == VERSION.as_bytes() {
         return Ok(true);

@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use box_contract::manifest::CONFIG_LIMIT;
+use box_contract::manifest::MAX_CONFIG;
 use box_contract::plan::{INIT_PATH, NEW_ROOT, NONCE_LENGTH, NONCE_PATH, RUN_PATH};
 use box_contract::wire::MOUNTS_FOLLOW;
 use nix::errno::Errno;
@@ -66,7 +66,7 @@ const HEAD: usize = NONCE_LENGTH + 1;
 
 /// Returns how many bytes are read: one more than there may be, so that a config that is too long is seen to be so.
 fn most() -> usize {
-    usize::try_from(CONFIG_LIMIT).map_or(usize::MAX, |limit| HEAD + limit + 1)
+    usize::try_from(MAX_CONFIG).map_or(usize::MAX, |limit| HEAD + limit + 1)
 }
 
 /// What the launcher gives to one boot, in the first root.

@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use box_contract::rules::MOST_SKILLS;
+use box_contract::rules::MAX_SKILLS;
 use box_tree::MAX_DETOURS;
-use box_tree::listing::{LISTING_BYTES, LISTING_MEMORY, METADATA_BYTES_MAX};
-use box_tree::memory::LAYERS_MAX;
-use boxfile_spec::{MOST_ADDED, MOST_DECLARED};
+use box_tree::listing::{LISTING_BYTES, LISTING_MEMORY, MAX_METADATA_BYTES};
+use box_tree::memory::MAX_LAYERS;
+use boxfile_spec::{MAX_ADDED, MAX_DECLARED};
 use checkout::{dotenv, skill_md};
-use diagnostics::MOST_KEPT;
-use oci_layer::{ENTRIES_MAX, Limits, SMALL_UNPACKED_BYTES, UNPACKED_GROWTH};
-use oci_registry::MANIFEST_LIMIT;
+use diagnostics::MAX_KEPT;
+use oci_layer::{Limits, MAX_ENTRIES, SMALL_UNPACKED_BYTES, UNPACKED_GROWTH};
+use oci_registry::MAX_MANIFEST;
 use testbed::Workspace;
 
 /// Writes a number with a comma before every three digits.
@@ -30,35 +30,35 @@ fn the_limits_are_those_of_the_page() {
     let together = "of all layers of a box together, each as often as it is applied,";
     let (growth, small, large) =
         (layer.growth, layer.small_archive_bytes >> 20, layer.archive_bytes >> 30);
-    let (names, all_names) = (layer.index_bytes >> 20, METADATA_BYTES_MAX >> 20);
+    let (names, all_names) = (layer.index_bytes >> 20, MAX_METADATA_BYTES >> 20);
     let rows = [
         format!("a path over {},", layer.path_bytes),
         format!(
             "| bytes, uncompressed | {growth} times the blob's, but at least {small} MiB, and at most {large} GiB |"
         ),
-        format!("| entries | {}; {together} {} |", grouped(layer.entries), grouped(ENTRIES_MAX)),
+        format!("| entries | {}; {together} {} |", grouped(layer.entries), grouped(MAX_ENTRIES)),
         format!("with 128 bytes for each entry | {names} MiB; {together} {all_names} MiB |"),
         format!("| parts of a path | {} |", layer.depth),
         format!("| PAX header of one entry | {} MiB |", layer.header_bytes >> 20),
         format!("| attributes of one entry | {} KiB |", layer.xattr_bytes >> 10),
-        format!("| index, manifest | {} MiB each |", MANIFEST_LIMIT >> 20),
+        format!("| index, manifest | {} MiB each |", MAX_MANIFEST >> 20),
         format!(
             "| bytes, uncompressed | {UNPACKED_GROWTH} times their blobs, but at least {} MiB |",
             SMALL_UNPACKED_BYTES >> 20
         ),
         format!(
             "760 bytes for a directory that no entry names, and in the tree for every directory | {} MiB |",
-            LAYERS_MAX >> 20
+            MAX_LAYERS >> 20
         ),
-        format!("and the items of lists | {} |", grouped(MOST_DECLARED)),
-        format!("| skills, those of its directory of skills included | {MOST_SKILLS} |"),
-        format!("add to the paths in them | {} MiB |", MOST_ADDED >> 20),
+        format!("and the items of lists | {} |", grouped(MAX_DECLARED)),
+        format!("| skills, those of its directory of skills included | {MAX_SKILLS} |"),
+        format!("add to the paths in them | {} MiB |", MAX_ADDED >> 20),
         format!("| bytes of a `SKILL.md` | {} MiB, of which", skill_md::MAX_SKILL_MD >> 20),
         format!("its frontmatter has at most {} KiB |", skill_md::MAX_FRONTMATTER >> 10),
         format!("| bytes of an `env-file` | {} MiB |", dotenv::MAX_DOTENV >> 20),
         format!("the links of a skill, and the paths to them | {} |", grouped(MAX_DETOURS)),
         format!(
-            "of one `SKILL.md` or one `env-file`; warnings about all its skills | {MOST_KEPT} |"
+            "of one `SKILL.md` or one `env-file`; warnings about all its skills | {MAX_KEPT} |"
         ),
         format!("Its listing may have {} MiB,", LISTING_BYTES >> 20),
         format!("and {} MiB of memory for all entries", LISTING_MEMORY >> 20),

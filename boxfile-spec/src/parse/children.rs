@@ -12,7 +12,7 @@ use diagnostics::{Diagnostic, Sink};
 use safe_text::quote;
 
 /// How many further declarations of the same name one error shows.
-const MOST_REPEATS: usize = 8;
+const MAX_REPEATS: usize = 8;
 
 /// Names that other tools use, and the declarations that mean the same here. Names that differ by a
 /// typing error only are found without this list.
@@ -78,7 +78,7 @@ impl<'n> Children<'n> {
                 .with_help("keep one of them and remove the others");
             let add =
                 |error: Diagnostic, node: &&Node| error.with_label(node.name.span, "and again");
-            self.sink.report(further.iter().take(MOST_REPEATS).fold(error, add));
+            self.sink.report(further.iter().take(MAX_REPEATS).fold(error, add));
         }
         Some(first)
     }

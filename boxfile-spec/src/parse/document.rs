@@ -1,6 +1,6 @@
 //! The file as a whole: its declarations and the short ones among them.
 
-use box_contract::rules::MOST_SKILLS;
+use box_contract::rules::MAX_SKILLS;
 use box_contract::{LogsPlan, Platform, Scope};
 
 use crate::errors::MEANING;
@@ -27,8 +27,8 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let (business, business_memory) = component::business(business, sink);
     let skills_dir =
         Reader::sole(&top, &schema::SKILLS, |it| read_fields!(it => SkillsDir { dir, mode }));
-    if let Some(further) = top.many(&schema::SKILL).get(MOST_SKILLS) {
-        sink.report(MEANING.about("skills", &MOST_SKILLS.to_string(), further.name.span));
+    if let Some(further) = top.many(&schema::SKILL).get(MAX_SKILLS) {
+        sink.report(MEANING.about("skills", &MAX_SKILLS.to_string(), further.name.span));
     }
     let skills = Reader::keyed(
         &top,

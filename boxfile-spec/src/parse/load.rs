@@ -15,7 +15,7 @@ pub const MAX_SOURCE: usize = 1 << 20;
 const BASE: &str = "copy it to a place in the checkout, and name it from there";
 
 /// How many files a Boxfile may extend, one another.
-const MOST_BASES: usize = 8;
+const MAX_BASES: usize = 8;
 
 /// The files that were read.
 pub(super) struct Files {
@@ -130,8 +130,8 @@ impl Chain {
         let error = |reason: &str| {
             MEANING.about("base", &format!("{}: {reason}", quote(&path.value)), path.span)
         };
-        if self.paths.len() == MOST_BASES {
-            let reason = format!("more than {MOST_BASES} files would extend one another");
+        if self.paths.len() == MAX_BASES {
+            let reason = format!("more than {MAX_BASES} files would extend one another");
             return Err(error(&reason).with_help("merge some of the base files into one"));
         }
         let circle = || {
@@ -169,7 +169,7 @@ impl Chain {
 
 /// The error of a base whose directory makes its paths too long. Nothing of such a base is read.
 fn too_long(named: &Spanned<String>) -> Diagnostic {
-    let (most, base) = (rebase::MOST_ADDED, quote(&named.value));
+    let (most, base) = (rebase::MAX_ADDED, quote(&named.value));
     let most = format!("{most} bytes to the paths in them, with {base}");
     MEANING.about("base-length", &most, named.span)
 }

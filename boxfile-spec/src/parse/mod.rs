@@ -21,7 +21,7 @@ mod vm;
 
 pub use checkout::Reach;
 pub use load::MAX_SOURCE;
-pub use rebase::MOST_ADDED;
+pub use rebase::MAX_ADDED;
 
 use crate::Boxfile;
 use children::Children;

@@ -11,7 +11,7 @@ use diagnostics::{Diagnostic, Sink, Span};
 use safe_text::quote;
 
 /// How many profiles a Boxfile may have: each is read by itself.
-const MOST_PROFILES: usize = 16;
+const MAX_PROFILES: usize = 16;
 
 /// A profile.
 pub(super) struct Profile {
@@ -26,11 +26,11 @@ pub(super) fn take(nodes: &mut Vec<Node>, sink: &Sink) -> Vec<Profile> {
     *nodes = rest;
     let all: Vec<&Node> = profiles.iter().collect();
     names::check_unique(&all, &schema::PROFILE, sink);
-    if let Some(further) = profiles.get(MOST_PROFILES) {
-        let message = format!("a Boxfile has at most {MOST_PROFILES} profiles");
+    if let Some(further) = profiles.get(MAX_PROFILES) {
+        let message = format!("a Boxfile has at most {MAX_PROFILES} profiles");
         sink.report(Diagnostic::new(message, further.name.span, "one too many"));
     }
-    profiles.into_iter().take(MOST_PROFILES).filter_map(|node| read(node, sink)).collect()
+    profiles.into_iter().take(MAX_PROFILES).filter_map(|node| read(node, sink)).collect()
 }
 
 fn read(node: Node, sink: &Sink) -> Option<Profile> {

@@ -8,7 +8,7 @@ use box_contract::image_ref::WITH_PATH;
 
 /// How many bytes the directories of bases may add to the paths in them, in all bases of a Boxfile together. A directory can
 /// be as long as a path may be, and a base can have as many paths as may be declared; each profile has all of them again.
-pub const MOST_ADDED: usize = 1 << 20;
+pub const MAX_ADDED: usize = 1 << 20;
 
 /// Counts the bytes that may still be added to paths; `None` once one was too many.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Growth(Option<usize>);
 
 impl Default for Growth {
     fn default() -> Self {
-        Self(Some(MOST_ADDED))
+        Self(Some(MAX_ADDED))
     }
 }
 

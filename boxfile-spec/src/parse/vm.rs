@@ -6,7 +6,7 @@ use crate::errors::MEANING;
 use crate::form;
 use crate::parse::component::limits::MemoryLimit;
 use crate::parse::{Children, Reader};
-use crate::schema::{self, MOST_MEMORY};
+use crate::schema::{self, MAX_MEMORY};
 use crate::syntax::tree::Value;
 use crate::units::{MIB, show_size};
 use crate::value::{self, Read as _};
@@ -80,10 +80,10 @@ const fn roomy(sum: u64) -> u64 {
 
 fn default_memory(sensible: u64, limits: &[MemoryLimit], sink: &Sink) -> u64 {
     if let [first, ..] = limits
-        && sensible > MOST_MEMORY
+        && sensible > MAX_MEMORY
     {
         let error = MEANING.about("memory-too-large", &label(first), first.span);
-        let most = show_size(MOST_MEMORY - RESERVE);
+        let most = show_size(MAX_MEMORY - RESERVE);
         let error = add_labels(error, &limits[1..]);
         sink.report_missing(
             error.with_help(format!("lower the limits to at most {most} together")),
@@ -95,7 +95,7 @@ fn default_memory(sensible: u64, limits: &[MemoryLimit], sink: &Sink) -> u64 {
 fn too_small(memory: &Value, sum: u64, limits: &[MemoryLimit]) -> Diagnostic {
     let error = MEANING.about("memory-too-small", &show_size(sum), memory.span);
     let error = add_labels(error, limits);
-    if roomy(sum) > MOST_MEMORY {
+    if roomy(sum) > MAX_MEMORY {
         return error;
     }
     error.with_help(format!("{}, or lower the limits", sufficient(memory, sum)))
@@ -103,7 +103,7 @@ fn too_small(memory: &Value, sum: u64, limits: &[MemoryLimit]) -> Diagnostic {
 
 /// Says how a memory is written that is enough, where a machine can have so much.
 fn sufficient(memory: &Value, sum: u64) -> String {
-    form::write_text(memory.syntax, "memory", &show_size(roomy(sum).min(MOST_MEMORY)))
+    form::write_text(memory.syntax, "memory", &show_size(roomy(sum).min(MAX_MEMORY)))
 }
 
 fn add_labels(error: Diagnostic, limits: &[MemoryLimit]) -> Diagnostic {

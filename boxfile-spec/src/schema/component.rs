@@ -1,16 +1,16 @@
 //! Declarations of the agent and of the business application.
 
 use box_contract::rules::{
-    LEAST_ADDRESS_SPACE, MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS, MOST_BYTES, MOST_VM_MIB,
+    MAX_BYTES, MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS, MAX_VM_MIB, MIN_ADDRESS_SPACE,
 };
 
 use super::{Count, Declaration, Kind, prop, required_prop};
 use crate::units::MIB;
 
 /// Less memory cannot hold a program and its stack.
-pub(crate) const LEAST_MEMORY: u64 = 4 * MIB;
+pub(crate) const MIN_MEMORY: u64 = 4 * MIB;
 /// The greatest memory of a virtual machine, and so of a component.
-pub(crate) const MOST_MEMORY: u64 = MOST_VM_MIB as u64 * MIB;
+pub(crate) const MAX_MEMORY: u64 = MAX_VM_MIB as u64 * MIB;
 
 pub(crate) static AGENT: Declaration = Declaration::new("agent")
     .with_count(Count::Required)
@@ -124,7 +124,7 @@ pub(crate) static NAMESPACES: Declaration = Declaration::new("namespaces").with_
 pub(crate) static LIMITS: Declaration = Declaration::new("limits").with_props(&[
     prop(
         "memory",
-        Kind::size(LEAST_MEMORY, MOST_MEMORY),
+        Kind::size(MIN_MEMORY, MAX_MEMORY),
         "512MiB for the agent, 1GiB for the business application",
     ),
     prop("pids", Kind::count_to(MAX_PIDS), "100 for the agent, 200 for the business application"),
@@ -139,10 +139,10 @@ pub(crate) static LIMITS: Declaration = Declaration::new("limits").with_props(&[
 pub(crate) static RLIMITS: Declaration = Declaration::new("rlimits").with_props(&[
     prop("nofile", Kind::count_to(MAX_FILES), ""),
     prop("nproc", Kind::count_to(MAX_PIDS), ""),
-    prop("address-space", Kind::size(LEAST_ADDRESS_SPACE, MOST_BYTES), ""),
+    prop("address-space", Kind::size(MIN_ADDRESS_SPACE, MAX_BYTES), ""),
     prop("cpu", Kind::Seconds, ""),
-    prop("core", Kind::size(0, MOST_BYTES), ""),
-    prop("file-size", Kind::size(0, MOST_BYTES), ""),
+    prop("core", Kind::size(0, MAX_BYTES), ""),
+    prop("file-size", Kind::size(0, MAX_BYTES), ""),
 ]);
 
 pub(crate) static CAPABILITIES: Declaration = Declaration::new("capabilities")

@@ -1,7 +1,7 @@
 //! Declarations of a run: what the box is given, and what its commands may do.
 
 use box_contract::rules::{
-    LEAST_RATE, LEAST_SCRATCH, MOST_CONNECTIONS, MOST_NAMES, MOST_RATE, MOST_SCRATCH,
+    MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MIN_RATE, MIN_SCRATCH_BYTES,
 };
 
 use super::{Count, Declaration, Kind, prop, required, required_prop};
@@ -20,7 +20,7 @@ pub(crate) static SHARE: Declaration =
 pub(crate) static SCRATCH: Declaration = Declaration::keyed("scratch", "name", Kind::Name)
     .with_props(&[
         required_prop("guest", Kind::MountPoint),
-        required_prop("size", Kind::size(LEAST_SCRATCH, MOST_SCRATCH)),
+        required_prop("size", Kind::size(MIN_SCRATCH_BYTES, MAX_SCRATCH_BYTES)),
         prop("component", SCOPE, "`both`"),
     ]);
 
@@ -45,9 +45,9 @@ const fn peers(name: &'static str) -> Declaration {
 
 pub(crate) static NETWORK_LIMITS: Declaration = Declaration::new("limits")
     .with_props(&[
-        prop("connections", Kind::count_to(MOST_CONNECTIONS as u64), "128"),
-        prop("rate", Kind::size(LEAST_RATE, MOST_RATE), "64MiB"),
-        prop("names", Kind::count_to(MOST_NAMES as u64), "300"),
+        prop("connections", Kind::count_to(MAX_CONNECTIONS as u64), "128"),
+        prop("rate", Kind::size(MIN_RATE, MAX_RATE), "64MiB"),
+        prop("names", Kind::count_to(MAX_NAMES as u64), "300"),
     ])
     .replacing();
 

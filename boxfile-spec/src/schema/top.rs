@@ -1,17 +1,17 @@
 //! Declarations of the box as a whole, and of the build.
 
-use box_contract::rules::{LEAST_VM_MIB, MAX_CPUS};
+use box_contract::rules::{MAX_CPUS, MIN_VM_MIB};
 use box_contract::{Platform, SkillMode};
 
 use super::{
-    AGENT, BUSINESS, CAP, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX, SCRATCH,
+    AGENT, BUSINESS, CAP, Count, Declaration, Kind, LOGS, MAX_MEMORY, NETWORK, SANDBOX, SCRATCH,
     SECRET, SHARE, TASK, optional, prop, required_prop,
 };
 use crate::ConflictPolicy;
 use crate::units::MIB;
 
 /// Less does not start a kernel with its page tables, init and one small program.
-pub(crate) const LEAST_MACHINE: u64 = LEAST_VM_MIB as u64 * MIB;
+pub(crate) const MIN_MACHINE: u64 = MIN_VM_MIB as u64 * MIB;
 
 /// The declarations of a file, in the order in which the reference explains them.
 pub(crate) static TOP: &[&Declaration] = &[
@@ -41,7 +41,7 @@ pub(crate) static VM: Declaration = Declaration::new("vm").with_props(&[
     prop("cpus", Kind::count_to(MAX_CPUS as u64), "2"),
     prop(
         "memory",
-        Kind::size(LEAST_MACHINE, MOST_MEMORY),
+        Kind::size(MIN_MACHINE, MAX_MEMORY),
         "the components' limits, rounded up to MiB, and 256MiB",
     ),
 ]);

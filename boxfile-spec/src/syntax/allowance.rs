@@ -8,7 +8,7 @@ use diagnostics::{Diagnostic, Span};
 
 /// How many declarations, arguments and properties a Boxfile may have, with all files that it extends. In TOML these are
 /// the names of keys and headers, and the items of lists.
-pub const MOST_DECLARED: usize = 50_000;
+pub const MAX_DECLARED: usize = 50_000;
 
 /// Counts the declarations, arguments and properties that a Boxfile may still have.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Allowance {
 
 impl Default for Allowance {
     fn default() -> Self {
-        Self { left: MOST_DECLARED, exceeded: None }
+        Self { left: MAX_DECLARED, exceeded: None }
     }
 }
 
@@ -43,7 +43,7 @@ impl Allowance {
     /// Returns the error of the first that was one too many.
     pub(super) fn error(&self) -> Option<Diagnostic> {
         let message = format!(
-            "a Boxfile has at most {MOST_DECLARED} declarations, arguments and properties, with all that \
+            "a Boxfile has at most {MAX_DECLARED} declarations, arguments and properties, with all that \
              it extends"
         );
         let label = "one too many, and nothing after it is read";

@@ -1,6 +1,6 @@
 //! Input that nobody would write by accident: no panic, no overflow, no hang.
 
-use boxfile_spec::{Document, MAX_SOURCE, MOST_ADDED, MOST_DECLARED, parse};
+use boxfile_spec::{Document, MAX_ADDED, MAX_DECLARED, MAX_SOURCE, parse};
 use diagnostics::{Source, Sources};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -146,7 +146,7 @@ fn assert_one_too_many(document: &Document, last: &str) {
     assert!(document.boxfile.is_none());
     let [error] = document.found.as_slice() else { panic!("{}", shown(document)) };
     let message = format!(
-        "a Boxfile has at most {MOST_DECLARED} declarations, arguments and properties, with all that \
+        "a Boxfile has at most {MAX_DECLARED} declarations, arguments and properties, with all that \
          it extends"
     );
     assert_eq!(error.message(), message);
@@ -158,15 +158,15 @@ fn assert_one_too_many(document: &Document, last: &str) {
 #[test]
 fn a_file_declares_so_much_and_no_more() {
     let [x, y] = [" x", "'y',"].map(|it| move |count: usize| it.repeat(count));
-    let kdl = format!("box b\nagent {{ image \"oci:i\"\nargs{}\n}}\n", x(MOST_DECLARED - 6));
-    let toml = format!("box='b'\n[agent]\nimage='oci:i'\nargs=[{}]\n", y(MOST_DECLARED - 4));
+    let kdl = format!("box b\nagent {{ image \"oci:i\"\nargs{}\n}}\n", x(MAX_DECLARED - 6));
+    let toml = format!("box='b'\n[agent]\nimage='oci:i'\nargs=[{}]\n", y(MAX_DECLARED - 4));
     for (name, text) in [("Boxfile", kdl), ("Boxfile.toml", toml)] {
         assert_eq!(read(&[(name, &text)], None).found, [], "{name}");
     }
     // What would come after the last word, such as the end of a block and all that is required, is not missing.
-    let half = MOST_DECLARED / 2;
+    let half = MAX_DECLARED / 2;
     for (name, last, text) in [
-        ("Boxfile", "x", format!("agent {{ args{}", x(MOST_DECLARED - 1))),
+        ("Boxfile", "x", format!("agent {{ args{}", x(MAX_DECLARED - 1))),
         (
             "Boxfile",
             "A24999=x",
@@ -177,14 +177,14 @@ fn a_file_declares_so_much_and_no_more() {
             "env",
             format!("agent {{ args x y\n{}", numbered(half - 1, |it| format!("env A{it}=x\n"))),
         ),
-        ("Boxfile.toml", "'y'", format!("[agent]\nargs=[{}", y(MOST_DECLARED - 1))),
-        ("Boxfile.toml", "[", format!("args=[{}", "[],".repeat(MOST_DECLARED))),
+        ("Boxfile.toml", "'y'", format!("[agent]\nargs=[{}", y(MAX_DECLARED - 1))),
+        ("Boxfile.toml", "[", format!("args=[{}", "[],".repeat(MAX_DECLARED))),
         (
             "Boxfile.toml",
             "A49999",
             format!(
                 "[agent.env]\n{}",
-                numbered(MOST_DECLARED - 1, |it| format!("A{}=''\n", it + 1))
+                numbered(MAX_DECLARED - 1, |it| format!("A{}=''\n", it + 1))
             ),
         ),
     ] {
@@ -197,8 +197,8 @@ fn what_is_declared_is_counted_over_all_files() {
     let text = |extends: &str, count: usize| {
         format!("extends {extends}\nagent {{\nargs{}\n}}\n", " x".repeat(count))
     };
-    let main = text("a", MOST_DECLARED / 2);
-    let base = text("b", MOST_DECLARED / 2 - 7);
+    let main = text("a", MAX_DECLARED / 2);
+    let base = text("b", MAX_DECLARED / 2 - 7);
     let mut asked = Vec::new();
     let document = boxfile_spec::read(Source::new("Boxfile", main), None, |path| {
         asked.push(path.to_owned());
@@ -214,7 +214,7 @@ fn the_directories_of_bases_add_so_many_bytes_to_paths_and_no_more() {
     let deep = ["d".repeat(255).as_str(); 16].join("/");
     let each = deep.len() + 1;
     // The base that a base extends is one of them.
-    let most = MOST_ADDED / each - 1;
+    let most = MAX_ADDED / each - 1;
     let skills =
         |count: usize, tag: &str| numbered(count, |it| format!("skill {tag}{it} path=p\n"));
     let main = format!("box b\nextends \"{deep}/one\"\nagent {{ image \"oci:i\"; }}\n");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use box_cache::StoreError;
 use host_fs::FileError;
 
-use super::BINARY_MAX;
+use super::MAX_BINARY;
 
 /// Errors of the agent's program. A `name` is the file's path or URL.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum BinaryError {
     #[error("{} leads out of the checkout", .0.display())]
     Outside(PathBuf),
     /// The file has more bytes than a binary may.
-    #[error("{name} has more than {} MiB", BINARY_MAX >> 20)]
+    #[error("{name} has more than {} MiB", MAX_BINARY >> 20)]
     TooLarge { name: String },
     /// The file cannot be read, or cannot be copied to the store.
     #[error(transparent)]

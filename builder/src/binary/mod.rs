@@ -30,7 +30,7 @@ pub use program::{Program, inspect};
 /// Where the file is in the agent's root.
 pub const AGENT_PATH: &str = "/agent/bin/agent";
 /// The most bytes that the file may have, downloaded or not.
-const BINARY_MAX: u64 = Size::DEFAULT.most();
+const MAX_BINARY: u64 = Size::DEFAULT.most();
 
 /// An agent's binary. Its bytes are in the store.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ pub fn from_checkout(
     let file = open(checkout, path)?;
     let mut writer = store.writer()?;
     // One byte more than allowed shows that the file grew.
-    let mut hashed = Hashed::new(file.take(BINARY_MAX + 1));
+    let mut hashed = Hashed::new(file.take(MAX_BINARY + 1));
     io::copy(&mut hashed, &mut writer).map_err(|error| {
         FileError::of(if hashed.failed { "read" } else { "store" }, path)(error)
     })?;
@@ -155,7 +155,7 @@ fn binary(
     platform: Platform,
     store: &Store,
 ) -> Result<Binary, BinaryError> {
-    if content.size > BINARY_MAX {
+    if content.size > MAX_BINARY {
         return Err(BinaryError::TooLarge { name: name.to_owned() });
     }
     let program = inspect(&store.open_blob(&blob)?, platform)
@@ -174,7 +174,7 @@ pub fn open(checkout: &Bounds, path: &Path) -> Result<File, BinaryError> {
     let root = checkout.root().map_err(FileError::of("read", path))?.path();
     let file = open_inside(checkout, &root.join(path)).map_err(FileError::of("read", path))?;
     let file = file.ok_or_else(|| BinaryError::Outside(path.to_owned()))?;
-    if file.metadata().map_err(FileError::of("read", path))?.len() > BINARY_MAX {
+    if file.metadata().map_err(FileError::of("read", path))?.len() > MAX_BINARY {
         return Err(BinaryError::TooLarge { name: path.display().to_string() });
     }
     Ok(file)

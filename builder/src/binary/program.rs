@@ -28,7 +28,7 @@ pub enum Program {
 /// The part of a file's first bytes that Linux looks at (`BINPRM_BUF_SIZE`).
 const HEAD: usize = 256;
 /// The most bytes of program headers (`load_elf_phdrs`); also read of the dynamic section.
-const TABLE_MAX: u64 = 64 << 10;
+const MAX_TABLE: u64 = 64 << 10;
 
 /// The names of processors by their `e_machine`, for messages.
 const MACHINES: [(u16, &str); 9] = [
@@ -153,7 +153,7 @@ impl<'file> Elf<'file> {
         check_machine(identity, platform)?;
         let header = head.get(..64).ok_or(SHORT)?;
         let count = u64::from(u16::from_le_bytes(at(header, 56)));
-        if u16::from_le_bytes(at(header, 54)) != 56 || count == 0 || count * 56 > TABLE_MAX {
+        if u16::from_le_bytes(at(header, 54)) != 56 || count == 0 || count * 56 > MAX_TABLE {
             return Err(ProgramError::Elf("it has no proper program headers"));
         }
         let table = read_exact(file, u64::from_le_bytes(at(header, 32)), count * 56)?;
@@ -211,7 +211,7 @@ impl<'file> Elf<'file> {
     fn needs_libraries(&self) -> Result<bool, ProgramError> {
         let Some(segment) = self.segment(elf::PT_DYNAMIC) else { return Ok(false) };
         let needed = elf::DT_NEEDED.cast_unsigned();
-        let section = read_exact(self.file, segment.offset, segment.size.min(TABLE_MAX))?;
+        let section = read_exact(self.file, segment.offset, segment.size.min(MAX_TABLE))?;
         let mut tags = section.chunks_exact(16).map(|entry| u64::from_le_bytes(at(entry, 0)));
         Ok(tags.any(|tag| tag == needed))
     }

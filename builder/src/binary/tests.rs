@@ -169,7 +169,7 @@ fn a_file_of_more_than_two_gib_is_refused_before_it_is_read() {
     let checkout = Checkout::new();
     // A file with a hole: it takes no space.
     let file = File::create(checkout.dir.path().join("agent")).unwrap();
-    file.set_len(BINARY_MAX + 1).unwrap();
+    file.set_len(MAX_BINARY + 1).unwrap();
     let error = checkout.read("agent").unwrap_err();
     assert_eq!(error.to_string(), "agent has more than 2048 MiB");
 }

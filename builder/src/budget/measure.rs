@@ -64,7 +64,7 @@ pub fn measure(
         return Err(MeasureError::Network);
     }
     let host = host.for_guest(plan.vm.memory_mib).disk_of(opened.files(), BOX);
-    let host = host.time_limit(VirtualHost::TIME_LIMIT + TIME_OF_A_START * u32::from(runs));
+    let host = host.time_limit(VirtualHost::MAX_TIME + TIME_OF_A_START * u32::from(runs));
     let machine = host.machine()?;
     let commands = commands(opened, runs, env);
     let run = host.run_each(&commands)?;

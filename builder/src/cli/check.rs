@@ -8,7 +8,7 @@ use box_contract::plan::Unsupported;
 use box_digest::Blake3Digest;
 use boxbuild::compose::unsupported;
 use boxbuild::{BuildError, Checked, InputFile, Pins, Report, Request};
-use diagnostics::{Diagnostic, MOST_KEPT};
+use diagnostics::{Diagnostic, MAX_KEPT};
 use download::fetch::FetchOptions;
 use serde_json::json;
 
@@ -91,7 +91,7 @@ impl Found {
             self.warnings.extend(unbuildable(variant));
             // Profiles share most errors.
             distinct(&mut self.failures, Failure::json);
-            let cut = |errors: usize| errors >= MOST_KEPT;
+            let cut = |errors: usize| errors >= MAX_KEPT;
             if cut(errors.iter().map(BuildError::count).sum())
                 || cut(self.failures.iter().map(Failure::count).sum())
             {

@@ -6,7 +6,7 @@ use box_inspect::entry::path_json;
 use box_tree::FieldDifference;
 use box_tree::listing::Origins;
 use boxbuild::MergeConflicts;
-use boxbuild::compose::merged::{Advice, Conflict, Conflicts, MOST_CONFLICTS, Side, advice};
+use boxbuild::compose::merged::{Advice, Conflict, Conflicts, MAX_CONFLICTS, Side, advice};
 use diagnostics::{Diagnostic, Sources, Syntax};
 use serde_json::{Value, json};
 
@@ -30,8 +30,8 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
 pub(crate) fn text(conflicts: &Conflicts, origins: &Origins, syntax: Syntax) -> String {
     let shown = conflicts.first.iter().map(|it| it.describe(origins));
     let more = match conflicts.count {
-        0..=MOST_CONFLICTS => "more; `--json` has all of them".to_owned(),
-        _ => format!("more; `--json` has the first {MOST_CONFLICTS}"),
+        0..=MAX_CONFLICTS => "more; `--json` has all of them".to_owned(),
+        _ => format!("more; `--json` has the first {MAX_CONFLICTS}"),
     };
     let list = cli_common::problem::first_of(conflicts.count, shown, "\n", &more);
     let split = match syntax {

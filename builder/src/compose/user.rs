@@ -1,6 +1,6 @@
 //! The user that a component runs as: the names of an image's config become numbers.
 
-use box_contract::accounts::{self, ACCOUNTS_MAX, Account, Unknown};
+use box_contract::accounts::{self, Account, MAX_ACCOUNTS, Unknown};
 use box_contract::rules::{GROUP, PASSWD};
 use box_tree::{ReadContent, Tree};
 use diagnostics::Span;
@@ -47,7 +47,7 @@ fn text(
     let content = tree.lookup(file.as_bytes()).and_then(|id| tree.inode(id).content());
     let Some(content) = content else { return Ok(String::new()) };
     let unreadable = |source| ComposeError::Unreadable { component, file, source };
-    let bytes = packs.read(*content, ACCOUNTS_MAX).map_err(unreadable)?;
+    let bytes = packs.read(*content, MAX_ACCOUNTS).map_err(unreadable)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

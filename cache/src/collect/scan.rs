@@ -14,7 +14,7 @@ use host_fs::trust::is_private;
 
 use super::{BoxSize, Contents};
 use crate::action::Record;
-use crate::boxes::{INDEX, RECORD_BYTES_MAX};
+use crate::boxes::{INDEX, MAX_RECORD_BYTES};
 use crate::error::IoContext;
 use crate::gate::FILES;
 use crate::label::{Label as Text, Pulled, is_gone, path as path_of, read, read_name};
@@ -25,7 +25,7 @@ use crate::{ActionKey, StoreError};
 /// File systems give space in units of this many bytes.
 const UNIT: u64 = 4096;
 /// The most bytes of a manifest that is read.
-const MANIFEST_MAX: u64 = 1 << 20;
+const MAX_MANIFEST: u64 = 1 << 20;
 /// What the directory of a box of the store has; of `blobs/sha256` nothing but the directories.
 const OF_BOX: [&str; 3] = [INDEX, "oci-layout", "blobs"];
 
@@ -388,7 +388,7 @@ fn read_root(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     if !is_private(&file).context("examine", path)? {
         return Ok(None);
     }
-    let bytes = read_open(&file, RECORD_BYTES_MAX).ok();
+    let bytes = read_open(&file, MAX_RECORD_BYTES).ok();
     Ok(bytes.map(|it| path_of(&it)).filter(|it| it.is_absolute()))
 }
 
@@ -405,7 +405,7 @@ fn blobs_of(
     }
     let path = root.join("blobs").join(digest.hex());
     let Some(file) = open_existing(&path)? else { return Ok(Arc::new([*digest])) };
-    let manifest = match read_open(&file, MANIFEST_MAX) {
+    let manifest = match read_open(&file, MAX_MANIFEST) {
         Ok(bytes) if Digest::of(&bytes) == *digest => bytes,
         _ => return Ok(Arc::new([*digest])),
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use box_cache::StoreError;
 use box_digest::Digest;
-use box_layout::{MOST_MANIFESTS, OpenError};
+use box_layout::{MAX_MANIFESTS, OpenError};
 use box_registry::BoxRegistryError;
 use host_fs::FileError;
 use host_fs::publish::PublishError;
@@ -29,7 +29,7 @@ pub enum ArchiveError {
     #[error("{what} cannot be read as a stream: {reason}")]
     NotAStream { what: String, reason: String },
     /// The index names more than is read.
-    #[error("{what} names more than {MOST_MANIFESTS} manifests")]
+    #[error("{what} names more than {MAX_MANIFESTS} manifests")]
     TooMany { what: String },
     /// There are several boxes, and one is needed. Holds their names and digests.
     #[error("{what} has {} boxes: {}", boxes.len(), boxes.join(", "))]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use box_contract::manifest::{INDEX_FILE, LAYOUT_FILE, MANIFEST_TYPES, blob_name};
 use box_digest::Digest;
-use box_layout::{DOCUMENT_LIMIT, Listed, MOST_MANIFESTS, check_layout_file, listed};
+use box_layout::{Listed, MAX_DOCUMENT, MAX_MANIFESTS, check_layout_file, listed};
 use box_registry::{
     AT_ONCE, BoxRegistryError, FillError, Found, Inflating, Origin, Remote, Targets, each,
 };
@@ -20,9 +20,9 @@ use crate::ArchiveError;
 use crate::stream::Stream;
 
 /// The most names that a file gives one box: each is a file in the store.
-const MOST_NAMES: usize = 16;
+const MAX_NAMES: usize = 16;
 /// The most bytes of all manifests of a file together. Real ones have a few thousand bytes each.
-pub(crate) const MANIFESTS_LIMIT: u64 = 16 << 20;
+pub(crate) const MAX_MANIFESTS_BYTES: u64 = 16 << 20;
 /// A file or directory with boxes, or a stream.
 #[derive(Debug)]
 pub struct Archive {
@@ -185,7 +185,7 @@ impl Archive {
     fn manifest(&self, digest: Digest, size: u64) -> Result<Vec<u8>, BoxRegistryError> {
         let (mut from, found) = self.blob(&digest)?;
         let wrong = |reason: String| self.wrong(digest, reason);
-        if found != size || size > MANIFESTS_LIMIT {
+        if found != size || size > MAX_MANIFESTS_BYTES {
             return Err(wrong(format!("it has {found} bytes, and the index says {size}")));
         }
         let mut bytes = Vec::new();
@@ -214,11 +214,11 @@ impl Archive {
         let at = Path::new(&self.title).join(name);
         let failed = || FileError::of("read", &at);
         let Some((from, size)) = self.open_file(name).map_err(failed())? else { return Ok(None) };
-        if size > DOCUMENT_LIMIT {
+        if size > MAX_DOCUMENT {
             return Err(too_long(&self.title, name, size));
         }
         let mut bytes = Vec::new();
-        from.take(DOCUMENT_LIMIT).read_to_end(&mut bytes).map_err(failed())?;
+        from.take(MAX_DOCUMENT).read_to_end(&mut bytes).map_err(failed())?;
         Ok(Some(bytes))
     }
 
@@ -333,16 +333,16 @@ pub(crate) fn into<'s>(
 pub(crate) fn checked(title: &str, listed: Vec<Listed>) -> Result<Vec<Listed>, ArchiveError> {
     let what = || title.to_owned();
     let bytes = listed.iter().fold(0_u64, |all, it| all.saturating_add(it.size));
-    if listed.len() > MOST_MANIFESTS {
+    if listed.len() > MAX_MANIFESTS {
         return Err(ArchiveError::TooMany { what: what() });
     }
-    if listed.iter().any(|it| it.names.len() > MOST_NAMES) {
-        let reason = format!("it gives one box more than {MOST_NAMES} names");
+    if listed.iter().any(|it| it.names.len() > MAX_NAMES) {
+        let reason = format!("it gives one box more than {MAX_NAMES} names");
         return Err(ArchiveError::Malformed { what: what(), reason });
     }
-    if bytes > MANIFESTS_LIMIT {
+    if bytes > MAX_MANIFESTS_BYTES {
         let reason = format!(
-            "its manifests have {bytes} bytes together, and at most {MANIFESTS_LIMIT} are allowed"
+            "its manifests have {bytes} bytes together, and at most {MAX_MANIFESTS_BYTES} are allowed"
         );
         return Err(ArchiveError::Malformed { what: what(), reason });
     }
@@ -350,7 +350,7 @@ pub(crate) fn checked(title: &str, listed: Vec<Listed>) -> Result<Vec<Listed>, A
 }
 
 pub(crate) fn too_long(title: &str, name: &str, size: u64) -> ArchiveError {
-    let reason = format!("its {name} has {size} bytes, and at most {DOCUMENT_LIMIT} are allowed");
+    let reason = format!("its {name} has {size} bytes, and at most {MAX_DOCUMENT} are allowed");
     ArchiveError::Malformed { what: title.to_owned(), reason }
 }
 

@@ -12,7 +12,7 @@ use box_contract::manifest::{
 use box_contract::{Descriptor, Index, OciLayout};
 use box_copy::Archive;
 use box_digest::{Digest, Hasher, Sha256};
-use box_layout::{Blob, DOCUMENT_LIMIT, Documents, MOST_MANIFESTS, REF_NAME, layout_above};
+use box_layout::{Blob, Documents, MAX_DOCUMENT, MAX_MANIFESTS, REF_NAME, layout_above};
 use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, FileDraft, PublishError, new_directories, new_file};
 use host_fs::read::{Section, read_open};
@@ -57,7 +57,7 @@ impl<'a> Bundle<'a> {
         for (documents, name) in boxes {
             bundle.add(documents, name)?;
         }
-        if bundle.manifests.len() > MOST_MANIFESTS {
+        if bundle.manifests.len() > MAX_MANIFESTS {
             return Err(ArchiveError::TooMany { what: "the command line".to_owned() });
         }
         Ok(bundle)
@@ -205,7 +205,7 @@ fn manifest(documents: &Documents) -> Result<Vec<u8>, ArchiveError> {
     let digest = documents.digest;
     let blob = documents.open_blob(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0))?;
     let damaged = |found: String| ArchiveError::Damaged { digest, found };
-    let bytes = read_open(&blob.file, DOCUMENT_LIMIT).map_err(|it| damaged(it.to_string()))?;
+    let bytes = read_open(&blob.file, MAX_DOCUMENT).map_err(|it| damaged(it.to_string()))?;
     check(digest, Digest::of(&bytes))?;
     Ok(bytes)
 }

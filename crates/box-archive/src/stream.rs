@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use box_contract::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE};
 use box_digest::Digest;
-use box_layout::{DOCUMENT_LIMIT, Listed, check_layout_file, listed};
+use box_layout::{Listed, MAX_DOCUMENT, check_layout_file, listed};
 use box_registry::{BoxRegistryError, Targets};
 use oci_layer::{Limits, Member, MemberKind, member};
 use safe_text::shown;
@@ -217,7 +217,7 @@ impl Members {
                 let found = shown(&file.name);
                 Err(not_a_stream(title, &format!("{found} comes before {name}")))
             }
-            Some(file) if file.size > DOCUMENT_LIMIT => Err(too_long(title, name, file.size)),
+            Some(file) if file.size > MAX_DOCUMENT => Err(too_long(title, name, file.size)),
             Some(file) => self.content(file.size).map_err(|error| error.named(title)),
         }
     }

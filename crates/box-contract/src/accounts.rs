@@ -7,7 +7,7 @@ use crate::User;
 use crate::rules::{GROUP, NO_ID, PASSWD};
 
 /// The most bytes of a file of accounts that are read: far above any real one.
-pub const ACCOUNTS_MAX: u64 = 4 << 20;
+pub const MAX_ACCOUNTS: u64 = 4 << 20;
 
 /// A user, and the home directory that `/etc/passwd` names.
 #[derive(Debug, Clone, PartialEq, Eq)]

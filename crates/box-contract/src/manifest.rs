@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::RunPlan;
-use crate::plan::PLAN_MAX;
+use crate::plan::MAX_PLAN;
 
 /// `artifactType` of a box's manifest.
 pub const ARTIFACT_TYPE: &str = "application/vnd.boxbuild.box.v1";
@@ -330,7 +330,7 @@ pub const READABLE_EPOCHS: RangeInclusive<u32> = 3..=FORMAT_EPOCH;
 /// The first epoch whose rootfs is metadata and segments, and whose init reads the plan from the config.
 pub const SEGMENTED_EPOCH: u32 = 4;
 /// The greatest length of a [`BoxConfig`] as JSON, in bytes: a plan and little else.
-pub const CONFIG_LIMIT: u64 = PLAN_MAX + (64 << 10);
+pub const MAX_CONFIG: u64 = MAX_PLAN + (64 << 10);
 
 #[cfg(test)]
 mod tests {

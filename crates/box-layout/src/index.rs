@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Places;
 use crate::error::OpenError;
-use crate::read::{DOCUMENT_LIMIT, Document};
+use crate::read::{Document, MAX_DOCUMENT};
 
 /// The most manifests of one index that are looked at.
-pub const MOST_MANIFESTS: usize = 64;
+pub const MAX_MANIFESTS: usize = 64;
 /// The annotation with the tag of a manifest (OCI image-spec, annotations.md).
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// The types of manifest that a descriptor may have and that are an image's all the same: Docker's manifests, and indexes of other manifests.
@@ -66,7 +66,7 @@ impl Named {
         if self.media_type.as_deref().is_some_and(|it| it != OCI_MANIFEST_TYPE) {
             return false;
         }
-        let document = Document::named(places, &self.descriptor(), DOCUMENT_LIMIT);
+        let document = Document::named(places, &self.descriptor(), MAX_DOCUMENT);
         match document.and_then(|it| it.value()) {
             Ok(manifest) => manifest["artifactType"] == ARTIFACT_TYPE,
             Err(_) => self.claims(),
@@ -85,7 +85,7 @@ pub(crate) fn find(places: &Places) -> Result<(Descriptor, bool), OpenError> {
     let directory = &*places.directory;
     let (document, mut manifests) = read(directory)?;
     let count = manifests.len();
-    if count == 0 || count > MOST_MANIFESTS {
+    if count == 0 || count > MAX_MANIFESTS {
         return Err(OpenError::Manifests { path: document.path, count });
     }
     if manifests.len() > 1 {
@@ -152,7 +152,7 @@ pub struct Listed {
     pub names: Vec<String>,
 }
 
-/// Lists the manifests of an index, each once and in its order: at most one more than [`MOST_MANIFESTS`]. The path is for
+/// Lists the manifests of an index, each once and in its order: at most one more than [`MAX_MANIFESTS`]. The path is for
 /// messages.
 ///
 /// # Errors
@@ -170,7 +170,7 @@ pub fn listed(path: &Path, bytes: Vec<u8>) -> Result<Vec<Listed>, OpenError> {
                 all.push(Listed { media_type, digest, size, names });
             }
         }
-        if all.len() > MOST_MANIFESTS {
+        if all.len() > MAX_MANIFESTS {
             break;
         }
     }

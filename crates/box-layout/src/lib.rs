@@ -34,10 +34,10 @@ use box_digest::Digest;
 pub use describe::may_do;
 pub use error::OpenError;
 
-pub use index::{Listed, MOST_MANIFESTS, REF_NAME, listed, names_one_box};
+pub use index::{Listed, MAX_MANIFESTS, REF_NAME, listed, names_one_box};
 pub use open::{Blob, Documents, OpenBox, check_layout_file};
 pub use places::Places;
-pub use read::DOCUMENT_LIMIT;
+pub use read::MAX_DOCUMENT;
 pub use rootfs::Rootfs;
 
 /// Returns the path of a blob of the box in `directory`.

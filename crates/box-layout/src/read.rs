@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{Blob, OpenError, Places};
 
 /// The greatest length of layout, index and manifest, in bytes.
-pub const DOCUMENT_LIMIT: u64 = 1 << 20;
+pub const MAX_DOCUMENT: u64 = 1 << 20;
 
 /// A document's bytes, and the file that they are from.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Document {
     pub(crate) fn unnamed(directory: &Path, name: &str) -> Result<Self, OpenError> {
         let path = directory.join(name);
         let file = open_regular(&path, Links::Refuse);
-        match file.and_then(|file| Ok((read_open(&file, DOCUMENT_LIMIT)?, is_private(&file)?))) {
+        match file.and_then(|file| Ok((read_open(&file, MAX_DOCUMENT)?, is_private(&file)?))) {
             Ok((bytes, is_private)) => Ok(Self { path, bytes, is_private }),
             Err(error) => Err(OpenError::at("read", &path, error)),
         }

@@ -15,7 +15,7 @@ use crate::sink::{Sink, SinkDraft};
 const MAGIC: [u8; 4] = MAGICNUMBER.to_le_bytes();
 /// The largest window that is read, as a power of two of bytes: 32 MiB. Level 3 has 2 MiB and level 19 has 8 MiB; 32 MiB is the most that
 /// the library of Go takes by itself, with which other tools compress again. Each blob that is fetched at a time has one.
-const WINDOW_LOG_MAX: u32 = 25;
+const MAX_WINDOW_LOG: u32 = 25;
 /// How much is inflated at once, in bytes.
 const PIECE: usize = 64 << 10;
 
@@ -181,7 +181,7 @@ impl Plain<'_> {
 impl Frame {
     fn new() -> Result<Self, DraftError> {
         let mut decoder = Decoder::new()?;
-        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX))?;
+        decoder.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))?;
         Ok(Self { hasher: Hasher::default(), decoder, start: Vec::new(), has_ended: false })
     }
 

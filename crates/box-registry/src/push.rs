@@ -8,7 +8,7 @@ use box_cache::Store;
 use box_contract::Descriptor;
 use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
-use box_layout::{DOCUMENT_LIMIT, OpenBox};
+use box_layout::{MAX_DOCUMENT, OpenBox};
 use download::http::{Content, InMemory};
 use host_fs::read::read_open;
 use oci_registry::{Manifest, Pusher, Reference, Registry, Repository, Tag, Uploaded};
@@ -323,8 +323,7 @@ fn manifest_bytes(opened: &OpenBox) -> Result<Vec<u8>, BoxRegistryError> {
     let digest = opened.digest;
     let blob = opened.open_blob(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0))?;
     let damaged = |found: String| BoxRegistryError::Damaged { digest, found };
-    let bytes =
-        read_open(&blob.file, DOCUMENT_LIMIT).map_err(|error| damaged(error.to_string()))?;
+    let bytes = read_open(&blob.file, MAX_DOCUMENT).map_err(|error| damaged(error.to_string()))?;
     let found = Digest::of(&bytes);
     if found != digest {
         return Err(damaged(format!("it has the digest {found}")));

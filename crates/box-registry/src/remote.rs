@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, HashMap};
 use box_cache::ActionLock;
 use box_cache::{Base, Publishing, Store};
 use box_contract::manifest::{
-    CONFIG_LIMIT, CONFIG_TYPE, DOCKER_INDEX_TYPE, INIT_TYPE, KERNEL_TYPE, OCI_INDEX_TYPE,
+    CONFIG_TYPE, DOCKER_INDEX_TYPE, INIT_TYPE, KERNEL_TYPE, MAX_CONFIG, OCI_INDEX_TYPE,
     OCI_MANIFEST_TYPE, documents,
 };
 use box_contract::rules::{MAX_INIT, MAX_KERNEL};
 use box_contract::{Descriptor, Manifest};
 use box_digest::Digest;
-use box_layout::{DOCUMENT_LIMIT, OpenBox, Places};
+use box_layout::{MAX_DOCUMENT, OpenBox, Places};
 use oci_registry::{Reference, Registry, Repository};
 use safe_text::shown;
 
@@ -23,7 +23,7 @@ use crate::origin::{Found, Origin, Repo};
 use crate::sink::{Memory, Sink};
 
 /// The greatest length of the config of [`Form::Image`] in bytes.
-const IMAGE_CONFIG_LIMIT: u64 = 1 << 20;
+const MAX_IMAGE_CONFIG: u64 = 1 << 20;
 
 /// A box in a registry, or in a file with boxes. Of its blobs nothing is fetched.
 #[derive(Debug, Clone)]
@@ -177,7 +177,7 @@ impl Reader<'_> {
     /// Fetches a document that travels as it is.
     fn document(&self, named: &Descriptor) -> Result<Vec<u8>, BoxRegistryError> {
         let sent = Sent { digest: named.digest, size: named.size, is_zstd: false };
-        self.fetch(&RemoteBlob { plain: named.clone(), sent }, DOCUMENT_LIMIT)
+        self.fetch(&RemoteBlob { plain: named.clone(), sent }, MAX_DOCUMENT)
     }
 
     /// Fetches a document into memory.
@@ -197,7 +197,7 @@ impl Reader<'_> {
     /// Reads the box's manifest of [`Form::Image`], and where its blobs are: the image's config names the plain layers in their order,
     /// also where the annotations were lost.
     fn image(&self, document: &Document) -> Result<(Vec<u8>, Sources), BoxRegistryError> {
-        if document.config.size > IMAGE_CONFIG_LIMIT {
+        if document.config.size > MAX_IMAGE_CONFIG {
             return Err(self.other("an image"));
         }
         let config = self.document(&document.config)?;
@@ -231,7 +231,7 @@ impl Reader<'_> {
             return Err(self.malformed("the size of the box's manifest is not known"));
         }
         let plain = Descriptor::new(OCI_MANIFEST_TYPE, *digest, size);
-        self.fetch(&RemoteBlob { plain, sent }, DOCUMENT_LIMIT)
+        self.fetch(&RemoteBlob { plain, sent }, MAX_DOCUMENT)
     }
 
     /// Reads the box's manifest. What it means for a start, whoever opens the box checks.
@@ -288,7 +288,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// Returns the most bytes that a blob of a box may have, as far as its type decides.
 fn limit(media_type: &str) -> u64 {
     match media_type {
-        CONFIG_TYPE => CONFIG_LIMIT,
+        CONFIG_TYPE => MAX_CONFIG,
         INIT_TYPE => MAX_INIT,
         KERNEL_TYPE => MAX_KERNEL,
         _ => UNKNOWN - 1,

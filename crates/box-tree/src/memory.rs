@@ -4,7 +4,7 @@ use super::{Inode, Kind, Leaf, Meta};
 
 /// Bytes of memory that the entries of all layers of a build may take, with the directories that no entry names.
 /// 900,000 files take it, or 400,000 directories.
-pub const LAYERS_MAX: usize = 320 << 20;
+pub const MAX_LAYERS: usize = 320 << 20;
 
 /// Bytes of memory that an entry takes at most at one time, from the decoded layer to the written rootfs. A million
 /// empty files take 440 bytes each at the peak of a build, its programs and buffers included.

@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use crate::{RegistryOptions, Screen};
 
 /// The most bytes of a registry configuration.
-const CONFIG_BYTES_MAX: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// The help for a configuration that says nothing better.
 const EXAMPLE: &str = "docs/images.md has an example";
@@ -135,7 +135,7 @@ fn config(
 }
 
 fn read_config(file: &Path) -> Result<RegistryConfig, SetupError> {
-    let text = read_file(file, Links::Follow, CONFIG_BYTES_MAX);
+    let text = read_file(file, Links::Follow, MAX_CONFIG_BYTES);
     let text = text.map_err(FileError::of("read", file))?;
     let text = host_fs::read::text(file, text).map_err(SetupError::Text)?;
     let content = |found, text| {

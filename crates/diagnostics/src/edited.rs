@@ -8,7 +8,7 @@ use safe_text::hidden;
 use crate::cursor::lines;
 use crate::diagnostic::named_invisible;
 use crate::errors::ErrorTable;
-use crate::sink::MOST_KEPT;
+use crate::sink::MAX_KEPT;
 use crate::{Diagnostic, Span};
 
 /// The errors in any text that people edit.
@@ -39,7 +39,7 @@ pub fn text_faults(text: &str) -> Vec<Diagnostic> {
     unmerged(text).map_or_else(|| hidden_characters(text, None), |error| vec![error])
 }
 
-/// Returns an error for the first character of each line that hides something, for at most [`MOST_KEPT`] lines. `escape`
+/// Returns an error for the first character of each line that hides something, for at most [`MAX_KEPT`] lines. `escape`
 /// writes the number of a character as an escape of a text in quotes; the syntax has no escapes if it is `None`.
 pub fn hidden_characters(text: &str, escape: Option<fn(u32) -> String>) -> Vec<Diagnostic> {
     let mut end = 0;
@@ -51,7 +51,7 @@ pub fn hidden_characters(text: &str, escape: Option<fn(u32) -> String>) -> Vec<D
         is_first
     });
     let error = |(at, c): (usize, char)| hidden_character(Span::at(at, c.len_utf8()), c, escape);
-    first_of_line.take(MOST_KEPT).map(error).collect()
+    first_of_line.take(MAX_KEPT).map(error).collect()
 }
 
 /// Returns the error of a character that hides something.
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_mebibyte_of_hidden_characters_is_read_at_once() {
         assert_eq!(places(&"\u{7}".repeat(1 << 20)), [0]);
-        assert_eq!(places(&"\u{7}\n".repeat(1 << 19)).len(), MOST_KEPT);
+        assert_eq!(places(&"\u{7}\n".repeat(1 << 19)).len(), MAX_KEPT);
     }
 
     #[test]

@@ -29,5 +29,5 @@ pub use diagnostic::{
 };
 pub use errors::ErrorTable;
 pub use quoted::{escape, in_quotes};
-pub use sink::{MOST_KEPT, Sink};
+pub use sink::{MAX_KEPT, Sink};
 pub use sources::{Source, Sources, Syntax};

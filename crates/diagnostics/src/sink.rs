@@ -6,7 +6,7 @@ use crate::{Diagnostic, Severity};
 
 /// How many errors of a text are kept at most: more say no more, and a hostile file could have one
 /// for each byte.
-pub const MOST_KEPT: usize = 1000;
+pub const MAX_KEPT: usize = 1000;
 
 /// Collects errors and warnings. Shared by readers that are alive at the same time, hence the
 /// cells.
@@ -27,7 +27,7 @@ impl Sink {
     pub fn report(&self, diagnostic: Diagnostic) {
         let mut found = self.found.borrow_mut();
         // The last place is for an error: warnings must not hide that there is one.
-        let most = MOST_KEPT - usize::from(diagnostic.severity() == Severity::Warning);
+        let most = MAX_KEPT - usize::from(diagnostic.severity() == Severity::Warning);
         if found.len() < most {
             found.push(diagnostic);
         }
@@ -42,7 +42,7 @@ impl Sink {
 
     /// Returns whether nothing more is kept, so that nothing more need be looked for.
     pub fn is_full(&self) -> bool {
-        self.found().len() >= MOST_KEPT
+        self.found().len() >= MAX_KEPT
     }
 
     /// Returns the value, or adds the error.
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn warnings_leave_a_place_for_an_error() {
         let sink = Sink::default();
-        for _ in 0..2 * MOST_KEPT {
+        for _ in 0..2 * MAX_KEPT {
             sink.report(Diagnostic::warning("odd", Span::default(), ""));
         }
         sink.report(Diagnostic::new("wrong", Span::default(), ""));

@@ -2,9 +2,9 @@
 
 /// The most letters of texts that are compared: the time to compare two grows with the product of their
 /// lengths, and a name may come from an image, which has as many letters as its writer likes.
-const LETTERS_MAX: usize = 64;
+const MAX_LETTERS: usize = 64;
 /// The most candidates that a name is compared with: an image may have a million.
-const COMPARED_MAX: usize = 10_000;
+const MAX_COMPARED: usize = 10_000;
 
 /// Returns the candidate nearest to `name`: at most two edits away, one for a candidate of three
 /// letters or less (there, two edits turn anything into anything). Case makes no difference.
@@ -22,13 +22,13 @@ pub fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
 
 /// Returns the candidates that are worth comparing with a name: other lengths are more than two edits away.
 fn comparable<'c>(name: &str, candidates: &[&'c str]) -> impl Iterator<Item = &'c str> {
-    let letters = |text: &str| text.chars().take(LETTERS_MAX + 1).count();
+    let letters = |text: &str| text.chars().take(MAX_LETTERS + 1).count();
     let length = letters(name);
     let is_close = move |candidate: &&str| {
         let other = letters(candidate);
-        length.max(other) <= LETTERS_MAX && other.abs_diff(length) <= 2
+        length.max(other) <= MAX_LETTERS && other.abs_diff(length) <= 2
     };
-    candidates.iter().copied().filter(is_close).take(COMPARED_MAX)
+    candidates.iter().copied().filter(is_close).take(MAX_COMPARED)
 }
 
 /// Asks whether a name was meant, for the help of a message.
@@ -101,21 +101,21 @@ mod tests {
 
     #[test]
     fn a_long_name_is_compared_with_nothing() {
-        let at_most = "a".repeat(LETTERS_MAX);
+        let at_most = "a".repeat(MAX_LETTERS);
         assert_eq!(nearest(&at_most[1..], &[&at_most]), Some(&*at_most));
-        for length in [LETTERS_MAX + 1, 1_000_000] {
+        for length in [MAX_LETTERS + 1, 1_000_000] {
             let (one, other) = ("a".repeat(length), "b".repeat(length));
             assert_eq!(nearest(&one, &[&other, &one]), None, "{length}");
-            assert_eq!(nearest(&one[..LETTERS_MAX], &[&one]), None, "{length}");
-            assert_eq!(nearest(&one, &[&one[..LETTERS_MAX]]), None, "{length}");
+            assert_eq!(nearest(&one[..MAX_LETTERS], &[&one]), None, "{length}");
+            assert_eq!(nearest(&one, &[&one[..MAX_LETTERS]]), None, "{length}");
         }
     }
 
     #[test]
     fn a_name_is_compared_with_so_many_others() {
-        let many = vec!["others"; 10 * COMPARED_MAX];
-        assert_eq!(comparable("agents", &many).count(), COMPARED_MAX);
-        let distant = vec!["of another length"; 2 * COMPARED_MAX];
+        let many = vec!["others"; 10 * MAX_COMPARED];
+        assert_eq!(comparable("agents", &many).count(), MAX_COMPARED);
+        let distant = vec!["of another length"; 2 * MAX_COMPARED];
         let candidates = [distant, vec!["agent"]].concat();
         assert_eq!(
             nearest("agents", &candidates),

@@ -17,7 +17,7 @@ use crate::state::Filter;
 use crate::upstream::{Upstream, Watch};
 
 /// The greatest number of a name's addresses that are tried.
-const MOST_ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 /// One attempt to reach a host, which is reported when it is dropped.
 pub(crate) struct Attempt {
     filter: Arc<Filter>,
@@ -185,7 +185,7 @@ fn allowed(rules: &Rules, target: &Target, found: Vec<IpAddr>) -> Result<Vec<IpA
             false
         }
     };
-    let allowed: Vec<_> = found.into_iter().filter(is_allowed).take(MOST_ADDRESSES).collect();
+    let allowed: Vec<_> = found.into_iter().filter(is_allowed).take(MAX_ADDRESSES).collect();
     if allowed.is_empty() { Err(why) } else { Ok(allowed) }
 }
 

@@ -14,7 +14,7 @@ use crate::tree::is_dot;
 use crate::{BLOCK, BLOCK_SIZE, superblock, xattr};
 
 /// The largest directory that is searched, in bytes.
-const DIRECTORY_MAX: u64 = 1 << 20;
+const MAX_DIRECTORY: u64 = 1 << 20;
 
 /// Why a file of an image is not read.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub fn read_file<'n>(
     let mut inode = root(image)?;
     for name in path {
         inode.check_type(DIRECTORY)?;
-        let directory = inode.data(image, DIRECTORY_MAX)?;
+        let directory = inode.data(image, MAX_DIRECTORY)?;
         inode = Inode::read(image, find(&directory, name)?)?;
     }
     inode.check_type(REGULAR)?;

@@ -27,7 +27,7 @@ const EXTENTS: u32 = 0x8_0000;
 /// `EXT4_EXT_MAGIC`
 const EXTENT_MAGIC: u32 = 0xF30A;
 /// Extents that fit after the header in `i_block`.
-const MOST_EXTENTS: u32 = 4;
+const MAX_EXTENTS: u32 = 4;
 
 /// An inode whose data lies in one piece.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +90,7 @@ impl Inode {
         let mut bytes = [0; I_BLOCK];
         set16(&mut bytes, 0x00, EXTENT_MAGIC); // eh_magic
         set16(&mut bytes, 0x02, 1); // eh_entries
-        set16(&mut bytes, 0x04, MOST_EXTENTS); // eh_max
+        set16(&mut bytes, 0x04, MAX_EXTENTS); // eh_max
         set16(&mut bytes, 0x10, self.blocks); // ee_len, after ee_block, which is 0
         set32(&mut bytes, 0x14, self.first); // ee_start_lo
         bytes

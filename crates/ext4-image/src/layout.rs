@@ -20,7 +20,7 @@ const INODES_OF_A_BLOCK: u32 = 16;
 /// Group descriptors in a block.
 const DESCRIPTORS_OF_A_BLOCK: u32 = 128;
 /// Blocks that the last group must have for files, or else it is left out; as with mke2fs.
-const LEAST_OF_THE_LAST: u32 = 50;
+const MIN_OF_THE_LAST: u32 = 50;
 /// The blocks of a group's two bitmaps.
 const BITMAPS: u32 = 2;
 
@@ -58,7 +58,7 @@ impl Layout {
         let layout = Self { blocks, groups, inodes_per_group, journal_blocks };
         let last = layout.last();
         let length = layout.length(last);
-        if last > 0 && length < layout.tables_end(last) + LEAST_OF_THE_LAST {
+        if last > 0 && length < layout.tables_end(last) + MIN_OF_THE_LAST {
             return Self::of_blocks(blocks - length, journal);
         }
         layout

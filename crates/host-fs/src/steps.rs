@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 use rustix::io::Errno;
 
 /// How many symbolic links are followed; Linux follows as many (path_resolution(7)).
-pub(crate) const LINKS_MAX: usize = 40;
+pub(crate) const MAX_LINKS: usize = 40;
 
 /// A step of a path.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Steps {
     /// That there were too many links.
     pub(crate) fn follow(&mut self, target: &Path) -> io::Result<()> {
         self.links += 1;
-        if self.links > LINKS_MAX {
+        if self.links > MAX_LINKS {
             return Err(Errno::LOOP.into());
         }
         self.put(target);
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_link_to_itself_has_an_end() {
         let mut steps = Steps::of(Path::new("a"));
-        let endless = (0..=LINKS_MAX).find_map(|_| steps.follow(Path::new("a")).err());
+        let endless = (0..=MAX_LINKS).find_map(|_| steps.follow(Path::new("a")).err());
         assert_eq!(endless.unwrap().raw_os_error(), Some(Errno::LOOP.raw_os_error()));
     }
 }

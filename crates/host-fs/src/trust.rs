@@ -26,7 +26,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
-use crate::steps::LINKS_MAX;
+use crate::steps::MAX_LINKS;
 
 /// Opens something to look at it.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -125,7 +125,7 @@ impl Trusted {
     /// The operating system's; there is no such file, for example.
     pub fn stranger(&self, file: &Path) -> io::Result<Option<Stranger>> {
         let mut path = file.to_owned();
-        for _ in 0..LINKS_MAX {
+        for _ in 0..MAX_LINKS {
             let parent = path.parent().filter(|it| *it != Path::new(""));
             let parent = parent.unwrap_or(Path::new(".")).to_owned();
             let directory = openat(CWD, &parent, LOOK | OFlags::DIRECTORY, Mode::empty())?;

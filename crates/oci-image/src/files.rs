@@ -28,7 +28,7 @@ pub(super) trait Files: fmt::Debug + Send + Sync {
 }
 
 /// The most bytes of a pointer (Git LFS, "The Pointer": less than 1024).
-const LFS_POINTER_MAX: u64 = 1024;
+const MAX_LFS_POINTER: u64 = 1024;
 
 /// Returns whether a file is a pointer of Git LFS, in the place of what it should be.
 fn is_pointer(file: &File) -> io::Result<bool> {
@@ -56,7 +56,7 @@ impl Files for Directory {
         match open_regular(&path, Links::Follow) {
             Ok(file) => {
                 let size = file.metadata().map_err(FileError::of("read", &path))?.len();
-                if size <= LFS_POINTER_MAX
+                if size <= MAX_LFS_POINTER
                     && is_pointer(&file).map_err(FileError::of("read", &path))?
                 {
                     return Err(SourceError::LfsPointer(path));

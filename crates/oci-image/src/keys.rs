@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 /// The most elements of a list, and of an object whose keys anybody may choose. Each takes some 150
 /// bytes of memory, however short it is in the document.
-const ELEMENTS_MAX: usize = 1 << 16;
+const MAX_ELEMENTS: usize = 1 << 16;
 
 /// The type of a part of a document, as far as it is read.
 #[derive(Debug, Clone, Copy)]
@@ -181,10 +181,10 @@ fn sha256<E: Error>(found: Option<String>) -> Result<Value, E> {
 }
 
 fn check_count<E: Error>(count: usize) -> Result<(), E> {
-    if count <= ELEMENTS_MAX {
+    if count <= MAX_ELEMENTS {
         return Ok(());
     }
-    Err(Error::custom(format_args!("a list or object has more than {ELEMENTS_MAX} elements")))
+    Err(Error::custom(format_args!("a list or object has more than {MAX_ELEMENTS} elements")))
 }
 
 fn object<'de, A: MapAccess<'de>>(known: &[Key], mut map: A) -> Result<Value, A::Error> {

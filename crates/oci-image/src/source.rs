@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::Read;
 
 use box_digest::Digest;
-use oci_registry::MANIFEST_LIMIT;
+use oci_registry::MAX_MANIFEST;
 use oci_spec::image::Descriptor;
 
 use super::documents::{self, Blob};
@@ -36,7 +36,7 @@ impl Bound {
 }
 
 pub(super) const INDEX: Bound =
-    Bound { what: "an image index", unit: "bytes", limit: MANIFEST_LIMIT };
+    Bound { what: "an image index", unit: "bytes", limit: MAX_MANIFEST };
 pub(super) const MANIFEST: Bound = Bound { what: "an image manifest", ..INDEX };
 pub(super) const CONFIG: Bound = Bound { what: "an image config", limit: 8 << 20, ..INDEX };
 

@@ -18,7 +18,7 @@ const HAS_NAME: u8 = 1 << 3;
 const HAS_COMMENT: u8 = 1 << 4;
 const RESERVED: u8 = 0b1110_0000;
 /// The longest name or comment, in bytes; neither is used.
-const TEXT_MAX: u64 = 64 << 10;
+const MAX_TEXT: u64 = 64 << 10;
 
 /// Reads what a gzip stream holds.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ fn skip(from: &mut impl BufRead, length: u64) -> io::Result<()> {
 
 fn skip_text(from: &mut impl BufRead) -> io::Result<()> {
     let mut text = Vec::new();
-    from.take(TEXT_MAX).read_until(0, &mut text)?;
+    from.take(MAX_TEXT).read_until(0, &mut text)?;
     match text.last() {
         Some(0) => Ok(()),
         _ => Err(invalid("the name in a gzip member's header does not end")),

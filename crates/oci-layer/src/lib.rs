@@ -38,7 +38,7 @@ pub use limits::Limits;
 pub use members::{Member, MemberIndex, MemberKind, MembersError, member};
 pub use segment::{MAX_INLINE, MemorySegment, SEGMENT_BLOCK, SEGMENT_LEAST, SegmentSink};
 pub use stream::decompressed;
-pub use total::{ENTRIES_MAX, SMALL_UNPACKED_BYTES, Total, UNPACKED_GROWTH};
+pub use total::{MAX_ENTRIES, SMALL_UNPACKED_BYTES, Total, UNPACKED_GROWTH};
 pub use zstd::MAGIC as ZSTD_MAGIC;
 
 /// The changes that one layer makes, in the archive's order.

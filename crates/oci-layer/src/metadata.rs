@@ -11,13 +11,13 @@ use super::{LayerErrorKind, Limits};
 use crate::error::{malformed, refused, too_large, twice};
 
 /// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
-const XATTR_VALUE_MAX: usize = 65_535;
+const MAX_XATTR_VALUE: usize = 65_535;
 /// Attributes in which overlayfs notes things for itself, and which change nothing of what is read (Linux,
 /// `fs/overlayfs/overlayfs.h`). Rootless podman has left them in layers. The others hide, redirect or replace
 /// entries, and are refused.
 const OVERLAY_NOTES: [&[u8]; 6] = [b"origin", b"impure", b"nlink", b"upper", b"uuid", b"protattr"];
 /// The largest size that a header's octal digits can say, in bytes: 8 GiB less one.
-const OCTAL_MAX: u64 = (1 << 33) - 1;
+const MAX_OCTAL: u64 = (1 << 33) - 1;
 /// Linux has 12 bits for the major and 20 for the minor number of a device.
 const MAJORS: i64 = 1 << 12;
 const MINORS: i64 = 1 << 20;
@@ -143,7 +143,7 @@ fn is_file_with_slash(header: &Header, path: &[u8], is_extended: bool) -> bool {
 fn size(header: &Header, records: &Records) -> Result<u64, LayerErrorKind> {
     let Some(text) = records.get("size") else { return header_size(header) };
     let size = decimal(text).ok_or_else(|| malformed("size"))?;
-    if size <= OCTAL_MAX && header_size(header)? != size {
+    if size <= MAX_OCTAL && header_size(header)? != size {
         return Err(twice("size"));
     }
     Ok(size)
@@ -234,7 +234,7 @@ fn xattrs(
         }
         bytes += name.len() + value.len();
         for (what, bytes, limit) in [
-            ("bytes in one extended attribute", value.len(), XATTR_VALUE_MAX),
+            ("bytes in one extended attribute", value.len(), MAX_XATTR_VALUE),
             ("bytes of extended attributes", bytes, limits.xattr_bytes),
         ] {
             if bytes > limit {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use box_digest::Digest;
-use box_tree::listing::METADATA_BYTES_MAX;
-use box_tree::memory::{LAYERS_MAX, directories};
+use box_tree::listing::MAX_METADATA_BYTES;
+use box_tree::memory::{MAX_LAYERS, directories};
 use box_tree::path::split;
 use rayon::prelude::*;
 
@@ -17,7 +17,7 @@ use super::{Change, Excess, LayerIndex, LayerSource};
 
 /// How many entries the layers may have together, each as often as it is applied. Real images have a
 /// tenth of it.
-pub const ENTRIES_MAX: usize = 1 << 20;
+pub const MAX_ENTRIES: usize = 1 << 20;
 
 /// Bytes that the layers of a build may have uncompressed, however small their blobs are. The store keeps
 /// the data up to twice: small files as those of the layer and in the metadata of the rootfs, larger ones once and filled up to blocks.
@@ -125,11 +125,11 @@ impl Total {
             let found = count.load(Ordering::Relaxed);
             if found > limit { Err(excess(what, limit as u64)) } else { Ok(()) }
         };
-        within(&self.entries, ENTRIES_MAX, "entries")?;
+        within(&self.entries, MAX_ENTRIES, "entries")?;
         // Whatever is below this bound fits into a listing.
-        within(&self.bytes, METADATA_BYTES_MAX, "bytes of names and attributes")?;
+        within(&self.bytes, MAX_METADATA_BYTES, "bytes of names and attributes")?;
         let what = "bytes of memory for their entries and directories";
-        within(&self.memory, LAYERS_MAX, what).map_err(|it| Excess { needs: true, ..it })?;
+        within(&self.memory, MAX_LAYERS, what).map_err(|it| Excess { needs: true, ..it })?;
         if self.unpacked.load(Ordering::Relaxed) > self.unpacked_max {
             return Err(excess("bytes when they are uncompressed", self.unpacked_max));
         }
@@ -214,8 +214,8 @@ mod tests {
     #[test]
     fn entries_are_bounded_over_all_layers() {
         let again = vec![layer(1); 256];
-        assert_eq!(read_all(&again, ENTRIES_MAX / 256, b""), (1, Ok(())));
-        let (calls, refused) = read_all(&again, ENTRIES_MAX / 256 + 1, b"");
+        assert_eq!(read_all(&again, MAX_ENTRIES / 256, b""), (1, Ok(())));
+        let (calls, refused) = read_all(&again, MAX_ENTRIES / 256 + 1, b"");
         assert_eq!(calls, 1);
         insta::assert_snapshot!(
             refused.unwrap_err(),
@@ -223,7 +223,7 @@ mod tests {
         );
         // Once they are too many, none more is read, but for what other threads are at.
         let many: Vec<_> = (0..=255).map(layer).collect();
-        let (calls, refused) = read_all(&many, ENTRIES_MAX / 8, b"");
+        let (calls, refused) = read_all(&many, MAX_ENTRIES / 8, b"");
         assert!(calls < 9 + rayon::current_num_threads(), "{calls}");
         assert!(refused.is_err());
     }

@@ -14,13 +14,13 @@ pub const MAGIC: [u8; 4] = MAGICNUMBER.to_le_bytes();
 /// The largest window that is read, as a power of two of bytes: 128 MiB, what the program zstd reads
 /// without being asked to take more memory. A frame names its window, so that one that names a larger
 /// one is refused before memory is taken.
-const WINDOW_LOG_MAX: u32 = 27;
+const MAX_WINDOW_LOG: u32 = 27;
 /// The library's error code for a larger one.
 const WINDOW_TOO_LARGE: usize =
     (ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize).wrapping_neg();
 
 /// Bytes of the longest header of a frame, its magic number included (RFC 8878, 3.1.1).
-const HEADER_MAX: usize = 18;
+const MAX_HEADER: usize = 18;
 
 /// Reads the content of all frames of a stream; skippable frames are passed over. After the last one
 /// there must be nothing.
@@ -46,13 +46,13 @@ impl<'w, R: BufRead> Zstd<'w, R> {
 
     /// Enters the frame at which the stream is.
     fn enter(&self, mut stream: Ahead<R>) -> io::Result<State<'w, R>> {
-        let header = stream.look(HEADER_MAX)?;
+        let header = stream.look(MAX_HEADER)?;
         if !is_frame(header) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, OTHER_FORMAT));
         }
         let reserved = self.room.take(window(header));
         let mut decoder = Decoder::with_buffer(stream)?.single_frame();
-        decoder.window_log_max(WINDOW_LOG_MAX)?;
+        decoder.window_log_max(MAX_WINDOW_LOG)?;
         Ok(State::Within(Box::new(decoder), reserved))
     }
 }

@@ -57,7 +57,7 @@ impl Registry {
         self.options.parallel
     }
 
-    /// Fetches a manifest or an index: at most [`MANIFEST_LIMIT`](crate::MANIFEST_LIMIT) bytes with
+    /// Fetches a manifest or an index: at most [`MAX_MANIFEST`](crate::MAX_MANIFEST) bytes with
     /// the digest that it is asked for by.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ mod token;
 pub use client::Registry;
 pub use config::{ConfigError, RegistryConfig};
 pub use error::RegistryError;
-pub use manifest::{DOCKER_SCHEMA_1_TYPES, MANIFEST_LIMIT, Manifest};
+pub use manifest::{DOCKER_SCHEMA_1_TYPES, MAX_MANIFEST, Manifest};
 pub use name::{Reference, Repository, Tag};
 pub use push::{Pusher, Uploaded};
 pub use server::{Notices, Options};

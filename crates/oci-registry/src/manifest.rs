@@ -15,7 +15,7 @@ use crate::session::Session;
 
 /// The most bytes that a manifest or an index may have: what registries must take (OCI
 /// distribution-spec, "Pushing Manifests").
-pub const MANIFEST_LIMIT: u64 = 4 << 20;
+pub const MAX_MANIFEST: u64 = 4 << 20;
 /// Media types of manifests of Docker's first schema, plain and signed. Registries may still have
 /// them; they are never requested, and readers have a message for them.
 pub const DOCKER_SCHEMA_1_TYPES: [&str; 2] = [
@@ -64,7 +64,7 @@ fn attempt(
     }
     let headers = response.response.headers().clone();
     let policy = &server.options.network.policy;
-    let bytes = Body::new(what, response, policy, deadline).read_whole(MANIFEST_LIMIT)?;
+    let bytes = Body::new(what, response, policy, deadline).read_whole(MAX_MANIFEST)?;
     page::check_page(server, what, &bytes)?;
     let digest = Digest::of(&bytes);
     let asked = match reference {

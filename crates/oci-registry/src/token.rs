@@ -21,7 +21,7 @@ use crate::server::Server;
 /// The most bytes that the answer with a token may have.
 const LIMIT: u64 = 128 << 10;
 /// The longest token, in bytes.
-const TOKEN_LIMIT: usize = 32 << 10;
+const MAX_TOKEN: usize = 32 << 10;
 /// The content type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -125,7 +125,7 @@ pub(crate) fn basic(user: &str, password: &Secret) -> Option<HeaderValue> {
 /// Returns a header with a token; `None` if it cannot be sent.
 pub(crate) fn bearer(token: &Secret) -> Option<HeaderValue> {
     let token = token.expose();
-    let right = (1..=TOKEN_LIMIT).contains(&token.len());
+    let right = (1..=MAX_TOKEN).contains(&token.len());
     let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
     (right && visible).then(|| sensitive(&format!("Bearer {token}")))?
 }

@@ -8,7 +8,7 @@ const ESCAPE: char = '\u{1b}';
 /// The control sequence that ends all colours and styles (SGR 0 of ECMA-48).
 const RESET: &str = "\u{1b}[0m";
 /// The longest control sequence that is looked at, without ESC, in bytes.
-const SEQUENCE_MAX: usize = 48;
+const MAX_SEQUENCE: usize = 48;
 
 /// Makes the bytes of a program harmless to a terminal, in whatever pieces they come.
 ///
@@ -163,7 +163,7 @@ enum Sequence {
 fn judge(sequence: &str, next: char) -> Sequence {
     match (sequence.strip_prefix('['), next) {
         (None, '[') => Sequence::Begun,
-        (Some(_), '0'..='9' | ';') if sequence.len() < SEQUENCE_MAX => Sequence::Begun,
+        (Some(_), '0'..='9' | ';') if sequence.len() < MAX_SEQUENCE => Sequence::Begun,
         (Some(parameters), 'm') if are_colours(parameters) => Sequence::Colours,
         (Some("" | "0"), 'K') => Sequence::Nothing,
         _ => Sequence::Other,

@@ -115,11 +115,11 @@ pub fn shell_path(path: impl AsRef<Path>) -> String {
 
 /// The most characters of a message that are shown: a file can have a name of megabytes. The longest
 /// path of Linux fits.
-const MESSAGE_MAX: usize = 4096;
+const MAX_MESSAGE: usize = 4096;
 
 /// Cuts a message that is longer than 4096 characters, and says how much is left out.
 pub fn clipped(text: String) -> String {
-    match text.char_indices().nth(MESSAGE_MAX) {
+    match text.char_indices().nth(MAX_MESSAGE) {
         None => text,
         Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),
     }

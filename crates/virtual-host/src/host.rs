@@ -33,9 +33,9 @@ pub struct VirtualHost {
 
 impl VirtualHost {
     /// The real time that a run may take unless another limit is set.
-    pub const TIME_LIMIT: Duration = Duration::from_secs(20 * 60);
+    pub const MAX_TIME: Duration = Duration::from_secs(20 * 60);
 
-    /// Starts with 1 GiB of memory, no files, and [`Self::TIME_LIMIT`]. `init` is
+    /// Starts with 1 GiB of memory, no files, and [`Self::MAX_TIME`]. `init` is
     /// a static program that calls [`crate::guest::run`] where [`crate::guest::is_init`] returns
     /// `true`, and knows the subcommand [`FOLLOW`]: `boxlaunch`, which is in the machine as
     /// `/bin/boxlaunch`, too.
@@ -47,7 +47,7 @@ impl VirtualHost {
             result_mib: disk::RESULT_MIB,
             files: Vec::new(),
             disks: Vec::new(),
-            time_limit: Self::TIME_LIMIT,
+            time_limit: Self::MAX_TIME,
         }
     }
 

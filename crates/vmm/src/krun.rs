@@ -37,7 +37,7 @@ const STDERR: i32 = 2;
 /// The word of the kernel's command line that makes it mount devtmpfs on `/dev` of its first root (`devtmpfs.mount`).
 const MOUNT_DEVICES: &CStr = c"devtmpfs.mount=1";
 /// How many entries libkrun reads of an environment, which it adds to the command line (`MAX_ARGS`, which is private).
-const MOST_WORDS: usize = 4096;
+const MAX_WORDS: usize = 4096;
 /// No `NET_FEATURE_…` of libkrun.
 const NO_FEATURES: u32 = 0;
 /// No `NET_FLAG_…` of libkrun: its own init would ask for an address.
@@ -221,7 +221,7 @@ impl Vm {
     /// # Errors
     /// When libkrun refuses.
     pub fn add_memory_root(&mut self) -> Result<(), KrunError> {
-        let mut words = [ptr::null(); MOST_WORDS];
+        let mut words = [ptr::null(); MAX_WORDS];
         words[0] = MOUNT_DEVICES.as_ptr();
         // SAFETY: the array is as long as libkrun takes it to be, and ends with null; its one word is a C string, which
         // libkrun copies.

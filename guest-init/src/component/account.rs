@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use box_contract::accounts::{ACCOUNTS_MAX, Account, resolve};
+use box_contract::accounts::{Account, MAX_ACCOUNTS, resolve};
 use box_contract::rules::{GROUP, PASSWD};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
@@ -35,7 +35,7 @@ fn read(path: &str) -> Result<String, InitError> {
         return Err("it is not a regular file").step_with(step);
     }
     let mut bytes = Vec::new();
-    file.take(ACCOUNTS_MAX).read_to_end(&mut bytes).step_with(step)?;
+    file.take(MAX_ACCOUNTS).read_to_end(&mut bytes).step_with(step)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

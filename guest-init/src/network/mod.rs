@@ -36,7 +36,7 @@ use crate::{apart, boot, console, sys};
 /// `CAP_NET_BIND_SERVICE`: the hosts of names are reached at the ports that they have.
 const BIND_LOW_PORTS: u64 = 1 << 10;
 /// Enough for all connections, and for all names.
-const MOST_FILES: u64 = 4096;
+const MAX_FILES: u64 = 4096;
 /// The report of the process once it listens; anything else is an error's text.
 const READY: &[u8] = b"\0";
 /// The longest text of an error, in bytes.
@@ -91,7 +91,7 @@ fn prepare(
 ) -> Result<server::Server, InitError> {
     apart::enter(c"box-network", &[report.as_fd()], own)?;
     console::speak_of_panics_on_stderr();
-    setrlimit(Resource::RLIMIT_NOFILE, MOST_FILES, MOST_FILES).step("raise the limit of files")?;
+    setrlimit(Resource::RLIMIT_NOFILE, MAX_FILES, MAX_FILES).step("raise the limit of files")?;
     let is_filtered = network.mode == NetworkMode::Filtered;
     let doors = is_filtered.then(|| open_doors(name)).transpose()?;
     let mut host = connect_to_host().step("connect to the host's end of the network")?;

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
 use box_contract::network::PREFIX;
-use box_contract::rules::MOST_PORTS;
+use box_contract::rules::MAX_PORTS;
 
 use super::dns::KEEP;
 
@@ -56,7 +56,7 @@ impl Names {
         let old = self.names.remove(name);
         let (address, mut listeners) =
             old.map_or_else(|| (self.next_address(), Vec::new()), |it| (it.address, it.listeners));
-        let ports = &ports[..ports.len().min(MOST_PORTS)];
+        let ports = &ports[..ports.len().min(MAX_PORTS)];
         listeners.retain(|(port, _)| ports.contains(port));
         for port in ports {
             if !listeners.iter().any(|(own, _)| own == port)
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(ports(&names), [two]);
         let many: Vec<_> = (1..=64).map(|_| free_port()).collect();
         names.allow("a.example", &many, now);
-        assert!(ports(&names).len() <= MOST_PORTS);
+        assert!(ports(&names).len() <= MAX_PORTS);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use box_contract::network::own_address;
 use box_contract::pace::Pace;
-use box_contract::rules::{MOST_CONNECTIONS, MOST_OPENED};
+use box_contract::rules::{MAX_CONNECTIONS, MAX_OPENED};
 use box_contract::wire::{
     Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, StreamId, Way,
 };
@@ -81,8 +81,8 @@ impl Server {
             names: Names::new(own_address(component)),
             streams: BTreeMap::new(),
             next: 0,
-            most: limits.connections.min(MOST_CONNECTIONS) as usize,
-            pace: Pace::new(MOST_OPENED, Instant::now()),
+            most: limits.connections.min(MAX_CONNECTIONS) as usize,
+            pace: Pace::new(MAX_OPENED, Instant::now()),
             questions: VecDeque::new(),
             next_question: 0,
         }

@@ -6,8 +6,8 @@
 //! before it started the machine, unless it is of a version that knows more, or less, than this
 //! init.
 
-use box_contract::manifest::CONFIG_LIMIT;
-use box_contract::plan::PLAN_MAX;
+use box_contract::manifest::MAX_CONFIG;
+use box_contract::plan::MAX_PLAN;
 use box_contract::{BoxConfig, RunPlan};
 
 use crate::error::{InitError, Step as _};
@@ -17,7 +17,7 @@ use crate::error::{InitError, Step as _};
 /// # Errors
 /// The JSON's, or the first value that cannot be carried out.
 pub fn of_config(text: &[u8]) -> Result<RunPlan, InitError> {
-    check_length(text, CONFIG_LIMIT)?;
+    check_length(text, MAX_CONFIG)?;
     let config: BoxConfig = serde_json::from_slice(text).step("parse the run plan")?;
     checked(config.plan)
 }
@@ -27,7 +27,7 @@ pub fn of_config(text: &[u8]) -> Result<RunPlan, InitError> {
 /// # Errors
 /// The JSON's, or the first value that cannot be carried out.
 pub fn parse(text: &[u8]) -> Result<RunPlan, InitError> {
-    check_length(text, PLAN_MAX)?;
+    check_length(text, MAX_PLAN)?;
     checked(serde_json::from_slice(text).step("parse the run plan")?)
 }
 
@@ -120,8 +120,8 @@ pub(crate) mod tests {
     #[test]
     fn an_endless_plan_is_refused() {
         let spaces = |most: u64| vec![b' '; usize::try_from(most).unwrap() + 1];
-        assert!(parse(&spaces(PLAN_MAX)).unwrap_err().to_string().contains("longer than"));
-        let endless = of_config(&spaces(CONFIG_LIMIT)).unwrap_err().to_string();
+        assert!(parse(&spaces(MAX_PLAN)).unwrap_err().to_string().contains("longer than"));
+        let endless = of_config(&spaces(MAX_CONFIG)).unwrap_err().to_string();
         assert_eq!(endless, "read the run plan: it is longer than 1114112 bytes");
     }
 

@@ -15,7 +15,7 @@ use crate::component::spawn::Streams;
 use crate::{sys, wait};
 
 /// The most bytes that are read of a pipe of an ended program: none holds more (`/proc/sys/fs/pipe-max-size`).
-const DRAIN_MAX: usize = 1024 * 1024;
+const MAX_DRAIN: usize = 1024 * 1024;
 
 /// A program that runs, or that has ended and whose last output is on its way.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ impl Program {
     /// where that one writes without pause.
     pub(crate) fn drain(&mut self) -> Option<(Stream, Vec<u8>)> {
         for (index, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
-            if self.drained[index] < DRAIN_MAX
+            if self.drained[index] < MAX_DRAIN
                 && let Some(data) = self.read(stream)
             {
                 self.drained[index] += data.len();

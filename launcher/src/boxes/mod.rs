@@ -27,7 +27,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use box_contract::plan::PLAN_MAX;
+use box_contract::plan::MAX_PLAN;
 use box_contract::task::{MAX_RESULT, RESULT};
 use box_contract::{ComponentName, LogsPlan};
 use host_fs::OsError;
@@ -53,7 +53,7 @@ const LOCKS: &str = ".locks";
 /// How many records of boxes that have ended are kept.
 pub const MAX_ENDED: usize = 100;
 /// A record takes less, in bytes: there is a part of the plan in it.
-const MAX_RECORD: u64 = (1 << 20) + PLAN_MAX;
+const MAX_RECORD: u64 = (1 << 20) + MAX_PLAN;
 /// How much time there is between two records of a box that only its guest changes.
 const NOTES: Duration = Duration::from_secs(1);
 /// How often a free name is looked for.

@@ -39,12 +39,12 @@ pub(crate) struct CommandOptions {
     /// Keep at most so many bytes of each output stream for --json; `truncated` says whether there were more
     /// [default: 1048576].
     #[arg(long, value_name = "BYTES", requires_all = ["command", "json"])]
-    #[arg(value_parser = clap::value_parser!(u32).range(..=MOST_CAPTURED))]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=MAX_CAPTURED))]
     max_output: Option<u32>,
 }
 
 /// The most that can be asked for: it is kept in memory.
-const MOST_CAPTURED: i64 = 1 << 28;
+const MAX_CAPTURED: i64 = 1 << 28;
 
 impl CommandOptions {
     /// Returns those of a shell for a person.

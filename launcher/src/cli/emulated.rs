@@ -18,7 +18,7 @@ use super::variables::Assigned;
 /// Where the virtual host has the box.
 const BOX: &str = "/box";
 /// How long a run may take in real time: as good as for ever.
-const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -37,7 +37,7 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<
     })?;
     let host = VirtualHost::new(&kernel, paths::SELF)
         .for_guest(args.size(opened.plan()).memory_mib)
-        .time_limit(TIME_LIMIT)
+        .time_limit(MAX_TIME)
         .disk_of(opened.files(), BOX);
     if let Some(warning) = kernel.warning() {
         notice(&format!("boxlaunch: {warning}\n"));

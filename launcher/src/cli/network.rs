@@ -24,7 +24,7 @@ use super::terminal::{json_line, notice, print};
 use cli_common::store::BoxArgument;
 
 /// How many targets that were denied are shown, the last ones.
-const MOST_SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 /// Shows what a box may connect to and what it was denied, and changes the rules while it runs.
 ///
@@ -205,7 +205,7 @@ impl Denied {
 
 fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, CommandError> {
     let denied = denied(boxes, &record.name)?;
-    let shown = &denied[denied.len().saturating_sub(MOST_SHOWN)..];
+    let shown = &denied[denied.len().saturating_sub(MAX_SHOWN)..];
     print(&if as_json {
         json_line(&json!({
             "name": record.name,

@@ -22,7 +22,7 @@ use super::paths;
 use super::terminal::{aligned, json_line, notice, painted, print};
 
 /// How many skills an error names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Lists the skills of a box that runs, and loads and unloads skills.
 ///
@@ -173,7 +173,7 @@ fn skills_in(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries.map(|it| it.path()).filter(|it| is_skill(it)).collect();
     found.sort();
-    found.truncate(MOST_NAMED);
+    found.truncate(MAX_NAMED);
     found.iter().map(|it| it.display().to_string()).collect()
 }
 

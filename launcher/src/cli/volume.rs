@@ -3,7 +3,7 @@
 use box_contract::size;
 use boxlaunch::boxes::since_epoch;
 use boxlaunch::mounts::volumes::{
-    DEFAULT_SIZE, LEAST_SIZE, MOST_SIZE, VolumeError, VolumeState, Volumes,
+    DEFAULT_SIZE, MAX_SIZE, MIN_SIZE, VolumeError, VolumeState, Volumes,
 };
 use clap::Subcommand;
 use safe_text::{readable, shown};
@@ -162,7 +162,7 @@ fn used(volume: &VolumeState, now: u64) -> String {
 /// Reads the size of a volume.
 fn volume_size(text: &str) -> Result<u64, String> {
     let bytes = size::parse(text).ok_or_else(|| unreadable(text))?;
-    if (LEAST_SIZE..=MOST_SIZE).contains(&bytes) {
+    if (MIN_SIZE..=MAX_SIZE).contains(&bytes) {
         return Ok(bytes);
     }
     Err(VolumeError::BadSize(bytes).to_string())
@@ -241,9 +241,9 @@ mod tests {
         let mut command = VolumeArgs::augment_args(Command::new("volume"));
         let create = command.find_subcommand_mut("create").unwrap();
         let help = create.clone().after_help("").render_long_help().to_string();
-        assert_eq!(sizes(&help), [LEAST_SIZE, MOST_SIZE, DEFAULT_SIZE], "{help}");
+        assert_eq!(sizes(&help), [MIN_SIZE, MAX_SIZE, DEFAULT_SIZE], "{help}");
         let row = PAGE.lines().find(|it| it.starts_with("| `volume create ")).unwrap();
-        assert_eq!(sizes(row), [LEAST_SIZE, MOST_SIZE], "{row}");
+        assert_eq!(sizes(row), [MIN_SIZE, MAX_SIZE], "{row}");
         let room = format!("with room for {} GiB", DEFAULT_SIZE >> 30);
         assert!(PAGE.contains(&room), "{room}");
     }

@@ -12,10 +12,10 @@ use super::error::PolicyError;
 use vmm::jail::isolation::{own_group, with_above};
 
 /// The CPUs that every box may have: Boxfiles that say nothing get as many.
-const LEAST_CPUS: u8 = 2;
+const MIN_CPUS: u8 = 2;
 /// The memory in MiB that every box may have, on a host that has as much: the half of a small one would be less than most
 /// boxes need.
-pub const LEAST_MEMORY_MIB: u32 = 1024;
+pub const MIN_MEMORY_MIB: u32 = 1024;
 
 /// The largest machine that is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +28,11 @@ pub struct Most {
 
 impl Most {
     /// Returns what a box may have of this host unless its user says otherwise: as many CPUs as this process may use, but at
-    /// least two; and half of the memory that this process may use, but at least [`LEAST_MEMORY_MIB`] where there is as much.
+    /// least two; and half of the memory that this process may use, but at least [`MIN_MEMORY_MIB`] where there is as much.
     pub fn of_host() -> Self {
         let cpus = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
-            cpus: u8::try_from(cpus).unwrap_or(u8::MAX).max(LEAST_CPUS),
+            cpus: u8::try_from(cpus).unwrap_or(u8::MAX).max(MIN_CPUS),
             memory_mib: usable_mib().map_or(u32::MAX, half),
         }
     }
@@ -74,7 +74,7 @@ pub fn check_scratch(sizes: impl Iterator<Item = u64>, most: u64) -> Result<(), 
 
 /// Returns the half of a memory, or what every box may have.
 fn half(mib: u32) -> u32 {
-    (mib / 2).max(mib.min(LEAST_MEMORY_MIB))
+    (mib / 2).max(mib.min(MIN_MEMORY_MIB))
 }
 
 /// Returns the memory in MiB that this process and what it starts may use: all of the host's, or what its control groups
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn this_host_has_memory_and_two_cpus_by_definition() {
         let most = Most::of_host();
-        assert!(most.cpus >= LEAST_CPUS && (64..u32::MAX).contains(&most.memory_mib), "{most:?}");
+        assert!(most.cpus >= MIN_CPUS && (64..u32::MAX).contains(&most.memory_mib), "{most:?}");
         assert_eq!(total_mib("MemFree: 7 kB\nMemTotal:       2048 kB\n"), Some(2));
         assert_eq!(total_mib("MemFree: 7 kB\n"), None);
     }

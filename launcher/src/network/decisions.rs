@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use crate::streams::log::NetworkLog;
 
 /// How many denials are kept in a second: a program that tries more shall not drive out what was kept before.
-const MOST_DENIALS: u32 = 100;
+const MAX_DENIALS: u32 = 100;
 /// How many denials wait to be told.
 const MAX_DENIED: usize = 64;
 
@@ -19,7 +19,7 @@ pub(crate) fn kept(
     log: NetworkLog,
 ) -> (impl Fn(Decision) + Send + Sync + 'static, Receiver<Decision>) {
     let (denials, denied) = channel(MAX_DENIED);
-    let pace = Mutex::new(Pace::new(MOST_DENIALS, Instant::now()));
+    let pace = Mutex::new(Pace::new(MAX_DENIALS, Instant::now()));
     let take = move |decision: Decision| {
         let is_denial = matches!(decision.verdict, Verdict::Denied { .. });
         let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use box_contract::ComponentName;
 use box_contract::pace::Pace;
-use box_contract::rules::{MOST_CONNECTIONS, MOST_OPENED, MOST_PORTS};
+use box_contract::rules::{MAX_CONNECTIONS, MAX_OPENED, MAX_PORTS};
 use box_contract::wire::{
     Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, STREAM_WINDOW, StreamId, Way,
 };
@@ -34,13 +34,13 @@ const MAX_ANSWERS: usize = 4096;
 /// How much a stream's bytes may pile up on their way to what serves it.
 const BUFFER: usize = 16 << 10;
 /// Most streams that a component opens: more than its init lets programs open, since it may know sooner that one is over.
-const MAX_STREAMS: usize = 2 * MOST_CONNECTIONS as usize;
+const MAX_STREAMS: usize = 2 * MAX_CONNECTIONS as usize;
 /// Most clients of a component's published ports.
 const MAX_VISITORS: usize = 256;
 /// How long they wait for it, where its end of the network is not there yet.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of all streams on their way to the host: as much as an init of ours sends.
-const MAX_HELD: usize = (MOST_CONNECTIONS as usize + MAX_VISITORS) * STREAM_WINDOW as usize;
+const MAX_HELD: usize = (MAX_CONNECTIONS as usize + MAX_VISITORS) * STREAM_WINDOW as usize;
 
 /// A client of a published port.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ pub(super) async fn serve(
     let mut writing = JoinSet::new();
     writing.spawn(write_all(writer, frames_out, answers_out));
     let (streams, carriers) = (BTreeMap::new(), JoinSet::new());
-    let pace = Pace::new(2 * MOST_OPENED, Instant::now());
+    let pace = Pace::new(2 * MAX_OPENED, Instant::now());
     let (held, last, next) = (Arc::default(), None, 1);
     let mut link =
         Link { component, filter, streams, carriers, out, answers, held, pace, last, next };
@@ -205,7 +205,7 @@ impl Link {
         let filter = self.filter.as_ref().filter(|_| self.pace.take(Instant::now()));
         let ports = filter.and_then(|it| it.look_up(self.component, &name).ok());
         let mut ports = ports.unwrap_or_default();
-        ports.truncate(MOST_PORTS);
+        ports.truncate(MAX_PORTS);
         self.answer(HostNetwork::Found(Found { id, ports }))
     }
 

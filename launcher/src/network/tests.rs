@@ -256,7 +256,7 @@ fn streams_that_are_opened_too_fast_are_closed_unheard() {
     run(async {
         let mut guest = Guest::new(80);
         guest.greet().await;
-        let count = 4 * box_contract::rules::MOST_OPENED;
+        let count = 4 * box_contract::rules::MAX_OPENED;
         for number in 0..count {
             guest.open(2 * number, "evil.test.example", 80).await;
         }
@@ -266,7 +266,7 @@ fn streams_that_are_opened_too_fast_are_closed_unheard() {
         }
         let heard = guest.decisions.lock().unwrap().len();
         assert!(heard < count as usize, "{heard}");
-        assert!(heard >= 2 * box_contract::rules::MOST_OPENED as usize, "{heard}");
+        assert!(heard >= 2 * box_contract::rules::MAX_OPENED as usize, "{heard}");
     });
 }
 

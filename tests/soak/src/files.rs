@@ -12,7 +12,7 @@ use super::{BOX, Outcome, deaf_box};
 /// How many files a directory has.
 const EACH: u32 = 1000;
 /// The real time that it may take: 100,000 files take an hour.
-const TIME_LIMIT: Duration = Duration::from_secs(3 * 60 * 60);
+const MAX_TIME: Duration = Duration::from_secs(3 * 60 * 60);
 /// The virtual host's memory, in MiB: it has the files in it.
 const MEMORY: u32 = 5000;
 
@@ -45,7 +45,7 @@ pub(super) fn run(count: u32) -> Outcome {
     let dirs = count.div_ceil(EACH);
     let script = format!("dirs={dirs} all={}\n{SCRIPT}", dirs * EACH);
     let machine = host.machine()?;
-    let output = host.memory(MEMORY).time_limit(TIME_LIMIT).run(&["sh", "-c", &script])?;
+    let output = host.memory(MEMORY).time_limit(MAX_TIME).run(&["sh", "-c", &script])?;
     let said = [output.stderr, output.stdout].concat();
     say::result(&format!("{}\non {machine}", String::from_utf8_lossy(&said).trim_end()));
     Ok(if output.status == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -11,7 +11,7 @@ use tool_output::say;
 use super::{AT_ONCE, BOX, Outcome, deaf_box, shifted};
 
 /// The real time that one start of the virtual host may take.
-const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
+const MAX_TIME: Duration = Duration::from_secs(60 * 60);
 
 /// The stops so far.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) fn run(times: u32) -> Outcome {
     let (programs, bundle) = deaf_box(&workspace, scratch.path())?;
     let kernel = say::watch(|| for_virtual_host(&workspace, &mut say::note))?;
     let host = with_busybox(VirtualHost::new(&kernel, &programs.boxlaunch), &workspace)?;
-    let host = host.disk(&bundle, BOX).time_limit(TIME_LIMIT);
+    let host = host.disk(&bundle, BOX).time_limit(MAX_TIME);
     let machine = host.machine()?;
     let mut tally = Tally::default();
     for round in 0..times.div_ceil(AT_ONCE.into()) {

@@ -9,7 +9,7 @@ use crate::syntax::tree::{Data, Value};
 use diagnostics::{Diagnostic, Spanned, Syntax, in_quotes};
 
 /// A text of more words without an option is rather a sentence than a command line.
-const MOST_WORDS: usize = 4;
+const MAX_WORDS: usize = 4;
 
 /// Reads the program, which must be there, and its arguments.
 pub(super) fn entrypoint(reader: &mut Reader<'_>) -> Option<Spanned<Vec<String>>> {
@@ -41,7 +41,7 @@ fn several(only: &Value) -> Option<Diagnostic> {
     let has_option = words.iter().any(|word| word.starts_with('-'));
     let is_sentence = text.starts_with(char::is_uppercase)
         || text.ends_with(['.', '!', '?'])
-        || words.len() > MOST_WORDS;
+        || words.len() > MAX_WORDS;
     if is_sentence && !has_option {
         return None;
     }

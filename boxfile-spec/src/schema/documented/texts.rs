@@ -2,7 +2,7 @@
 
 use box_contract::ComponentName;
 use box_contract::network::variables;
-use box_contract::rules::{ACCOUNT_FILES, MOST_SKILLS};
+use box_contract::rules::{ACCOUNT_FILES, MAX_SKILLS};
 use serde_json::Value;
 
 use super::{as_toml, from_toml, nodes, parsed, wrong};
@@ -380,8 +380,8 @@ fn the_numbers_of_the_prose_are_those_of_the_parser() {
         parsed(&format!("{agent}{profiles}")).found.is_empty()
     };
     assert_eq!([profiles(16), profiles(17)], [true, false]);
-    assert!(details(&SKILLS).contains(&format!("at most {MOST_SKILLS} skills")));
-    let limits = (crate::MAX_SOURCE, crate::syntax::tree::DEEPEST, crate::MOST_DECLARED);
+    assert!(details(&SKILLS).contains(&format!("at most {MAX_SKILLS} skills")));
+    let limits = (crate::MAX_SOURCE, crate::syntax::tree::DEEPEST, crate::MAX_DECLARED);
     assert_eq!(limits, (1 << 20, 64, 50_000));
 }
 

@@ -17,7 +17,7 @@ use safe_text::quote;
 
 /// How many unknown keys of a table are looked at: the sink keeps no more errors, and each takes
 /// the time to find what was meant.
-const MOST_UNKNOWN: usize = 1000;
+const MAX_UNKNOWN: usize = 1000;
 
 /// The key of a variable's default, where it may be given at launch.
 const DEFAULT: &str = "default";
@@ -203,7 +203,7 @@ impl Maker<'_> {
         for (name, item) in table.entries {
             let role = self.role(&name.value).or_else(|| {
                 unknown += 1;
-                (unknown <= MOST_UNKNOWN).then(|| self.unknown(&name.value, is_block))
+                (unknown <= MAX_UNKNOWN).then(|| self.unknown(&name.value, is_block))
             });
             let Some(role) = role else { continue };
             match role {

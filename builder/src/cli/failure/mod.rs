@@ -15,7 +15,7 @@ use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
 use clap::error::{ContextKind, ContextValue};
 use cli_common::{Explanation, Problem};
-use diagnostics::{Diagnostic, MOST_KEPT, Sources};
+use diagnostics::{Diagnostic, MAX_KEPT, Sources};
 use safe_text::shown;
 use safe_text::{clipped, with_causes};
 use serde_json::{Value, json};
@@ -81,14 +81,14 @@ impl Failure {
     /// Returns the failure of a text with these diagnostics.
     pub(crate) fn diagnostics(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
         let errors = Problem::of_diagnostics(code, found, sources);
-        let truncated = (found.len() >= MOST_KEPT).then_some(MOST_KEPT);
+        let truncated = (found.len() >= MAX_KEPT).then_some(MAX_KEPT);
         Self { exit: code.exit(), errors, truncated }
     }
 
     /// Returns the failure of a file of the checkout.
     fn rejected(report: &Report) -> Self {
         let errors = report.problems().to_vec();
-        let truncated = (errors.len() >= MOST_KEPT).then_some(MOST_KEPT);
+        let truncated = (errors.len() >= MAX_KEPT).then_some(MAX_KEPT);
         Self { exit: ErrorCode::FileInvalid.exit(), errors, truncated }
     }
 
@@ -154,7 +154,7 @@ impl Failure {
 
     /// Returns the same failure as one of a text with more errors than are listed.
     pub(crate) fn cut(self) -> Self {
-        Self { truncated: Some(MOST_KEPT), ..self }
+        Self { truncated: Some(MAX_KEPT), ..self }
     }
 
     /// Puts several failures into one. Its exit code is theirs, or that of a failure where they
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_list_that_is_cut_says_so() {
         let sources = Sources::single(diagnostics::Source::new("Boxfile", "x"));
-        let found = vec![Diagnostic::new("bad", diagnostics::Span::default(), ""); MOST_KEPT];
+        let found = vec![Diagnostic::new("bad", diagnostics::Span::default(), ""); MAX_KEPT];
         let failure = |found| Failure::diagnostics(ErrorCode::BoxfileInvalid, found, &sources);
         let cut = failure(&found);
         let end = "and 950 more errors\n\nthere may be more errors: only the first 1000 of a file are \

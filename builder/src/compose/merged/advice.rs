@@ -11,7 +11,7 @@ use super::patterns::{Patterns, Place, pattern};
 
 /// The most declarations that are advised. Beside one pattern for everything, there are at most as
 /// many as there are files that only their own name decides, which are fewer.
-pub const MOST_ADVICE: usize = 20;
+pub const MAX_ADVICE: usize = 20;
 
 /// Where paths of one directory get one pattern.
 struct Grouping {
@@ -21,7 +21,7 @@ struct Grouping {
     most_lines: usize,
 }
 
-/// The ways to group, of which the first is taken that leaves at most [`MOST_ADVICE`] declarations.
+/// The ways to group, of which the first is taken that leaves at most [`MAX_ADVICE`] declarations.
 const GROUPINGS: [Grouping; 4] = [
     Grouping { least_parts: 2, most_lines: 3 },
     Grouping { least_parts: 1, most_lines: 3 },
@@ -57,14 +57,14 @@ impl Advice {
 }
 
 /// Returns declarations that decide the conflicts, but for those that the Boxfile names already: at
-/// most [`MOST_ADVICE`].
+/// most [`MAX_ADVICE`].
 ///
 /// Files that only their own name decides come first, then the others by path; where a directory
 /// has many, one pattern is for all of them. A path that only a pattern for others, too, can spell has
 /// none, such as that of a file `*`.
 pub fn advice(conflicts: &Conflicts) -> Vec<Advice> {
     let Conflicts { named, plain, .. } = conflicts;
-    let few = |lines: &Vec<Line>| named.len() + lines.len() <= MOST_ADVICE;
+    let few = |lines: &Vec<Line>| named.len() + lines.len() <= MAX_ADVICE;
     let fewest = GROUPINGS.len() - 1;
     let lines = GROUPINGS[..fewest].iter().map(|it| it.lines(plain)).find(few);
     let lines = lines.unwrap_or_else(|| GROUPINGS[fewest].lines(plain));
@@ -116,7 +116,7 @@ impl Grouping {
             }
             let above = all.entry(place.above).or_default();
             above.paths += paths;
-            let room = (MOST_ADVICE + 1).saturating_sub(above.lines.len());
+            let room = (MAX_ADVICE + 1).saturating_sub(above.lines.len());
             above.lines.extend(lines.into_iter().take(room));
         }
         Vec::new()

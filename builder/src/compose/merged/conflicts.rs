@@ -7,13 +7,13 @@ use super::conflict::Conflict;
 use super::patterns::Patterns;
 
 /// The most conflicts that are described; of all others, only what advice needs is kept.
-pub const MOST_CONFLICTS: usize = 1000;
+pub const MAX_CONFLICTS: usize = 1000;
 
 /// The conflicts that no policy decides. Two images can have hundreds of thousands, whose paths and values are many
 /// times as large as both trees: the first are kept as they are, and all are counted and advised on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conflicts {
-    /// The first [`MOST_CONFLICTS`]: a directory before what is in it, names in bytewise order.
+    /// The first [`MAX_CONFLICTS`]: a directory before what is in it, names in bytewise order.
     pub first: Vec<Conflict>,
     /// How many there are.
     pub count: usize,
@@ -37,7 +37,7 @@ impl Conflicts {
         whole: impl FnOnce() -> Conflict,
     ) {
         self.count += 1;
-        if self.first.len() < MOST_CONFLICTS {
+        if self.first.len() < MAX_CONFLICTS {
             self.first.push(whole());
         }
         if is_declared {

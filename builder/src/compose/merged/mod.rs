@@ -39,10 +39,10 @@ use serde::Serialize;
 
 use super::{ComposeError, FlatImage};
 pub use accounts::AccountClash;
-pub use advice::{Advice, MOST_ADVICE, advice};
+pub use advice::{Advice, MAX_ADVICE, advice};
 use below::Below;
 pub use conflict::{Conflict, MergeConflicts, Note, Side};
-pub use conflicts::{Conflicts, MOST_CONFLICTS};
+pub use conflicts::{Conflicts, MAX_CONFLICTS};
 use join::join;
 pub use policies::{PolicyUse, Unused};
 use settle::Settler;

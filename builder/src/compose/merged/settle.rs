@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use box_contract::accounts::ACCOUNTS_MAX;
+use box_contract::accounts::MAX_ACCOUNTS;
 use box_tree::{Content, Field, Inode, InodeId, Name, Origin, ReadContent, Tree};
 use boxfile_spec::{Conflict as Declared, ConflictPolicy};
 
@@ -191,7 +191,7 @@ impl<'a> Settler<'a> {
     /// Returns the union of two files, or the reason why they cannot be united.
     fn united(&mut self, shared: &Shared<'_>) -> Result<Result<Vec<u8>, Note>, ComposeError> {
         let [agent, business] = self.found(shared);
-        let small = |inode: &Inode| inode.content().copied().filter(|it| it.size <= ACCOUNTS_MAX);
+        let small = |inode: &Inode| inode.content().copied().filter(|it| it.size <= MAX_ACCOUNTS);
         let (Some(database), Some(one), Some(other), true) = (
             unitable(shared.path),
             small(agent),
@@ -203,7 +203,7 @@ impl<'a> Settler<'a> {
         let mut read = |component: &'static str, content| {
             let file = database.path;
             let unreadable = |source| ComposeError::Unreadable { component, file, source };
-            self.read.read(content, ACCOUNTS_MAX).map_err(unreadable)
+            self.read.read(content, MAX_ACCOUNTS).map_err(unreadable)
         };
         let (one, other) = (read("agent", one)?, read("business", other)?);
         Ok(unite(database, &one, &other).map_err(Note::Accounts))

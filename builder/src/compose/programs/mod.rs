@@ -21,7 +21,7 @@ use crate::binary::{Program, ProgramError, inspect_head};
 /// How often a program is started by another: Linux refuses more (`exec_binprm`).
 const MAX_INTERPRETERS: usize = 5;
 /// The bytes of a program that are read: headers, and the first line of a script.
-const HEAD_MAX: u64 = 64 << 10;
+const MAX_HEAD: u64 = 64 << 10;
 /// The directories, and the names in each, among which the program is looked for that was probably meant.
 /// An image may name a directory any number of times, and fill it with any number of names.
 const NEAR_DIRECTORIES: usize = 16;
@@ -215,10 +215,10 @@ impl Finder<'_> {
         &mut self,
         content: Content,
     ) -> Result<Result<Vec<String>, (Unrunnable, String)>, ComposeError> {
-        let head = self.read.read_head(content, HEAD_MAX).map_err(|source| {
+        let head = self.read.read_head(content, MAX_HEAD).map_err(|source| {
             ComposeError::Unreadable { component: self.component.name(), file: "a program", source }
         })?;
-        let is_whole = content.size <= HEAD_MAX;
+        let is_whole = content.size <= MAX_HEAD;
         let interpreter = match inspect_head(&head, self.platform) {
             Ok(Program::By(interpreter)) => interpreter,
             Ok(Program::Static) => return Ok(Ok(Vec::new())),

@@ -3,7 +3,7 @@
 use box_contract::ComponentName;
 use boxfile_spec::BakedFile;
 use checkout::files::Together;
-use diagnostics::MOST_KEPT;
+use diagnostics::MAX_KEPT;
 
 use crate::BuildError;
 use crate::compose::Baked;
@@ -21,7 +21,7 @@ pub(super) fn read(
 /// Reads the files of all components, and returns everything that is wrong with them, or the first of it.
 pub(super) fn check(request: &Request<'_>, together: &mut Together) -> Vec<BuildError> {
     let read = |(component, file)| read_one(request, component, file, together).err();
-    declared(request).filter_map(read).take(MOST_KEPT).collect()
+    declared(request).filter_map(read).take(MAX_KEPT).collect()
 }
 
 fn declared<'a>(

@@ -14,7 +14,7 @@ mod tests;
 use box_cache::Store;
 use box_contract::{ComponentName, SkillMode};
 use checkout::files::Together;
-use diagnostics::{Diagnostic, MOST_KEPT};
+use diagnostics::{Diagnostic, MAX_KEPT};
 use oci_image::Image;
 
 use super::request::Request;
@@ -95,7 +95,7 @@ pub struct Checked(skills::Checked);
 
 /// Checks what belongs to the checkout: skills, files, those with variables, the agent's own program. No
 /// image, no kernel and no network is looked at. Returns the errors, and the warnings. Once there are
-/// [`MOST_KEPT`] errors, nothing more is looked for, and of a skill that was checked before nothing is said again.
+/// [`MAX_KEPT`] errors, nothing more is looked for, and of a skill that was checked before nothing is said again.
 pub fn check(request: &Request<'_>, before: &mut Checked) -> (Vec<BuildError>, Vec<Report>) {
     let mut warnings = Reports::default();
     let mut together = Together::default();
@@ -105,5 +105,5 @@ pub fn check(request: &Request<'_>, before: &mut Checked) -> (Vec<BuildError>, V
     let binary = request.boxfile.agent.binary.as_ref();
     let program = binary.and_then(|binary| program::check(binary, request).err());
     let errors = skills.into_iter().chain(baked).chain(files).chain(program);
-    (errors.take(MOST_KEPT).collect(), warnings.into_list())
+    (errors.take(MAX_KEPT).collect(), warnings.into_list())
 }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use box_contract::rules::MOST_SKILLS;
+use box_contract::rules::MAX_SKILLS;
 use box_contract::{SkillMode, SkillPlan};
 use boxfile_spec::SkillsDir;
 use checkout::files::Together;
 use checkout::skill::{Findings, Skill, SkillError};
-use diagnostics::{Diagnostic, MOST_KEPT, Sources, Span, Spanned};
+use diagnostics::{Diagnostic, MAX_KEPT, Sources, Span, Spanned};
 
 use crate::pipeline::request::Request;
 use crate::report::Reports;
@@ -73,7 +73,7 @@ pub(super) fn check(
         let Err(error) = check_one(request, place, checked, warnings, together) else { continue };
         count += error.count();
         errors.push(error);
-        if count >= MOST_KEPT {
+        if count >= MAX_KEPT {
             break;
         }
     }
@@ -110,7 +110,7 @@ fn places(request: &Request<'_>) -> Result<Vec<Place>, BuildError> {
     let mut places: Vec<Place> = request.boxfile.skills.iter().map(single).collect();
     if let Some(skills) = &request.boxfile.skills_dir {
         places.extend(in_directory(request, skills)?);
-        if places.len() > MOST_SKILLS {
+        if places.len() > MAX_SKILLS {
             let directory = request.base.join(&skills.dir.value);
             return Err(unreadable(skills, &directory, SkillError::TooMany(directory.clone())));
         }
@@ -167,7 +167,7 @@ fn read_one(
     let Findings { source: text, errors, warnings: further } =
         skill.check(&place.name, &path, tools).map_err(failed)?;
     let refused = !errors.is_empty();
-    let found: Vec<Diagnostic> = errors.into_iter().chain(further).take(MOST_KEPT).collect();
+    let found: Vec<Diagnostic> = errors.into_iter().chain(further).take(MAX_KEPT).collect();
     // Most have nothing to show, and no text need be prepared for it.
     if !found.is_empty() {
         let text = Sources::single(text);

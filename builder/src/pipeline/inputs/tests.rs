@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::project::lock::PinKind;
 use box_cache::ActionKey;
 use box_contract::Platform;
-use box_contract::rules::MOST_SKILLS;
+use box_contract::rules::MAX_SKILLS;
 use box_contract::{SkillMode, SkillPlan};
 use box_digest::{AnyDigest, Blake3Digest, Digest};
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
@@ -358,9 +358,9 @@ fn everything_wrong_with_the_images_is_found_at_once() {
 fn of_very_many_errors_the_first_are_kept() {
     let lines = |count, text: fn(usize) -> String| (0..count).map(text).collect::<String>();
     let file = |number| format!("file \"none/{number}\" to=\"/f/{number}\"\n");
-    let files = lines(MOST_KEPT + 100, file);
+    let files = lines(MAX_KEPT + 100, file);
     let skill = |number| format!("skill \"s{number}\" path=\"none/{number}\"\n");
-    let skills = lines(MOST_SKILLS, skill);
+    let skills = lines(MAX_SKILLS, skill);
     let agent = |files: &str| format!("box \"x\"\nagent {{\nimage \"oci:a\"\n{files}}}\n");
     let directory = tempfile::tempdir().unwrap();
     for text in [agent(&files), agent("") + &skills, agent(&files) + &skills] {
@@ -373,8 +373,8 @@ fn of_very_many_errors_the_first_are_kept() {
             skills_check(&request, &mut together).len(),
             baked::check(&request, &mut together).len(),
         ];
-        assert!(found.iter().all(|it| [0, MOST_KEPT].contains(it)), "{found:?}");
-        assert_eq!(found[0], MOST_KEPT);
+        assert!(found.iter().all(|it| [0, MAX_KEPT].contains(it)), "{found:?}");
+        assert_eq!(found[0], MAX_KEPT);
     }
 }
 
@@ -382,7 +382,7 @@ fn of_very_many_errors_the_first_are_kept() {
 fn there_are_so_many_skills_and_no_more() {
     let directory = tempfile::tempdir().unwrap();
     let single = skill_line(directory.path(), "a", "---\nname: a\ndescription: A.\n---\n");
-    for number in 1..MOST_SKILLS {
+    for number in 1..MAX_SKILLS {
         let (name, definition) = (format!("skills/s{number}"), "---\ndescription: A.\n---\n");
         std::fs::create_dir_all(directory.path().join(&name)).unwrap();
         std::fs::write(directory.path().join(&name).join("SKILL.md"), definition).unwrap();
@@ -392,7 +392,7 @@ fn there_are_so_many_skills_and_no_more() {
     let request =
         Request { base: directory.path(), checkout: directory.path().into(), ..request(&boxfile) };
     let errors = || skills_check(&request, &mut Together::default());
-    assert_eq!(errors().len(), MOST_SKILLS - 1, "each lacks its name");
+    assert_eq!(errors().len(), MAX_SKILLS - 1, "each lacks its name");
     std::fs::create_dir(directory.path().join("skills/more")).unwrap();
     std::fs::write(directory.path().join("skills/more/SKILL.md"), "").unwrap();
     let errors = errors();

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Budget;
 
-pub use check::{MAX_SCRATCH, PLAN_MAX, PlanError};
+pub use check::{MAX_PLAN, MAX_SCRATCH, PlanError};
 pub use component::{
     A3S_SERVICE, AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Restart,
     Rlimits, User,

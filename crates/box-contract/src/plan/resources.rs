@@ -166,7 +166,7 @@ impl fmt::Display for PeerPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct NetworkLimits {
-    /// How many connections there may be at once, at most [`crate::rules::MOST_CONNECTIONS`].
+    /// How many connections there may be at once, at most [`crate::rules::MAX_CONNECTIONS`].
     pub connections: u32,
     /// How many bytes may pass in a second, in both directions together.
     pub bytes_per_second: u64,

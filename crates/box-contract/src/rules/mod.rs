@@ -23,27 +23,27 @@ pub const PATH_MAX: usize = 4096;
 pub const MAX_CPUS: u8 = 16;
 
 /// The least memory of a box's machine, in MiB.
-pub const LEAST_VM_MIB: u32 = 64;
+pub const MIN_VM_MIB: u32 = 64;
 
 /// The most memory of a box's machine, in MiB, and so of a component.
-pub const MOST_VM_MIB: u32 = 64 << 10;
+pub const MAX_VM_MIB: u32 = 64 << 10;
 
 /// The most connections of a box that its filter carries at once.
-pub const MOST_CONNECTIONS: u32 = 512;
+pub const MAX_CONNECTIONS: u32 = 512;
 
 /// The least bytes that a filter lets pass in a second: with fewer, a connection with TLS takes noticeably long to begin.
-pub const LEAST_RATE: u64 = 64 << 10;
+pub const MIN_RATE: u64 = 64 << 10;
 /// The most bytes: more do not pass through any filter.
-pub const MOST_RATE: u64 = 16 << 30;
+pub const MAX_RATE: u64 = 16 << 30;
 
 /// The most names that a box asks for in a minute; the least is 1.
-pub const MOST_NAMES: u32 = 100_000;
+pub const MAX_NAMES: u32 = 100_000;
 
 /// The most ports of a name that a box's resolver knows.
-pub const MOST_PORTS: usize = 8;
+pub const MAX_PORTS: usize = 8;
 
 /// The most streams that a component opens in a second, and at once after a second without one.
-pub const MOST_OPENED: u32 = 512;
+pub const MAX_OPENED: u32 = 512;
 
 /// The longest time limit, in seconds: a day.
 pub const MAX_TIMEOUT: u32 = 24 * 60 * 60;
@@ -58,7 +58,7 @@ pub const MAX_SKILL_VERSION: usize = 64;
 pub const MAX_SKILL_AUTHOR: usize = 256;
 
 /// The most skills that a Boxfile declares, those of its directory of skills included.
-pub const MOST_SKILLS: usize = 1000;
+pub const MAX_SKILLS: usize = 1000;
 
 /// The most skills that are loaded into a box at once.
 pub const MAX_LOADED_SKILLS: usize = 64;
@@ -100,9 +100,9 @@ pub const MAX_INIT: u64 = 64 << 20;
 pub const MAX_KERNEL: u64 = 512 << 20;
 
 /// The least address space of a process that a limit can be set to, in bytes.
-pub const LEAST_ADDRESS_SPACE: u64 = 1 << 20;
+pub const MIN_ADDRESS_SPACE: u64 = 1 << 20;
 /// The most bytes that a limit of a process can be set to: no machine has as many.
-pub const MOST_BYTES: u64 = 1 << 50;
+pub const MAX_BYTES: u64 = 1 << 50;
 
 /// The greatest length of a label of DNS.
 pub const MAX_LABEL: usize = 63;
@@ -248,9 +248,9 @@ pub fn program_paths(program: &str, search_path: &str) -> Vec<String> {
 }
 
 /// The least size of a scratch disk, in bytes.
-pub const LEAST_SCRATCH: u64 = 1 << 20;
+pub const MIN_SCRATCH_BYTES: u64 = 1 << 20;
 /// The greatest one.
-pub const MOST_SCRATCH: u64 = 1 << 40;
+pub const MAX_SCRATCH_BYTES: u64 = 1 << 40;
 
 /// Returns whether `text` may be the path of an HTTP request with its query: visible ASCII, so that it
 /// stands in the request line as it is (RFC 9112, section 3.2.1).

@@ -22,7 +22,7 @@ use super::{Side, SideKind};
 /// Attributes that the host's security policy adds to every file.
 const OF_THE_HOST: &[u8] = b"security.selinux";
 /// The most that Linux lets a list of names or a value have (limits.h).
-const XATTR_MAX: usize = 64 << 10;
+const MAX_XATTR: usize = 64 << 10;
 
 impl Side {
     /// Takes a directory and all below it.
@@ -149,11 +149,11 @@ fn xattrs(path: &Path) -> rustix::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
         Ok(0) | Err(rustix::io::Errno::NOTSUP) => return Ok(found),
         length => length?,
     };
-    let mut names = vec![0; XATTR_MAX];
+    let mut names = vec![0; MAX_XATTR];
     let length = llistxattr(path, &mut names[..])?;
     let names = names[..length].split(|byte| *byte == 0);
     for name in names.filter(|name| !name.is_empty() && *name != OF_THE_HOST) {
-        let mut value = vec![0; XATTR_MAX];
+        let mut value = vec![0; MAX_XATTR];
         let length = lgetxattr(path, name, &mut value[..])?;
         found.insert(name.to_vec(), value[..length].to_vec());
     }

@@ -15,8 +15,8 @@ use oci_layer::TAR_BLOCK as BLOCK;
 
 const PATH: usize = 100;
 /// The largest numbers that the fields have digits for.
-const ID_MAX: u64 = 0o777_7777;
-const LONG_MAX: u64 = 0o777_7777_7777;
+const MAX_ID: u64 = 0o777_7777;
+const MAX_LONG: u64 = 0o777_7777_7777;
 
 /// The type flag of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,13 +65,13 @@ impl Member<'_> {
 
     fn header(&self) -> [u8; BLOCK] {
         let fitting = |value, limit| if value <= limit { value } else { 0 };
-        let id = |id| fitting(u64::from(id), ID_MAX);
+        let id = |id| fitting(u64::from(id), MAX_ID);
         let mtime = u64::try_from(self.meta.mtime).unwrap_or_default();
-        let mut header = Header::new(self.flag as u8, self.path, fitting(self.size, LONG_MAX));
+        let mut header = Header::new(self.flag as u8, self.path, fitting(self.size, MAX_LONG));
         header.octal(100..108, self.meta.mode.into());
         header.octal(108..116, id(self.meta.uid));
         header.octal(116..124, id(self.meta.gid));
-        header.octal(136..148, fitting(mtime, LONG_MAX));
+        header.octal(136..148, fitting(mtime, MAX_LONG));
         header.bytes(157, self.target);
         // The writer of images takes no number beyond 12 and 20 bits.
         header.octal(329..337, id(self.device.0));
@@ -90,15 +90,15 @@ impl Member<'_> {
         let binary = |path: &[u8]| long(path) && std::str::from_utf8(path).is_err();
         let meta = self.meta;
         let number = |value: u64| value.to_string().into_bytes();
-        let mtime = u64::try_from(meta.mtime).is_ok_and(|mtime| mtime <= LONG_MAX);
+        let mtime = u64::try_from(meta.mtime).is_ok_and(|mtime| mtime <= MAX_LONG);
         for (key, needed, value) in [
-            ("gid", u64::from(meta.gid) > ID_MAX, number(meta.gid.into())),
+            ("gid", u64::from(meta.gid) > MAX_ID, number(meta.gid.into())),
             ("hdrcharset", binary(self.path) || binary(self.target), b"BINARY".to_vec()),
             ("linkpath", long(self.target), self.target.to_vec()),
             ("mtime", !mtime || meta.mtime_nsec > 0, time(meta).into_bytes()),
             ("path", long(self.path), self.path.to_vec()),
-            ("size", self.size > LONG_MAX, number(self.size)),
-            ("uid", u64::from(meta.uid) > ID_MAX, number(meta.uid.into())),
+            ("size", self.size > MAX_LONG, number(self.size)),
+            ("uid", u64::from(meta.uid) > MAX_ID, number(meta.uid.into())),
         ] {
             if needed {
                 put(key.as_bytes(), &value);

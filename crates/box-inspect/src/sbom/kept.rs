@@ -15,7 +15,7 @@ use box_tree::{Inode, InodeId, Leaf, Meta, Tree, path};
 use super::apk::APK_DATABASES;
 use super::dpkg::DPKG_DATABASE;
 use super::package::Package;
-use super::scan::{LINKS_MAX, PACKAGES_MAX};
+use super::scan::{MAX_LINKS, MAX_PACKAGES};
 use super::{dpkg, release};
 
 /// Puts the package databases of images that were merged into the root tree of a box, below
@@ -45,7 +45,7 @@ pub fn keep_databases<'t>(
 /// Lists the files of an image's package databases, each by one of its paths, and the one that names
 /// its distribution; nothing where there is no database.
 fn databases(image: &Tree) -> Vec<(String, InodeId)> {
-    let mut links_left = LINKS_MAX;
+    let mut links_left = MAX_LINKS;
     let mut seen = HashSet::new();
     let mut find = |path: &str| {
         let id = image.lookup_in(Tree::ROOT, path.as_bytes(), &mut links_left)?;
@@ -55,7 +55,7 @@ fn databases(image: &Tree) -> Vec<(String, InodeId)> {
     let names = names.into_iter().flatten().filter_map(|(name, _)| str::from_utf8(name).ok());
     let names = names.filter(|it| dpkg::is_file(it)).map(|it| format!("{}/{it}", dpkg::FILES));
     // One more than is read, so that the reader knows that there are more.
-    let names = names.take(PACKAGES_MAX + 1);
+    let names = names.take(MAX_PACKAGES + 1);
     let fixed = [DPKG_DATABASE].into_iter().chain(APK_DATABASES).map(str::to_owned);
     let mut found: Vec<_> = fixed.chain(names).filter_map(|path| find(&path)).collect();
     if !found.is_empty() {

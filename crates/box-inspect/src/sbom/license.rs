@@ -7,7 +7,7 @@ use box_digest::Blake3Digest;
 use safe_text::shown;
 
 /// The most characters of a license's name; longer ones are whole license texts.
-const TEXT_MAX: usize = 200;
+const MAX_TEXT: usize = 200;
 /// How SPDX says that nothing is said.
 pub(super) const UNSAID: &str = "NOASSERTION";
 
@@ -36,7 +36,7 @@ impl Declared {
     /// and a box may have a hundred thousand packages.
     pub(super) fn new(text: &str) -> Option<Self> {
         let text = text.trim();
-        (1..=TEXT_MAX).contains(&text.len()).then(|| Self(text.into()))
+        (1..=MAX_TEXT).contains(&text.len()).then(|| Self(text.into()))
     }
 }
 
@@ -103,10 +103,10 @@ mod tests {
 
     #[test]
     fn no_whole_license_text_is_kept() {
-        for text in ["", "  ", &"x".repeat(TEXT_MAX + 1), &"MIT ".repeat(1 << 18)] {
+        for text in ["", "  ", &"x".repeat(MAX_TEXT + 1), &"MIT ".repeat(1 << 18)] {
             assert_eq!(Declared::new(text), None, "{text:.20}");
         }
-        let padded = format!("{0}{1}{0}", " ".repeat(1 << 20), "x".repeat(TEXT_MAX));
-        assert_eq!(Declared::new(&padded).unwrap().0.len(), TEXT_MAX);
+        let padded = format!("{0}{1}{0}", " ".repeat(1 << 20), "x".repeat(MAX_TEXT));
+        assert_eq!(Declared::new(&padded).unwrap().0.len(), MAX_TEXT);
     }
 }

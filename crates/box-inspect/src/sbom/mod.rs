@@ -40,7 +40,7 @@ use scan::Scan;
 pub use spdx::Document;
 
 /// The most bytes of one file of Python's or npm's metadata.
-const METADATA_MAX: u64 = 1 << 20;
+const MAX_METADATA: u64 = 1 << 20;
 
 /// The input of an SBOM.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ fn modules(scan: &mut Scan<'_, '_>) -> io::Result<()> {
         if !scan.has_room(&name) {
             break;
         }
-        let Some(text) = scan.text(id, &name, METADATA_MAX)? else { continue };
+        let Some(text) = scan.text(id, &name, MAX_METADATA)? else { continue };
         match parse(&text, &path, listing.origin(id)) {
             Some(package) => scan.packages.push(package),
             None => scan.note(&name, "it has no name and version that a package can have"),

@@ -9,7 +9,7 @@ use safe_text::shown;
 use super::license::Declared;
 
 /// The most characters of a name or a version.
-const WORD_MAX: usize = 256;
+const MAX_WORD: usize = 256;
 
 /// A package that a database names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Package<'_> {
 /// Returns whether a name or version is one that a package can have. The bounds of the databases
 /// differ; none has a space or anything that is not in ASCII.
 pub(super) fn is_word(text: &str) -> bool {
-    (1..=WORD_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    (1..=MAX_WORD).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Writes a maintainer, `NAME <EMAIL>`, as SPDX wants a supplier: `Organization: NAME (EMAIL)`. A
@@ -50,7 +50,7 @@ pub(super) fn supplier(maintainer: &str) -> Option<String> {
         None => (text.as_str(), ""),
     };
     // SPDX would read a name in parentheses as the address of nobody.
-    let has_name = !name.is_empty() && !name.starts_with('(') && text.len() <= WORD_MAX;
+    let has_name = !name.is_empty() && !name.starts_with('(') && text.len() <= MAX_WORD;
     let email = if email.is_empty() { String::new() } else { format!(" ({email})") };
     has_name.then(|| format!("Organization: {name}{email}"))
 }

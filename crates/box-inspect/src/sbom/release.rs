@@ -7,7 +7,7 @@ use super::scan::Scan;
 
 /// Where it is, in the order of precedence. The first is mostly a link to the second.
 pub(super) const FILES: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
-const FILE_MAX: u64 = 64 << 10;
+const MAX_FILE: u64 = 64 << 10;
 
 /// A distribution; empty where nothing says which.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) struct Distribution {
 /// Reads the distribution of the component at a root.
 pub(super) fn read(scan: &mut Scan<'_, '_>, root: &str) -> io::Result<Distribution> {
     for file in FILES {
-        if let Some(text) = scan.file(root, file, FILE_MAX)? {
+        if let Some(text) = scan.file(root, file, MAX_FILE)? {
             return Ok(parse(&text));
         }
     }

@@ -9,16 +9,16 @@ use box_tree::{InodeId, ReadContent, path};
 use super::package::Package;
 
 /// The bytes of all databases of a box.
-const ALL_MAX: u64 = 512 << 20;
+const MAX_ALL: u64 = 512 << 20;
 /// The packages of a box. A desktop with everything has some 5000.
-pub(super) const PACKAGES_MAX: usize = 100_000;
+pub(super) const MAX_PACKAGES: usize = 100_000;
 /// The bytes of the paths of all packages' files, each as often as a package is in it. They are held, and so is the
 /// document that has them. 335 for each of the most packages, where real ones have a third of it.
-pub(super) const PATHS_MAX: usize = 32 << 20;
+pub(super) const MAX_PATHS: usize = 32 << 20;
 /// The parts of the links that lead to all files. A real image's have one or two each.
-pub(super) const LINKS_MAX: usize = 1 << 20;
+pub(super) const MAX_LINKS: usize = 1 << 20;
 /// How many of the files that do not read are named.
-const NOTES_MAX: usize = 50;
+const MAX_NOTES: usize = 50;
 
 /// The packages found so far.
 pub(super) struct Scan<'a, 'r> {
@@ -45,8 +45,8 @@ impl<'a, 'r> Scan<'a, 'r> {
         Self {
             listing,
             contents,
-            left: ALL_MAX,
-            links_left: LINKS_MAX,
+            left: MAX_ALL,
+            links_left: MAX_LINKS,
             seen,
             packages,
             paths: 0,
@@ -111,9 +111,9 @@ impl<'a, 'r> Scan<'a, 'r> {
     /// it may not.
     pub(super) fn has_room(&mut self, path: &str) -> bool {
         self.paths = self.paths.saturating_add(path.len());
-        if self.packages.len() >= PACKAGES_MAX {
+        if self.packages.len() >= MAX_PACKAGES {
             self.note(path, "the rest is not read: a box has fewer packages");
-        } else if self.paths > PATHS_MAX {
+        } else if self.paths > MAX_PATHS {
             self.note(path, "the rest is not read: the paths of a box's packages are shorter");
         } else {
             return true;
@@ -124,14 +124,14 @@ impl<'a, 'r> Scan<'a, 'r> {
     /// Notes that something of a file was left out.
     pub(super) fn note(&mut self, path: &str, reason: &str) {
         self.noted += 1;
-        if self.noted <= NOTES_MAX {
+        if self.noted <= MAX_NOTES {
             self.notes.push(format!("{path}: {reason}"));
         }
     }
 
     /// Returns the packages, and what was left out.
     pub(super) fn finish(mut self) -> (Vec<Package<'a>>, Vec<String>) {
-        if let Some(more) = self.noted.checked_sub(NOTES_MAX).filter(|more| *more > 0) {
+        if let Some(more) = self.noted.checked_sub(MAX_NOTES).filter(|more| *more > 0) {
             self.notes.push(format!("and {more} more"));
         }
         if self.links_left == 0 {
@@ -156,7 +156,7 @@ impl<'a, 'r> Scan<'a, 'r> {
         let reason = if content.size > limit {
             format!("it is not read, having more than {limit} bytes")
         } else if content.size > self.left {
-            format!("it is not read: the files before it had {ALL_MAX} bytes together")
+            format!("it is not read: the files before it had {MAX_ALL} bytes together")
         } else {
             self.left -= content.size;
             let bytes = self.contents.read(content, limit)?;

@@ -6,10 +6,10 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use box_contract::manifest::{
-    ARTIFACT_TYPE, CONFIG_LIMIT, CONFIG_TYPE, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE,
-    LAYOUT_VERSION, OCI_MANIFEST_TYPE, READABLE_EPOCHS, SEGMENTED_EPOCH, blob_name,
+    ARTIFACT_TYPE, CONFIG_TYPE, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE, LAYOUT_VERSION,
+    MAX_CONFIG, OCI_MANIFEST_TYPE, READABLE_EPOCHS, SEGMENTED_EPOCH, blob_name,
 };
-use box_contract::plan::{PLAN_MAX, PLAN_PATH};
+use box_contract::plan::{MAX_PLAN, PLAN_PATH};
 use box_contract::rules::{MAX_INIT, MAX_KERNEL};
 use box_contract::{BoxConfig, Descriptor, Manifest, OciLayout, RunPlan};
 use box_digest::Digest;
@@ -19,7 +19,7 @@ use host_fs::read::Section;
 use crate::error::{OpenError, place};
 use crate::index;
 use crate::places::Places;
-use crate::read::{DOCUMENT_LIMIT, Document};
+use crate::read::{Document, MAX_DOCUMENT};
 use crate::rootfs::Rootfs;
 
 /// An open box: its documents are verified, the blobs that boot are open.
@@ -85,7 +85,7 @@ impl Documents {
         let places = places.into();
         check_layout(&places.directory)?;
         let (named, has_private_index) = index::find(&places)?;
-        let document = Document::named(&places, &named, DOCUMENT_LIMIT)?;
+        let document = Document::named(&places, &named, MAX_DOCUMENT)?;
         let manifest = parse_manifest(&places.directory, &document)?;
         let (config, config_bytes) = read_config(&places, &manifest.config)?;
         config.plan.check().map_err(|error| OpenError::plan(&error))?;
@@ -284,7 +284,7 @@ impl Blob {
     pub fn check_plan(&self, plan: &RunPlan) -> Result<(), OpenError> {
         let failed = |reason| OpenError::RootfsPlan { path: self.path.clone(), reason };
         let names = PLAN_PATH.as_bytes().split(|byte| *byte == b'/').skip(1);
-        let text = match erofs_writer::read_file(&self.file, names, PLAN_MAX) {
+        let text = match erofs_writer::read_file(&self.file, names, MAX_PLAN) {
             Ok(text) => text,
             Err(ReadError::Io(error)) => {
                 let path = self.path.clone();
@@ -363,7 +363,7 @@ fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, Ope
 
 /// Reads the config, which must be of an epoch that this version reads, and returns its bytes, too.
 fn read_config(places: &Places, named: &Descriptor) -> Result<(BoxConfig, Vec<u8>), OpenError> {
-    let config = Document::named(places, named, CONFIG_LIMIT)?;
+    let config = Document::named(places, named, MAX_CONFIG)?;
     let parsed = config.parse::<BoxConfig>();
     let epoch = match &parsed {
         Ok(parsed) => Some(parsed.epoch.into()),

@@ -185,7 +185,7 @@ fn is_too_large(error: &OpenError) -> bool {
 #[test]
 fn a_config_has_room_for_a_plan_and_little_else() {
     let made = TestBox::new(&config());
-    let limit = usize::try_from(CONFIG_LIMIT).unwrap();
+    let limit = usize::try_from(MAX_CONFIG).unwrap();
     made.edit_config(|config| config["x"] = "x".repeat(limit).into());
     assert!(is_too_large(&refusal(&made)));
 }

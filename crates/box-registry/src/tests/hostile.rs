@@ -1,6 +1,6 @@
 //! Registries that lie.
 
-use box_contract::manifest::CONFIG_LIMIT;
+use box_contract::manifest::MAX_CONFIG;
 use box_contract::rules::{MAX_INIT, MAX_KERNEL};
 use box_digest::Digest;
 use proptest::prelude::*;
@@ -196,7 +196,7 @@ fn a_blob_has_one_size() {
 /// What a machine has in memory is bounded as in a box's directory.
 #[test]
 fn a_blob_has_a_size_that_a_box_may_have() {
-    for (role, most) in [("init", MAX_INIT), ("kernel", MAX_KERNEL), ("config", CONFIG_LIMIT)] {
+    for (role, most) in [("init", MAX_INIT), ("kernel", MAX_KERNEL), ("config", MAX_CONFIG)] {
         let message = with_manifest(|manifest| {
             let blob = match role {
                 "config" => &mut manifest["config"],

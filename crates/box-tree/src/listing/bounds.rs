@@ -8,33 +8,33 @@ use crate::{Inode, Names, Tree, memory, path};
 
 /// Bytes of all paths, link targets and extended attributes of the layers of a build, each as often as
 /// it is applied, with some overhead for each entry. Real images have a tenth of it.
-pub const METADATA_BYTES_MAX: usize = 192 << 20;
+pub const MAX_METADATA_BYTES: usize = 192 << 20;
 
 /// Bytes of a listing. What it tells of an entry takes less than the same in the index of a layer;
 /// the rest is for directories that no layer names.
-pub const LISTING_BYTES: usize = METADATA_BYTES_MAX + (64 << 20);
+pub const LISTING_BYTES: usize = MAX_METADATA_BYTES + (64 << 20);
 /// Bytes of memory that all entries take, with their names: as much as those of the layers, and 256 MiB for all else:
 /// files of the checkout, skills, which both components have, kept package databases, and what every box has.
-pub const LISTING_MEMORY: usize = memory::LAYERS_MAX + (256 << 20);
+pub const LISTING_MEMORY: usize = memory::MAX_LAYERS + (256 << 20);
 /// Bytes of what the origins name.
-const ORIGINS_MAX: usize = 4 << 20;
+const MAX_ORIGINS: usize = 4 << 20;
 /// Entries: as many as two images can have.
-const ENTRIES_MAX: u32 = 1 << 21;
+const MAX_ENTRIES: u32 = 1 << 21;
 /// Bytes of all paths together, which are stored as differences and could else grow without end: those
-/// that layers name have less than [`METADATA_BYTES_MAX`]; the rest is for the path of a component's root
+/// that layers name have less than [`MAX_METADATA_BYTES`]; the rest is for the path of a component's root
 /// before each (32 MiB), and for directories that no layer names. 128 bytes for each of the most entries.
-const PATHS_MAX: usize = METADATA_BYTES_MAX + (64 << 20);
+const MAX_PATHS: usize = MAX_METADATA_BYTES + (64 << 20);
 /// Bytes of one path: as many as the layers' 4096, below a component's root or in a skill.
 const PATH_MAX: usize = 4096 + 256;
 /// Names of one path: as many as the layers' 256, below a component's root or in a skill.
-const DEPTH_MAX: usize = 256 + 8;
+const MAX_DEPTH: usize = 256 + 8;
 
 /// Checks the length of what the origins name.
 ///
 /// # Errors
 /// [`ListingError`].
 pub(super) fn check_origins(origins: &[u8]) -> Result<(), ListingError> {
-    check(origins.len() <= ORIGINS_MAX, "its origins have more than 4 MiB")
+    check(origins.len() <= MAX_ORIGINS, "its origins have more than 4 MiB")
 }
 
 /// Checks the length of a listing.
@@ -50,7 +50,7 @@ pub(super) fn check_length(length: usize) -> Result<(), ListingError> {
 /// # Errors
 /// [`ListingError`].
 pub(super) fn check_entries(count: u32) -> Result<(), ListingError> {
-    check(count <= ENTRIES_MAX, "it has more than 2097152 entries")
+    check(count <= MAX_ENTRIES, "it has more than 2097152 entries")
 }
 
 /// Checks the length of a path.
@@ -91,8 +91,8 @@ impl Totals {
         self.paths += path.len();
         let names = memchr::memchr_iter(b'/', path).count();
         check_path(path.len())?;
-        check(names <= DEPTH_MAX, "a path has more than 264 names")?;
-        let fits = self.paths <= PATHS_MAX;
+        check(names <= MAX_DEPTH, "a path has more than 264 names")?;
+        let fits = self.paths <= MAX_PATHS;
         check_at(path, fits, "its paths have more than 256 MiB together")?;
         let (_, name) = path::split(path);
         self.add_memory(path, name.len())
@@ -104,7 +104,7 @@ impl Totals {
     /// [`ListingError`].
     pub(super) fn inode(&mut self, path: &[u8], inode: &Inode) -> Result<(), ListingError> {
         self.xattrs += inode.meta.xattrs_cost();
-        let fits = self.xattrs <= METADATA_BYTES_MAX;
+        let fits = self.xattrs <= MAX_METADATA_BYTES;
         check_at(path, fits, "its extended attributes have more than 192 MiB together")?;
         self.add_memory(path, memory::inode(inode))
     }
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn texts_tell_the_bounds() {
-        assert_eq!((LISTING_BYTES, METADATA_BYTES_MAX), (256 << 20, 192 << 20));
+        assert_eq!((LISTING_BYTES, MAX_METADATA_BYTES), (256 << 20, 192 << 20));
         assert_eq!(LISTING_MEMORY, 576 << 20);
         assert!(check_length(LISTING_BYTES).is_ok() && check_length(LISTING_BYTES + 1).is_err());
         assert!(check_entries(2_097_152).is_ok() && check_entries(2_097_153).is_err());

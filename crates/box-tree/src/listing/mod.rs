@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::encoding::{DIRECTORY, FURTHER_NAME, Reader, Truncated, Writer};
 use crate::{Inode, InodeId, Tree, entries, is_name, path};
 use bounds::Totals;
-pub use bounds::{LISTING_BYTES, LISTING_MEMORY, METADATA_BYTES_MAX, check_paths};
+pub use bounds::{LISTING_BYTES, LISTING_MEMORY, MAX_METADATA_BYTES, check_paths};
 pub use find::{FindError, Found};
 pub use named::{NamedOrigin, Origin};
 

@@ -6,11 +6,11 @@ use box_contract::ComponentName;
 use safe_text::secrets::{PASSED, looks_secret};
 
 use super::Variables;
-use diagnostics::MOST_KEPT;
+use diagnostics::MAX_KEPT;
 use diagnostics::names::plain_secret;
 use diagnostics::{Diagnostic, Spanned};
 
-/// Returns the errors of variables that would put a secret into the box, in their order: the first [`MOST_KEPT`]. `declared` are the
+/// Returns the errors of variables that would put a secret into the box, in their order: the first [`MAX_KEPT`]. `declared` are the
 /// names of the component's secrets; of a variable that `is_judged`, the Boxfile itself has a value, which counts.
 pub fn secrets(
     variables: &Variables,
@@ -24,7 +24,7 @@ pub fn secrets(
         let message = fault(name, &value.value, declared.contains(name.as_str()))?;
         Some(error(message, name, value, component))
     });
-    found.take(MOST_KEPT).collect()
+    found.take(MAX_KEPT).collect()
 }
 
 /// Says what is wrong with a variable, if it would put a secret into the box.

@@ -260,7 +260,7 @@ fn no_message_has_text_of_a_line() {
 
 #[test]
 fn of_very_many_secrets_the_first_are_kept() {
-    let most = diagnostics::MOST_KEPT;
+    let most = diagnostics::MAX_KEPT;
     let text: String = (0..most + 100).rev().map(|it| format!("TOKEN_{it}=x\n")).collect();
     let agent = box_contract::ComponentName::Agent;
     let found = super::secrets(&parse(&text).unwrap(), agent, &[].into(), |_| false);

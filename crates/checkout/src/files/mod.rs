@@ -12,10 +12,10 @@ use host_fs::{FileError, checkout};
 
 use read::Reader;
 use together::DIRECTORY;
-pub use together::{TOGETHER_MAX, Together};
+pub use together::{MAX_TOGETHER, Together};
 
 /// The most bytes that the files of one directory may have. They are read into memory.
-const BYTES_MAX: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Files as they were read.
 #[derive(Debug)]
@@ -52,13 +52,13 @@ pub enum FilesError {
     #[error("{} is neither a file nor a directory nor a link", .0.display())]
     Special(PathBuf),
     /// The files are too large.
-    #[error("{} has more than {} MiB", .0.display(), BYTES_MAX >> 20)]
+    #[error("{} has more than {} MiB", .0.display(), MAX_BYTES >> 20)]
     TooLarge(PathBuf),
     /// The files of a box take too much memory together, from this path on.
     #[error(
         "with {}, all files and skills together take more than {} MiB of memory",
         .0.display(),
-        TOGETHER_MAX >> 20
+        MAX_TOGETHER >> 20
     )]
     TooLargeTogether(PathBuf),
     /// Something cannot be read.
@@ -169,10 +169,10 @@ mod tests {
     fn files_have_a_bound_together() {
         let checkout = tempfile::tempdir().unwrap();
         let path = checkout.path().join("one");
-        fs::File::create(&path).unwrap().set_len(BYTES_MAX).unwrap();
+        fs::File::create(&path).unwrap().set_len(MAX_BYTES).unwrap();
         let mut together = Together::default();
         let mut read = || any(&checkout.path().into(), &path, &mut together);
-        let fitting = TOGETHER_MAX / BYTES_MAX - 1;
+        let fitting = MAX_TOGETHER / MAX_BYTES - 1;
         (0..fitting).for_each(|_| drop(read().unwrap()));
         let error = read().unwrap_err().to_string();
         let expected = "one, all files and skills together take more than 256 MiB of memory";
@@ -212,12 +212,12 @@ mod tests {
         let checkout = tempfile::tempdir().unwrap();
         let at = |path: &str| checkout.path().join(path);
         fs::create_dir(at("large")).unwrap();
-        for (name, size) in [("one", BYTES_MAX), ("large/a", BYTES_MAX), ("large/b", 1)] {
+        for (name, size) in [("one", MAX_BYTES), ("large/a", MAX_BYTES), ("large/b", 1)] {
             fs::File::create(at(name)).unwrap().set_len(size).unwrap();
         }
-        assert_eq!(named(checkout.path(), "one").unwrap().1, BYTES_MAX);
+        assert_eq!(named(checkout.path(), "one").unwrap().1, MAX_BYTES);
         for path in ["large", "more"] {
-            fs::File::create(at("more")).unwrap().set_len(BYTES_MAX + 1).unwrap();
+            fs::File::create(at("more")).unwrap().set_len(MAX_BYTES + 1).unwrap();
             let error = named(checkout.path(), path).unwrap_err().to_string();
             assert!(error.ends_with(&format!("{path} has more than 64 MiB")), "{error}");
         }

@@ -12,7 +12,7 @@ use host_fs::FileError;
 use host_fs::checkout::{Directory, Entry, is_repository};
 use host_fs::read::{ReadError, read_open};
 
-use super::{BYTES_MAX, Files, FilesError};
+use super::{Files, FilesError, MAX_BYTES};
 use crate::files::together::{CONTENT, COPIES, DIRECTORY, ENTRY, Together};
 
 /// Reads a directory, or a file.
@@ -94,7 +94,7 @@ impl<'r> Reader<'r> {
     /// Reads an open file.
     pub(crate) fn file(&mut self, path: &Path, file: &File) -> Result<InodeId, FilesError> {
         let failed = |error| FileError::of("read", path)(error);
-        let own = BYTES_MAX - self.bytes;
+        let own = MAX_BYTES - self.bytes;
         let data = match read_open(file, own.min(self.together.left())) {
             Ok(data) => data,
             Err(ReadError::TooLong { limit, .. }) => {

@@ -8,7 +8,7 @@ use super::FilesError;
 
 /// The most bytes of memory that all files of one box may take together, those of its skills included. They stay in memory
 /// until the box is written.
-pub const TOGETHER_MAX: u64 = 256 << 20;
+pub const MAX_TOGETHER: u64 = 256 << 20;
 
 /// Bytes of memory that an entry takes, beyond its name: in the tree that is read, which is there until the box is written,
 /// and in that of the box. Half a million empty files take 620 bytes each at the peak of a build.
@@ -29,7 +29,7 @@ pub struct Together {
 
 impl Default for Together {
     fn default() -> Self {
-        Self::of(TOGETHER_MAX)
+        Self::of(MAX_TOGETHER)
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
         let page = include_str!("../../../../docs/hostile-input.md").replace('\n', " ");
         let made = memory::LEAF + memory::DIRECTORY;
         for text in [
-            format!("{} MiB of memory", TOGETHER_MAX >> 20),
+            format!("{} MiB of memory", MAX_TOGETHER >> 20),
             format!("{ENTRY} bytes for each file, directory and link"),
             format!("{CONTENT} more for a file with content, {DIRECTORY} more for a directory"),
             format!("{made} for each directory on the way to the place of a `file`"),

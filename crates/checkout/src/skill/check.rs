@@ -6,21 +6,21 @@ use crate::skill_md::{self, Parsed, SkillFile, SkillManifest};
 use box_contract::SkillPlan;
 use box_contract::plan::SKILL_DEFINITION;
 use box_tree::{InodeId, MAX_DETOURS, Tree, entries, path};
-use diagnostics::{Diagnostic, MOST_KEPT, Source, Span, Spanned};
+use diagnostics::{Diagnostic, MAX_KEPT, Source, Span, Spanned};
 
 use super::{NO_DEFINITION, Skill, SkillError};
 
 /// How many links are named in warnings, so that a skill of many thousands stays readable.
-const MOST_LINKS: usize = 20;
+const MAX_LINKS: usize = 20;
 
 /// The findings about a skill, each with its place in the definition.
 #[derive(Debug)]
 pub struct Findings {
     /// The definition.
     pub source: Source,
-    /// Everything that is wrong, or the first [`MOST_KEPT`] of it. A skill with errors is not to be used.
+    /// Everything that is wrong, or the first [`MAX_KEPT`] of it. A skill with errors is not to be used.
     pub errors: Vec<Diagnostic>,
-    /// Everything that is only worth a look, or the first [`MOST_KEPT`] of it.
+    /// Everything that is only worth a look, or the first [`MAX_KEPT`] of it.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -66,7 +66,7 @@ impl Skill {
         let mut odd = Vec::new();
         for file in files {
             match self.file(&file.path, left) {
-                _ if errors.len() >= MOST_KEPT => break,
+                _ if errors.len() >= MAX_KEPT => break,
                 End::At(id) if file.executable && self.make_executable(id) => odd.push(file),
                 End::At(_) => {}
                 End::Nowhere => errors.push(lacking(file)),
@@ -94,7 +94,7 @@ impl Skill {
     fn link_warnings(&self, left: &mut usize, name: Span) -> Vec<Diagnostic> {
         let mut links = self.stray_links(left);
         let mut warnings: Vec<Diagnostic> =
-            links.by_ref().take(MOST_LINKS).map(|link| link.warning(name)).collect();
+            links.by_ref().take(MAX_LINKS).map(|link| link.warning(name)).collect();
         let further = match links.count() {
             _ if *left == 0 => {
                 Some("the links lead through too many names to follow all of them".to_owned())
@@ -172,7 +172,7 @@ fn first_link<'t>(tree: &'t Tree, file: &[u8]) -> Option<(Vec<u8>, &'t [u8])> {
 
 /// Adds findings, until there are as many as are kept of a text.
 fn keep(found: &mut Vec<Diagnostic>, further: impl IntoIterator<Item = Diagnostic>) {
-    let left = MOST_KEPT.saturating_sub(found.len());
+    let left = MAX_KEPT.saturating_sub(found.len());
     found.extend(further.into_iter().take(left));
 }
 
@@ -381,7 +381,7 @@ tools:
         let directory = skill(
             "---\nname: greet\ndescription: Greets.\ntools:\n  - script: z/run.sh\n  - script: y/run.sh\n---\n",
         );
-        for number in 0..MOST_LINKS + 5 {
+        for number in 0..MAX_LINKS + 5 {
             symlink("none", directory.path().join(format!("link{number:03}"))).unwrap();
         }
         symlink("tools", directory.path().join("y")).unwrap();
@@ -454,7 +454,7 @@ tools:
 
     #[test]
     fn of_very_many_errors_and_warnings_the_first_are_kept() {
-        let tools = |name: &str| format!("  - script: {name}\n").repeat(MOST_KEPT + 500);
+        let tools = |name: &str| format!("  - script: {name}\n").repeat(MAX_KEPT + 500);
         let definition =
             |tools: String| format!("---\nname: greet\ndescription: Greets.\ntools:\n{tools}---\n");
         let directory = skill(&definition(tools("none")));
@@ -468,14 +468,14 @@ tools:
             let findings = skill.check("greet", directory.path(), None).unwrap();
             (findings.errors.len(), findings.warnings.len())
         };
-        assert_eq!(check(), (MOST_KEPT, 0));
-        for number in 0..MOST_KEPT + 1 {
+        assert_eq!(check(), (MAX_KEPT, 0));
+        for number in 0..MAX_KEPT + 1 {
             fs::write(directory.path().join(number.to_string()), "").unwrap();
         }
-        let tools: String = (0..MOST_KEPT + 1).map(|it| format!("  - script: '{it}'\n")).collect();
+        let tools: String = (0..MAX_KEPT + 1).map(|it| format!("  - script: '{it}'\n")).collect();
         fs::write(directory.path().join(SKILL_DEFINITION), definition(tools)).unwrap();
-        assert_eq!(check(), (0, MOST_KEPT));
-        let requires = "bash, ".repeat(MOST_KEPT + 1);
+        assert_eq!(check(), (0, MAX_KEPT));
+        let requires = "bash, ".repeat(MAX_KEPT + 1);
         let text = format!("---\nname: greet\ndescription: Greets.\nrequires: [{requires}]\n---\n");
         fs::write(directory.path().join(SKILL_DEFINITION), text).unwrap();
         let mut skill = crate::skill::read(
@@ -485,7 +485,7 @@ tools:
         )
         .unwrap();
         let findings = skill.check("greet", directory.path(), Some(&[])).unwrap();
-        assert_eq!(findings.errors.len(), MOST_KEPT);
+        assert_eq!(findings.errors.len(), MAX_KEPT);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::files::{Files, FilesError, Together, open_directory};
 use box_contract::SkillPlan;
 use box_contract::plan::SKILL_DEFINITION;
-use box_contract::rules::{MOST_SKILLS, NAME_FORM, is_name};
+use box_contract::rules::{MAX_SKILLS, NAME_FORM, is_name};
 use box_tree::Tree;
 use host_fs::FileError;
 use host_fs::checkout::Bounds;
@@ -40,7 +40,7 @@ pub enum SkillError {
     #[error("{} {}", .0.display(), .1)]
     Unusable(PathBuf, &'static str),
     /// A box would have too many skills with those of a directory.
-    #[error("with those in {}, the box has more than {MOST_SKILLS} skills", .0.display())]
+    #[error("with those in {}, the box has more than {MAX_SKILLS} skills", .0.display())]
     TooMany(PathBuf),
     /// Its files cannot be read.
     #[error(transparent)]
@@ -70,7 +70,7 @@ pub fn list(checkout: &Bounds, directory: &Path) -> Result<Vec<String>, SkillErr
             let path = directory.join(name);
             names.push(name_of(&path).ok_or(SkillError::Name(path))?);
         }
-        if names.len() > MOST_SKILLS {
+        if names.len() > MAX_SKILLS {
             return Err(SkillError::TooMany(directory.to_owned()));
         }
     }

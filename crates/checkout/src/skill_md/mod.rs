@@ -37,7 +37,7 @@ mod tests;
 use safe_text::hidden;
 
 use diagnostics::ErrorTable;
-use diagnostics::MOST_KEPT;
+use diagnostics::MAX_KEPT;
 use diagnostics::edited::{hidden_characters, unmerged};
 use diagnostics::named_invisible;
 use diagnostics::{Diagnostic, Span};
@@ -58,7 +58,7 @@ pub const MAX_FRONTMATTER: usize = 1 << 16;
 pub struct Parsed {
     /// The definition, as far as it could be read; without errors, all of it.
     pub manifest: SkillManifest,
-    /// Everything that is wrong with it, sorted by position, or the first [`MOST_KEPT`] errors. Of text that
+    /// Everything that is wrong with it, sorted by position, or the first [`MAX_KEPT`] errors. Of text that
     /// is not YAML, and of keys that are given twice, only the first such error.
     pub errors: Vec<Diagnostic>,
     /// Harmless oddities, such as unknown keys, sorted by position.
@@ -78,7 +78,7 @@ pub fn parse(text: &str, directory_name: &str) -> Parsed {
         add_hidden(text, &mut parsed);
     }
     parsed.errors.sort_by_key(Diagnostic::span);
-    parsed.errors.truncate(MOST_KEPT);
+    parsed.errors.truncate(MAX_KEPT);
     parsed
 }
 

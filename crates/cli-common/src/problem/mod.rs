@@ -23,7 +23,7 @@ pub use diagnostics::diagnostic_json;
 pub use found::is_cut_digest;
 
 /// So many errors are shown to a person; as data, there are all of them.
-const MOST_SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 /// The row of an error in a program's table: its code, and the help if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,9 +134,9 @@ pub fn first_of(
     separator: &str,
     what: &str,
 ) -> String {
-    let rest = count.saturating_sub(MOST_SHOWN);
+    let rest = count.saturating_sub(MAX_SHOWN);
     let rest = (rest > 0).then(|| format!("and {rest} {what}"));
-    texts.take(MOST_SHOWN).chain(rest).collect::<Vec<_>>().join(separator)
+    texts.take(MAX_SHOWN).chain(rest).collect::<Vec<_>>().join(separator)
 }
 
 /// Returns the object that a failed command prints with `--json`.

@@ -27,7 +27,7 @@ const SYSTEM: [&str; 5] = [
 ];
 
 /// The most bytes of a file of certificates. Debian's has 230 KB.
-const ROOTS_BYTES_MAX: u64 = 16 << 20;
+const MAX_ROOTS_BYTES: u64 = 16 << 20;
 
 /// Reads the root certificates: of the named file, else the system's, and of a file besides. There
 /// may be none.
@@ -49,7 +49,7 @@ pub(super) fn load(named: Option<&Path>, more: Option<&Path>) -> Result<RootCert
 /// Reads the certificates of a PEM file and returns how many there are. One that this version does
 /// not understand is left out: a system's file may hold some.
 fn read(path: &Path, roots: &mut RootCertStore) -> Result<usize, Box<dyn Error + Send + Sync>> {
-    let text = read_file(path, Links::Follow, ROOTS_BYTES_MAX)?;
+    let text = read_file(path, Links::Follow, MAX_ROOTS_BYTES)?;
     let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>()?;
     Ok(roots.add_parsable_certificates(certificates).0)
 }

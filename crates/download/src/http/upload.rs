@@ -24,7 +24,7 @@ use super::url::RemoteUrl;
 /// How much is read and sent at once, in bytes.
 const PIECE: usize = 64 << 10;
 /// The most bytes of an answer that are read. There is nothing in it but the reason of a refusal.
-const ANSWER_LIMIT: usize = 64 << 10;
+const MAX_ANSWER: usize = 64 << 10;
 
 /// Something to send, which can be read again from its start.
 pub trait Content: fmt::Debug + Sync {
@@ -155,10 +155,10 @@ impl Client {
     async fn whole(&self, mut response: reqwest::Response) -> Response {
         let mut body = Vec::new();
         let read = async {
-            while body.len() < ANSWER_LIMIT
+            while body.len() < MAX_ANSWER
                 && let Ok(Some(piece)) = response.chunk().await
             {
-                let room = ANSWER_LIMIT - body.len();
+                let room = MAX_ANSWER - body.len();
                 body.extend_from_slice(&piece[..piece.len().min(room)]);
             }
         };

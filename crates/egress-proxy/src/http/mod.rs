@@ -29,7 +29,7 @@ use crate::state::{Filter, Settings};
 use crate::upstream::{BUFFER, Upstream};
 
 /// The greatest number of a request's header lines.
-const MOST_HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 
 /// The body of an answer: a server's, or a text of ours.
 type Body = Either<Incoming, Full<Bytes>>;
@@ -51,7 +51,7 @@ where
     });
     let mut http = server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(filter.settings.request);
-    http.max_buf_size(BUFFER).max_headers(MOST_HEADERS).auto_date_header(false);
+    http.max_buf_size(BUFFER).max_headers(MAX_HEADERS).auto_date_header(false);
     // What is wrong with a connection, its client has been told, or it is gone.
     let _ended = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
     let tunnel = lock(&client.tunnel).take();

@@ -12,7 +12,7 @@ use super::parent::{flush, flush_names, open_directory, parent_of};
 
 /// How many files and directories are flushed one by one. Beyond that, flushing the whole file
 /// system once is faster.
-const EACH_MAX: usize = 512;
+const MAX_EACH: usize = 512;
 
 /// Makes a directory and those above it that are missing, with these permissions as far as the
 /// umask allows, and flushes the names of the new ones.
@@ -45,7 +45,7 @@ fn create_directory(path: &Path, mode: u32) -> io::Result<()> {
 /// Where there is too much of it, or something that may not be opened, the whole file system is
 /// flushed instead.
 pub(super) fn flush_tree(root: &File) -> io::Result<()> {
-    let mut left = EACH_MAX;
+    let mut left = MAX_EACH;
     if each(root.as_fd(), &mut left)? { Ok(()) } else { Ok(rustix::fs::syncfs(root)?) }
 }
 
@@ -103,9 +103,9 @@ mod tests {
         create_directories(&below, 0o700).unwrap();
         std::os::unix::fs::symlink("nowhere", below.join("link")).unwrap();
         let root = File::open(directory.path()).unwrap();
-        for (files, whole) in [(10, true), (EACH_MAX, false)] {
+        for (files, whole) in [(10, true), (MAX_EACH, false)] {
             (0..files).for_each(|n| fs::write(below.join(n.to_string()), "").unwrap());
-            assert_eq!(each(root.as_fd(), &mut EACH_MAX.clone()).unwrap(), whole);
+            assert_eq!(each(root.as_fd(), &mut MAX_EACH.clone()).unwrap(), whole);
             flush_tree(&root).unwrap();
         }
     }

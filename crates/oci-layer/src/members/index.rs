@@ -11,10 +11,10 @@ use crate::{LayerErrorKind, Limits};
 
 /// Bounds on an archive: `docker save` writes three members for each layer, a layout has one for each
 /// blob.
-const MEMBERS_MAX: usize = 1 << 16;
-const NAMES_MAX: usize = 16 << 20;
+const MAX_MEMBERS: usize = 1 << 16;
+const MAX_NAMES: usize = 16 << 20;
 /// How many links may lead to a file.
-const LINKS_MAX: usize = 8;
+const MAX_LINKS: usize = 8;
 /// The headers of a member are read together: they are seldom longer.
 const HEADERS: usize = 1536;
 
@@ -73,8 +73,8 @@ impl MemberIndex {
             MemberKind::File { .. } => 0,
         };
         self.bytes += path.len() + target;
-        if self.members.len() >= MEMBERS_MAX || self.bytes > NAMES_MAX {
-            return Err(format!("it has more than {MEMBERS_MAX} files"));
+        if self.members.len() >= MAX_MEMBERS || self.bytes > MAX_NAMES {
+            return Err(format!("it has more than {MAX_MEMBERS} files"));
         }
         let name = String::from_utf8_lossy(&path).into_owned();
         match self.members.insert(path, kind) {
@@ -104,7 +104,7 @@ impl MemberIndex {
     /// It is a link that leads to nothing, out of the archive, or in a circle.
     pub fn find(&self, name: &str) -> Result<Option<(u64, u64)>, &'static str> {
         let mut name = name.as_bytes().to_vec();
-        for links in 0..=LINKS_MAX {
+        for links in 0..=MAX_LINKS {
             name = match self.members.get(&name) {
                 None if links == 0 => return Ok(None),
                 None => return Err("it is a link to a file that is not in the archive"),

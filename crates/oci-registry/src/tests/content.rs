@@ -111,7 +111,7 @@ fn document_of_an_image(bytes: &[u8]) -> Reply {
 
 /// Makes `{` and enough blanks for a manifest that is too large.
 fn huge() -> Vec<u8> {
-    let mut bytes = vec![b' '; usize::try_from(MANIFEST_LIMIT).unwrap()];
+    let mut bytes = vec![b' '; usize::try_from(MAX_MANIFEST).unwrap()];
     bytes[0] = b'{';
     bytes.push(b'}');
     bytes
@@ -182,9 +182,9 @@ cases! {
         => refused_digest;
     a_layer_of_another_algorithm: layer_named("sha512:e3b0") => refused_digest;
     a_huge_manifest: tagged(|_| manifest(&huge()))
-        => fails!(RegistryError::Download(DownloadError::TooLarge { limit: MANIFEST_LIMIT, .. }));
+        => fails!(RegistryError::Download(DownloadError::TooLarge { limit: MAX_MANIFEST, .. }));
     a_huge_manifest_in_chunks: tagged(|_| chunked(&huge()))
-        => fails!(RegistryError::Download(DownloadError::TooLarge { limit: MANIFEST_LIMIT, .. }));
+        => fails!(RegistryError::Download(DownloadError::TooLarge { limit: MAX_MANIFEST, .. }));
     a_compressed_bomb: tagged(|bytes| with("Content-Encoding: gzip", bytes))
         => fails!(RegistryError::Response { reason: COMPRESSED, .. });
     an_index_that_leads_to_itself: {

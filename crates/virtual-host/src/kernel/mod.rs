@@ -40,7 +40,7 @@ const CHANGED: &str = "kvm_amd";
 const FORM: &str = "6-";
 const ABOUT: &str = "about.json";
 /// The largest [`ABOUT`], in bytes.
-const ABOUT_LIMIT: u64 = 1 << 16;
+const MAX_ABOUT: u64 = 1 << 16;
 const KERNEL: &str = "kernel";
 const MODULES_FOLDER: &str = "modules/";
 /// Where prepared kernels are kept, below the user's cache directory.
@@ -85,7 +85,7 @@ impl HostKernel {
     }
 
     fn open(directory: PathBuf) -> Option<Self> {
-        let about = read_file(&directory.join(ABOUT), Links::Refuse, ABOUT_LIMIT).ok()?;
+        let about = read_file(&directory.join(ABOUT), Links::Refuse, MAX_ABOUT).ok()?;
         let kernel = Self { directory, about: serde_json::from_slice(&about).ok()? };
         kernel.is_whole().then_some(kernel)
     }

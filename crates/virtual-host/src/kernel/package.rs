@@ -19,9 +19,9 @@ const METAPACKAGES: [&str; 2] = ["linux-image-6.12-cloud-amd64", "linux-image-cl
 /// How the names of kernel packages start.
 const IMAGE: &str = "linux-image-";
 /// No module and no compressed kernel is larger than this, in bytes.
-const MEMBER_LIMIT: u64 = 1 << 26;
+const MAX_MEMBER: u64 = 1 << 26;
 /// No package is larger than this when it is unpacked, in bytes. Its modules are held in memory; the package of Linux 6.12 has 36 MB.
-const PACKAGE_LIMIT: u64 = 1 << 29;
+const MAX_PACKAGE: u64 = 1 << 29;
 /// What the package's file is called in messages.
 const PACKAGE: &str = "the virtual host's kernel package";
 
@@ -115,7 +115,7 @@ impl Package {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| programs::not_started(&command, error))?;
         let output = child.stdout.take().ok_or_else(|| malformed("it has no output"))?;
-        let mut output = output.take(PACKAGE_LIMIT);
+        let mut output = output.take(MAX_PACKAGE);
         let read = Self::read(&mut output);
         // The program ends by itself only if all of its output is read.
         drop(io::copy(&mut output, &mut io::sink()));
@@ -134,7 +134,7 @@ impl Package {
         for entry in Archive::new(archive).entries().map_err(failed)? {
             let mut entry = entry.map_err(failed)?;
             if let Some(member) = Member::of(&entry) {
-                package.add(member, contents(&mut entry, MEMBER_LIMIT)?)?;
+                package.add(member, contents(&mut entry, MAX_MEMBER)?)?;
             }
         }
         if package.image.is_empty() { Err(malformed("it has no kernel")) } else { Ok(package) }
@@ -171,9 +171,9 @@ impl Package {
         }
         let broken = |why: &str| HostError::malformed(format!("{name}.ko.xz"), why);
         let mut bytes = Vec::new();
-        let mut reader = XzReader::new(&*module.bytes, true).take(MEMBER_LIMIT + 1);
+        let mut reader = XzReader::new(&*module.bytes, true).take(MAX_MEMBER + 1);
         reader.read_to_end(&mut bytes).map_err(|error| broken(&error.to_string()))?;
-        if bytes.len() as u64 > MEMBER_LIMIT {
+        if bytes.len() as u64 > MAX_MEMBER {
             return Err(broken("it is too long for a kernel module"));
         }
         Ok(bytes)

@@ -14,7 +14,7 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The first bytes of LZ4's legacy frame, which Debian 12 uses.
 const LZ4_LEGACY: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
 /// No kernel is larger than this, in bytes.
-const KERNEL_LIMIT: usize = 1 << 28;
+const MAX_KERNEL: usize = 1 << 28;
 
 /// Returns the ELF kernel of a bzImage, or `None` where it is compressed by other means than LZ4 and Zstandard.
 ///
@@ -53,7 +53,7 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
 fn unpack_zstd(frame: &[u8]) -> Option<Vec<u8>> {
     let mut kernel = Vec::new();
     let decoder = Decoder::new(frame).ok()?;
-    decoder.take(KERNEL_LIMIT as u64).read_to_end(&mut kernel).ok()?;
+    decoder.take(MAX_KERNEL as u64).read_to_end(&mut kernel).ok()?;
     Some(kernel)
 }
 
@@ -106,7 +106,7 @@ fn length(mut count: usize, block: &mut &[u8]) -> Option<usize> {
 /// Appends `count` bytes from `offset` before the end; the two may overlap.
 fn repeat(out: &mut Vec<u8>, floor: usize, offset: usize, count: usize) -> Option<()> {
     let start = out.len().checked_sub(offset).filter(|start| offset > 0 && *start >= floor)?;
-    if out.len() + count > KERNEL_LIMIT {
+    if out.len() + count > MAX_KERNEL {
         return None;
     }
     if offset >= count {

@@ -21,7 +21,7 @@ const FIRST_ID: u32 = 0x7000_0000;
 /// whoever writes there, the files are that user's.
 const KEPT: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 /// The files that a process may have open where it is allowed more than it has: the kernel's own limit (`fs.nr_open`).
-const MOST_FILES: u64 = 1 << 20;
+const MAX_FILES: u64 = 1 << 20;
 /// The permission bits of a file's group to read and write.
 const GROUP_MAY: u32 = 0o060;
 /// Those of everybody else.
@@ -123,8 +123,8 @@ fn device_group(device: &File) -> Result<Option<u32>, String> {
 /// process, a user's as many as that user may have. The guest decides how many of shared directories it opens, and the
 /// host's other programs need some, so that it is at most a quarter of all (`fs.file-max`).
 pub fn most_files() -> u64 {
-    let own = || getrlimit(Resource::RLIMIT_NOFILE).map_or(MOST_FILES, |(_, most)| most);
-    let most = if geteuid().is_root() { MOST_FILES } else { own().min(MOST_FILES) };
+    let own = || getrlimit(Resource::RLIMIT_NOFILE).map_or(MAX_FILES, |(_, most)| most);
+    let most = if geteuid().is_root() { MAX_FILES } else { own().min(MAX_FILES) };
     let of_host = fs::read_to_string("/proc/sys/fs/file-max").ok();
     let of_host = of_host.and_then(|it| it.trim().parse::<u64>().ok());
     of_host.map_or(most, |all| most.min(all / 4))

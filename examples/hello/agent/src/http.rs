@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 /// The longest request head that is read, in bytes.
-const HEAD_LIMIT: usize = 4096;
+const MAX_HEAD: usize = 4096;
 /// How long a request head may take altogether, however slowly its bytes come.
 const HEAD_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -72,7 +72,7 @@ pub(crate) fn read_request(client: &mut impl Read) -> Result<Request, Response> 
             return Err(Response::error(400, "Bad Request"));
         }
         head.extend_from_slice(&chunk[..count]);
-        if head.len() > HEAD_LIMIT {
+        if head.len() > MAX_HEAD {
             return Err(Response::error(431, "Request Header Fields Too Large"));
         }
         if started.elapsed() > HEAD_PATIENCE {

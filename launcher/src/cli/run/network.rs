@@ -12,7 +12,7 @@ use crate::cli::error::{CommandError, usage};
 use crate::cli::lacks::Lack;
 
 /// How many hosts a notice names.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// Returns what the box gets of the network that it declares.
 pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, CommandError> {
@@ -118,7 +118,7 @@ pub(super) fn notice(given: &Given, declared: &NetworkPlan, called: &str) -> Opt
 /// Names the hosts of rules, as many as fit into a line or two.
 fn hosts(allow: &[PeerPlan], called: &str) -> String {
     let name = |it: &PeerPlan| with_port(&it.peer, it.port);
-    let named: Vec<_> = allow.iter().take(MOST_NAMED).map(name).collect();
+    let named: Vec<_> = allow.iter().take(MAX_NAMED).map(name).collect();
     let more = match allow.len() - named.len() {
         0 => String::new(),
         more => {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use box_cache::Held;
-use box_contract::rules::{LEAST_VM_MIB, MAX_CPUS, MAX_TIMEOUT, MOST_VM_MIB};
+use box_contract::rules::{MAX_CPUS, MAX_TIMEOUT, MAX_VM_MIB, MIN_VM_MIB};
 use box_contract::{ComponentName, Phase, RunPlan, Vm, size};
 use box_digest::Digest;
 use box_layout::OpenBox;
@@ -67,7 +67,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_CPUS)))]
     cpus: Option<u8>,
     /// The memory of the machine in MiB; its components take no more than their limits in the Boxfile [default: the box's].
-    #[arg(long, value_name = "MIB", value_parser = mebibytes(LEAST_VM_MIB, MOST_VM_MIB))]
+    #[arg(long, value_name = "MIB", value_parser = mebibytes(MIN_VM_MIB, MAX_VM_MIB))]
     pub(in crate::cli) memory: Option<u32>,
     /// The most virtual CPUs that a box may have [default: as many as this host has, but at least 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]

@@ -1,14 +1,14 @@
 //! Errors about volumes.
 
-use box_contract::rules::MOST_SCRATCH;
+use box_contract::rules::MAX_SCRATCH_BYTES;
 use ext4_image::MIN_SIZE_WITH_JOURNAL;
 use host_fs::OsError;
 use safe_text::readable;
 
 /// The least size of a volume, in bytes.
-pub const LEAST_SIZE: u64 = MIN_SIZE_WITH_JOURNAL;
+pub const MIN_SIZE: u64 = MIN_SIZE_WITH_JOURNAL;
 /// The greatest one.
-pub const MOST_SIZE: u64 = MOST_SCRATCH;
+pub const MAX_SIZE: u64 = MAX_SCRATCH_BYTES;
 
 /// Why a volume cannot be made, used or removed.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum VolumeError {
     #[error("{0:?} cannot be the name of a volume")]
     BadName(String),
     /// A size that no volume can have, in bytes.
-    #[error("a volume has from {least} to {most}, not {0} bytes", least = readable(LEAST_SIZE), most = readable(MOST_SIZE))]
+    #[error("a volume has from {least} to {most}, not {0} bytes", least = readable(MIN_SIZE), most = readable(MAX_SIZE))]
     BadSize(u64),
     /// Its record or its disk is not as it was made.
     #[error("the volume {name} is damaged: {reason}")]

@@ -32,7 +32,7 @@ use crate::host::state_dir::{self, absent, is_name, names};
 use crate::streams::log::since_epoch;
 
 use disk::DISK;
-pub use error::{LEAST_SIZE, MOST_SIZE, VolumeError};
+pub use error::{MAX_SIZE, MIN_SIZE, VolumeError};
 pub use place::{VolumePlace, check_once};
 use record::VolumeRecord;
 pub use record::VolumeState;
@@ -186,7 +186,7 @@ impl Volumes {
 
     /// Makes a volume at once or not at all. The directory is locked.
     fn make(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
-        if !(LEAST_SIZE..=MOST_SIZE).contains(&size_bytes) {
+        if !(MIN_SIZE..=MAX_SIZE).contains(&size_bytes) {
             return Err(VolumeError::BadSize(size_bytes));
         }
         let directory = self.directory.join(name);

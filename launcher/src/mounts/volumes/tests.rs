@@ -73,11 +73,11 @@ fn names_and_sizes_have_bounds() {
         assert!(matches!(fails(made.volumes.find(name)), VolumeError::Missing(_)));
         assert!(matches!(fails(made.volumes.remove(name)), VolumeError::Missing(_)));
     }
-    for size in [0, LEAST_SIZE - 1, MOST_SIZE + 1] {
+    for size in [0, MIN_SIZE - 1, MAX_SIZE + 1] {
         assert!(matches!(fails(made.volumes.create("a", size)), VolumeError::BadSize(_)));
     }
-    made.volumes.create("least", LEAST_SIZE).unwrap();
-    made.volumes.create("most", MOST_SIZE).unwrap();
+    made.volumes.create("least", MIN_SIZE).unwrap();
+    made.volumes.create("most", MAX_SIZE).unwrap();
     assert_eq!(made.all().0.len(), 2);
 }
 

@@ -12,7 +12,7 @@ use crate::Outcome;
 /// The memory of the virtual host in MiB.
 const MEMORY_MIB: u32 = 4096;
 /// How long the run may take. Most of it is for small files.
-const TIME_LIMIT: Duration = Duration::from_secs(7200);
+const MAX_TIME: Duration = Duration::from_secs(7200);
 /// The disk of the virtual host that both work on, in MiB.
 const DISK_MIB: u32 = 2048;
 /// The size of the large file in MiB.
@@ -48,6 +48,6 @@ pub(super) fn run(runs: u32, count: u32) -> Outcome {
         packages: &[Package::E2fs],
     };
     contest.run(runs, |host, _, _| {
-        with_mke2fs(host.memory(MEMORY_MIB).result_disk(DISK_MIB).time_limit(TIME_LIMIT))
+        with_mke2fs(host.memory(MEMORY_MIB).result_disk(DISK_MIB).time_limit(MAX_TIME))
     })
 }

@@ -11,7 +11,7 @@ use crate::Outcome;
 /// The memory of the virtual host in MiB.
 const MEMORY_MIB: u32 = 2048;
 /// How long the run may take.
-const TIME_LIMIT: Duration = Duration::from_secs(1800);
+const MAX_TIME: Duration = Duration::from_secs(1800);
 /// The size of the large file in bytes, and the number of small ones.
 const AMOUNTS: [(&str, u32); 2] = [("SIZE", 30_000_000), ("COUNT", 20)];
 /// The works as the script names them, and for people.
@@ -49,7 +49,7 @@ pub(super) fn run(runs: u32) -> Outcome {
     };
     contest.run(runs, |host, workspace, programs| {
         program::run(&mut Artefacts::peers_build(workspace))?;
-        let host = host.memory(MEMORY_MIB).time_limit(TIME_LIMIT);
+        let host = host.memory(MEMORY_MIB).time_limit(MAX_TIME);
         Ok(host.file(&programs.peers, "/bin/peers"))
     })
 }

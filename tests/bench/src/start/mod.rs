@@ -26,7 +26,7 @@ use crate::Outcome;
 /// The virtual host's memory in MiB: the guest's, microsandbox's 75 MiB, the kernel and the host itself.
 const MEMORY_MIB: u32 = 2048;
 /// How long one run of the virtual host may take. Each boot takes some seconds.
-const TIME_LIMIT: Duration = Duration::from_secs(1800);
+const MAX_TIME: Duration = Duration::from_secs(1800);
 
 /// Measures all programs, prints a table and writes `target/bench/start.json`.
 pub(super) fn run(runs: u32) -> Outcome {
@@ -56,7 +56,7 @@ fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
     let host = VirtualHost::new(&host_kernel, &programs.boxlaunch);
     let host = host
         .memory(MEMORY_MIB)
-        .time_limit(TIME_LIMIT)
+        .time_limit(MAX_TIME)
         // microsandbox looks for it there, by its name in the package.
         .file(&kernel, format!("/bench/microsandbox/lib/{}", library.display()));
     let host = with_program(host, &msb, "/bench/microsandbox/bin/msb")?;

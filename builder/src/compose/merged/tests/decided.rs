@@ -221,7 +221,7 @@ fn many_deep_conflicts_are_counted_and_advised_on_and_the_first_are_kept() {
     let (deep, more) = (deep(), 500);
     let lines = |content: &str| {
         let links = [format!("d {deep}"), format!("s l {deep}")];
-        let files = (0..MOST_CONFLICTS + more).map(|it| format!("f l/{it:06} {content}"));
+        let files = (0..MAX_CONFLICTS + more).map(|it| format!("f l/{it:06} {content}"));
         links.into_iter().chain(files).collect::<Vec<_>>()
     };
     let [agent, business] = [lines("1"), lines("22")];
@@ -230,15 +230,15 @@ fn many_deep_conflicts_are_counted_and_advised_on_and_the_first_are_kept() {
     let conflicts = left(&agent, &business, &[]);
     assert_eq!(
         (conflicts.count, conflicts.undeclared),
-        (MOST_CONFLICTS + more, MOST_CONFLICTS + more)
+        (MAX_CONFLICTS + more, MAX_CONFLICTS + more)
     );
-    assert_eq!(conflicts.first.len(), MOST_CONFLICTS);
+    assert_eq!(conflicts.first.len(), MAX_CONFLICTS);
     assert_eq!(conflicts.first[0].path, format!("/{deep}/000000").into_bytes());
     // Each directory and each file is there once, whatever the length of its path.
-    assert_eq!(conflicts.plain.places.len(), 1 + 250 + MOST_CONFLICTS + more);
+    assert_eq!(conflicts.plain.places.len(), 1 + 250 + MAX_CONFLICTS + more);
     let advice = advice(&conflicts);
     let advised: Vec<_> = advice.iter().map(|it| (it.pattern.clone(), it.paths)).collect();
-    assert_eq!(advised, [(format!("/{deep}/**"), MOST_CONFLICTS + more)]);
+    assert_eq!(advised, [(format!("/{deep}/**"), MAX_CONFLICTS + more)]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use boxfile_spec::{Conflict as Declared, ConflictPolicy};
 use diagnostics::{Span, Spanned};
 use oci_layer::{Action, Change, LayerIndex, flatten};
 
-use super::{Conflict, Conflicts, MOST_CONFLICTS, Merge, advice, merge};
+use super::{Conflict, Conflicts, MAX_CONFLICTS, Merge, advice, merge};
 use crate::compose::FlatImage;
 
 /// Makes a change of a few words: `d PATH [MODE]`, `f PATH CONTENT [MTIME]`, `s PATH TARGET`,

@@ -6,7 +6,7 @@ use box_tree::listing::{Listing, Origins};
 use box_tree::{Inode, Origin};
 use proptest::prelude::*;
 
-use super::super::MOST_ADVICE;
+use super::super::MAX_ADVICE;
 use super::*;
 use box_tree::FieldDifference;
 
@@ -130,7 +130,7 @@ proptest! {
         let texts = texts.each_ref().map(String::as_str);
         let conflicts = merged(&images, &[], &texts).report.conflicts;
         let advice = advice(&conflicts);
-        prop_assert!(advice.len() <= MOST_ADVICE);
+        prop_assert!(advice.len() <= MAX_ADVICE);
         prop_assert!(advice.len() <= conflicts.count);
         prop_assert_eq!(advice.iter().map(|it| it.paths).sum::<usize>(), conflicts.count);
         let declared: Vec<_> =

@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use crate::capabilities::Capability;
 use crate::rules::{
-    LEAST_ADDRESS_SPACE, LEAST_VM_MIB, MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_PIDS,
-    MOST_BYTES, MOST_VM_MIB, NAME_FORM, NO_ID, PATH_MAX, is_grpc_service, is_label, is_name,
+    MAX_BYTES, MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_PIDS, MAX_VM_MIB,
+    MIN_ADDRESS_SPACE, MIN_VM_MIB, NAME_FORM, NO_ID, PATH_MAX, is_grpc_service, is_label, is_name,
     is_normalized, is_request_path, kernel_directory,
 };
 use crate::signals::can_ask_to_end;
@@ -17,7 +17,7 @@ use safe_text::readable;
 use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, Rlimits, RunPlan, User};
 
 /// The greatest run plan that init reads, in bytes of JSON.
-pub const PLAN_MAX: u64 = 1 << 20;
+pub const MAX_PLAN: u64 = 1 << 20;
 
 /// The scratch disks that a box can declare: of a machine's devices ([`MAX_DEVICES`]), one is left for what a user adds.
 pub const MAX_SCRATCH: usize = 3;
@@ -29,9 +29,9 @@ const NO_PORT: &str = "a port is from 1 to 65535";
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PlanError {
-    /// The plan is longer than [`PLAN_MAX`]; holds its length in bytes.
+    /// The plan is longer than [`MAX_PLAN`]; holds its length in bytes.
     #[error(
-        "its plan has {0} bytes as JSON, and init reads at most {PLAN_MAX}; shorten what is \
+        "its plan has {0} bytes as JSON, and init reads at most {MAX_PLAN}; shorten what is \
          longest in it, such as the environment or the task"
     )]
     TooLong(u64),
@@ -42,7 +42,7 @@ pub enum PlanError {
     #[error("it asks for {0} CPUs; 1 to {MAX_CPUS} are possible")]
     Cpus(u8),
     /// The machine has less memory than a kernel needs, or more than any host is to give.
-    #[error("it asks for {0} MiB of memory; {LEAST_VM_MIB} to {MOST_VM_MIB} are possible")]
+    #[error("it asks for {0} MiB of memory; {MIN_VM_MIB} to {MAX_VM_MIB} are possible")]
     MachineMemory(u32),
     /// The box has a name that is none; holds it, safe for a terminal.
     #[error("its name {0}: {NAME_FORM}")]
@@ -158,7 +158,7 @@ impl RunPlan {
         // Plans have nothing that JSON cannot express.
         let text = serde_json::to_vec(self).unwrap_or_default();
         match u64::try_from(text.len()).unwrap_or(u64::MAX) {
-            length if length > PLAN_MAX => Err(PlanError::TooLong(length)),
+            length if length > MAX_PLAN => Err(PlanError::TooLong(length)),
             _ => Ok(()),
         }
     }
@@ -178,7 +178,7 @@ impl RunPlan {
         if !is_name(&self.name) {
             return Err(PlanError::Name(format!("{:?}", self.name)));
         }
-        if !(LEAST_VM_MIB..=MOST_VM_MIB).contains(&self.vm.memory_mib) {
+        if !(MIN_VM_MIB..=MAX_VM_MIB).contains(&self.vm.memory_mib) {
             return Err(PlanError::MachineMemory(self.vm.memory_mib));
         }
         let (limits, machine_mib) = (self.memory_limits(), self.vm.memory_mib);
@@ -312,10 +312,10 @@ fn rlimits(limits: &Rlimits) -> Option<Fault> {
     let found = [
         ("nofile", nofile, 1..=MAX_FILES, "it is not between 1 and 1048576"),
         ("nproc", nproc, 1..=MAX_PIDS, "it is not between 1 and 4194304"),
-        ("address-space", as_bytes, LEAST_ADDRESS_SPACE..=MOST_BYTES, bytes),
+        ("address-space", as_bytes, MIN_ADDRESS_SPACE..=MAX_BYTES, bytes),
         ("cpu", cpu_seconds, 1..=u64::MAX, "it is no time at all"),
-        ("core", core_bytes, 0..=MOST_BYTES, bytes),
-        ("file-size", fsize_bytes, 0..=MOST_BYTES, bytes),
+        ("core", core_bytes, 0..=MAX_BYTES, bytes),
+        ("file-size", fsize_bytes, 0..=MAX_BYTES, bytes),
     ];
     found.into_iter().find_map(|(name, limit, range, reason)| {
         let limit = limit.filter(|it| !range.contains(it))?;

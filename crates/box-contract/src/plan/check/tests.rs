@@ -201,12 +201,12 @@ fn a_working_directory_is_no_longer_than_a_path() {
 #[test]
 fn a_plan_is_as_long_as_init_reads_and_no_longer() {
     let mut plan = grown("{}");
-    let limit = usize::try_from(PLAN_MAX).unwrap();
+    let limit = usize::try_from(MAX_PLAN).unwrap();
     plan.agent.argv[0] = "x".repeat(limit - BEFORE.len() + plan.agent.argv[0].len());
     assert_eq!(serde_json::to_vec(&plan).unwrap().len(), limit);
     assert_eq!(plan.check(), Ok(()));
     plan.agent.argv[0].push('x');
-    assert_eq!(plan.check(), Err(PlanError::TooLong(PLAN_MAX + 1)));
+    assert_eq!(plan.check(), Err(PlanError::TooLong(MAX_PLAN + 1)));
     assert_eq!(plan.check_values(), Ok(()));
 }
 

@@ -35,7 +35,7 @@ use meta::MetaSetter;
 pub use meta::{LeftOut, Ownership, Privileged};
 
 /// How deep a directory may lie: each on the way down is held open.
-const DEPTH_MAX: usize = 500;
+const MAX_DEPTH: usize = 500;
 const CLOSED: Mode = Mode::RWXU;
 
 /// Writes a tree into a directory, which must not be there.
@@ -85,7 +85,7 @@ impl Extraction<'_> {
             if let Some(made) = self.make(parent.as_fd(), &path, name, id)? {
                 open.push((path.len(), made));
             }
-            if open.len() > DEPTH_MAX {
+            if open.len() > MAX_DEPTH {
                 return Err(ExportError::NoPlace {
                     path: lossy(&path),
                     what: "500 directories above it",

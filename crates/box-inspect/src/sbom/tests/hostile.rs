@@ -41,7 +41,7 @@ fn what_is_too_large_or_hostile_is_left_out_and_said() {
 
 #[test]
 fn beyond_the_bound_packages_are_not_read() {
-    let status = "Package: a\nVersion: 1\n\n".repeat(scan::PACKAGES_MAX + 5);
+    let status = "Package: a\nVersion: 1\n\n".repeat(scan::MAX_PACKAGES + 5);
     let fixture = Fixture::default()
         .file(AGENT[0], "/roots/agent/var/lib/dpkg/status", status)
         .file(AGENT[0], "/roots/agent/b.dist-info/METADATA", "Name: b\nVersion: 1\n");
@@ -59,7 +59,7 @@ fn beyond_the_bound_packages_are_not_read() {
 fn beyond_the_bound_on_their_paths_packages_are_not_read() {
     let deep = format!("/roots/agent{}", "/nnnnnnnnnnnnnnn".repeat(250));
     let path = |number: usize| format!("{deep}/{number:06}.egg-info");
-    let most = scan::PATHS_MAX / path(0).len();
+    let most = scan::MAX_PATHS / path(0).len();
     let fixture = (0..most + 5).fold(Fixture::default(), |fixture, number| {
         fixture.file(AGENT[0], &path(number), "Name: a\nVersion: 1\n")
     });

@@ -6,7 +6,7 @@ use testkit::hostile::replace_each;
 
 use super::complete;
 use crate::skill_md::{MAX_FRONTMATTER, MAX_SKILL_MD, parse};
-use diagnostics::MOST_KEPT;
+use diagnostics::MAX_KEPT;
 
 const VALID: &str = "---
 name: greet
@@ -151,7 +151,7 @@ fn a_frontmatter_as_long_as_it_may_be_is_read() {
     let keys = |count: usize| (0..count).map(|i| format!("{i}: [a]\n")).collect::<String>();
     let parsed = parse(&complete(&keys(6000)), "greet");
     assert_eq!(parsed.errors, []);
-    assert_eq!(parsed.warnings.len(), MOST_KEPT - 1);
+    assert_eq!(parsed.warnings.len(), MAX_KEPT - 1);
     let tools = "  - {script: a, x: y}\n".repeat(2900);
     let parsed = parse(&format!("---\ntools:\n{tools}---\n"), "greet");
     assert_eq!(parsed.manifest.files.len(), 2900);
@@ -183,7 +183,7 @@ fn of_errors_and_hidden_characters_the_first_are_kept() {
     let requires = "  - nothing\n".repeat(700);
     let hidden = "# \u{200b}\n".repeat(700);
     let errors = parse(&complete(&format!("requires:\n{requires}{hidden}")), "greet").errors;
-    assert_eq!(errors.len(), MOST_KEPT);
+    assert_eq!(errors.len(), MAX_KEPT);
     assert!(errors.is_sorted_by_key(|error| error.span()));
 }
 

@@ -16,7 +16,7 @@ use crate::shown;
 const DECLARATION: &str = "secret";
 /// The length in bytes from which a value without quotes is a secret, if its name is that of one. What is
 /// shorter is looked at again for each name inside of it.
-const BARE_MAX: usize = 1 << 10;
+const MAX_BARE: usize = 1 << 10;
 /// The properties of [`DECLARATION`] whose values are no secrets.
 const KNOWN: [&str; 2] = ["path", "component"];
 
@@ -107,7 +107,7 @@ impl Following<'_> {
             Kind::Word if !is_key && !is_prose => value.place.clone(),
             _ => return Vec::new(),
         };
-        let is_long = value.kind == Kind::Word && place.len() > BARE_MAX;
+        let is_long = value.kind == Kind::Word && place.len() > MAX_BARE;
         Some(place).filter(|it| is_long || self.is_secret(name, it)).into_iter().collect()
     }
 

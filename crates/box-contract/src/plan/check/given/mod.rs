@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::rules::{
-    AtPlace, LEAST_RATE, LEAST_SCRATCH, MOST_CONNECTIONS, MOST_NAMES, MOST_RATE, MOST_SCRATCH,
-    MOST_SKILLS, NAME_FORM, apart, is_name, is_peer, is_place, is_variable, share_host_fault,
+    AtPlace, MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MAX_SKILLS, MIN_RATE,
+    MIN_SCRATCH_BYTES, NAME_FORM, apart, is_name, is_peer, is_place, is_variable, share_host_fault,
 };
 use crate::wire::{
     MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES, devices,
@@ -38,7 +38,7 @@ impl RunPlan {
     fn wrong_skill(&self) -> Option<PlanError> {
         let mut names = HashSet::new();
         let wrong = self.skills.iter().enumerate().find_map(|(at, it)| {
-            let reason = if at >= MOST_SKILLS {
+            let reason = if at >= MAX_SKILLS {
                 "a box has at most 1000 skills"
             } else if !is_name(&it.name) {
                 NAME_FORM
@@ -64,7 +64,7 @@ impl RunPlan {
                 reason
             } else if !names.insert(&it.name) {
                 TWICE
-            } else if !(LEAST_SCRATCH..=MOST_SCRATCH).contains(&it.size_bytes) {
+            } else if !(MIN_SCRATCH_BYTES..=MAX_SCRATCH_BYTES).contains(&it.size_bytes) {
                 "its size is not between 1 MiB and 1 TiB"
             } else if !it.size_bytes.is_multiple_of(MIB) {
                 "its size is no whole number of MiB"
@@ -212,9 +212,9 @@ fn wrong_network(network: &NetworkPlan) -> Option<PlanError> {
     };
     let [connections, names] = [limits.connections, limits.names_per_minute].map(u64::from);
     let bounds = [
-        ("connections", connections, 1..=u64::from(MOST_CONNECTIONS), "it is not from 1 to 512"),
-        ("rate", limits.bytes_per_second, LEAST_RATE..=MOST_RATE, "it is not from 64KiB to 16GiB"),
-        ("names", names, 1..=u64::from(MOST_NAMES), "it is not from 1 to 100000"),
+        ("connections", connections, 1..=u64::from(MAX_CONNECTIONS), "it is not from 1 to 512"),
+        ("rate", limits.bytes_per_second, MIN_RATE..=MAX_RATE, "it is not from 64KiB to 16GiB"),
+        ("names", names, 1..=u64::from(MAX_NAMES), "it is not from 1 to 100000"),
     ];
     let wrong = bounds.into_iter().find(|(_, value, range, _)| !range.contains(value));
     let limit = wrong.map(|(name, value, _, reason)| (format!("limits {name}={value}"), reason));

@@ -223,13 +223,13 @@ fn a_skill_has_a_name_of_a_directory_and_texts_of_one_line() {
     }
     let twice = refusal(&[baked("a"), skill("a", SkillMode::Mounted)]);
     assert_eq!(twice, "its skill \"a\": there are two of this name");
-    let many: Vec<_> = (0..=MOST_SKILLS).map(|number| baked(&format!("s{number}"))).collect();
+    let many: Vec<_> = (0..=MAX_SKILLS).map(|number| baked(&format!("s{number}"))).collect();
     assert_eq!(
         refusal(&many),
-        format!("its skill \"s1000\": a box has at most {MOST_SKILLS} skills")
+        format!("its skill \"s1000\": a box has at most {MAX_SKILLS} skills")
     );
     let mut plan = grown("{}");
-    plan.skills = many[..MOST_SKILLS].to_vec();
+    plan.skills = many[..MAX_SKILLS].to_vec();
     assert_eq!(plan.check(), Ok(()));
 }
 
