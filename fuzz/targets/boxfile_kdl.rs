@@ -1,6 +1,6 @@
 //! Any text as a Boxfile in KDL.
 #![no_main]
 
-use boxfile_spec::Syntax;
+use diagnostics::Syntax;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| boxbuild_fuzz::boxfile(bytes, Syntax::Kdl));
