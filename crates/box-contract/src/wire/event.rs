@@ -135,7 +135,7 @@ fn cut(words: &[String]) -> Vec<String> {
 /// all files together are bounded ([`MAX_TRAJECTORIES`](crate::logs::MAX_TRAJECTORIES)), so that nobody grants them, as with a task's result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trajectory {
-    /// The file's name, of which [`is_trajectory_name`](crate::logs::is_trajectory_name).
+    /// The file's name, of which [`is_trajectory_name`].
     pub name: String,
     /// At most [`MAX_OUTPUT`](super::MAX_OUTPUT) bytes.
     pub data: Vec<u8>,

@@ -69,8 +69,11 @@ fn dependencies_point_one_way_as_contributing_says() {
     assert_eq!(names, ["vmm"]);
 }
 
-/// Returns the picture of `docs/architecture.md`: its nodes with the crates in them, and its arrows.
-fn map(page: &str) -> (BTreeMap<&str, Vec<&str>>, Vec<(&str, &str)>) {
+/// The nodes of a picture, with the crates in them.
+type Nodes<'p> = BTreeMap<&'p str, Vec<&'p str>>;
+
+/// Returns the picture of `docs/architecture.md`: its nodes, and its arrows.
+fn map(page: &str) -> (Nodes<'_>, Vec<(&str, &str)>) {
     let picture = page.split("```mermaid\nflowchart TD\n").nth(1).unwrap();
     let (mut nodes, mut arrows) = (BTreeMap::new(), Vec::new());
     for line in picture.lines().take_while(|line| *line != "```") {
