@@ -22,7 +22,8 @@ pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
         lines.push(format!("{removed} {records} of builds"));
     }
     for kept in &report.kept {
-        lines.extend(kept.why.map(|why| format!("kept {}: {}", called(kept), reason(why, kept))));
+        lines
+            .extend(kept.reason.map(|why| format!("kept {}: {}", called(kept), reason(why, kept))));
     }
     if report.foreign > 0 {
         let files = count(report.foreign, "file or directory", "files and directories");
@@ -165,7 +166,7 @@ fn reported(of: &Reported, is_kept: bool) -> Value {
         "bytes": of.bytes,
     });
     if is_kept {
-        value["why"] = json!(of.why.map(word));
+        value["why"] = json!(of.reason.map(word));
     }
     value
 }

@@ -37,8 +37,8 @@ impl Supervisor {
                 }
             }
             FromClient::Rules { .. } => {}
-            FromClient::Misused { client, why } => {
-                self.clients.send(client, &failed("understand its client", &why), None);
+            FromClient::Misused { client, reason } => {
+                self.clients.send(client, &failed("understand its client", &reason), None);
             }
             FromClient::Gone { client } => self.part(client),
         }

@@ -144,7 +144,7 @@ impl Started {
                 status: None,
                 measured_for: VecDeque::new(),
                 wall_clock: WallClock::new()?,
-                told: BTreeSet::new(),
+                reported: BTreeSet::new(),
                 result: Vec::new(),
                 has_failed: false,
             };
@@ -192,7 +192,7 @@ struct Supervisor {
     /// The addresses that are not on the internet, and that the command line gave the box.
     given: Vec<PeerPlan>,
     /// The denials that clients know of.
-    told: BTreeSet<(ComponentName, String)>,
+    reported: BTreeSet<(ComponentName, String)>,
     /// The result that the agent has left of its task.
     result: Vec<u8>,
     /// Whether the box is ending because something has failed.

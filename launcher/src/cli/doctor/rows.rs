@@ -33,7 +33,7 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
 
 fn network(facts: &Facts) -> Finding {
     match &facts.network_failure {
-        Some(why) => Finding::missing(why.clone(), NETWORK_NEEDS),
+        Some(reason) => Finding::missing(reason.clone(), NETWORK_NEEDS),
         None => tool(NETWORK, facts.network.as_ref(), INSTALL_NETWORK),
     }
 }
@@ -50,8 +50,8 @@ fn emulator(found: Option<&Tool>, install: &str) -> Finding {
     let version = found.and_then(|tool| tool.version.as_deref());
     match version.filter(|line| !is_supported(line)) {
         Some(old) => {
-            let why = format!("{old}; version {OLDEST_EMULATOR} or later is needed");
-            Finding::missing(why, install)
+            let reason = format!("{old}; version {OLDEST_EMULATOR} or later is needed");
+            Finding::missing(reason, install)
         }
         None => tool(EMULATOR, found, install),
     }
@@ -63,10 +63,10 @@ fn emulated_kernel(found: &EmulatedKernel) -> Finding {
         EmulatedKernel::ToBeFetched => Finding::ok("fetched with apt-get by the first such run"),
         EmulatedKernel::Missing => {
             let programs: Vec<_> = fetchers().collect();
-            let why = format!("not fetched yet, and one of {} is missing", programs.join(", "));
+            let reason = format!("not fetched yet, and one of {} is missing", programs.join(", "));
             let help = "name the file of a Debian package linux-image-*-cloud-amd64, once: \
                         `boxlaunch run --emulated --host-kernel FILE BOX`";
-            Finding::missing(why, help)
+            Finding::missing(reason, help)
         }
     }
 }

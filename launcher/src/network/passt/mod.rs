@@ -180,8 +180,9 @@ impl Passt {
 
     /// Waits until it carries a network.
     fn check(&mut self) -> Result<(), NetworkError> {
-        self.answer()
-            .map_err(|error| NetworkError::Passt(self.why().unwrap_or_else(|| error.to_string())))
+        self.answer().map_err(|error| {
+            NetworkError::Passt(self.reason().unwrap_or_else(|| error.to_string()))
+        })
     }
 
     /// Waits for the answer to the question that it was asked.
@@ -199,7 +200,7 @@ impl Passt {
     }
 
     /// Returns the last line that it has said, once it has ended, safe for a terminal.
-    fn why(&mut self) -> Option<String> {
+    fn reason(&mut self) -> Option<String> {
         self.child.kill().ok()?;
         let mut said = [0; MAX_SAID];
         let length = self.stderr.read(&mut said).ok()?;
