@@ -1,6 +1,6 @@
 //! Reads the arguments, properties and children that a declaration has from a node, and reports all others.
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::form;
 use crate::parse::children::Children;
 use crate::parse::{hints, names};
@@ -143,7 +143,7 @@ impl<'n> Reader<'n> {
     fn default<T: Read>(&self, prop: &Property) -> Option<T> {
         let text = prop.fixed_default()?;
         let data = match prop.kind {
-            Kind::Truth => Data::Truth(text == "true"),
+            Kind::Bool => Data::Truth(text == "true"),
             Kind::Integer { .. } => Data::Integer(text.parse().ok()?),
             _ => Data::Text(text.to_owned()),
         };
@@ -267,7 +267,7 @@ impl<'n> Reader<'n> {
     /// Reports what was not asked for, a block included.
     pub(super) fn finish(self) {
         if let Some(block) = &self.node.block {
-            let error = MEANING.about("no-block", self.name(), block.open);
+            let error = DECLARATION_ERRORS.about("no-block", self.name(), block.open);
             self.sink.report(error.with_help(self.usage()));
         }
         self.finish_line();
@@ -287,7 +287,7 @@ impl<'n> Reader<'n> {
             self.name()
         );
         if self.is_mute() {
-            let error = MEANING.about("nothing-said", self.name(), self.span());
+            let error = DECLARATION_ERRORS.about("nothing-said", self.name(), self.span());
             self.report(error.with_help(self.usage()));
         }
         for arg in self.args {

@@ -197,7 +197,7 @@ pub(crate) enum Kind {
     /// A text.
     Text,
     /// A text of at least one character.
-    Filled,
+    NonEmptyText,
     /// A text that is JSON.
     Json,
     /// The path of a request.
@@ -233,7 +233,7 @@ pub(crate) enum Kind {
     /// A time with a unit, in whole seconds.
     Seconds,
     /// True or false.
-    Truth,
+    Bool,
     /// One of several words, which the declaration's section explains.
     OneOf(&'static [&'static str]),
     /// 64 hexadecimal digits.

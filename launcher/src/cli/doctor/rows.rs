@@ -6,7 +6,7 @@ use crate::cli::explain::kvm_help;
 use boxlaunch::host::error::KvmError;
 use boxlaunch::host::programs::Tool;
 use boxlaunch::host::{
-    EMULATOR, EmulatedKernel, Facts, INSTALL_NETWORK, NETWORK, NETWORK_NEEDS, OLDEST_EMULATOR,
+    EMULATOR, EmulatedKernel, Facts, INSTALL_NETWORK, NETWORK_NEEDS, OLDEST_EMULATOR, PASST,
     is_supported,
 };
 use safe_text::shown;
@@ -27,14 +27,14 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
         emulated_kernel(&facts.emulated_kernel).row("host-kernel", "its kernel", EMULATION),
     ];
     rows.extend(jail::of(facts));
-    rows.push(network(facts).row(NETWORK, NETWORK, NETWORKS));
+    rows.push(network(facts).row(PASST, PASST, NETWORKS));
     rows
 }
 
 fn network(facts: &Facts) -> Finding {
     match &facts.network_failure {
         Some(reason) => Finding::missing(reason.clone(), NETWORK_NEEDS),
-        None => tool(NETWORK, facts.network.as_ref(), INSTALL_NETWORK),
+        None => tool(PASST, facts.network.as_ref(), INSTALL_NETWORK),
     }
 }
 

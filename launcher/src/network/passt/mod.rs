@@ -32,7 +32,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::Pid;
 use safe_text::shown;
 
-use crate::host::programs::{self, NETWORK};
+use crate::host::programs::{self, PASST};
 use crate::network::{Given, NetworkError};
 use relay::{Flows, MAX_FRAME};
 use vmm::GUEST_MAC;
@@ -68,7 +68,7 @@ pub(crate) fn find(given: &Given, path: &OsStr) -> Result<Option<PathBuf>, Netwo
     if given.mode != NetworkMode::Shared {
         return Ok(None);
     }
-    programs::locate(NETWORK, path).map(Some).ok_or(NetworkError::NoPasst)
+    programs::locate(PASST, path).map(Some).ok_or(NetworkError::NoPasst)
 }
 
 /// The other end of a box's network device.
@@ -262,7 +262,7 @@ mod tests {
     /// A program in the place of passt, in a directory of its own.
     fn program(script: &str) -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(NETWORK);
+        let path = directory.path().join(PASST);
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         (directory, path)
