@@ -381,7 +381,7 @@ fn the_numbers_of_the_prose_are_those_of_the_parser() {
     };
     assert_eq!([profiles(16), profiles(17)], [true, false]);
     assert!(details(&SKILLS).contains(&format!("at most {MAX_SKILLS} skills")));
-    let limits = (crate::MAX_SOURCE, crate::syntax::tree::DEEPEST, crate::MAX_DECLARED);
+    let limits = (crate::MAX_SOURCE, crate::syntax::tree::MAX_DEPTH, crate::MAX_DECLARED);
     assert_eq!(limits, (1 << 20, 64, 50_000));
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::lexeme::{self, Unclosed, is_blank, is_newline, is_space};
 use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::allowance::Allowance;
-use crate::syntax::tree::DEEPEST;
+use crate::syntax::tree::MAX_DEPTH;
 use diagnostics::cursor::{BYTE_ORDER_MARK, Cursor};
 use diagnostics::{Diagnostic, Sink, Span};
 
@@ -292,8 +292,8 @@ impl Scanner<'_> {
     /// Reads a block from its opening to its closing brace.
     fn braces(&mut self, open: Span) -> Vec<Statement> {
         let mut statements = Vec::new();
-        if self.depth == DEEPEST {
-            let message = format!("blocks are nested more than {DEEPEST} deep in one another");
+        if self.depth == MAX_DEPTH {
+            let message = format!("blocks are nested more than {MAX_DEPTH} deep in one another");
             self.abandon(Diagnostic::new(message, open, "one too many"));
             return statements;
         }

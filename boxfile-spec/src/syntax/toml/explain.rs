@@ -7,7 +7,7 @@ use super::word::{colon, header, is_bare};
 use crate::errors::SYNTAX_ERRORS;
 use crate::form;
 use crate::schema::{self, Count, Declaration};
-use crate::syntax::tree::DEEPEST;
+use crate::syntax::tree::MAX_DEPTH;
 use crate::syntax::word::as_text;
 use diagnostics::{Diagnostic, Span, Spanned, Syntax};
 use safe_text::quote;
@@ -38,7 +38,7 @@ impl Explainer<'_> {
 
     fn structure(&self, statement: &Statement) -> Option<Diagnostic> {
         if let Some(span) = statement.deep {
-            let message = format!("tables and lists are nested more than {DEEPEST} deep");
+            let message = format!("tables and lists are nested more than {MAX_DEPTH} deep");
             return Some(Diagnostic::new(message, span, "one too many"));
         }
         match statement.form {
