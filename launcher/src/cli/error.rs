@@ -14,7 +14,6 @@ use diagnostics::{Diagnostic, Sources};
 use safe_text::{shown, shown_json, shown_lines};
 use serde_json::json;
 use virtual_host::HostError;
-use vmm::VmmError;
 use vmm::signals::Stopped;
 
 use super::explain::{explain, without_kvm};
@@ -174,13 +173,13 @@ pub(crate) fn signal_code(signal: i32) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use vmm::jail::Unshared;
-
     use std::path::PathBuf;
 
     use boxlaunch::host::error::Allowed;
     use boxlaunch::machine::{MachineError, Said};
     use serde_json::Value;
+    use vmm::VmmError;
+    use vmm::jail::Unshared;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use box_contract::ErrorCode;
 use host_fs::trust::Trusted;
@@ -59,6 +59,8 @@ fn runtime_from(variable: Option<OsString>) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn state_with(set: &[(&str, &str)]) -> Option<PathBuf> {
