@@ -10,7 +10,7 @@ const TELLING: [&str; 3] = ["box", "agent", "business"];
 /// Returns whether a text is a Boxfile: it declares a box, an agent or a business component, or
 /// extends a Boxfile. Other documents in KDL and TOML do not.
 ///
-/// A text with errors in its syntax counts only if [`format`] fails on it, too: a README that quotes a
+/// A text with errors in its syntax counts only if [`format()`] fails on it, too: a README that quotes a
 /// Boxfile can be formatted, and is none.
 pub fn looks_like_boxfile(source: &Source) -> bool {
     let (nodes, errors) = read(source.syntax, &source.text);

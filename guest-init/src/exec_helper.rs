@@ -232,7 +232,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Sends what an init that has hung up need not know: what it sent before that comes first, and then its end.
+    /// Sends a message and ignores errors: if init has hung up, its last messages are still read, and then the end.
     fn tell(&mut self, message: &HostMessage) {
         drop(message.write(&mut self.stream));
     }

@@ -13,6 +13,9 @@ use safe_text::quote;
 
 /// A node that is being read: arguments one after another, properties and children by name.
 ///
+/// `arg`, `prop`, `optional_prop` and `props` take a value as it was written. `first`, `value`, `optional`, `rest` and `all` read one
+/// by the kind that the schema names.
+///
 /// Anything that was not asked for when [`Self::finish`] is called is an error. A node whose line
 /// could not be read has neither arguments nor properties, and nothing more is said about it.
 pub(super) struct Reader<'n> {

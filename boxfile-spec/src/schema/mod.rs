@@ -187,7 +187,8 @@ pub(crate) struct Property {
     pub(crate) kind: Kind,
     /// Whether it must be given.
     pub(crate) required: bool,
-    /// The default, as the reference shows it; may be empty.
+    /// The default; empty if there is none. The reader takes a text without spaces ([`Self::fixed_default`]). A sentence is only for
+    /// the reference: then the reader of the declaration has the value.
     pub(crate) default: &'static str,
 }
 

@@ -49,6 +49,7 @@ fn read(children: &Children<'_>, default: Port) -> Option<Health> {
         "tcp" => port.map(|port| Health::Tcp { port }),
         "a3s" => port.map(|port| Health::A3s { port }),
         "http" => {
+            // Notes that it is missing.
             reader.prop("path");
             let path = reader.optional("path");
             port.zip(path).map(|(port, path)| Health::Http { port, path })
