@@ -11,6 +11,7 @@
 //! the machine is powered off. It never waits for a person.
 #![deny(unsafe_code)]
 
+mod apart;
 pub mod boot;
 mod bridge;
 mod cgroup;
@@ -26,7 +27,6 @@ mod logs;
 mod mounts;
 mod network;
 pub mod plan;
-mod sandboxed;
 mod secrets;
 mod serve;
 mod skills;

@@ -187,8 +187,7 @@ pub(crate) struct Property {
     pub(crate) kind: Kind,
     /// Whether it must be given.
     pub(crate) required: bool,
-    /// The default; empty if there is none. The reader takes a text without spaces ([`Self::fixed_default`]). A sentence is only for
-    /// the reference: then the reader of the declaration has the value.
+    /// The default, as the reference shows it; may be empty.
     pub(crate) default: &'static str,
 }
 
@@ -198,7 +197,7 @@ pub(crate) enum Kind {
     /// A text.
     Text,
     /// A text of at least one character.
-    NonEmptyText,
+    Filled,
     /// A text that is JSON.
     Json,
     /// The path of a request.
@@ -234,7 +233,7 @@ pub(crate) enum Kind {
     /// A time with a unit, in whole seconds.
     Seconds,
     /// True or false.
-    Bool,
+    Truth,
     /// One of several words, which the declaration's section explains.
     OneOf(&'static [&'static str]),
     /// 64 hexadecimal digits.

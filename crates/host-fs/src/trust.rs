@@ -103,8 +103,7 @@ impl Trusted {
         Ok(self.judge(&fstat(open)?, path))
     }
 
-    /// Returns somebody else who can exchange what this user makes in a directory, or who has made the link to it. Of several links
-    /// that lead to one another, the first is judged.
+    /// Returns somebody else who can exchange what this user makes in a directory, or who has made the link to it.
     ///
     /// # Errors
     /// The operating system's; it is no directory, for example.

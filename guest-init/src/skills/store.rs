@@ -160,8 +160,8 @@ impl<'a> Store<'a> {
     }
 }
 
-fn refused(reason: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, reason)
+fn refused(why: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, why)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod layout;
 mod token;
 
 #[cfg(test)]
-mod property_tests;
+mod properties;
 #[cfg(test)]
 mod tests;
 

@@ -4,7 +4,7 @@ mod layout;
 mod token;
 
 #[cfg(test)]
-mod property_tests;
+mod properties;
 #[cfg(test)]
 mod tests;
 

@@ -99,9 +99,9 @@ impl Client {
         }
         let target = match head::target(&request, &self.filter.settings) {
             Ok(target) => target,
-            Err(reason) => {
-                attempt.refuse(&reason);
-                return refusal(&reason, None);
+            Err(why) => {
+                attempt.refuse(&why);
+                return refusal(&why, None);
             }
         };
         match attempt.connect(&target).await {
@@ -113,12 +113,12 @@ impl Client {
             Ok(upstream) => {
                 let attempt = Arc::new(Mutex::new(attempt));
                 let answer = self.forward(&attempt, upstream, &target, request).await;
-                answer.unwrap_or_else(|reason| {
-                    lock(&attempt).ends(&reason);
-                    refusal(&reason, None)
+                answer.unwrap_or_else(|why| {
+                    lock(&attempt).ends(&why);
+                    refusal(&why, None)
                 })
             }
-            Err(reason) => refusal(&reason, Some(&target)),
+            Err(why) => refusal(&why, Some(&target)),
         }
     }
 
@@ -140,7 +140,7 @@ impl Client {
         carried.spawn(async move {
             tokio::select! {
                 _ = connection => {}
-                reason = watch.denied() => lock(&attempt).ends(&reason),
+                why = watch.denied() => lock(&attempt).ends(&why),
             }
         });
         *lock(&self.server) = carried;
@@ -156,19 +156,19 @@ fn no_answer(error: &hyper::Error) -> Refusal {
 }
 
 /// Returns the answer that says why not, and what the user of the box could do.
-fn refusal(reason: &Refusal, target: Option<&Target>) -> Response<Body> {
+fn refusal(why: &Refusal, target: Option<&Target>) -> Response<Body> {
     let mut text = match target {
-        _ if matches!(reason, Refusal::Answer | Refusal::Closed) => {
-            format!("The request has failed: {reason}.\n")
+        _ if matches!(why, Refusal::Answer | Refusal::Closed) => {
+            format!("The request has failed: {why}.\n")
         }
-        Some(target) => format!("The box cannot connect to {target}: {reason}.\n"),
-        None => format!("The box cannot connect: {reason}.\n"),
+        Some(target) => format!("The box cannot connect to {target}: {why}.\n"),
+        None => format!("The box cannot connect: {why}.\n"),
     };
-    if let Verdict::Denied { allow: Some(line), .. } = reason.verdict(target) {
+    if let Verdict::Denied { allow: Some(line), .. } = why.verdict(target) {
         text += &format!("To allow it, add this to `network` in the Boxfile: {line}\n");
     }
     let mut response = Response::new(Either::Right(Full::from(text)));
-    *response.status_mut() = reason.status();
+    *response.status_mut() = why.status();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);
     response

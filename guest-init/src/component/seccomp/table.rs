@@ -197,7 +197,7 @@ const fn row(
     names: &'static str,
     verdict: Verdict,
     docker: Docker,
-    reason: &'static str,
+    why: &'static str,
 ) -> Row {
-    Row { first, names, verdict, docker, reason }
+    Row { first, names, verdict, docker, why }
 }

@@ -1,5 +1,3 @@
-//! Random texts: the formatted text is stable, and means the same.
-
 use ::toml::Table;
 use proptest::collection::vec;
 use proptest::prelude::*;

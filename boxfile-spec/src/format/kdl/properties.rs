@@ -1,5 +1,3 @@
-//! Random texts: the formatted text is stable, and means the same.
-
 use kdl::{KdlDocument, KdlNode};
 use proptest::collection::vec;
 use proptest::prelude::*;
