@@ -12,7 +12,7 @@ fn error(served: &Served) -> String {
     let started = Instant::now();
     let error = client(served).health().unwrap_err();
     assert!(started.elapsed().as_secs() < 2, "{error}");
-    assert!(matches!(error, _), "{error:?}");
+    assert!(!matches!(error, AgentError::Os(_) | AgentError::Stream(_)), "{error:?}");
     error.to_string()
 }
 
