@@ -1,4 +1,4 @@
-//! Recognizes a Boxfile, and its syntax, by its content.
+//! Recognizes a Boxfile, and its syntax, by its content, for `boxbuild fmt` and `boxbuild init`.
 
 use crate::syntax::{allowance::Allowance, kdl, toml, tree::Node};
 use crate::{format, schema};
@@ -10,8 +10,8 @@ const TELLING: [&str; 3] = ["box", "agent", "business"];
 /// Returns whether a text is a Boxfile: it declares a box, an agent or a business component, or
 /// extends a Boxfile. Other documents in KDL and TOML do not.
 ///
-/// A text with errors in its syntax is one only if it has no layout either, so that it cannot be
-/// formatted: a page that quotes a Boxfile is not one.
+/// A text with errors in its syntax counts only if [`format()`] fails on it, too: a README that quotes a
+/// Boxfile can be formatted, and is none.
 pub fn looks_like_boxfile(source: &Source) -> bool {
     let (nodes, errors) = read(source.syntax, &source.text);
     let declares = nodes.iter().any(|node| {

@@ -11,7 +11,7 @@ use crate::{Store, StoreError};
 /// The space that stays free is this part of the file system ...
 const PART: u64 = 20;
 /// ... but not more than this: a twentieth of a large disk is more than anybody has to keep.
-const MOST: u64 = 1 << 30;
+const MAX_RESERVE: u64 = 1 << 30;
 /// After so many bytes the free space is looked at again. What is smaller is written as long as there is space.
 const STEP: u64 = 16 << 20;
 
@@ -90,7 +90,7 @@ fn space(file: &File) -> Option<[u64; 2]> {
 /// Returns the bytes that stay free on a file system of so many.
 const fn reserved(size: u64) -> u64 {
     let part = size / PART;
-    if part < MOST { part } else { MOST }
+    if part < MAX_RESERVE { part } else { MAX_RESERVE }
 }
 
 #[cfg(test)]

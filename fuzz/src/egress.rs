@@ -44,8 +44,8 @@ pub fn proxy(bytes: &[u8]) {
         _ => ClientKind::Direct(Target::parse("good.example:80").expect("a target")),
     };
     let decisions = Arc::<Mutex<Vec<Decision>>>::default();
-    let told = Arc::clone(&decisions);
-    let tell = move |decision| told.lock().expect("nobody panics").push(decision);
+    let reported = Arc::clone(&decisions);
+    let tell = move |decision| reported.lock().expect("nobody panics").push(decision);
     let filter = Filter::new(rules(), NetworkLimits::default(), resolver(), tell);
     RUNTIME.with_borrow_mut(|runtime| runtime.block_on(serve(filter, way, bytes.to_vec())));
     for decision in decisions.lock().expect("nobody panics").iter() {

@@ -23,7 +23,7 @@ use nix::unistd::Pid;
 
 use crate::component::Component;
 use crate::error::{InitError, Step as _};
-use crate::{apart, console, sys};
+use crate::{console, sandboxed, sys};
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 64;
@@ -59,8 +59,8 @@ fn listen_on(port: u16) -> nix::Result<OwnedFd> {
 
 /// Enters the component's network and drops everything that the bridge does not need.
 fn prepare(listener: &OwnedFd, network: Option<&File>) -> Result<(), InitError> {
-    apart::enter(c"box-bridge", &[listener.as_fd()], network)?;
-    apart::give_up_privileges(0)
+    sandboxed::enter(c"box-bridge", &[listener.as_fd()], network)?;
+    sandboxed::give_up_privileges(0)
 }
 
 /// Accepts connections for good. An error is that of one connection, or passes when others have ended.

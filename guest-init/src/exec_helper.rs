@@ -232,7 +232,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Sends what an init that has hung up need not know: what it sent before that comes first, and then its end.
+    /// Sends a message and ignores errors: if init has hung up, its last messages are still read, and then the end.
     fn tell(&mut self, message: &HostMessage) {
         drop(message.write(&mut self.stream));
     }
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_said() {
-        for (line, why) in [
+        for (line, reason) in [
             ("", "which command?"),
             ("-i", "which command?"),
             ("-x ls", "there is no option -x"),
@@ -271,7 +271,7 @@ mod tests {
             ),
             ("-w tmp ls", "\"tmp\": write a path that starts with /"),
         ] {
-            assert_eq!(parsed(line), Err(why.to_owned()), "{line}");
+            assert_eq!(parsed(line), Err(reason.to_owned()), "{line}");
         }
     }
 }

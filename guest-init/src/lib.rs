@@ -11,7 +11,6 @@
 //! the machine is powered off. It never waits for a person.
 #![deny(unsafe_code)]
 
-mod apart;
 pub mod boot;
 mod bridge;
 mod cgroup;
@@ -27,6 +26,7 @@ mod logs;
 mod mounts;
 mod network;
 pub mod plan;
+mod sandboxed;
 mod secrets;
 mod serve;
 mod skills;

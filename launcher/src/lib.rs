@@ -22,7 +22,7 @@
 //! host         what this host can do, and where a user's state is
 //! agent        a client of agents in boxes
 //! opened       a box that is opened and verified
-//! streams      signals, terminals, input, output, logs, the control channel
+//! streams      terminals, input, output, logs, the control channel
 //! ```
 //!
 //! Below them is the crate `vmm`, the process that becomes the machine, which has all `unsafe` code.

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use testbed::hello::BUDGET_MS;
-use testbed::promises::START_SPREAD;
+use testbed::promises::{START_MEDIAN, START_SPREAD};
 
 use crate::scenario::{Turn, bake, hello_checkout, tools};
 use crate::schema::assert_fits;
@@ -83,6 +83,7 @@ fn a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes() {
     println!("{measured:#}");
     let total = |figure: &str| measured["phases_ms"]["total"][figure].as_f64().unwrap();
     let (min, max) = (total("min"), total("max"));
+    START_MEDIAN.check((total("median") / min - 1.0) * 100.0);
     START_SPREAD.check((max / min - 1.0) * 100.0);
     assert!(measured["floor_ms"].as_f64().unwrap() < min, "{measured}");
     let differs = 1.0 + START_SPREAD.number / 100.0;

@@ -126,8 +126,8 @@ fn what_cannot_be_is_said_by_name() {
     let nobody = command("nobody", 126);
     assert_eq!(nobody["stderr"], "find the user: /etc/passwd has no \"none\"\n");
     let nowhere = command("nowhere", 126);
-    let why = "enter the working directory /none: ENOENT: No such file or directory\n";
-    assert_eq!(nowhere["stderr"], why);
+    let reason = "enter the working directory /none: ENOENT: No such file or directory\n";
+    assert_eq!(nowhere["stderr"], reason);
 }
 
 #[test]

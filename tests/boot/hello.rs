@@ -175,8 +175,8 @@ fn the_memory_limit_stops_a_component_but_not_the_agent() {
 fn an_agent_that_fails_its_health_check_is_never_ready() {
     let step = step("sick");
     assert_eq!((step.status, step.stdout.as_str()), (1, ""), "{step:?}");
-    let why = "error: the agent was not ready after 2 s; its health check: port 4088: ";
-    assert!(step.stderr.contains(&(why.to_owned() + SICK)), "{step:?}");
+    let reason = "error: the agent was not ready after 2 s; its health check: port 4088: ";
+    assert!(step.stderr.contains(&(reason.to_owned() + SICK)), "{step:?}");
 }
 
 fn assert_cannot_mount() {
@@ -288,8 +288,8 @@ fn an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up() {
     assert_eq!(report["phases_ms"]["ready"], Value::Null);
     assert_eq!(report["errors"][0]["code"], "over-budget");
     let message = report["errors"][0]["message"].as_str().unwrap();
-    let why = message.strip_prefix("the box's budget was used up before the agent was ready; ");
-    assert_eq!(why, Some(format!("its health check: port 4088: {SICK}").as_str()), "{message}");
+    let reason = message.strip_prefix("the box's budget was used up before the agent was ready; ");
+    assert_eq!(reason, Some(format!("its health check: port 4088: {SICK}").as_str()), "{message}");
     let row = step("never").stderr.lines().find(|line| line.starts_with("ready ")).unwrap();
     assert!(row.ends_with("not reached"), "{row}");
 }

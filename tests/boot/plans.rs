@@ -140,7 +140,7 @@ static STARTS: LazyLock<(Starts, Starts)> = LazyLock::new(|| {
     let (dir, boxes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let refused = make_refused(dir.path(), boxes.path());
     make_accepted(dir.path(), boxes.path());
-    let accepted = ACCEPTED.map(|(name, _, why)| (name, why));
+    let accepted = ACCEPTED.map(|(name, _, reason)| (name, reason));
     let names = refused.iter().chain(&accepted).map(|(name, _)| name);
     let scenario = names.fold(Scenario::default(), |scenario, name| {
         let run = "boxlaunch run --budget off --startup-timeout 2 --until-ready";
@@ -150,7 +150,7 @@ static STARTS: LazyLock<(Starts, Starts)> = LazyLock::new(|| {
         scenario.step(name, &format!("{run} /boxes/{name}"))
     });
     let mut steps = scenario.start(&tools().host.clone().disk(boxes.path(), "/boxes"));
-    let mut take = |(name, why)| (name, steps.remove(name).unwrap(), why);
+    let mut take = |(name, reason)| (name, steps.remove(name).unwrap(), reason);
     (refused.into_iter().map(&mut take).collect(), accepted.into_iter().map(&mut take).collect())
 });
 
@@ -158,11 +158,11 @@ fn make_refused(dir: &Path, boxes: &Path) -> Vec<(&'static str, &'static str)> {
     let base = dir.join("base.box");
     build(dir, &tools().programs.swap_init, &base);
     let config = fs::read_to_string(blob(&base, &manifest(&base).config)).unwrap();
-    let made = refused(&config).into_iter().map(|(name, damaged, why)| {
+    let made = refused(&config).into_iter().map(|(name, damaged, reason)| {
         let bundle = boxes.join(name);
         copy(&base, &bundle);
         replace_rootfs(&bundle, &[(METADATA_TYPE, &rootfs(damaged))]);
-        (name, why)
+        (name, reason)
     });
     made.collect()
 }
@@ -192,23 +192,23 @@ fn error<'a>(name: &str, step: &'a Step) -> &'a str {
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_plan_that_init_refuses_ends_the_start_with_its_reason() {
-    for (name, step, why) in &STARTS.0 {
+    for (name, step, reason) in &STARTS.0 {
         println!("{name}: {step:?}");
         let error = error(name, step);
         let is_inits = error.starts_with("error: the guest failed to ");
-        assert!(is_inits && error.contains(why), "{name}: {error}");
+        assert!(is_inits && error.contains(reason), "{name}: {error}");
     }
 }
 
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_plan_that_the_launcher_accepts_is_carried_out_or_ends_the_start_with_its_reason() {
-    for (name, step, why) in &STARTS.1 {
+    for (name, step, reason) in &STARTS.1 {
         println!("{name}: {step:?}");
-        if *why == READY {
-            assert!(step.status == 0 && step.stderr.contains(why), "{name}: {step:?}");
+        if *reason == READY {
+            assert!(step.status == 0 && step.stderr.contains(reason), "{name}: {step:?}");
         } else {
-            assert!(error(name, step).contains(why), "{name}: {step:?}");
+            assert!(error(name, step).contains(reason), "{name}: {step:?}");
         }
     }
 }

@@ -96,14 +96,14 @@ fn a_second_connection_is_none() {
 #[ignore = "one of the longer boots"]
 fn a_greeting_that_is_wrong_or_not_the_only_one_ends_the_start() {
     let misused = "error: the control channel was misused: it got";
-    for (name, why) in [
+    for (name, reason) in [
         ("wrong", format!("{misused} a greeting without this boot's nonce\n")),
         ("again", format!("{misused} a second greeting\n")),
         ("half", "error: the agent was not ready after 2 s\n".to_owned()),
     ] {
         let step = &STEPS[name];
         assert_eq!((step.status, step.stdout.as_str()), (1, ""), "{name}: {step:?}");
-        assert!(step.stderr.contains(&why), "{name}: {step:?}");
+        assert!(step.stderr.contains(&reason), "{name}: {step:?}");
     }
     assert_eq!(STEPS["left"].stdout, "", "none of them counts as started");
 }

@@ -274,16 +274,16 @@ fn damaged_data_of_layers_heals_where_images_are_merged() {
 fn a_damaged_box_is_repaired_in_place() {
     let checkout = Checkout::new();
     checkout.built(WHOLE);
-    let mut told = 0;
+    let mut reported = 0;
     for (name, _) in files(&checkout.path("test.box/blobs/sha256")) {
         damage(&checkout.path("test.box/blobs/sha256").join(name));
         let built = checkout.run(&["build", "--output", "test.box"]);
         assert_whole(&checkout.path("test.box"));
         // Of damaged documents nobody knows which box they were.
         let is_told = built.notes.contains("note: replaced test.box, which was this box with");
-        told += usize::from(is_told);
+        reported += usize::from(is_told);
     }
-    assert_eq!(told, 4, "rootfs, init, kernel and listing");
+    assert_eq!(reported, 4, "rootfs, init, kernel and listing");
 }
 
 #[test]

@@ -300,8 +300,8 @@ fn layers_of_opaque_directories() {
 }
 
 /// The image is refused for this reason, and what the build decoded is gone.
-pub(crate) fn assert_refused(built: &Built, why: &str) {
+pub(crate) fn assert_refused(built: &Built, reason: &str) {
     assert_eq!(built.code, 1, "{}", built.said);
-    assert!(built.said.contains(why), "{}", built.said);
+    assert!(built.said.contains(reason), "{}", built.said);
     assert!(built.stored < 1 << 20, "{} bytes are left", built.stored);
 }

@@ -177,9 +177,9 @@ fn paths_that_links_make_longer_than_any() {
             out.write_all(&END)
         })
     });
-    let why = "a path has more than 4352 bytes";
-    assert_refused(&scene.merge("long", ""), why);
+    let reason = "a path has more than 4352 bytes";
+    assert_refused(&scene.merge("long", ""), reason);
     let done = scene.look("diff", &["diff", "oci:one", "oci:two"]);
     assert_eq!(done.code, 1, "{}", done.said);
-    assert!(done.said.contains(why), "{:.1000}", done.said);
+    assert!(done.said.contains(reason), "{:.1000}", done.said);
 }

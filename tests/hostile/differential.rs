@@ -140,7 +140,7 @@ fn compare(reader: &Reader, found: &[(&Accepted, Listing)]) -> usize {
             continue;
         }
         match reader.known.iter().find(|known| (known.applies)(&ours.archive)) {
-            Some(known) => println!("{}, archive {}: {}", reader.name, ours.number, known.why),
+            Some(known) => println!("{}, archive {}: {}", reader.name, ours.number, known.reason),
             None => wrong.push(format!("{}: they {seen:#?}, we {expected:#?}\n", ours.number)),
         }
     }
@@ -161,7 +161,7 @@ struct Reader {
 
 struct Known {
     /// The difference, and why it is accepted.
-    why: &'static str,
+    reason: &'static str,
     /// Tells which archives have it.
     applies: fn(&[u8]) -> bool,
 }
@@ -170,7 +170,7 @@ const PYTHON: Reader = Reader {
     name: "Python",
     only_lists: false,
     known: &[Known {
-        why: "where GNU's headers have the time of access, it reads a prefix of the name",
+        reason: "where GNU's headers have the time of access, it reads a prefix of the name",
         applies: has_gnu_times,
     }],
 };
@@ -183,11 +183,11 @@ const TAR_CRATE: Reader = Reader {
     only_lists: false,
     known: &[
         Known {
-            why: "it ends a record at the first newline, not where its length says",
+            reason: "it ends a record at the first newline, not where its length says",
             applies: has_newline_in_record,
         },
         Known {
-            why: "a file without a type but with a slash is a directory to all but it",
+            reason: "a file without a type but with a slash is a directory to all but it",
             applies: has_old_directory,
         },
     ],

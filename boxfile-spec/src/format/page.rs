@@ -9,7 +9,7 @@ const STEP: usize = 4;
 
 /// How many columns wide the code in front of an aligned comment may be. Without a bound, one long
 /// line would move the comments of all lines beside it.
-const WIDEST: usize = 80;
+const MAX_WIDTH: usize = 80;
 
 /// A line of the formatted text; with comments or texts over several lines, more than one.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Line<'_> {
         let code = &self.code;
         let brackets = code.ends_with(['{', '[']) || code.starts_with(['}', ']']);
         let table = code.starts_with('[') && code.ends_with(']');
-        let short = !code.contains('\n') && self.width() <= WIDEST;
+        let short = !code.contains('\n') && self.width() <= MAX_WIDTH;
         self.comment.is_some() && !code.is_empty() && short && !brackets && !table
     }
 

@@ -55,7 +55,7 @@ pub struct Boxfile {
     pub task: Option<TaskPlan>,
     /// The logs that are recorded under `/logs`.
     pub logs: Option<LogsPlan>,
-    /// The capabilities under `/cap`, sorted by kind; each once.
+    /// The services of the host under `/cap`, sorted by kind; each once.
     pub caps: Vec<CapPlan>,
     /// The policy for the commands that the agent runs; the lists of paths are sorted.
     pub sandbox: Option<SandboxPlan>,

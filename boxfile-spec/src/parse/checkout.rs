@@ -15,13 +15,13 @@ pub struct Reach {
     /// How many directories above the Boxfile's own belong to it; `None` if not even that one does.
     pub up: Option<usize>,
     /// Why it reaches no farther, and what to do about that: a part of a help, or empty.
-    pub why: String,
+    pub reason: String,
 }
 
 /// The Boxfile's own directory.
 impl Default for Reach {
     fn default() -> Self {
-        Self { up: Some(0), why: String::new() }
+        Self { up: Some(0), reason: String::new() }
     }
 }
 
@@ -69,8 +69,8 @@ impl Checkout<'_> {
         let up = parts.iter().take_while(|part| **part == "..").count();
         let (label, reason) = match reach.up {
             _ if path.value.starts_with('/') => ("an absolute path", ""),
-            None => ("there is no checkout here", &*reach.why),
-            Some(most) if up > most => ("`..` leads out of it", &*reach.why),
+            None => ("there is no checkout here", &*reach.reason),
+            Some(most) if up > most => ("`..` leads out of it", &*reach.reason),
             _ if parts[up..].contains(&"..") => ("`..` after another name leads anywhere", ""),
             _ => return Ok(()),
         };

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::form;
 use crate::parse::{hints, names};
 use crate::schema::{self, Count, Declaration};
@@ -155,7 +155,8 @@ impl<'n> Children<'n> {
                     None => ("unknown", self.as_property(node)),
                 };
                 let help = help.unwrap_or_else(|| known(node, intended, &names));
-                let error = MEANING.about(error, &quote(&node.name.value), node.name.span);
+                let error =
+                    DECLARATION_ERRORS.about(error, &quote(&node.name.value), node.name.span);
                 self.sink.report(error.with_help(help));
             }
         }

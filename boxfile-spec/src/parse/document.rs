@@ -3,7 +3,7 @@
 use box_contract::rules::MAX_SKILLS;
 use box_contract::{LogsPlan, Platform, Scope};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::names::place_inside;
 use crate::parse::run::mounts::Placed;
@@ -28,7 +28,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let skills_dir =
         Reader::sole(&top, &schema::SKILLS, |it| read_fields!(it => SkillsDir { dir, mode }));
     if let Some(further) = top.many(&schema::SKILL).get(MAX_SKILLS) {
-        sink.report(MEANING.about("skills", &MAX_SKILLS.to_string(), further.name.span));
+        sink.report(DECLARATION_ERRORS.about("skills", &MAX_SKILLS.to_string(), further.name.span));
     }
     let skills = Reader::keyed(
         &top,
@@ -101,7 +101,7 @@ const AMD64: Spanned<Platform> = Spanned { value: Platform::LinuxAmd64, span: Sp
 
 /// The error that a file lacks a declaration.
 fn missing_in_file(declaration: &'static Declaration, syntax: Syntax) -> Diagnostic {
-    let error = MEANING.about("missing", declaration.name, Span::default());
+    let error = DECLARATION_ERRORS.about("missing", declaration.name, Span::default());
     error.with_help(form::imperative("add", &declaration.usage(syntax)))
 }
 

@@ -4,7 +4,7 @@
 use box_contract::rules::is_label;
 use safe_text::secrets::{PASSED, looks_secret};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::rules::is_variable;
 use crate::schema::{Declaration, Kind, Property, SECRET};
 use crate::syntax::tree::{Data, Node, Value};
@@ -52,7 +52,7 @@ fn variable(declaration: &str, arg: &Value) -> Diagnostic {
     let value = diagnostics::in_quotes(arg.syntax, if secret { "…" } else { value });
     let written = form::prop(arg.syntax, name, &value);
     let written = form::with_props(arg.syntax, declaration, &written);
-    let error = MEANING.about("no-variable", declaration, arg.span);
+    let error = DECLARATION_ERRORS.about("no-variable", declaration, arg.span);
     let error = error.with_help(format!("write `{written}`"));
     if secret { error.hiding(arg.span) } else { error }
 }
@@ -105,7 +105,7 @@ pub(super) fn fitting(kind: Kind, arg: &Value) -> Option<String> {
         Kind::Size { .. } => {
             return units::intended_size(text).map(|it| diagnostics::in_quotes(arg.syntax, &it));
         }
-        Kind::Text | Kind::Filled | Kind::HttpPath | Kind::GrpcService => true,
+        Kind::Text | Kind::NonEmptyText | Kind::HttpPath | Kind::GrpcService => true,
         Kind::Path | Kind::BakedPath | Kind::LaunchPath => true,
         _ => false,
     };

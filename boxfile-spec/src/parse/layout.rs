@@ -3,7 +3,7 @@
 use box_contract::Layout;
 use box_contract::rules::ACCOUNT_FILES;
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader, names};
 use crate::{Conflict, ConflictPolicy, form, schema};
 use diagnostics::Spanned;
@@ -23,13 +23,13 @@ pub(super) fn read(top: &Children<'_>) -> (Layout, Vec<Conflict>) {
     if let (Some(Layout::Merged), Some(node)) = (layout, declared)
         && !top.may_have(&schema::BUSINESS)
     {
-        sink.report(MEANING.at("merged-alone", node.name.span));
+        sink.report(DECLARATION_ERRORS.at("merged-alone", node.name.span));
     }
     // Of a layout that cannot be read, nothing is known.
     let split = declared.is_none() || layout == Some(Layout::Split);
     if let (true, Some(first)) = (split, nodes.first()) {
         let merged = form::declaration(first.syntax, "layout", "\"merged\"");
-        let error = MEANING.about("idle-conflict", &merged, first.name.span);
+        let error = DECLARATION_ERRORS.about("idle-conflict", &merged, first.name.span);
         match declared {
             Some(layout) => sink.report(error.with_label(layout.name.span, "the layout")),
             None => sink.report_missing(error),
@@ -43,7 +43,7 @@ fn read_conflict(reader: &mut Reader<'_>) -> Option<Conflict> {
     let policy: Option<Spanned<ConflictPolicy>> = reader.value("policy");
     let (pattern, policy) = (pattern?, policy?);
     if policy.value == ConflictPolicy::Merge && !ACCOUNT_FILES.contains(&pattern.value.as_str()) {
-        let error = MEANING.about("merge-pattern", &quote(&pattern.value), policy.span);
+        let error = DECLARATION_ERRORS.about("merge-pattern", &quote(&pattern.value), policy.span);
         let [passwd, group, shadow, gshadow] = ACCOUNT_FILES;
         let help = format!(
             "`merge` is for {passwd}, {group}, {shadow} and {gshadow}; choose one image's file, or \

@@ -1,6 +1,6 @@
 //! Reads a file and the chain of files that it extends, and makes one list of nodes of them.
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::{Reader, merge, rebase};
 use crate::syntax::allowance::Allowance;
@@ -128,7 +128,11 @@ impl Chain {
 
     fn read(&self, path: &Spanned<String>, load: Load<'_>) -> Result<Source, Diagnostic> {
         let error = |reason: &str| {
-            MEANING.about("base", &format!("{}: {reason}", quote(&path.value)), path.span)
+            DECLARATION_ERRORS.about(
+                "base",
+                &format!("{}: {reason}", quote(&path.value)),
+                path.span,
+            )
         };
         if self.paths.len() == MAX_BASES {
             let reason = format!("more than {MAX_BASES} files would extend one another");
@@ -171,7 +175,7 @@ impl Chain {
 fn too_long(named: &Spanned<String>) -> Diagnostic {
     let (most, base) = (rebase::MAX_ADDED, quote(&named.value));
     let most = format!("{most} bytes to the paths in them, with {base}");
-    MEANING.about("base-length", &most, named.span)
+    DECLARATION_ERRORS.about("base-length", &most, named.span)
 }
 
 fn is_extends(node: &Node) -> bool {
@@ -183,7 +187,7 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     let mut all = nodes.iter().filter(|node| is_extends(node));
     let first = all.next()?;
     if let Some(second) = all.next() {
-        let error = MEANING.at("extends-twice", second.name.span);
+        let error = DECLARATION_ERRORS.at("extends-twice", second.name.span);
         sink.report(error.with_label(first.name.span, "the first"));
     }
     let path: Spanned<String> = Reader::whole(first, &schema::EXTENDS, sink, Reader::first)?;
@@ -194,6 +198,6 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     } else {
         return Some(path);
     };
-    sink.report(MEANING.about("base-path", label, path.span));
+    sink.report(DECLARATION_ERRORS.about("base-path", label, path.span));
     None
 }

@@ -1,6 +1,6 @@
 //! Reads the arguments, properties and children that a declaration has from a node, and reports all others.
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::form;
 use crate::parse::children::Children;
 use crate::parse::{hints, names};
@@ -12,6 +12,9 @@ use diagnostics::{Diagnostic, Sink, Span, Syntax};
 use safe_text::quote;
 
 /// A node that is being read: arguments one after another, properties and children by name.
+///
+/// `arg`, `prop`, `optional_prop` and `props` take a value as it was written. `first`, `value`, `optional`, `rest` and `all` read one
+/// by the kind that the schema names.
 ///
 /// Anything that was not asked for when [`Self::finish`] is called is an error. A node whose line
 /// could not be read has neither arguments nor properties, and nothing more is said about it.
@@ -143,7 +146,7 @@ impl<'n> Reader<'n> {
     fn default<T: Read>(&self, prop: &Property) -> Option<T> {
         let text = prop.fixed_default()?;
         let data = match prop.kind {
-            Kind::Truth => Data::Truth(text == "true"),
+            Kind::Bool => Data::Truth(text == "true"),
             Kind::Integer { .. } => Data::Integer(text.parse().ok()?),
             _ => Data::Text(text.to_owned()),
         };
@@ -267,7 +270,7 @@ impl<'n> Reader<'n> {
     /// Reports what was not asked for, a block included.
     pub(super) fn finish(self) {
         if let Some(block) = &self.node.block {
-            let error = MEANING.about("no-block", self.name(), block.open);
+            let error = DECLARATION_ERRORS.about("no-block", self.name(), block.open);
             self.sink.report(error.with_help(self.usage()));
         }
         self.finish_line();
@@ -287,7 +290,7 @@ impl<'n> Reader<'n> {
             self.name()
         );
         if self.is_mute() {
-            let error = MEANING.about("nothing-said", self.name(), self.span());
+            let error = DECLARATION_ERRORS.about("nothing-said", self.name(), self.span());
             self.report(error.with_help(self.usage()));
         }
         for arg in self.args {

@@ -7,7 +7,7 @@ use box_contract::wire::{MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_
 use box_contract::{ComponentName, Scope};
 use safe_text::secrets::{Leak, PASSED, leaks, looks_secret};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::component::env::{Variable, variables};
 use crate::parse::run::secret::Secret;
 use crate::schema::{self, Declaration};
@@ -58,7 +58,7 @@ fn check_counts(components: [Option<&Node>; 2], declared: &[Secret], sink: &Sink
     let variable = given.map(|it| it.span).nth(MAX_VARIABLES);
     let secret = declared.iter().filter_map(|it| Some(it.name.as_ref()?.span)).nth(MAX_SECRETS);
     for (place, message) in [(variable, TOO_MANY_VARIABLES), (secret, TOO_MANY_SECRETS)] {
-        let error = place.map(|place| MEANING.about("too-many", message, place));
+        let error = place.map(|place| DECLARATION_ERRORS.about("too-many", message, place));
         error.into_iter().for_each(|error| sink.report(error));
     }
 }
@@ -98,10 +98,10 @@ fn plain_variable(variable: Variable<'_>, syntax: Syntax, needs: Needs) -> Diagn
     };
     let declaration = declaration(syntax, name, needs);
     let error = match value {
-        Some(value) => {
-            MEANING.about("plain-secret", &rules::plain_secret(name), value.span).hiding(value.span)
-        }
-        None => MEANING.about("secret-at-launch", &quote(name), span),
+        Some(value) => DECLARATION_ERRORS
+            .about("plain-secret", &rules::plain_secret(name), value.span)
+            .hiding(value.span),
+        None => DECLARATION_ERRORS.about("secret-at-launch", &quote(name), span),
     };
     error.with_help(format!(
         "declare it by name alone, outside of the component: {declaration} ({PASSED}); if it is not a \
@@ -139,7 +139,7 @@ fn plain_word(name: &str, word: &Value, leak: &Leak, needs: Needs) -> Diagnostic
     };
     let variable = leak.variable();
     let declaration = declaration(word.syntax, &variable, needs);
-    MEANING.about("plain-secret", &message, word.span).hiding(word.span).with_help(format!(
+    DECLARATION_ERRORS.about("plain-secret", &message, word.span).hiding(word.span).with_help(format!(
         "declare it by name alone, outside of the component: {declaration}; the program then has \
          it as the environment variable `{variable}` ({PASSED})"
     ))
@@ -159,7 +159,7 @@ fn check_declared(component: &Node, secrets: &[Secret], sink: &Sink) {
 }
 
 fn both(variable: Variable<'_>, secret: Span) -> Diagnostic {
-    let error = MEANING.about("secret-and-plain", &quote(variable.name), variable.span);
+    let error = DECLARATION_ERRORS.about("secret-and-plain", &quote(variable.name), variable.span);
     let error = variable.value.into_iter().fold(error, |error, value| error.hiding(value.span));
     error.with_label(secret, "declared as a secret")
 }

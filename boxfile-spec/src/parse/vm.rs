@@ -2,7 +2,7 @@
 
 use box_contract::Vm;
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::form;
 use crate::parse::component::limits::MemoryLimit;
 use crate::parse::{Children, Reader};
@@ -82,7 +82,7 @@ fn default_memory(sensible: u64, limits: &[MemoryLimit], sink: &Sink) -> u64 {
     if let [first, ..] = limits
         && sensible > MAX_MEMORY
     {
-        let error = MEANING.about("memory-too-large", &label(first), first.span);
+        let error = DECLARATION_ERRORS.about("memory-too-large", &label(first), first.span);
         let most = show_size(MAX_MEMORY - RESERVE);
         let error = add_labels(error, &limits[1..]);
         sink.report_missing(
@@ -93,7 +93,7 @@ fn default_memory(sensible: u64, limits: &[MemoryLimit], sink: &Sink) -> u64 {
 }
 
 fn too_small(memory: &Value, sum: u64, limits: &[MemoryLimit]) -> Diagnostic {
-    let error = MEANING.about("memory-too-small", &show_size(sum), memory.span);
+    let error = DECLARATION_ERRORS.about("memory-too-small", &show_size(sum), memory.span);
     let error = add_labels(error, limits);
     if roomy(sum) > MAX_MEMORY {
         return error;

@@ -66,7 +66,8 @@ pub(crate) static BINARY: Declaration = Declaration::one("binary", "source", Kin
     .with_props(&[prop("sha256", Kind::Sha256, "")]);
 
 pub(crate) static ENTRYPOINT: Declaration =
-    Declaration::one("entrypoint", "program", Kind::Filled).with_rest("arguments", Kind::Text);
+    Declaration::one("entrypoint", "program", Kind::NonEmptyText)
+        .with_rest("arguments", Kind::Text);
 
 pub(crate) static ARGS: Declaration = Declaration::list("args", "arguments", Kind::Text);
 
@@ -109,15 +110,15 @@ const HEALTH_KIND: Kind = Kind::OneOf(&["tcp", "http", "grpc", "a3s", "exec", "n
 
 pub(crate) static TOOLS: Declaration = Declaration::some("tools", ["name", "names"], Kind::Tool);
 
-pub(crate) static AUTOSTART: Declaration = Declaration::one("autostart", "value", Kind::Truth)
+pub(crate) static AUTOSTART: Declaration = Declaration::one("autostart", "value", Kind::Bool)
     .with_props(&[prop("restart", Kind::OneOf(&["never", "on-failure", "always"]), "`never`")]);
 
 pub(crate) static NAMESPACES: Declaration = Declaration::new("namespaces").with_props(&[
-    prop("mount", Kind::Truth, "true"),
-    prop("pid", Kind::Truth, "true"),
-    prop("ipc", Kind::Truth, "true"),
-    prop("uts", Kind::Truth, "true"),
-    prop("net", Kind::Truth, "false"),
+    prop("mount", Kind::Bool, "true"),
+    prop("pid", Kind::Bool, "true"),
+    prop("ipc", Kind::Bool, "true"),
+    prop("uts", Kind::Bool, "true"),
+    prop("net", Kind::Bool, "false"),
     prop("hostname", Kind::Hostname, "`agent-host`, `business-host`"),
 ]);
 

@@ -187,7 +187,8 @@ pub(crate) struct Property {
     pub(crate) kind: Kind,
     /// Whether it must be given.
     pub(crate) required: bool,
-    /// The default, as the reference shows it; may be empty.
+    /// The default; empty if there is none. The reader takes a text without spaces ([`Self::fixed_default`]). A sentence is only for
+    /// the reference: then the reader of the declaration has the value.
     pub(crate) default: &'static str,
 }
 
@@ -197,7 +198,7 @@ pub(crate) enum Kind {
     /// A text.
     Text,
     /// A text of at least one character.
-    Filled,
+    NonEmptyText,
     /// A text that is JSON.
     Json,
     /// The path of a request.
@@ -233,7 +234,7 @@ pub(crate) enum Kind {
     /// A time with a unit, in whole seconds.
     Seconds,
     /// True or false.
-    Truth,
+    Bool,
     /// One of several words, which the declaration's section explains.
     OneOf(&'static [&'static str]),
     /// 64 hexadecimal digits.

@@ -55,22 +55,22 @@ pub(crate) static SECRET: Declaration = Declaration::keyed("secret", "name", Kin
     .with_props(&[prop("path", Kind::SecretPath, ""), prop("component", SCOPE, "`agent`")]);
 
 pub(crate) static TASK: Declaration = Declaration::new("task")
-    .with_first(required("id", Kind::Filled))
+    .with_first(required("id", Kind::NonEmptyText))
     .with_props(&[
-        required_prop("type", Kind::Filled),
+        required_prop("type", Kind::NonEmptyText),
         required_prop("description", Kind::Text),
         prop("input", Kind::Json, ""),
         prop("timeout", Kind::Duration, ""),
     ])
     .with_children(&[&TAGS]);
 
-pub(crate) static TAGS: Declaration = Declaration::list("tags", "tags", Kind::Filled);
+pub(crate) static TAGS: Declaration = Declaration::list("tags", "tags", Kind::NonEmptyText);
 
 pub(crate) static LOGS: Declaration = Declaration::new("logs").with_props(&[
-    prop("stdout", Kind::Truth, "true"),
-    prop("stderr", Kind::Truth, "true"),
-    prop("events", Kind::Truth, "true"),
-    prop("atif", Kind::Truth, "true"),
+    prop("stdout", Kind::Bool, "true"),
+    prop("stderr", Kind::Bool, "true"),
+    prop("events", Kind::Bool, "true"),
+    prop("atif", Kind::Bool, "true"),
 ]);
 
 pub(crate) static CAP: Declaration = Declaration::keyed("cap", "kind", CAP_KIND)
@@ -103,6 +103,6 @@ pub(crate) static WRITABLE: Declaration = Declaration::list("writable", "paths",
 pub(crate) static DENY_READ: Declaration = Declaration::list("deny-read", "paths", Kind::GuestPath);
 pub(crate) static DENY_WRITE: Declaration =
     Declaration::list("deny-write", "paths", Kind::GuestPath);
-pub(crate) static ALLOW: Declaration = Declaration::list("allow", "patterns", Kind::Filled);
-pub(crate) static ASK: Declaration = Declaration::list("ask", "patterns", Kind::Filled);
-pub(crate) static FORBID: Declaration = Declaration::list("forbid", "patterns", Kind::Filled);
+pub(crate) static ALLOW: Declaration = Declaration::list("allow", "patterns", Kind::NonEmptyText);
+pub(crate) static ASK: Declaration = Declaration::list("ask", "patterns", Kind::NonEmptyText);
+pub(crate) static FORBID: Declaration = Declaration::list("forbid", "patterns", Kind::NonEmptyText);

@@ -19,7 +19,9 @@ impl Kind {
     /// there are written out by [`super::json`].
     pub(super) const fn form(self) -> (&'static str, &'static str) {
         match self {
-            Self::Text | Self::Filled | Self::HttpPath | Self::GrpcService => ("a string", "text"),
+            Self::Text | Self::NonEmptyText | Self::HttpPath | Self::GrpcService => {
+                ("a string", "text")
+            }
             Self::Json => ("a string of JSON", "filled"),
             Self::Name => ("a name", "name"),
             Self::Path | Self::BakedPath => ("a path of the checkout", "filled"),
@@ -32,7 +34,7 @@ impl Kind {
             Self::Integer { .. } => ("a whole number", "integer"),
             Self::Size { .. } => ("a size", "size"),
             Self::Duration | Self::Seconds => ("a duration", "duration"),
-            Self::Truth => ("true or false", "truth"),
+            Self::Bool => ("true or false", "truth"),
             Self::Sha256 => ("a sha256", "sha256"),
             Self::SocketUrl => ("a ws or wss URL", "socket-url"),
             Self::Image => ("a reference to an image", "filled"),

@@ -4,7 +4,7 @@ use diagnostics::{Span, Spanned, Syntax};
 
 /// How deep declarations can be nested: the readers call themselves for each, and an
 /// indentation without a bound makes a formatted text longer than any multiple of its source.
-pub(crate) const DEEPEST: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// The nodes of a file.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Errors in single words of both syntaxes, and how words are quoted.
 
-use crate::errors::SYNTAX;
+use crate::errors::SYNTAX_ERRORS;
 use diagnostics::{Diagnostic, Span, Syntax, in_quotes};
 use safe_text::quote;
 
@@ -20,12 +20,12 @@ pub(super) fn as_text(syntax: Syntax, word: &str) -> String {
 pub(super) fn unquoted(syntax: Syntax, word: &str, span: Span, label: &str) -> Diagnostic {
     let text = as_text(syntax, word);
     if word.contains(TYPOGRAPHIC) {
-        return SYNTAX.about("typographic", &text, span);
+        return SYNTAX_ERRORS.about("typographic", &text, span);
     }
     // A page or a word processor leaves such a one where a space was typed.
     if let Some((at, c)) = word.char_indices().find(|(_, c)| c.is_whitespace() && !c.is_ascii()) {
         let place = Span::at(span.offset + at, c.len_utf8());
-        return SYNTAX.about("odd-space", &format!("U+{:04X}", u32::from(c)), place);
+        return SYNTAX_ERRORS.about("odd-space", &format!("U+{:04X}", u32::from(c)), place);
     }
     Diagnostic::new(format!("{} must be in quotes", quote(word)), span, label)
         .with_help(format!("write `{text}`"))
@@ -40,7 +40,7 @@ pub(super) fn begins_like_number(word: &str) -> bool {
 pub(super) fn not_number(word: &str, span: Span, help: impl FnOnce() -> String) -> Diagnostic {
     let digits = word.trim_start_matches(['+', '-']);
     if digits.len() > 30 && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_') {
-        return SYNTAX.at("large", span);
+        return SYNTAX_ERRORS.at("large", span);
     }
     Diagnostic::new(format!("{} is not a number", quote(word)), span, "begins like a number")
         .with_help(help())

@@ -9,7 +9,7 @@ use box_digest::Digest;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::schema::Kind;
 use crate::syntax::tree::{Data, Value};
 use crate::{form, rules, units};
@@ -52,7 +52,7 @@ impl Read for String {
     fn read(value: &Value, name: &str, kind: Kind) -> Result<Self, Diagnostic> {
         match kind {
             Kind::Text => text(value, name).map(str::to_owned),
-            Kind::Filled => filled_text(value, name).map(str::to_owned),
+            Kind::NonEmptyText => filled_text(value, name).map(str::to_owned),
             Kind::Json => json(value, name),
             Kind::OneOf(words) => word(value, name, words).map(str::to_owned),
             Kind::Path | Kind::Kernel => path::outside(value, name),
@@ -169,7 +169,7 @@ pub(crate) fn fitting(
 
 /// Returns the error of a name about a text.
 pub(crate) fn unfit(value: &Value, text: &str, error: &str) -> Diagnostic {
-    MEANING.about(error, &quote(text), value.span)
+    DECLARATION_ERRORS.about(error, &quote(text), value.span)
 }
 
 /// Reads a text; it may not contain NUL, which neither paths nor argv nor environments can hold.
@@ -178,7 +178,7 @@ pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnost
         return Err(mismatch(value, name, "a string").with_help(quoted_form(value)));
     };
     if text.contains('\0') {
-        let error = MEANING.about("nul", name, value.span);
+        let error = DECLARATION_ERRORS.about("nul", name, value.span);
         let escape = if value.syntax == Syntax::Kdl { "\\u{0}" } else { "\\u0000" };
         return Err(error.with_help(format!("remove the `{escape}`")));
     }
@@ -189,7 +189,7 @@ pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnost
 pub(crate) fn filled_text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
     let text = text(value, name)?;
     if text.is_empty() {
-        return Err(MEANING.about("no-text", name, value.span));
+        return Err(DECLARATION_ERRORS.about("no-text", name, value.span));
     }
     Ok(text)
 }
@@ -264,7 +264,7 @@ pub(crate) fn check_whole(value: &Value, name: &str, bytes: u64) -> Result<u64, 
     }
     let next = units::show_size(bytes.next_multiple_of(units::MIB));
     let help = form::write_text(value.syntax, name, &next);
-    Err(MEANING.about("mebibytes", name, value.span).with_help(help))
+    Err(DECLARATION_ERRORS.about("mebibytes", name, value.span).with_help(help))
 }
 
 /// Reads a duration in milliseconds other than 0.
@@ -272,7 +272,7 @@ fn some_duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     match duration(value, name)? {
         0 => {
             let least = form::write_text(value.syntax, name, "1ms");
-            Err(MEANING
+            Err(DECLARATION_ERRORS
                 .about("no-time", name, value.span)
                 .with_help(format!("{least} or more, or leave `{name}` out")))
         }
@@ -287,7 +287,7 @@ fn whole_seconds(value: &Value, name: &str) -> Result<u64, Diagnostic> {
         return Ok(ms / 1000);
     }
     let help = form::write_text(value.syntax, name, &format!("{}s", ms.div_ceil(1000)));
-    Err(MEANING.about("seconds", &help, value.span))
+    Err(DECLARATION_ERRORS.about("seconds", &help, value.span))
 }
 
 /// Reads a size in bytes.
@@ -371,7 +371,7 @@ fn sha256(value: &Value, name: &str) -> Result<Digest, Diagnostic> {
     let text = text(value, name)?;
     Digest::from_hex(text).ok_or_else(|| {
         let length = text.chars().count().to_string();
-        let error = MEANING.about("sha256", &length, value.span);
+        let error = DECLARATION_ERRORS.about("sha256", &length, value.span);
         let intended = text.trim().trim_start_matches("sha256:").to_ascii_lowercase();
         match Digest::from_hex(&intended) {
             Some(_) => error.with_help(form::write_text(value.syntax, name, &intended)),
@@ -399,7 +399,7 @@ fn url(value: &Value, name: &str, schemes: &[&str]) -> Result<String, Diagnostic
     }
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if host.contains('@') {
-        return Err(MEANING.at("url-user", value.span));
+        return Err(DECLARATION_ERRORS.at("url-user", value.span));
     }
     let odd = |c: char| c.is_whitespace() || c.is_control() || !c.is_ascii() || c == '\\';
     fitting(value, url, |_| host_and_port(host).is_some() && !url.chars().any(odd), "url")
@@ -410,9 +410,11 @@ fn json(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = text(value, name)?;
     match serde_json::from_str::<serde_json::Value>(text) {
         Ok(_) => Ok(text.to_owned()),
-        Err(error) => {
-            Err(MEANING.about("json", &format!("`{name}` is not JSON: {error}"), value.span))
-        }
+        Err(error) => Err(DECLARATION_ERRORS.about(
+            "json",
+            &format!("`{name}` is not JSON: {error}"),
+            value.span,
+        )),
     }
 }
 

@@ -3,7 +3,7 @@
 use box_contract::rules::{is_normalized, kernel_directory, share_host_fault};
 
 use super::{filled_text, fitting};
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::rules::{check_place, last_name};
 use crate::syntax::tree::Value;
 use diagnostics::{Diagnostic, invisible, named_invisible};
@@ -31,7 +31,7 @@ pub(super) fn baked(value: &Value, name: &str) -> Result<String, Diagnostic> {
 pub(super) fn of_launch(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = outside(value, name)?;
     let Some(label) = share_host_fault(&path) else { return Ok(path) };
-    Err(MEANING.about("launch-path", label, value.span))
+    Err(DECLARATION_ERRORS.about("launch-path", label, value.span))
 }
 
 fn absolute<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 
 fn canonical(name: &str, text: &str) -> String {
     let source = Source::new(name, text);
-    let reach = Reach { up: Some(1), why: String::new() };
+    let reach = Reach { up: Some(1), reason: String::new() };
     let document = boxfile_spec::read_within(source.clone(), None, &reach, |path| {
         assert_eq!(path, "../base.toml");
         Ok(Source::new("../base.toml", "platform = \"linux/amd64\"\nvm.cpus = 4\n"))

@@ -17,7 +17,7 @@ mod wrong;
 fn read(files: &[(&str, &str)], profile: Option<&str>) -> Document {
     let (name, text) = files[0];
     let up = |(path, _): &(&str, &str)| path.split('/').take_while(|part| *part == "..").count();
-    let reach = Reach { up: files.iter().map(up).max(), why: String::new() };
+    let reach = Reach { up: files.iter().map(up).max(), reason: String::new() };
     boxfile_spec::read_within(Source::new(name, text), profile, &reach, |path| {
         let found = files[1..].iter().find(|(name, _)| *name == path);
         let (name, text) = found.ok_or("there is no such file")?;

@@ -20,7 +20,7 @@ use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use download::Size;
 use host_fs::FileError;
 use host_fs::checkout::{Bounds, open_inside};
-use oci_layer::{DECODER_EPOCH, SEGMENT_BLOCK, SEGMENT_LEAST};
+use oci_layer::{DECODER_EPOCH, MIN_SEGMENT, SEGMENT_BLOCK};
 
 use crate::pack::{ContentMap, Pack, Segment};
 pub use error::{BinaryError, ProgramError};
@@ -51,7 +51,7 @@ impl Binary {
     /// The store's.
     pub fn add_to(&self, store: &Store, contents: &mut ContentMap) -> Result<(), StoreError> {
         let size = self.content.size.next_multiple_of(SEGMENT_BLOCK);
-        if size < SEGMENT_LEAST {
+        if size < MIN_SEGMENT {
             contents.add(self.sha256, &[(self.content, 0)]);
             return Ok(());
         }

@@ -39,6 +39,7 @@ const MANUAL: Manual = Manual {
             own::STORE_RO,
             "The directory of a store that is read and never written: that of the machine.",
         ),
+        (box_prune::VARIABLE, "How large the store may be: 50G, 0 or none."),
         (own::INIT, "The init, unless --init names one."),
         (own::KERNEL, "The guest kernel, unless --kernel or the Boxfile names one."),
         (own::REGISTRIES, "The configuration of registries, unless --registry-config names one."),

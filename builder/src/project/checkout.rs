@@ -58,8 +58,8 @@ impl Checkout {
             let [start, named] = [start, named].map(|it| it.path().to_owned());
             return Err(CheckoutError::Elsewhere(start, named));
         };
-        let why = format!("the checkout is {}, as `--checkout` says", root.path().display());
-        Ok(Self::around(start, root, homes, why))
+        let reason = format!("the checkout is {}, as `--checkout` says", root.path().display());
+        Ok(Self::around(start, root, homes, reason))
     }
 
     /// Finds the checkout of a Boxfile, whose directory is `base`: the repository that it lies in, else that directory.
@@ -81,32 +81,32 @@ impl Checkout {
                 _ => "is a home directory",
             };
             let named = format!(", or name the checkout: `--checkout {}`", shell_path(start));
-            let why = format!(
+            let reason = format!(
                 "the Boxfile lies in {}, which {what}: put it into a directory with what it names{}",
                 start.display(),
                 if kernels { "" } else { &named }
             );
-            return Ok(Self::none(Some(base), why));
+            return Ok(Self::none(Some(base), reason));
         }
         let found = search.repository(start);
-        let why = why(&found);
+        let reason = reason_of(&found);
         let root = match &found {
             Repository::At(directory, _) => base.around(directory),
             Repository::Unused(..) | Repository::None => None,
         };
         let root = root.unwrap_or_else(|| base.clone());
-        Ok(Self::around(base, root, search.homes.clone(), why))
+        Ok(Self::around(base, root, search.homes.clone(), reason))
     }
 
     /// Returns a checkout in which the directory of the Boxfile lies.
-    fn around(base: Root, root: Root, homes: Known, why: String) -> Self {
-        let reach = Reach { up: depth(base.path(), root.path()), why };
+    fn around(base: Root, root: Root, homes: Known, reason: String) -> Self {
+        let reach = Reach { up: depth(base.path(), root.path()), reason };
         Self { homes, reach, root: Some(root), base: Some(base) }
     }
 
     /// Returns what a Boxfile has that may read nothing.
-    fn none(base: Option<Root>, why: String) -> Self {
-        let reach = Reach { up: None, why };
+    fn none(base: Option<Root>, reason: String) -> Self {
+        let reach = Reach { up: None, reason };
         Self { homes: Known::default(), reach, root: None, base }
     }
 
@@ -153,7 +153,7 @@ fn same_around(start: &Root, named: &Root) -> io::Result<Option<Root>> {
 }
 
 /// Says why the checkout reaches no farther, and what to do about it.
-fn why(found: &Repository) -> String {
+fn reason_of(found: &Repository) -> String {
     match found {
         Repository::At(directory, name) => format!(
             "the checkout is {}, which has `{name}`; `--checkout DIR` names a larger one",

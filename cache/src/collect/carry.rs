@@ -18,7 +18,7 @@ use crate::{Label, StoreError};
 const GONE: &str = "gone-";
 
 /// So many files are taken in any case, so that a collection comes to its end.
-const LEAST: usize = 64;
+const MIN_AT_ONCE: usize = 64;
 
 /// How much of a plan was carried out.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ impl Carrier<'_> {
     fn take(&mut self, part: &str, name: &str) -> Result<bool, StoreError> {
         take(self.root, part, name)?;
         self.done.taken += 1;
-        Ok(self.done.taken < LEAST || Instant::now() < self.end)
+        Ok(self.done.taken < MIN_AT_ONCE || Instant::now() < self.end)
     }
 }
 

@@ -122,7 +122,7 @@ pub struct Reported {
     /// The thin directories elsewhere that name it.
     pub directories: Vec<PathBuf>,
     /// Why it is kept; `None` of one that goes, or that is only young enough.
-    pub why: Option<Why>,
+    pub reason: Option<Why>,
     /// The size of its blobs.
     pub bytes: u64,
 }

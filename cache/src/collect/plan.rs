@@ -194,7 +194,7 @@ impl<'s> Work<'s> {
     /// Returns what may go, the least recently used first.
     fn candidates(&self) -> Vec<(SystemTime, Id)> {
         let boxes = self.scan.boxes.iter().filter(|(digest, entry)| {
-            !self.gone_boxes.contains(*digest) && self.why(entry).is_none()
+            !self.gone_boxes.contains(*digest) && self.reason(entry).is_none()
         });
         let boxes = boxes.map(|(digest, entry)| (self.known(entry.used), Id::Box(*digest)));
         let records = self
@@ -263,7 +263,7 @@ impl<'s> Work<'s> {
     }
 
     /// Returns why a box is kept whatever the size of the store.
-    fn why(&self, entry: &BoxEntry) -> Option<Why> {
+    fn reason(&self, entry: &BoxEntry) -> Option<Why> {
         let reasons = [
             (entry.is_running, Why::Running),
             (entry.labels.iter().any(|it| it.is_tag), Why::Tagged),
@@ -272,7 +272,7 @@ impl<'s> Work<'s> {
             (self.is_young(entry.used), Why::Young),
             (entry.is_foreign, Why::Foreign),
         ];
-        reasons.into_iter().find_map(|(holds, why)| holds.then_some(why))
+        reasons.into_iter().find_map(|(holds, reason)| holds.then_some(reason))
     }
 
     fn is_covered(&self, time: SystemTime) -> bool {
@@ -307,7 +307,7 @@ impl<'s> Work<'s> {
         let has_records = records.clone().any(|(_, entry)| entry.refers.is_some());
         let (kept_bytes, used_bytes) = self.kept_bytes();
         let removed = self.boxes.iter().map(|it| self.reported((it, &scan.boxes[it])));
-        let removed: Vec<_> = removed.map(|it| Reported { why: None, ..it }).collect();
+        let removed: Vec<_> = removed.map(|it| Reported { reason: None, ..it }).collect();
         let report = Report {
             before: self.before,
             after: self.size,
@@ -347,7 +347,7 @@ impl<'s> Work<'s> {
             digest: *digest,
             names: names.collect(),
             directories: entry.directories.iter().map(|it| it.path.clone()).collect(),
-            why: self.why(entry),
+            reason: self.reason(entry),
             bytes: sizes.map(|it| it.size).sum(),
         }
     }
@@ -358,7 +358,7 @@ impl<'s> Work<'s> {
         let mut bytes = (0, 0);
         let left = self.scan.boxes.iter().filter(|(it, _)| !self.gone_boxes.contains(*it));
         for entry in left.map(|(_, entry)| entry) {
-            match self.why(entry) {
+            match self.reason(entry) {
                 None => {}
                 Some(Why::Used) => {
                     bytes.1 += entry.size;

@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn text_that_is_no_task_is_refused() {
-        for (text, why) in [
+        for (text, reason) in [
             ("", "no JSON object"),
             ("null", "no JSON object"),
             (r#"["t","x","y"]"#, "no JSON object"),
@@ -277,7 +277,7 @@ mod tests {
             (r#"{"id":"t","type":"x\u0000","description":"y"}"#, "`type` has a zero byte"),
         ] {
             let error = TaskPlan::read(text).unwrap_err().to_string();
-            assert!(error.contains(why), "{text}: {error}");
+            assert!(error.contains(reason), "{text}: {error}");
         }
     }
 
@@ -316,7 +316,7 @@ mod tests {
             assert_eq!(of(exit(0, false, false), result), completed);
         }
         let long = vec![b'1'; MAX_RESULT + 1];
-        for (exited, result, why) in [
+        for (exited, result, reason) in [
             (exit(137, true, true), b"1".as_slice(), "its time was up"),
             (exit(3, false, false), b"1", "the agent ended with the status 3"),
             (exit(137, false, true), b"", "the status 137; its memory was used up"),
@@ -329,8 +329,8 @@ mod tests {
             (exit(0, false, false), &[b'['; 200], "its result is not JSON"),
             (exit(0, false, false), &long, "longer than 1048576 bytes"),
         ] {
-            let TaskStatus::Failed { error, .. } = of(exited, result) else { panic!("{why}") };
-            assert!(error.contains(why), "{error}");
+            let TaskStatus::Failed { error, .. } = of(exited, result) else { panic!("{reason}") };
+            assert!(error.contains(reason), "{error}");
         }
     }
 

@@ -11,7 +11,7 @@ use safe_text::shown;
 /// The variable that says how large the store may be: `50G`, `0` or `none`.
 pub const VARIABLE: &str = "BOXBUILD_STORE_MAX";
 /// The default, on a disk that is large.
-const MOST: u64 = 20 << 30;
+const MAX_DEFAULT: u64 = 20 << 30;
 /// The part of a disk that a store takes by default at most.
 const PART: u64 = 10;
 /// The short units of a size, and their bytes.
@@ -73,7 +73,7 @@ impl Cap {
             Self::Default => {
                 let disk = statvfs(root).ok();
                 let size = disk.map_or(0, |it| it.f_blocks.saturating_mul(it.f_frsize));
-                Some(if size == 0 { MOST } else { MOST.min(size / PART) })
+                Some(if size == 0 { MAX_DEFAULT } else { MAX_DEFAULT.min(size / PART) })
             }
         }
     }

@@ -22,7 +22,8 @@ pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
         lines.push(format!("{removed} {records} of builds"));
     }
     for kept in &report.kept {
-        lines.extend(kept.why.map(|why| format!("kept {}: {}", called(kept), reason(why, kept))));
+        lines
+            .extend(kept.reason.map(|why| format!("kept {}: {}", called(kept), reason(why, kept))));
     }
     if report.foreign > 0 {
         let files = count(report.foreign, "file or directory", "files and directories");
@@ -32,7 +33,7 @@ pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
     lines
 }
 
-/// Returns what a person reads of a collection that removes only what they asked for, `names` by name.
+/// Returns the lines of `boxlaunch rmi`: what was removed of the names in `asked`, and what stays.
 pub fn asked_lines(report: &Report, asked: &BTreeMap<Label, Digest>) -> Vec<String> {
     let mut lines: Vec<_> = report.removed.iter().map(|it| removed_line("removed", it)).collect();
     for (label, digest) in asked {
@@ -165,7 +166,7 @@ fn reported(of: &Reported, is_kept: bool) -> Value {
         "bytes": of.bytes,
     });
     if is_kept {
-        value["why"] = json!(of.why.map(word));
+        value["why"] = json!(of.reason.map(word));
     }
     value
 }
@@ -179,7 +180,7 @@ mod tests {
             digest: Digest::from_bytes([number; 32]),
             names: names.iter().map(|it| (*it).to_owned()).collect(),
             directories: Vec::new(),
-            why,
+            reason: why,
             bytes: u64::from(number) << 20,
         }
     }

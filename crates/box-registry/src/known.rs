@@ -10,11 +10,11 @@ use box_digest::Digest;
 use crate::form::Sent;
 
 /// Blobs below this size, in bytes, are compressed in a moment and are not remembered.
-const LEAST: u64 = 1 << 20;
+const MIN_KNOWN: u64 = 1 << 20;
 
 /// Remembers how a plain blob of so many bytes travels. A store that cannot be written to remembers nothing: this saves work alone.
 pub(crate) fn remember(store: &Store, plain: &Digest, size: u64, sent: &Sent) {
-    if size >= LEAST && sent.is_zstd && recall(store, plain).as_ref() != Some(sent) {
+    if size >= MIN_KNOWN && sent.is_zstd && recall(store, plain).as_ref() != Some(sent) {
         let record = [sent.digest.as_bytes().as_slice(), &sent.size.to_le_bytes()].concat();
         store.record_action(&key("packed", plain), &record, &Refers::NOTHING).ok();
     }

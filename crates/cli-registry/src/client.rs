@@ -91,10 +91,10 @@ pub fn client(
 
 /// Returns notices for a person: each once, however many images ask.
 fn notices(screen: Screen) -> Notices {
-    let told = Mutex::new(BTreeSet::new());
-    Notices::new(move |why| {
-        if told.lock().is_ok_and(|mut told| told.insert(why.to_owned())) {
-            (screen.note)(&format!("note: credentials were passed over: {}", shown(why)));
+    let reported = Mutex::new(BTreeSet::new());
+    Notices::new(move |reason| {
+        if reported.lock().is_ok_and(|mut reported| reported.insert(reason.to_owned())) {
+            (screen.note)(&format!("note: credentials were passed over: {}", shown(reason)));
         }
     })
 }

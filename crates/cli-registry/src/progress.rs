@@ -29,7 +29,7 @@ pub(crate) struct Progress {
 struct State {
     /// Bytes received and bytes in all, of what is under way.
     blobs: BTreeMap<Digest, (u64, u64)>,
-    told: Option<Instant>,
+    reported: Option<Instant>,
     /// When the first of what is under way began.
     started: Option<Instant>,
     /// Bytes received since then.
@@ -79,9 +79,9 @@ impl State {
 
     /// Returns `true` if the line may change now.
     fn is_time(&mut self) -> bool {
-        let may = self.told.is_none_or(|told| told.elapsed() >= PAUSE);
+        let may = self.reported.is_none_or(|reported| reported.elapsed() >= PAUSE);
         if may {
-            self.told = Some(Instant::now());
+            self.reported = Some(Instant::now());
         }
         may
     }

@@ -9,7 +9,7 @@ use crate::{Diagnostic, Label, Sources, Span};
 use safe_text::{shown, visible};
 
 /// The greatest number of characters of a source line that is shown.
-const WIDEST: usize = 120;
+const MAX_WIDTH: usize = 120;
 /// How many characters of a longer line are shown in front of what is underlined.
 const LEAD: usize = 40;
 /// How a tab is shown: terminals differ in where the next stop is.
@@ -118,11 +118,11 @@ struct Window {
 }
 
 impl Window {
-    /// Returns the [`WIDEST`] characters around a place: [`LEAD`] in front of it, and more where fewer are after it.
+    /// Returns the [`MAX_WIDTH`] characters around a place: [`LEAD`] in front of it, and more where fewer are after it.
     fn around(line: &str, from: usize) -> Self {
         let lead = back(line, from, LEAD);
-        let end = ahead(line, lead, WIDEST);
-        Self { start: if end == line.len() { back(line, end, WIDEST) } else { lead }, end }
+        let end = ahead(line, lead, MAX_WIDTH);
+        Self { start: if end == line.len() { back(line, end, MAX_WIDTH) } else { lead }, end }
     }
 
     /// Returns the shown text, with an ellipsis on each side that is cut.

@@ -59,16 +59,16 @@ impl Attempt {
     }
 
     /// Notes why a connection that came about ends; the first reason counts, as others follow from it.
-    pub(crate) fn ends(&mut self, why: &Refusal) {
+    pub(crate) fn ends(&mut self, reason: &Refusal) {
         let is_open = |it: &&mut Decision| it.verdict == Verdict::Allowed;
         if let Some(decision) = self.decision.as_mut().filter(is_open) {
-            decision.verdict = why.verdict(None);
+            decision.verdict = reason.verdict(None);
         }
     }
 
     /// Notes that a client is not served.
-    pub(crate) fn refuse(&mut self, why: &Refusal) {
-        self.decide(why.verdict(None));
+    pub(crate) fn refuse(&mut self, reason: &Refusal) {
+        self.decide(reason.verdict(None));
     }
 
     /// Returns the ports of a name; nothing is reported of one that may be asked for.
@@ -150,7 +150,7 @@ impl Attempt {
                 let _permit = permit;
                 answer.await
             });
-            looked_up.await.unwrap_or_else(|why| Err(why.into()))
+            looked_up.await.unwrap_or_else(|reason| Err(reason.into()))
         };
         let found = timeout(self.filter.settings.resolve, lookup).await;
         found.map_err(|_| Refusal::Timeout("resolving its name"))?.map_err(Refusal::Unresolved)
@@ -167,7 +167,7 @@ impl Filter {
             let to = SocketAddr::new(*address, port);
             match timeout(share, TcpStream::connect(to)).await {
                 Ok(Ok(stream)) => return Ok((stream, *address)),
-                Ok(Err(why)) => last = Refusal::Unreachable(why),
+                Ok(Err(reason)) => last = Refusal::Unreachable(reason),
                 Err(_) => last = Refusal::Timeout("connecting"),
             }
         }
@@ -177,16 +177,16 @@ impl Filter {
 
 /// Returns those of a target's addresses that may be connected to.
 fn allowed(rules: &Rules, target: &Target, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Refusal> {
-    let mut why = Refusal::NoAddress;
+    let mut reason = Refusal::NoAddress;
     let is_allowed = |address: &IpAddr| match check_address(rules, target, *address) {
         Ok(()) => true,
         Err(denial) => {
-            why = denial.into();
+            reason = denial.into();
             false
         }
     };
     let allowed: Vec<_> = found.into_iter().filter(is_allowed).take(MAX_ADDRESSES).collect();
-    if allowed.is_empty() { Err(why) } else { Ok(allowed) }
+    if allowed.is_empty() { Err(reason) } else { Ok(allowed) }
 }
 
 impl Drop for Attempt {

@@ -54,9 +54,9 @@ impl<C: AsyncRead + Unpin> FirstBytes<C> {
             match first::read(&self.begun, target) {
                 Ok(true) => self.target = None,
                 Ok(false) => {}
-                Err(why) => {
-                    self.refused = Some(why);
-                    return Poll::Ready(Err(io::Error::other(why)));
+                Err(reason) => {
+                    self.refused = Some(reason);
+                    return Poll::Ready(Err(io::Error::other(reason)));
                 }
             }
         }

@@ -27,7 +27,7 @@ pub fn is_own(address: IpAddr) -> bool {
         IpAddr::V6(_) => (IpAddr::from(FOREIGN_V6), IpAddr::from(Ipv6Addr::UNSPECIFIED)),
     };
     let can_bind = |address: IpAddr| match UdpSocket::bind((address, 0)) {
-        Err(why) => why.kind() != ErrorKind::AddrNotAvailable,
+        Err(reason) => reason.kind() != ErrorKind::AddrNotAvailable,
         Ok(_) => true,
     };
     if !can_bind(address) || !can_bind(foreign) {

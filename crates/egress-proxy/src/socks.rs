@@ -43,10 +43,10 @@ where
     attempt.asks(&host, Some(port));
     let connected = match Target::parse(&format!("{host}:{port}")) {
         Ok(target) => attempt.connect(&target).await,
-        Err(why) => {
-            let why = Refusal::from(why);
-            attempt.refuse(&why);
-            Err(why)
+        Err(reason) => {
+            let reason = Refusal::from(reason);
+            attempt.refuse(&reason);
+            Err(reason)
         }
     };
     match connected {
@@ -55,9 +55,9 @@ where
                 upstream.tunnel(&filter.settings, &mut attempt, stream).await;
             }
         }
-        Err(why) => {
+        Err(reason) => {
             // The client may be gone, and then needs no answer.
-            let _gone = timeout(filter.settings.request, end(&mut stream, code(&why))).await;
+            let _gone = timeout(filter.settings.request, end(&mut stream, code(&reason))).await;
         }
     }
 }
@@ -139,7 +139,9 @@ fn code(refusal: &Refusal) -> u8 {
             NOT_ALLOWED
         }
         Refusal::Unresolved(_) | Refusal::NoAddress => HOST_UNREACHABLE,
-        Refusal::Unreachable(why) if why.kind() == io::ErrorKind::ConnectionRefused => REFUSED,
+        Refusal::Unreachable(reason) if reason.kind() == io::ErrorKind::ConnectionRefused => {
+            REFUSED
+        }
         Refusal::Unreachable(_) => HOST_UNREACHABLE,
         Refusal::Timeout(_) => EXPIRED,
         Refusal::Connections(_) | Refusal::Names(_) => FAILED,

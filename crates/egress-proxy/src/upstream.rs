@@ -87,10 +87,10 @@ impl Upstream {
         let is_tls = Filter::is_tls(settings, target);
         let result = tokio::select! {
             result = carry(settings, (name, is_tls), client, stream) => result,
-            why = watch.denied() => Err(why),
+            reason = watch.denied() => Err(reason),
         };
-        if let Err(why) = result {
-            attempt.ends(&why);
+        if let Err(reason) = result {
+            attempt.ends(&reason);
         }
     }
 }
@@ -115,7 +115,7 @@ where
     let mut client = FirstBytes::new(client, name.filter(|_| !is_tls));
     // An end that breaks off ends the connection as one that closes does.
     let _ended = copy_bidirectional_with_sizes(&mut client, &mut server, BUFFER, BUFFER).await;
-    client.refused().map_or(Ok(()), |why| Err(why.into()))
+    client.refused().map_or(Ok(()), |reason| Err(reason.into()))
 }
 
 /// Reads the first message of a client of TLS, and checks that it asks for the name.

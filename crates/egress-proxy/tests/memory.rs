@@ -36,10 +36,10 @@ async fn attempts_and_connections_take_little_memory() {
         ..NetworkLimits::default()
     };
     let decisions = Arc::<AtomicUsize>::default();
-    let told = Arc::clone(&decisions);
+    let reported = Arc::clone(&decisions);
     let resolver = Resolver::new(async |_| Ok(vec!["127.0.0.1".parse().unwrap()]));
     let filter = Filter::new(rules, limits, resolver, move |_| {
-        told.fetch_add(1, Ordering::Relaxed);
+        reported.fetch_add(1, Ordering::Relaxed);
     });
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {

@@ -14,8 +14,8 @@ const MAX_HEAD: usize = 16 << 10;
 const METHODS: [&[u8]; 8] =
     [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"TRACE "];
 
-/// Reads the first bytes that a client has sent, and checks that they ask for no other server than it has named; `false` where
-/// there have to be more of them.
+/// Reads the first bytes that a client has sent, and checks that they ask for no other server than it has named. Returns `true` if
+/// they pass, and `false` if there have to be more of them.
 ///
 /// # Errors
 /// [`HelloError`].

@@ -229,7 +229,7 @@ mod tests {
         {
             assert_eq!(check(&rules, target), Ok(()), "{target}");
         }
-        for (target, why) in [
+        for (target, reason) in [
             ("example.com:22", "it is allowed, but not its port 22"),
             ("a.example.org:443", "it is allowed, but not its port 443"),
             ("example.org:8443", "it is not allowed"),
@@ -237,7 +237,7 @@ mod tests {
             ("example.com.evil.org:443", "it is not allowed"),
             ("93.184.216.34:443", "it is not allowed"),
         ] {
-            assert_eq!(check(&rules, target), Err(why.to_owned()), "{target}");
+            assert_eq!(check(&rules, target), Err(reason.to_owned()), "{target}");
         }
     }
 
@@ -378,8 +378,8 @@ mod tests {
     #[test]
     fn a_box_without_a_network_reaches_nothing() {
         for target in ["example.com:443", "1.1.1.1:443", "127.0.0.1:80"] {
-            let why = "the box was started without a network";
-            assert_eq!(check(&Rules::closed(), target), Err(why.to_owned()));
+            let reason = "the box was started without a network";
+            assert_eq!(check(&Rules::closed(), target), Err(reason.to_owned()));
         }
         assert!(Rules::closed().ports("example.com").is_empty());
     }
@@ -387,9 +387,9 @@ mod tests {
     #[test]
     fn an_address_in_the_place_of_a_name_is_said_to_be_special() {
         let rules = rules(&[("example.com", 0)], &[]);
-        let why = "127.0.0.1 is not a host of the internet (loopback), and that address is not allowed at this port";
-        assert_eq!(check(&rules, "127.0.0.1:80"), Err(why.to_owned()));
-        let why = "::ffff:127.0.0.1 is not a host of the internet (another spelling of an IPv4 address), and that address is not allowed at this port";
-        assert_eq!(check(&rules, "[::ffff:127.0.0.1]:80"), Err(why.to_owned()));
+        let reason = "127.0.0.1 is not a host of the internet (loopback), and that address is not allowed at this port";
+        assert_eq!(check(&rules, "127.0.0.1:80"), Err(reason.to_owned()));
+        let reason = "::ffff:127.0.0.1 is not a host of the internet (another spelling of an IPv4 address), and that address is not allowed at this port";
+        assert_eq!(check(&rules, "[::ffff:127.0.0.1]:80"), Err(reason.to_owned()));
     }
 }

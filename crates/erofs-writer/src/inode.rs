@@ -22,10 +22,11 @@ pub(crate) const REGULAR: u16 = 0o100_000;
 /// The layout of an inode's data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Data {
+    /// The bytes of the data.
     pub(crate) size: u64,
-    /// How many of them, the last ones, follow the inode.
+    /// How many of the last bytes follow the inode.
     pub(crate) tail: usize,
-    /// The first block of the others.
+    /// The first block of the other bytes.
     pub(crate) block: u32,
 }
 

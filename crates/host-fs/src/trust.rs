@@ -103,7 +103,8 @@ impl Trusted {
         Ok(self.judge(&fstat(open)?, path))
     }
 
-    /// Returns somebody else who can exchange what this user makes in a directory, or who has made the link to it.
+    /// Returns somebody else who can exchange what this user makes in a directory, or who has made the link to it. Of several links
+    /// that lead to one another, the first is judged.
     ///
     /// # Errors
     /// The operating system's; it is no directory, for example.

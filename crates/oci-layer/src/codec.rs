@@ -21,7 +21,7 @@ use box_tree::encoding::{DIRECTORY, Reader, Truncated, Writer};
 use super::contents::end;
 use super::path::Directories;
 use super::{
-    Action, Change, Excess, LayerIndex, MAX_INLINE, Placed, SEGMENT_BLOCK, SEGMENT_LEAST, Total,
+    Action, Change, Excess, LayerIndex, MAX_INLINE, MIN_SEGMENT, Placed, SEGMENT_BLOCK, Total,
 };
 
 /// The version of the decoder and of this form; it is part of the cache key of a decoded layer.
@@ -99,7 +99,7 @@ impl LayerIndex {
         }
         index.contents = placed(&mut input, 1, |_| true)?;
         index.segment = placed(&mut input, SEGMENT_BLOCK, |it| it.size > MAX_INLINE)?;
-        if !index.segment.is_empty() && index.segment_size() < SEGMENT_LEAST {
+        if !index.segment.is_empty() && index.segment_size() < MIN_SEGMENT {
             return Err(IndexError::Damaged);
         }
         if input.is_empty() { Ok(index) } else { Err(IndexError::Damaged) }
@@ -214,7 +214,7 @@ mod tests {
         let lists = (changes, contents(0, 1), contents(MAX_INLINE + 1, 4096), any::<u64>());
         lists.prop_map(|(changes, contents, segment, archive_size)| {
             let mut index = LayerIndex { changes, contents, segment, archive_size };
-            if index.segment_size() < SEGMENT_LEAST {
+            if index.segment_size() < MIN_SEGMENT {
                 index.segment.clear();
             }
             index
@@ -262,7 +262,7 @@ mod tests {
     fn no_segment_is_too_small_and_nothing_too_large() {
         assert!(reads(&[u64::MAX], &[]) && !reads(&[u64::MAX, 1], &[]));
         assert!(!reads(&[1, u64::MAX, 0], &[]));
-        let (least, largest) = (SEGMENT_LEAST - SEGMENT_BLOCK, u64::MAX - (SEGMENT_BLOCK - 1));
+        let (least, largest) = (MIN_SEGMENT - SEGMENT_BLOCK, u64::MAX - (SEGMENT_BLOCK - 1));
         assert!(reads(&[], &[MAX_INLINE + 1, least]) && !reads(&[], &[MAX_INLINE, least + 1]));
         assert!(!reads(&[], &[least]) && reads(&[], &[least + 1]));
         assert!(reads(&[], &[largest]) && !reads(&[], &[largest + 1]));

@@ -36,7 +36,7 @@ pub use error::{Excess, LayerError, LayerErrorKind};
 pub use gzip::MAGIC as GZIP_MAGIC;
 pub use limits::Limits;
 pub use members::{Member, MemberIndex, MemberKind, MembersError, member};
-pub use segment::{MAX_INLINE, MemorySegment, SEGMENT_BLOCK, SEGMENT_LEAST, SegmentSink};
+pub use segment::{MAX_INLINE, MIN_SEGMENT, MemorySegment, SEGMENT_BLOCK, SegmentSink};
 pub use stream::decompressed;
 pub use total::{MAX_ENTRIES, SMALL_UNPACKED_BYTES, Total, UNPACKED_GROWTH};
 pub use zstd::MAGIC as ZSTD_MAGIC;

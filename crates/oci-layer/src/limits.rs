@@ -1,4 +1,6 @@
-//! Bounds on one layer, and the memory that entries take.
+//! Two measures of a layer. `cost` is what the index of one layer takes, which [`Limits::index_bytes`](super::Limits::index_bytes)
+//! bounds. `memory` estimates what its entries take in the tree, which `box_tree::memory::MAX_LAYERS` bounds for all layers of a
+//! build together.
 
 use box_contract::rules::PATH_MAX;
 use box_tree::encoding::XATTR_BYTES;
@@ -74,8 +76,8 @@ impl Change {
 }
 
 impl Action {
-    /// Returns what the effect takes of memory. That a directory takes more is added where it is made: layers
-    /// name again which of them were there.
+    /// Returns what the effect takes of memory. What a directory takes beyond its entry is added when it is made, as several
+    /// layers may name the same one.
     pub(super) fn memory(&self) -> usize {
         match self {
             Self::Directory(meta) => memory::directory_entry(meta),

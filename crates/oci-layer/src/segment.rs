@@ -8,7 +8,7 @@ pub const MAX_INLINE: u64 = 2048;
 
 /// A segment has at least this many bytes. If a layer's larger contents take less, they are in its pack: a small segment would
 /// save less than it costs to handle it.
-pub const SEGMENT_LEAST: u64 = 1 << 20;
+pub const MIN_SEGMENT: u64 = 1 << 20;
 
 /// Each content of a segment begins at a multiple of this many bytes, the block of the rootfs. Zeros fill it up to the next one.
 pub const SEGMENT_BLOCK: u64 = BLOCK as u64;

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
 /// The longest header that is read, in bytes.
-const LONGEST: usize = 4096;
+const MAX_LEN: usize = 4096;
 /// How many such headers are read.
-const MOST: usize = 4;
+const MAX_CHALLENGES: usize = 4;
 
 /// How a registry asks for credentials.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,9 +35,9 @@ pub(super) fn read(headers: &HeaderMap) -> Result<Challenge, &'static str> {
     if !headers.contains_key(WWW_AUTHENTICATE) {
         return Err("it does not say how, as a proxy or a login page in its place would not");
     }
-    for value in headers.get_all(WWW_AUTHENTICATE).iter().take(MOST) {
+    for value in headers.get_all(WWW_AUTHENTICATE).iter().take(MAX_CHALLENGES) {
         let text = value.to_str().map_err(|_| "it is not ASCII")?;
-        if text.len() > LONGEST {
+        if text.len() > MAX_LEN {
             return Err("it is too long");
         }
         match parse(text) {
@@ -176,7 +176,7 @@ mod tests {
         ] {
             assert_eq!(of(&[bad]), Err("it is malformed"), "{bad}");
         }
-        let long = format!("Bearer realm=\"{}\"", "x".repeat(LONGEST));
+        let long = format!("Bearer realm=\"{}\"", "x".repeat(MAX_LEN));
         assert_eq!(of(&[&long]), Err("it is too long"));
     }
 

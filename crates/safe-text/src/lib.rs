@@ -77,9 +77,9 @@ pub fn shown(text: &str) -> String {
 
 /// Puts a user's text into a message: in backticks, made [`shown`], and at most 60 characters long.
 pub fn quote(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let mut shown: String = text.chars().take(LONGEST).map(visible).collect();
-    if text.chars().nth(LONGEST).is_some() {
+    const MAX_LEN: usize = 60;
+    let mut shown: String = text.chars().take(MAX_LEN).map(visible).collect();
+    if text.chars().nth(MAX_LEN).is_some() {
         shown.push('…');
     }
     format!("`{shown}`")

@@ -83,8 +83,8 @@ pub fn error(error: &KitError) {
 
 /// Returns the exit code of a tool, and prints why the tool has failed if it has.
 pub fn exit_code(outcome: Result<ExitCode>) -> ExitCode {
-    outcome.unwrap_or_else(|why| {
-        error(&why);
+    outcome.unwrap_or_else(|reason| {
+        error(&reason);
         ExitCode::FAILURE
     })
 }

@@ -38,8 +38,8 @@ pub(crate) fn run(builtin: Builtin, arguments: &[String], plan: &ComponentPlan) 
     };
     match done {
         Ok(()) => 0,
-        Err(why) => {
-            drop(writeln!(io::stderr(), "{why}"));
+        Err(reason) => {
+            drop(writeln!(io::stderr(), "{reason}"));
             FAILED
         }
     }

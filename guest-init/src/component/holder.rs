@@ -265,15 +265,15 @@ impl<'a> Holder<'a> {
     }
 
     /// Reports a command that was not even started.
-    fn refuse(&self, id: ProgramId, why: &InitError) -> Result<(), InitError> {
-        self.explain(id, why)?;
+    fn refuse(&self, id: ProgramId, reason: &InitError) -> Result<(), InitError> {
+        self.explain(id, reason)?;
         self.report(&Event::Exited { id, status: CANNOT_START })
     }
 
     /// Says why a command was not started. Its standard error would be a file of the workload's, which may never
     /// take it.
-    fn explain(&self, id: ProgramId, why: &InitError) -> Result<(), InitError> {
-        self.report(&Event::Explained { id, why: why.to_string() })
+    fn explain(&self, id: ProgramId, reason: &InitError) -> Result<(), InitError> {
+        self.report(&Event::Explained { id, reason: reason.to_string() })
     }
 
     /// Passes a signal on. A program that has just ended needs none. SIGKILL, on which a program cannot act itself, is

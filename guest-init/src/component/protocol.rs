@@ -52,7 +52,7 @@ pub(crate) enum Event {
     Explained {
         id: ProgramId,
         /// For people, without an end of line.
-        why: String,
+        reason: String,
     },
     /// A program has ended.
     Exited {

@@ -16,7 +16,7 @@ use crate::sys;
 /// The pause after the first failed check. Each is an eighth longer than the one before, so that an
 /// agent waits for its next check for little more than an eighth of the time that it took to start.
 const FIRST_PAUSE: Duration = Duration::from_micros(250);
-const LONGEST_PAUSE: Duration = Duration::from_millis(25);
+const MAX_PAUSE: Duration = Duration::from_millis(25);
 /// How long a check's program may run, in milliseconds. One that hangs is killed and started again.
 const PROGRAM_TIMEOUT_MS: u16 = 10_000;
 
@@ -27,7 +27,7 @@ pub(crate) fn wait_until_healthy(check: &Health, base: Base<'_>) {
     let mut pause = FIRST_PAUSE;
     while !passes(check, base) {
         sleep(pause);
-        pause = (pause * 9 / 8).min(LONGEST_PAUSE);
+        pause = (pause * 9 / 8).min(MAX_PAUSE);
     }
 }
 

@@ -20,7 +20,8 @@ pub fn section() -> String {
 
 /// Whether a row is worth a line: others are allowed by all.
 const fn is_special(row: &Row) -> bool {
-    !matches!((row.verdict, row.docker), (Verdict::Allowed, Docker::Allows)) || !row.why.is_empty()
+    !matches!((row.verdict, row.docker), (Verdict::Allowed, Docker::Allows))
+        || !row.reason.is_empty()
 }
 
 /// Returns a table of Markdown.
@@ -51,7 +52,7 @@ fn calls() -> String {
 fn lines(row: &Row) -> impl Iterator<Item = String> {
     (row.first..).zip(row.names.split(' ')).map(|(number, name)| {
         let (verdict, docker) = (verdict(row.verdict), docker(row.docker));
-        format!("| {number} | `{name}` | {verdict} | {docker} | {} |", row.why)
+        format!("| {number} | `{name}` | {verdict} | {docker} | {} |", row.reason)
     })
 }
 

@@ -31,7 +31,7 @@ use nix::unistd::Pid;
 
 use crate::component::Component;
 use crate::error::{InitError, Step as _};
-use crate::{apart, boot, console, sys};
+use crate::{boot, console, sandboxed, sys};
 
 /// `CAP_NET_BIND_SERVICE`: the hosts of names are reached at the ports that they have.
 const BIND_LOW_PORTS: u64 = 1 << 10;
@@ -89,7 +89,7 @@ fn prepare(
     network: &NetworkPlan,
     report: &mut File,
 ) -> Result<server::Server, InitError> {
-    apart::enter(c"box-network", &[report.as_fd()], own)?;
+    sandboxed::enter(c"box-network", &[report.as_fd()], own)?;
     console::speak_of_panics_on_stderr();
     setrlimit(Resource::RLIMIT_NOFILE, MAX_FILES, MAX_FILES).step("raise the limit of files")?;
     let is_filtered = network.mode == NetworkMode::Filtered;
@@ -97,7 +97,7 @@ fn prepare(
     let mut host = connect_to_host().step("connect to the host's end of the network")?;
     let hello = GuestNetwork::Hello(NetworkHello { component: name });
     hello.write(&mut host).step("say hello to the host's end of the network")?;
-    apart::give_up_privileges(if is_filtered { BIND_LOW_PORTS } else { 0 })?;
+    sandboxed::give_up_privileges(if is_filtered { BIND_LOW_PORTS } else { 0 })?;
     report.write_all(READY).step("report to init")?;
     Ok(server::Server::new(host, name, doors, network.limits))
 }

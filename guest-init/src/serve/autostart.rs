@@ -8,7 +8,7 @@ use box_contract::{ComponentPlan, Restart};
 /// The pause before the first further start; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause. A program that ran for so long starts over with the first.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// When the program is started.
 #[derive(Debug)]
@@ -59,11 +59,11 @@ impl Autostart {
         if !self.restart.applies(status) {
             return;
         }
-        if self.started.is_some_and(|at| now.duration_since(at) >= LONGEST_PAUSE) {
+        if self.started.is_some_and(|at| now.duration_since(at) >= MAX_PAUSE) {
             self.pause = FIRST_PAUSE;
         }
         self.due = Some(now + self.pause);
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.pause = (self.pause * 2).min(MAX_PAUSE);
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
         it.end(1, 5, now);
         it.grant(2);
         assert_eq!(it.start(now), 7, "the rest is still on its way");
-        let later = now + LONGEST_PAUSE;
+        let later = now + MAX_PAUSE;
         it.end(1, WINDOW, later);
         assert_eq!(it.due, Some(later + FIRST_PAUSE));
     }

@@ -370,7 +370,7 @@ impl Server<'_> {
             Event::Exited { id, status } => self.program_has_ended(id, status),
             Event::Failed(failed) => return Err(failed.into()),
             Event::Terminal { id } => self.connect_terminal(id, fds),
-            Event::Explained { id, why } => self.explain(id, &why),
+            Event::Explained { id, reason } => self.explain(id, &reason),
             Event::Prepared => {}
         }
         Ok(())

@@ -160,8 +160,8 @@ impl<'a> Store<'a> {
     }
 }
 
-fn refused(why: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, why)
+fn refused(reason: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, reason)
 }
 
 #[cfg(test)]

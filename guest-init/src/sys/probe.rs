@@ -48,8 +48,8 @@ pub(crate) fn answers(filter: &[sock_filter], calls: &[Call]) -> Vec<Errno> {
         set_no_new_privs().unwrap();
         install_filter(&MARKED).unwrap();
         install_filter(filter).unwrap();
-        let told = calls.iter().all(|call| tell(writer.as_raw_fd(), make(*call)));
-        i32::from(!told)
+        let reported = calls.iter().all(|call| tell(writer.as_raw_fd(), make(*call)));
+        i32::from(!reported)
     });
     let child = child.unwrap();
     drop(writer);

@@ -37,7 +37,7 @@ use host_fs::read::{Links, read_file};
 use crate::host::state_dir::{self, MAX_NAME, absent, names, private_file};
 use vmm::runtime_dir;
 
-pub use crate::host::state_dir::{NAME_FORM, check_owner, is_name};
+pub use crate::host::state_dir::{ENTRY_NAME_FORM, check_owner, is_entry_name};
 pub use crate::streams::log::since_epoch;
 pub use crate::streams::log::{LogReader, Logged, Logs};
 pub use error::RecordError;
@@ -77,7 +77,7 @@ impl Boxes {
     /// # Errors
     /// [`RecordError::NameTaken`], [`RecordError::BadName`], and when it cannot be written.
     pub fn create(&self, name: Option<&str>, record: Record) -> Result<Entry, RecordError> {
-        if let Some(name) = name.filter(|it| !is_name(it)) {
+        if let Some(name) = name.filter(|it| !is_entry_name(it)) {
             return Err(RecordError::BadName(name.to_owned()));
         }
         state_dir::make(&self.directory.join(LOCKS))?;
@@ -144,7 +144,7 @@ impl Boxes {
     /// [`RecordError::NoBox`], and when it cannot be read.
     pub fn find(&self, name: &str) -> Result<Record, RecordError> {
         let none = || RecordError::NoBox(name.to_owned());
-        if !is_name(name) || self.is_absent()? {
+        if !is_entry_name(name) || self.is_absent()? {
             return Err(none());
         }
         self.sweep_alone()?;
@@ -265,7 +265,7 @@ impl Boxes {
     }
 
     fn free_name(&self, base: &str) -> Result<String, RecordError> {
-        let base = if is_name(base) { &base[..base.len().min(MAX_NAME - 5)] } else { "box" };
+        let base = if is_entry_name(base) { &base[..base.len().min(MAX_NAME - 5)] } else { "box" };
         for _ in 0..TRIES {
             let random = getrandom::u32().map_err(OsError::system("get random bytes"))?;
             let name = format!("{base}-{:04x}", random >> 16);

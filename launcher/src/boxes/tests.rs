@@ -95,8 +95,8 @@ fn what_a_killed_supervisor_left_is_swept() {
     drop((entry, removed));
     let left = made.boxes().all().unwrap();
     assert_eq!(left.len(), 1);
-    let why = left[0].error.as_deref();
-    assert_eq!((left[0].state, why), (State::Ended, Some("its supervisor was killed")));
+    let reason = left[0].error.as_deref();
+    assert_eq!((left[0].state, reason), (State::Ended, Some("its supervisor was killed")));
     assert!(!path.exists());
 }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use box_contract::wire::Follow;
 use box_contract::{ComponentName, ErrorCode};
 use box_copy::Place;
-use boxlaunch::boxes::{Boxes, is_name};
+use boxlaunch::boxes::{Boxes, is_entry_name};
 use boxlaunch::client::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
 use boxlaunch::client::{Client, ClientError};
 use boxlaunch::streams::input::Input;
@@ -119,7 +119,7 @@ fn directory(path: &Path) -> Result<OwnedFd, CommandError> {
 
 /// Returns the error of two paths of which not exactly one is in a box.
 fn misplaced(from: &str, to: &str) -> CommandError {
-    let without = |text: &str| text.strip_suffix(':').is_some_and(is_name);
+    let without = |text: &str| text.strip_suffix(':').is_some_and(is_entry_name);
     let (message, help) = if in_box(from).is_some() {
         ("both paths are in a box", "copy to this host first")
     } else if without(from) || without(to) {
@@ -138,7 +138,7 @@ fn misplaced(from: &str, to: &str) -> CommandError {
 
 /// Splits `NAME:PATH`; `None` for a path of this host.
 fn in_box(text: &str) -> Option<(&str, &str)> {
-    text.split_once(':').filter(|(name, path)| is_name(name) && !path.is_empty())
+    text.split_once(':').filter(|(name, path)| is_entry_name(name) && !path.is_empty())
 }
 
 #[cfg(test)]

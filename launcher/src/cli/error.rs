@@ -173,15 +173,13 @@ pub(crate) fn signal_code(signal: i32) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use vmm::jail::Unshared;
-
     use std::path::PathBuf;
 
     use boxlaunch::host::error::Allowed;
     use boxlaunch::machine::{MachineError, Said};
     use serde_json::Value;
-
     use vmm::VmmError;
+    use vmm::jail::Unshared;
 
     use super::*;
 
@@ -273,7 +271,7 @@ mod tests {
         let said = vec![Said { source: "console", words: "panic\nat once".to_owned() }];
         let failed = |error| CommandError::from(RunFailure { error, said: said.clone() });
         let why = Some("port 80: no answer".to_owned());
-        let timeout = failed(MachineError::Timeout { seconds: 60, why });
+        let timeout = failed(MachineError::Timeout { seconds: 60, reason: why });
         assert!(timeout.text().starts_with("console:\n  panic\n  at once\nerror: the agent was "));
         assert_eq!(object(&timeout)["code"], "startup-timeout");
         let message = "the agent was not ready after 60 s; its health check: port 80: no answer";

@@ -59,7 +59,8 @@ fn show(event: &BoxEvent, args: &EventsArgs) -> Result<(), CommandError> {
 fn line(event: &BoxEvent) -> String {
     let (seconds, kind) = (event.time_ms / 1000, event.event.name());
     let status = event.status.map(|status| format!(" with {status}")).unwrap_or_default();
-    let error = event.error.as_ref().map(|why| format!(": {}", shown(why))).unwrap_or_default();
+    let error =
+        event.error.as_ref().map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
     let connection = event.connection.as_ref();
     let connection = connection.map(|it| shown(&format!(" {} {it}", it.component.name())));
     let connection = connection.unwrap_or_default();

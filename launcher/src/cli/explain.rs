@@ -8,7 +8,7 @@ use std::path::Path;
 use box_contract::ErrorCode::{self, *};
 use box_contract::SkillMode;
 use boxlaunch::agent::AgentError;
-use boxlaunch::boxes::{NAME_FORM, RecordError};
+use boxlaunch::boxes::{ENTRY_NAME_FORM, RecordError};
 use boxlaunch::client::ClientError;
 use boxlaunch::host::error::{Allowed, KvmError, PolicyError};
 use boxlaunch::host::{INSTALL_NETWORK, NETWORK_NEEDS};
@@ -198,7 +198,7 @@ fn of_volume(error: &VolumeError) -> Explanation {
             let help = "copy what you need of its directory, $BOXLAUNCH_STATE/volumes/NAME, and remove it: `boxlaunch volume rm`";
             (VolumeDamaged, help).into()
         }
-        VolumeError::BadName(_) => (Usage, NAME_FORM).into(),
+        VolumeError::BadName(_) => (Usage, ENTRY_NAME_FORM).into(),
         VolumeError::BadSize(_) => Usage.into(),
     }
 }
@@ -317,7 +317,7 @@ fn of_record(error: &RecordError) -> Explanation {
             let help = "use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs";
             (NameTaken, help).into()
         }
-        RecordError::BadName(_) => (Usage, NAME_FORM).into(),
+        RecordError::BadName(_) => (Usage, ENTRY_NAME_FORM).into(),
         RecordError::ResultPlace(_) => (Usage, "name a file, whose directory has to exist").into(),
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use box_contract::permissions::Permission;
 use box_contract::{NetworkMode, NetworkPlan};
 use box_find::{BoxReference, FindError};
-use boxlaunch::boxes::{Boxes, Record, RecordError, is_name};
+use boxlaunch::boxes::{Boxes, Record, RecordError, is_entry_name};
 use cli_common::Explanation;
 use egress_proxy::is_own;
 use egress_rules::{Local, Rule};
@@ -49,7 +49,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, CommandError> {
 fn started(word: &OsStr) -> Result<Option<Record>, CommandError> {
     let is_path = BoxReference::parse(word).is_ok_and(|it| it.path().is_some());
     let is_here = is_path && Path::new(word).exists();
-    let Some(name) = word.to_str().filter(|text| is_name(text) && !is_here) else {
+    let Some(name) = word.to_str().filter(|text| is_entry_name(text) && !is_here) else {
         return Ok(None);
     };
     match Boxes::new(&paths::state()?).find(name) {

@@ -14,7 +14,7 @@ use super::error::CommandError;
 /// The program to start as a process of our own: this one, whatever its path is now.
 pub(crate) const SELF: &str = "/proc/self/exe";
 
-/// Returns where receipts are kept: `$BOXLAUNCH_STATE`, else the user's state directory.
+/// Returns where the user's state is kept (records, logs, volumes, receipts): `$BOXLAUNCH_STATE`, else the user's state directory.
 pub(crate) fn state() -> Result<PathBuf, CommandError> {
     let state = state_from(|name| env::var_os(name)).ok_or_else(|| {
         let help = "set one of them: boxlaunch keeps there what it knows of boxes";

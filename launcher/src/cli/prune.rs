@@ -153,7 +153,7 @@ fn refuse_running(rules: &Rules, report: &Report) -> Result<(), CommandError> {
                 *digest == it.digest && it.names.iter().any(|name| name == label.text())
             })
     };
-    let mut left = report.kept.iter().filter(|it| it.why == Some(Why::Running));
+    let mut left = report.kept.iter().filter(|it| it.reason == Some(Why::Running));
     left.find(is_asked).map_or(Ok(()), |it| Err(running(it)))
 }
 

@@ -89,8 +89,8 @@ const SIZE_HELP: &str = "give the box larger inputs as a directory: `--share`, s
 /// When the file cannot be read, or has no task.
 pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
     let Some(path) = &args.task else { return Ok(None) };
-    let wrong = |help: &'static str, why: &str| {
-        let message = format!("{}: {why}", shown(&path.display().to_string()));
+    let wrong = |help: &'static str, reason: &str| {
+        let message = format!("{}: {reason}", shown(&path.display().to_string()));
         CommandError::new((ErrorCode::Usage, help), message)
     };
     let unread = |error| given_file::unread("the task", path, &error);

@@ -124,7 +124,7 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandError> 
 
 /// The widest column of a table, in characters. A cell that is wider moves the rest of its own row and of no other, so
 /// that a table is never much larger than what is in it.
-const WIDEST: usize = 100;
+const MAX_WIDTH: usize = 100;
 /// The blanks between two columns.
 const GAP: usize = 3;
 
@@ -133,7 +133,7 @@ pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |cell: &String| cell.chars().count();
     let widest = |column: usize| {
         let widths = rows.iter().map(|row| width(&row[column]));
-        widths.filter(|it| *it <= WIDEST).max().unwrap_or(0)
+        widths.filter(|it| *it <= MAX_WIDTH).max().unwrap_or(0)
     };
     let widths: [usize; N] = std::array::from_fn(widest);
     let mut table = String::new();

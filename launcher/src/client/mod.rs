@@ -139,14 +139,14 @@ impl<'a> Client<'a> {
 
     /// Tells `told` the box's name and how it has ended whenever the business application's own program has.
     #[must_use]
-    pub fn on_business_end(self, told: &'a dyn Fn(&str, Exited)) -> Self {
-        Self { business: Some(BusinessEnds(told)), ..self }
+    pub fn on_business_end(self, reported: &'a dyn Fn(&str, Exited)) -> Self {
+        Self { business: Some(BusinessEnds(reported)), ..self }
     }
 
     /// Tells `told` whose attempt the box's filter has denied, and what it was; each thing once.
     #[must_use]
-    pub fn on_denial(self, told: &'a dyn Fn(ComponentName, &str)) -> Self {
-        Self { denials: Some(Denials(told)), ..self }
+    pub fn on_denial(self, reported: &'a dyn Fn(ComponentName, &str)) -> Self {
+        Self { denials: Some(Denials(reported)), ..self }
     }
 
     /// Connects to the supervisor of a box that runs, or starts: it answers once the agent is ready.

@@ -1,4 +1,4 @@
-//! ELF files of the launcher's own: one segment, which is the file itself (elf(5)).
+//! Writes small ELF executables of one segment (elf(5)): the guest of `guest.rs`, and the one that `floor_probe.rs` measures.
 
 /// The sizes of the ELF header, and of the one program header after it.
 const HEADERS: [u16; 2] = [64, 56];
@@ -11,11 +11,11 @@ pub(crate) enum Access {
     /// It may be read and executed.
     Execute = 5,
     /// It may be written, too.
-    All = 7,
+    WriteExecute = 7,
 }
 
 /// Returns an executable for x86-64 that is loaded at an address, and whose content starts with its code.
-pub(crate) fn file(load: u64, access: Access, content: &[u8]) -> Vec<u8> {
+pub(crate) fn executable(load: u64, access: Access, content: &[u8]) -> Vec<u8> {
     let [header, program_header] = HEADERS;
     let size = (CODE_AT + content.len()) as u64;
     let half = |number: u16| number.to_le_bytes();

@@ -101,7 +101,7 @@ impl Floor {
 
 /// Returns the init's file.
 fn init() -> Vec<u8> {
-    elf::file(LOAD, Access::Execute, &CODE)
+    elf::executable(LOAD, Access::Execute, &CODE)
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ fn image() -> Vec<u8> {
     content.extend(gate(LOAD + (CODE_AT + CODE.len() - 2) as u64));
     content.extend((IDT_SIZE - 1).to_le_bytes());
     content.extend((LOAD + IDT_AT as u64).to_le_bytes());
-    elf::file(LOAD, Access::All, &content)
+    elf::executable(LOAD, Access::WriteExecute, &content)
 }
 
 /// Returns an interrupt gate to a handler in the code segment (AMD64 manual, volume 2, 4.8.4).

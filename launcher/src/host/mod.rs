@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use error::KvmError;
 use memory::Memory;
 use nix::unistd::geteuid;
-pub use programs::NETWORK;
+pub use programs::PASST;
 use programs::Tool;
 use virtual_host::HostKernel;
 use virtual_host::programs::fetchers;
@@ -69,7 +69,7 @@ pub struct Facts {
     pub forbidden_by: Vec<Switch>,
     /// Whether its kernel offers Landlock.
     pub has_landlock: bool,
-    /// [`NETWORK`], if it is installed.
+    /// [`PASST`], if it is installed.
     pub network: Option<Tool>,
     /// Why it carries no network, where it is installed and was tried.
     pub network_failure: Option<String>,
@@ -84,7 +84,7 @@ impl Facts {
 
     /// Finds out what this host offers. `program` is boxlaunch, which is started again for what needs a
     /// process of its own; `path` is the `PATH` in which programs are looked for, `kernels` is where the virtual host's
-    /// kernels are kept, if anywhere, `base` is where the directories of runs are, and `why_no_network` tries [`NETWORK`].
+    /// kernels are kept, if anywhere, `base` is where the directories of runs are, and `why_no_network` tries [`PASST`].
     pub fn gather(
         program: &Path,
         path: &OsStr,
@@ -92,7 +92,7 @@ impl Facts {
         base: &Path,
         why_no_network: impl Fn(&Path) -> Option<String>,
     ) -> Self {
-        let network = programs::find(NETWORK, path);
+        let network = programs::find(PASST, path);
         Self {
             network_failure: network.as_ref().and_then(|it| why_no_network(&it.path)),
             network,

@@ -1,4 +1,4 @@
-//! Short programs: runs them for at most so long, and finds those of this host.
+//! Programs of the host: finds them in `PATH`, and runs them with a time limit.
 
 use std::env::split_paths;
 use std::ffi::OsStr;
@@ -12,11 +12,11 @@ use nix::unistd::{AccessFlags, access};
 use safe_text::shown;
 
 /// The program that carries the network of a box which shares its host's.
-pub const NETWORK: &str = "passt";
+pub const PASST: &str = "passt";
 /// How often a running program is looked at.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long a program may take to say its version.
-const LIMIT: Duration = Duration::from_secs(5);
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
 /// An installed program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) fn locate(name: &str, path: &OsStr) -> Option<PathBuf> {
 }
 
 fn version(path: &Path) -> Option<String> {
-    let output = output_within(Command::new(path).arg("--version"), LIMIT).ok()??;
+    let output = output_within(Command::new(path).arg("--version"), VERSION_LIMIT).ok()??;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().next().map(str::trim).filter(|line| !line.is_empty())?;
     output.status.success().then(|| shown(line))

@@ -18,33 +18,33 @@ const LOCK: &str = ".lock";
 /// How long another command may hold it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The advice on a name that [`is_name`] refuses.
-pub const NAME_FORM: &str =
+/// The advice on a name that [`is_entry_name`] refuses.
+pub const ENTRY_NAME_FORM: &str =
     "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit";
 
-/// Returns whether a box or a volume can have this name, which has the form of [`NAME_FORM`].
-pub fn is_name(text: &str) -> bool {
+/// Returns whether a box or a volume can have this name, which has the form of [`ENTRY_NAME_FORM`].
+pub fn is_entry_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=MAX_NAME).contains(&text.len())
         && text.bytes().all(inner)
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
 }
 
-/// Checks that what there is of a path belongs to this user or to root, and that no other user can exchange what is made
-/// in it: what root makes in a user's directory, that user cannot use, and a link of another user leads anywhere.
+/// Checks that what there is of a path belongs to this user or to root: what root makes in a user's directory, that user
+/// cannot use, and a link of another user leads anywhere. Who else may write there is not asked, as a group of the user's own
+/// often may: what is made below is open to this user alone, and is judged each time that it is used.
 ///
 /// # Errors
 /// [`ErrorKind::PermissionDenied`], and the operating system's.
 pub fn check_owner(path: &Path) -> Result<(), OsError> {
     let there = |it: &&Path| fs::symlink_metadata(it).is_ok();
     let Some(nearest) = path.ancestors().find(there) else { return Ok(()) };
-    let denied = |why| Err(io::Error::new(ErrorKind::PermissionDenied, why));
-    let found = match Trusted::this_user().exchanger(nearest) {
-        Ok(Some(Stranger::Owner(_))) => denied("it belongs to another user"),
-        Ok(Some(_)) => denied("another user can change it"),
-        Ok(None) => Ok(()),
-        Err(error) => Err(error),
-    };
+    let found = Trusted::this_user().exchanger(nearest).and_then(|found| match found {
+        Some(Stranger::Owner(_)) => {
+            Err(io::Error::new(ErrorKind::PermissionDenied, "it belongs to another user"))
+        }
+        _ => Ok(()),
+    });
     found.map_err(OsError::file("use", nearest))
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<String>, OsError> {
         names.filter_map(Result::transpose).collect()
     };
     let mut names = list().map_err(OsError::file("list", directory))?;
-    names.retain(|name| is_name(name));
+    names.retain(|name| is_entry_name(name));
     Ok(names)
 }
 
@@ -127,7 +127,8 @@ pub(crate) fn absent(
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{chown, symlink};
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
     use super::*;
 
@@ -150,13 +151,27 @@ mod tests {
         }
     }
 
+    /// Fails where the state of a user whose group may write to `~/.local` could not be made.
+    #[test]
+    fn a_directory_that_others_may_write_to_will_do() {
+        let dir = tempfile::tempdir().unwrap();
+        for mode in [0o775, 0o777] {
+            let open = dir.path().join(format!("{mode:o}"));
+            fs::create_dir(&open).unwrap();
+            fs::set_permissions(&open, Permissions::from_mode(mode)).unwrap();
+            make(&open.join("boxes")).unwrap();
+            let made = fs::metadata(open.join("boxes")).unwrap();
+            assert_eq!(made.permissions().mode() & 0o777, 0o700);
+        }
+    }
+
     #[test]
     fn the_form_of_names_is_described_as_it_is() {
-        let described: String = NAME_FORM.chars().filter(char::is_ascii_digit).collect();
+        let described: String = ENTRY_NAME_FORM.chars().filter(char::is_ascii_digit).collect();
         assert_eq!(described, MAX_NAME.to_string());
-        let form = NAME_FORM.strip_prefix("use ").unwrap();
+        let form = ENTRY_NAME_FORM.strip_prefix("use ").unwrap();
         let page = include_str!("../../../docs/volumes.md").replace('\n', " ");
         assert!(page.contains(&format!("A name has {form}.")), "docs/volumes.md");
-        assert!(is_name(&"a".repeat(MAX_NAME)) && !is_name(&"a".repeat(MAX_NAME + 1)));
+        assert!(is_entry_name(&"a".repeat(MAX_NAME)) && !is_entry_name(&"a".repeat(MAX_NAME + 1)));
     }
 }

@@ -63,11 +63,11 @@ pub enum MachineError {
         lacked_memory: bool,
     },
     /// The agent was not ready in time.
-    #[error("the agent was not ready after {seconds} s{}", because(why.as_deref()))]
+    #[error("the agent was not ready after {seconds} s{}", because(reason.as_deref()))]
     Timeout {
         seconds: u64,
         /// Why its health check did not pass then.
-        why: Option<String>,
+        reason: Option<String>,
     },
 }
 

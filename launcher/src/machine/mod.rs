@@ -316,11 +316,11 @@ impl Limits {
     ///
     /// # Errors
     /// [`MachineError::Timeout`], with why the agent is not ready.
-    fn judge(self, taken: Duration, why: Option<String>) -> Result<(), MachineError> {
+    fn judge(self, taken: Duration, reason: Option<String>) -> Result<(), MachineError> {
         if self.total.is_some_and(|total| taken >= total) {
             return Ok(());
         }
-        Err(MachineError::Timeout { seconds: self.timeout.as_secs(), why })
+        Err(MachineError::Timeout { seconds: self.timeout.as_secs(), reason })
     }
 }
 

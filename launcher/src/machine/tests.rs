@@ -127,7 +127,7 @@ fn a_start_is_stopped_by_the_limit_that_comes_first() {
             let limits = Limits { started, timeout: seconds(5), total };
             let ready = machine.await_ready(limits, &(), &mut route, &signals).await;
             let error = ready.unwrap_err();
-            assert!(matches!(error, MachineError::Timeout { seconds: 5, why: None }), "{error}");
+            assert!(matches!(error, MachineError::Timeout { seconds: 5, reason: None }), "{error}");
         }
     });
 }

@@ -7,7 +7,7 @@ use egress_rules::PeerError;
 use host_fs::OsError;
 use vmm::VmmError;
 
-use crate::host::programs::NETWORK;
+use crate::host::programs::PASST;
 
 /// Why a box has no network.
 #[derive(Debug, thiserror::Error)]
@@ -30,11 +30,9 @@ pub enum NetworkError {
     #[error("the box's network: {0}")]
     Peer(#[from] PeerError),
     /// The box shares the host's network, and what carries that is not installed.
-    #[error(
-        "the box needs {NETWORK} for its network \"shared\", and there is no {NETWORK} in PATH"
-    )]
+    #[error("the box needs {PASST} for its network \"shared\", and there is no {PASST} in PATH")]
     NoPasst,
     /// passt could not start; holds its own words.
-    #[error("{NETWORK} could not start: {0}")]
+    #[error("{PASST} could not start: {0}")]
     Passt(String),
 }

@@ -19,7 +19,7 @@ impl Supervisor {
             }
             FromClient::Greeted { client, follow } => {
                 self.clients.follow(client, follow);
-                if let (Some(exit), Follow::End | Follow::Output) = (self.agent, follow) {
+                if let (Some(exit), Follow::End | Follow::Output) = (self.agent_exit, follow) {
                     self.clients.send(client, &GuestMessage::Exited(exit), None);
                 }
             }
@@ -37,8 +37,8 @@ impl Supervisor {
                 }
             }
             FromClient::Rules { .. } => {}
-            FromClient::Misused { client, why } => {
-                self.clients.send(client, &failed("understand its client", &why), None);
+            FromClient::Misused { client, reason } => {
+                self.clients.send(client, &failed("understand its client", &reason), None);
             }
             FromClient::Gone { client } => self.part(client),
         }
@@ -58,7 +58,7 @@ impl Supervisor {
         let own = self.programs.of(client);
         let message = match message {
             HostMessage::Shutdown(shutdown) => return Ok(self.begin_stop(shutdown.grace())),
-            HostMessage::Exec(_) if self.stop.is_some() => {
+            HostMessage::Exec(_) if self.kill_at.is_some() => {
                 return Err("the box is being stopped".to_owned());
             }
             HostMessage::Exec(mut exec) => {

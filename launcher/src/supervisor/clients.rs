@@ -52,7 +52,7 @@ pub(super) enum FromClient {
     /// It has sent other rules for the box's filter.
     Rules { client: u64, rules: RuleChange },
     /// It has sent something that no client sends.
-    Misused { client: u64, why: String },
+    Misused { client: u64, reason: String },
     /// It has hung up.
     Gone { client: u64 },
 }
@@ -256,8 +256,8 @@ async fn write(
 async fn read(mut stream: OwnedReadHalf, client: u64, to: Sender<FromClient>) {
     // The supervisor is about to end where nobody takes it.
     if let Err(error) = pass_on(&mut stream, client, &to).await {
-        let why = error.to_string();
-        drop(to.send(FromClient::Misused { client, why }).await);
+        let reason = error.to_string();
+        drop(to.send(FromClient::Misused { client, reason }).await);
     }
     drop(to.send(FromClient::Gone { client }).await);
 }
@@ -274,8 +274,8 @@ async fn pass_on(
         return Ok(());
     };
     if greeting.protocol != CLIENT_PROTOCOL {
-        let why = format!("it speaks protocol {CLIENT_PROTOCOL}, and not {}", greeting.protocol);
-        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        let reason = format!("it speaks protocol {CLIENT_PROTOCOL}, and not {}", greeting.protocol);
+        return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
     }
     to.send(FromClient::Greeted { client, follow: greeting.agent }).await.map_err(gone)?;
     while let Some(message) = next(stream, &mut frames, |rest| asked(client, rest)).await? {

@@ -139,12 +139,12 @@ impl Started {
                 clients,
                 programs,
                 terms,
-                stop: None,
-                agent: None,
+                kill_at: None,
+                agent_exit: None,
                 status: None,
                 measured_for: VecDeque::new(),
                 wall_clock: WallClock::new()?,
-                told: BTreeSet::new(),
+                reported: BTreeSet::new(),
                 result: Vec::new(),
                 has_failed: false,
             };
@@ -181,9 +181,9 @@ struct Supervisor {
     programs: Programs,
     terms: Terms,
     /// When the machine is killed, once its end was asked for.
-    stop: Option<Instant>,
+    kill_at: Option<Instant>,
     /// How the agent has ended.
-    agent: Option<Exited>,
+    agent_exit: Option<Exited>,
     /// The same for the record: none where it was ended after the command for which the box was started.
     status: Option<u8>,
     /// The clients that wait for a [`GuestMessage::Usage`], in the order of its answers.
@@ -192,7 +192,7 @@ struct Supervisor {
     /// The addresses that are not on the internet, and that the command line gave the box.
     given: Vec<PeerPlan>,
     /// The denials that clients know of.
-    told: BTreeSet<(ComponentName, String)>,
+    reported: BTreeSet<(ComponentName, String)>,
     /// The result that the agent has left of its task.
     result: Vec<u8>,
     /// Whether the box is ending because something has failed.
@@ -257,7 +257,7 @@ impl Supervisor {
     async fn serve(&mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), MachineError> {
         loop {
             let flow = tokio::select! {
-                event = self.machine.events.next(self.stop, signals) => self.take(event?).await?,
+                event = self.machine.events.next(self.kill_at, signals) => self.take(event?).await?,
                 message = self.clients.next() => self.serve_client(message),
                 denied = network::next_denied(self.machine.network.as_mut()) => {
                     self.tell_denied(&denied);
@@ -286,9 +286,9 @@ impl Supervisor {
     async fn take(&mut self, event: Event) -> Result<Flow, MachineError> {
         match event {
             Event::Message(message) => self.serve_guest(message),
-            Event::Signal(_) if self.stop.is_some() => Ok(BREAK),
+            Event::Signal(_) if self.kill_at.is_some() => Ok(BREAK),
             Event::Signal(_) => Ok(self.begin_stop(self.terms.grace)),
-            _ if self.stop.is_some() => Ok(BREAK),
+            _ if self.kill_at.is_some() => Ok(BREAK),
             event => {
                 let mut said = Vec::new();
                 let each = &mut |it| said.push(it);
@@ -333,7 +333,7 @@ impl Supervisor {
                 }
             }
             // What it cannot do while it ends matters no more.
-            GuestMessage::Failed(_) | GuestMessage::Ready(_) if self.stop.is_some() => {}
+            GuestMessage::Failed(_) | GuestMessage::Ready(_) if self.kill_at.is_some() => {}
             GuestMessage::Failed(failed) => return Err(guest_error(&failed)),
             GuestMessage::Ready(_) if self.machine.facts.is_ready => {
                 return Err(StreamError::Protocol("the agent was ready twice".to_owned()).into());
@@ -347,16 +347,16 @@ impl Supervisor {
     }
 
     fn agent_ended(&mut self, exit: Exited) -> Result<Flow, MachineError> {
-        if self.agent.replace(exit).is_some() {
+        if self.agent_exit.replace(exit).is_some() {
             return Err(StreamError::Protocol("the agent ended twice".to_owned()).into());
         }
         self.end_task(exit);
-        if self.terms.ends_with_agent || self.stop.is_none() {
+        if self.terms.ends_with_agent || self.kill_at.is_none() {
             self.status = Some(exit.code());
         }
         self.note_oom(ComponentName::Agent, exit);
         self.clients.tell(&[Follow::Output, Follow::End], &GuestMessage::Exited(exit), None);
-        if self.terms.ends_with_agent && self.stop.is_none() {
+        if self.terms.ends_with_agent && self.kill_at.is_none() {
             return Ok(self.begin_stop(self.terms.grace));
         }
         Ok(CONTINUE)
@@ -372,7 +372,7 @@ impl Supervisor {
     /// Notes that the business application's own program has ended by itself, which ends nothing else.
     fn business_ended(&mut self, exit: Exited) {
         self.note_oom(ComponentName::Business, exit);
-        if self.stop.is_some() {
+        if self.kill_at.is_some() {
             return;
         }
         let status = Some(exit.status);
@@ -412,7 +412,7 @@ impl Supervisor {
     /// machine any more.
     fn begin_stop(&mut self, grace: Duration) -> Flow {
         let deadline = Instant::now() + grace + POWER_OFF;
-        self.stop = match self.stop {
+        self.kill_at = match self.kill_at {
             Some(_) if grace.is_zero() => return BREAK,
             Some(earlier) => Some(earlier.min(deadline)),
             None => Some(deadline),

@@ -95,10 +95,10 @@ impl Supervisor {
     /// Tells those who follow the agent of something that was denied, once.
     pub(super) fn tell_denied(&mut self, decision: &Decision) {
         let (component, what) = (decision.component, decision.to_string());
-        if self.clients.are_behind() || self.told.len() >= MAX_TOLD {
+        if self.clients.are_behind() || self.reported.len() >= MAX_TOLD {
             return;
         }
-        if self.told.insert((component, what.clone())) {
+        if self.reported.insert((component, what.clone())) {
             let denied = GuestMessage::Denied(Denied { component, what });
             self.clients.tell(&[Follow::Output], &denied, None);
         }

@@ -12,7 +12,7 @@ use crate::streams::StreamError;
 impl Supervisor {
     /// Takes a part of the result. Without a task, or after the agent's end, there is nobody whose it could be.
     pub(super) fn take_result(&mut self, part: &TaskResult) -> Result<(), StreamError> {
-        if self.entry.record.task.is_none() || self.agent.is_some() {
+        if self.entry.record.task.is_none() || self.agent_exit.is_some() {
             return Ok(());
         }
         if self.result.len() + part.data.len() > MAX_SENT_RESULT {
@@ -24,7 +24,7 @@ impl Supervisor {
 
     /// Judges the task, if the box has one, by how the agent has ended. One that ends because the box does has no verdict.
     pub(super) fn end_task(&mut self, exited: Exited) {
-        if self.entry.record.task.is_none() || self.stop.is_some() || self.has_failed {
+        if self.entry.record.task.is_none() || self.kill_at.is_some() || self.has_failed {
             return;
         }
         let status = TaskStatus::of_end(exited, &self.result, now());

@@ -240,8 +240,8 @@ fn a_kernel_without_what_a_box_needs_is_refused_by_name() {
     let whole = checkout.built(&[])["box"].clone();
     checkout.write("vmlinux", kernel_without("EROFS_FS", "6.12.1"));
     let said = checkout.fails(&["build"]);
-    let why = "it was compiled without CONFIG_EROFS_FS, which the root needs";
-    assert!(said.contains(why) && said.contains("kernel \"lean\""), "{said}");
+    let reason = "it was compiled without CONFIG_EROFS_FS, which the root needs";
+    assert!(said.contains(reason) && said.contains("kernel \"lean\""), "{said}");
     assert!(!whole.is_null());
 }
 

@@ -47,9 +47,9 @@ fn each_platform_is_pinned_by_itself() {
     let images = [agent_with("agent"), agent_with("new").architecture("arm64")];
     Image::write_index(&images, &checkout.path("images/agent"), "latest").unwrap();
     assert_eq!(locked(&checkout), before);
-    let told = checkout.result(&["update"]);
-    assert!(told.starts_with("agent (linux/arm64): sha256:"), "{told}");
-    assert!(!told.contains("amd64"), "{told}");
+    let reported = checkout.result(&["update"]);
+    assert!(reported.starts_with("agent (linux/arm64): sha256:"), "{reported}");
+    assert!(!reported.contains("amd64"), "{reported}");
 }
 
 #[test]

@@ -51,8 +51,8 @@ fn each_is_pinned_and_updated_by_itself() {
     checkout.image("ci", &agent_with("newer ci agent"));
     assert_eq!(checkout.built(&["--profile", "ci"])["box"], before);
     assert_eq!(checkout.result(&["update", "agent"]), "");
-    let told = checkout.result(&["update", "ci@agent"]);
-    assert!(told.starts_with("ci@agent (linux/amd64): sha256:"), "{told}");
+    let reported = checkout.result(&["update", "ci@agent"]);
+    assert!(reported.starts_with("ci@agent (linux/amd64): sha256:"), "{reported}");
     assert_ne!(checkout.built(&["--profile", "ci", "--locked"])["box"], before);
 }
 

@@ -37,7 +37,7 @@ const FLAGS: &str = "-Cpasses=sancov-module \
     --cfg fuzzing";
 
 /// The longest input that is tried, in bytes; what a parser does with longer ones, the tests say.
-const LONGEST: u32 = 8192;
+const MAX_LEN: u32 = 8192;
 /// How long one input may take, in seconds.
 const PATIENCE: u32 = 10;
 /// How much memory the fuzzer may take, in MiB.
@@ -103,7 +103,7 @@ fn fuzz(
     let mut command = Command::new(programs.join(target));
     command
         .arg(effort)
-        .arg(format!("-max_len={LONGEST}"))
+        .arg(format!("-max_len={MAX_LEN}"))
         .arg(format!("-timeout={PATIENCE}"))
         .arg(format!("-rss_limit_mb={MEMORY}"))
         .arg(format!("-dict={}", workspace.path("fuzz").join(words).display()))

@@ -31,8 +31,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
 fn check(workspace: &Workspace) -> Result<()> {
     let [one, other] = say::watch(|| lean_kernel::build_twice(workspace, &mut say::note))?;
     if one != other {
-        let why = format!("the first build has sha256 {one}, the second {other}");
-        return Err(KitError::malformed("the kernel", why));
+        let reason = format!("the first build has sha256 {one}, the second {other}");
+        return Err(KitError::malformed("the kernel", reason));
     }
     say::result(&format!("two builds, each with sha256:{one}"));
     Ok(())

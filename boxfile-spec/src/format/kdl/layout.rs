@@ -2,7 +2,7 @@
 
 use super::token::{Lexeme, Token};
 use crate::format::page::Page;
-use crate::syntax::tree::DEEPEST;
+use crate::syntax::tree::MAX_DEPTH;
 
 /// Lays tokens out; nothing if braces do not match or a `/-` has nothing after it.
 pub(super) fn lay_out<'s>(tokens: &[Token<'s>]) -> Option<Page<'s>> {
@@ -44,7 +44,7 @@ impl<'s> Layout<'s> {
         self.dashed = kind == Lexeme::Dash || (self.dashed && comment);
         self.opened = kind == Lexeme::Open || (self.opened && comment);
         self.previous = Some(kind);
-        (self.depth <= DEEPEST).then_some(())
+        (self.depth <= MAX_DEPTH).then_some(())
     }
 
     fn breaks_before(&self, token: &Token<'s>) -> bool {

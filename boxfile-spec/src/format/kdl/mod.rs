@@ -5,7 +5,7 @@ mod layout;
 mod token;
 
 #[cfg(test)]
-mod properties;
+mod property_tests;
 #[cfg(test)]
 mod tests;
 

@@ -4,7 +4,7 @@ mod layout;
 mod token;
 
 #[cfg(test)]
-mod properties;
+mod property_tests;
 #[cfg(test)]
 mod tests;
 

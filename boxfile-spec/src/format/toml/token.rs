@@ -1,6 +1,6 @@
 //! The tokens of a TOML text, and which of its brackets belong together.
 
-use crate::syntax::tree::DEEPEST;
+use crate::syntax::tree::MAX_DEPTH;
 use diagnostics::cursor::BYTE_ORDER_MARK;
 use toml_parser::Source;
 use toml_parser::decoder::ScalarKind;
@@ -78,7 +78,7 @@ pub(super) fn broken(tokens: &[Token<'_>]) -> Option<Vec<bool>> {
         } else if token.closes() && tokens[open.pop()?].kind != partner(token.kind) {
             return None;
         }
-        if open.len() > DEEPEST {
+        if open.len() > MAX_DEPTH {
             return None;
         }
     }

@@ -2,7 +2,7 @@
 
 use box_contract::capabilities::{CAPABILITIES, Capabilities, Capability, Grant};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader};
 use crate::rules;
 use crate::schema::{self, Kind};
@@ -49,16 +49,16 @@ pub(super) fn read(children: &Children<'_>, context: Context<'_>) -> Capabilitie
 fn check(added: &Named, dropped: &Named, context: Context<'_>, sink: &Sink) {
     let all = || added.value.iter().flatten();
     if let Some(both) = all().find(|it| dropped.value.contains(&Some(it))) {
-        let error = MEANING.about("capability-twice", both.name, dropped.span);
+        let error = DECLARATION_ERRORS.about("capability-twice", both.name, dropped.span);
         sink.report(error.with_label(added.span, "added"));
     }
     let other = context.user.filter(|user| !rules::is_root(&user.value));
     if let (Some(user), Some(_)) = (other, all().next()) {
-        let error = MEANING.at("capability-user", added.span);
+        let error = DECLARATION_ERRORS.at("capability-user", added.span);
         sink.report(error.with_label(user.span, "the component runs as another user"));
     }
     if all().any(|it| it.name == "SYS_CHROOT") && !context.own_mounts {
-        sink.report(MEANING.at("capability-chroot", added.span));
+        sink.report(DECLARATION_ERRORS.at("capability-chroot", added.span));
     }
 }
 
@@ -66,7 +66,7 @@ fn check(added: &Named, dropped: &Named, context: Context<'_>, sink: &Sink) {
 fn addable(named: &Named) -> Result<(), Diagnostic> {
     for capability in &named.value {
         let (message, label) = match capability {
-            None => return Err(MEANING.at("capability-all", named.span)),
+            None => return Err(DECLARATION_ERRORS.at("capability-all", named.span)),
             Some(it) if it.grant == Grant::Never => (
                 format!("no component can have the capability `{}`", it.name),
                 format!("it {}", it.about),
@@ -98,7 +98,7 @@ fn unknown(text: &str, span: Span) -> Diagnostic {
     let names = CAPABILITIES.each_ref().map(|it| it.name);
     let upper = text.to_ascii_uppercase();
     if text.contains([',', ';', '|']) {
-        return MEANING.about("capability-list", &quote(text), span);
+        return DECLARATION_ERRORS.about("capability-list", &quote(text), span);
     }
     let help = match nearest(upper.strip_prefix("CAP_").unwrap_or(&upper), &names) {
         Some(meant) => format!("did you mean \"{meant}\"?"),
@@ -108,5 +108,5 @@ fn unknown(text: &str, span: Span) -> Diagnostic {
             format!("those that a component can have are {}", names.join(", "))
         }
     };
-    MEANING.about("capability", &quote(text), span).with_help(help)
+    DECLARATION_ERRORS.about("capability", &quote(text), span).with_help(help)
 }

@@ -2,7 +2,7 @@
 
 use safe_text::words;
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader};
 use crate::schema;
 use crate::syntax::tree::{Data, Value};
@@ -50,6 +50,6 @@ fn several(only: &Value) -> Option<Diagnostic> {
         Syntax::Kdl => format!("args {}", quoted.join(" ")),
         Syntax::Toml => format!("args = [{}]", quoted.join(", ")),
     };
-    let warning = MEANING.at("one-argument", only.span).into_warning();
+    let warning = DECLARATION_ERRORS.at("one-argument", only.span).into_warning();
     Some(warning.with_help(format!("for {} arguments, write `{written}`", words.len())))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader};
 use crate::schema::{self, Declaration, Kind};
 use crate::syntax::tree::{Data, Node, Prop, Value};
@@ -104,12 +104,12 @@ fn at_launch(
         return None;
     }
     reader.args();
-    let is_launch = launch.map(|prop| reader.read(Some(&prop.value), LAUNCH, Kind::Truth));
+    let is_launch = launch.map(|prop| reader.read(Some(&prop.value), LAUNCH, Kind::Bool));
     for prop in node.props.iter().filter(|prop| prop.name.value != LAUNCH) {
         reader.report(beside(declaration.name, name, prop));
     }
     if let Some(further) = rest.get(1) {
-        let error = MEANING.about("second-value", &quote(name), further.span);
+        let error = DECLARATION_ERRORS.about("second-value", &quote(name), further.span);
         let help = format!("write each variable with an `{}` for itself", declaration.name);
         reader.report(error.with_help(help));
     }
@@ -144,7 +144,7 @@ fn beside(declaration: &str, name: &str, prop: &Prop) -> Diagnostic {
 
 fn valueless(name: &str, span: Span, syntax: Syntax) -> Diagnostic {
     let fixed = form::prop(syntax, name, "\"value\"");
-    let error = MEANING.about("no-value", &quote(name), span);
+    let error = DECLARATION_ERRORS.about("no-value", &quote(name), span);
     error.with_help(format!("remove `{LAUNCH}`, or write `{fixed}`"))
 }
 
@@ -167,7 +167,7 @@ fn unclear(declaration: &str, name: &str, value: &Value) -> Diagnostic {
             form::with_props(syntax, declaration, &form::prop(syntax, name, &table))
         }
     };
-    let error = MEANING.about("fixed-value", &quote(name), value.span);
+    let error = DECLARATION_ERRORS.about("fixed-value", &quote(name), value.span);
     let error = if is_secret { error.hiding(value.span) } else { error };
     error.with_help(format!(
         "write `{fixed}` for a value of every start, or `{replaceable}` for one that `boxlaunch run -e` may replace"

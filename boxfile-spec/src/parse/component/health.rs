@@ -2,7 +2,7 @@
 
 use box_contract::AgentKind;
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader};
 use crate::{Health, schema};
 use diagnostics::{Spanned, Syntax};
@@ -49,6 +49,7 @@ fn read(children: &Children<'_>, default: Port) -> Option<Health> {
         "tcp" => port.map(|port| Health::Tcp { port }),
         "a3s" => port.map(|port| Health::A3s { port }),
         "http" => {
+            // Notes that it is missing.
             reader.prop("path");
             let path = reader.optional("path");
             port.zip(path).map(|(port, path)| Health::Http { port, path })
@@ -94,7 +95,7 @@ fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
             Syntax::Kdl => "health \"exec\" \"/bin/check\"",
             Syntax::Toml => "health = { kind = \"exec\", command = [\"/bin/check\"] }",
         };
-        reader.report_missing_error(MEANING.about("no-program", example, reader.span()));
+        reader.report_missing_error(DECLARATION_ERRORS.about("no-program", example, reader.span()));
         argv.clear();
     }
     (!argv.is_empty()).then_some(Health::Exec { argv: Spanned { value: argv, span } })

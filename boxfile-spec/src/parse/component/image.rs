@@ -5,7 +5,7 @@ use box_contract::rules::{is_layout_name, is_repository, is_tag};
 use box_contract::{DEFAULT_TAG, DockerName, ImageRef};
 use box_digest::{Algorithm as _, Digest, Sha256, algorithm};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::Reader;
 use crate::schema::Kind;
 use crate::syntax::tree::{Data, Value};
@@ -30,7 +30,7 @@ pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
     let remote = source.is_some_and(value::is_url);
     if remote && reader.optional_prop("sha256").is_none() {
         let sha256 = form::prop(reader.syntax(), "sha256", "\"…\"");
-        let error = MEANING.about("binary-sha256", &sha256, reader.span());
+        let error = DECLARATION_ERRORS.about("binary-sha256", &sha256, reader.span());
         reader.report_missing_error(error);
     }
     let sha256 = reader.optional("sha256");
@@ -49,7 +49,7 @@ impl Read for ImageRef {
 
 fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
     if matches!(&value.data, Data::Text(text) if text.is_empty()) {
-        return Err(MEANING.about("image-empty", name, value.span));
+        return Err(DECLARATION_ERRORS.about("image-empty", name, value.span));
     }
     let whole = String::read(value, name, Kind::Path)?;
     check_password(value, &whole)?;
@@ -64,7 +64,7 @@ fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
             let (path, tag) = place_and_tag(value, place, "file")?;
             Ok(ImageRef::OciArchive { path, tag, digest })
         }
-        Some(_) if digest.is_some() => Err(MEANING.at("image-archive", value.span)),
+        Some(_) if digest.is_some() => Err(DECLARATION_ERRORS.at("image-archive", value.span)),
         Some((_, place)) => {
             let (path, tag) = place_and_name(value, place)?;
             Ok(ImageRef::DockerArchive { path, tag })
@@ -82,7 +82,7 @@ fn check_password(value: &Value, text: &str) -> Result<(), Diagnostic> {
     if !has_user || WITH_PATH.iter().any(|form| text.starts_with(form)) {
         return Ok(());
     }
-    Err(MEANING.at("image-password", value.span).hiding(value.span))
+    Err(DECLARATION_ERRORS.at("image-password", value.span).hiding(value.span))
 }
 
 /// Splits off the digest after an `@`.
@@ -93,8 +93,10 @@ fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Dig
     match (algorithm(digest).or_else(before_colon), digest.parse()) {
         (None, _) => Ok((text, None)),
         (Some(_), Ok(digest)) => Ok((name, Some(digest))),
-        (Some(Sha256::NAME), Err(_)) => Err(MEANING.at("image-sha256", value.span)),
-        (Some(other), Err(_)) => Err(MEANING.about("image-algorithm", other, value.span)),
+        (Some(Sha256::NAME), Err(_)) => Err(DECLARATION_ERRORS.at("image-sha256", value.span)),
+        (Some(other), Err(_)) => {
+            Err(DECLARATION_ERRORS.about("image-algorithm", other, value.span))
+        }
     }
 }
 
@@ -123,7 +125,7 @@ fn split_place<'p>(value: &Value, place: &'p str, what: &str) -> Place<&'p str> 
     // The first colon: a tag holds none, so a path with colons would be read as a wrong one.
     let (path, tag) = place.split_once(':').map_or((place, None), |(path, tag)| (path, Some(tag)));
     if path.is_empty() {
-        return Err(MEANING.about("image-place", what, value.span).with_help(forms()));
+        return Err(DECLARATION_ERRORS.about("image-place", what, value.span).with_help(forms()));
     }
     Ok((path.to_owned(), tag))
 }

@@ -2,7 +2,7 @@
 
 use box_contract::{Limits, Rlimits};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader, read_fields};
 use crate::syntax::tree::{Data, Node, Value};
 use crate::{form, rules, schema};
@@ -48,7 +48,7 @@ pub(super) fn read(
 fn read_weight(reader: &mut Reader<'_>) -> Option<u16> {
     let written = ["cpu-weight", "cpu-shares"].map(|name| reader.optional_prop(name));
     if let [Some(weight), Some(shares)] = written {
-        let error = MEANING.at("two-weights", shares.span);
+        let error = DECLARATION_ERRORS.at("two-weights", shares.span);
         reader.report(error.with_label(weight.span, "this"));
     }
     let weight = reader.optional("cpu-weight");
@@ -81,7 +81,7 @@ fn check_user(nproc: Option<&Value>, user: Option<&Spanned<String>>, sink: &Sink
     let (Some(nproc), Some(root)) = (nproc, root) else { return };
     let Data::Integer(number) = nproc.data else { return };
     let pids = form::prop(nproc.syntax, "pids", &number.to_string());
-    let error = MEANING.about("root-nproc", &pids, nproc.span);
+    let error = DECLARATION_ERRORS.about("root-nproc", &pids, nproc.span);
     sink.report(error.with_label(root.span, "the component runs as root"));
 }
 

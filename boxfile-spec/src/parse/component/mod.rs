@@ -11,7 +11,7 @@ mod namespaces;
 
 use box_contract::{AgentKind, Limits, Restart};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader, names};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
@@ -76,7 +76,7 @@ pub(super) fn business(
 fn read_autostart(reader: &mut Reader<'_>) -> Option<(bool, Restart)> {
     let (autostart, restart) = (reader.first(), reader.value("restart"));
     if let (Some(false), Some(declared)) = (autostart, reader.optional_prop("restart")) {
-        reader.report(MEANING.at("idle-restart", declared.span));
+        reader.report(DECLARATION_ERRORS.at("idle-restart", declared.span));
     }
     autostart.zip(restart)
 }
@@ -156,7 +156,7 @@ fn agreed_kind(
     if declared.value == found || images.contains(&found) && images.contains(&declared.value) {
         return declared.value;
     }
-    let error = MEANING.at("agent-kind", declared.span);
+    let error = DECLARATION_ERRORS.at("agent-kind", declared.span);
     match binary {
         Some(binary) => sink.report(
             error

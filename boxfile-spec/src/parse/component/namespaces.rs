@@ -2,7 +2,7 @@
 
 use box_contract::Namespaces;
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader, read_fields};
 use crate::syntax::tree::Value;
 use crate::{form, schema};
@@ -28,6 +28,6 @@ pub(super) fn read(children: &Children<'_>, default_hostname: &str) -> (Namespac
 
 fn needs_uts(hostname: &Value, uts: Option<&Value>) -> Diagnostic {
     let needed = form::prop(hostname.syntax, "uts", form::truth(hostname.syntax, true));
-    let error = MEANING.about("host-name-of-all", &needed, hostname.span);
+    let error = DECLARATION_ERRORS.about("host-name-of-all", &needed, hostname.span);
     error.with_label(uts.map_or(hostname.span, |uts| uts.span), "switched off")
 }

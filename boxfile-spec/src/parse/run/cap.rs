@@ -2,7 +2,7 @@
 
 use box_contract::CapPlan;
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader, names};
 use crate::syntax::tree::Node;
 use crate::{form, schema};
@@ -44,14 +44,14 @@ fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {
 
 fn without_relays(relays: &Node, kind: &str) -> Diagnostic {
     let nostr = form::keyed(relays.syntax, "cap", "nostr");
-    let error = MEANING.about("idle-relays", kind, relays.name.span);
+    let error = DECLARATION_ERRORS.about("idle-relays", kind, relays.name.span);
     error.with_help(format!("remove it, or write it inside of `{nostr}`"))
 }
 
 fn nostr(reader: &Reader<'_>, children: &Children<'_>) -> Option<CapPlan> {
     if children.one(&schema::RELAYS).is_none() {
         let relays = schema::RELAYS.usage(reader.syntax());
-        reader.report_missing_error(MEANING.about("no-relays", &relays, reader.span()));
+        reader.report_missing_error(DECLARATION_ERRORS.about("no-relays", &relays, reader.span()));
     }
     let relays = Reader::sole(children, &schema::RELAYS, Reader::all)?;
     Some(CapPlan::Nostr { relays: names::unique(relays) })

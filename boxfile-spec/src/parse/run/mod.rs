@@ -9,7 +9,7 @@ pub(super) mod task;
 
 use box_contract::Scope;
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader};
 use crate::syntax::tree::Value;
 use crate::{form, schema};
@@ -30,6 +30,6 @@ fn scope(reader: &mut Reader<'_>, top: &Children<'_>) -> Option<Scope> {
 fn no_business(written: &Value) -> Diagnostic {
     let agent = form::prop(written.syntax, "component", "\"agent\"");
     let business = form::block(written.syntax, schema::BUSINESS.name);
-    let error = MEANING.at("no-business", written.span);
+    let error = DECLARATION_ERRORS.at("no-business", written.span);
     error.with_help(format!("write `{agent}`, or declare `{business}`"))
 }

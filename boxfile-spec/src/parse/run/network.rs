@@ -3,7 +3,7 @@
 use box_contract::{NetworkLimits, NetworkMode, NetworkPlan, PeerPlan};
 use egress_rules::{Local, Peer, Rule, Wanted};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::form;
 use crate::parse::{Children, Reader, names, read_fields};
 use crate::schema::{self, Declaration};
@@ -23,7 +23,7 @@ pub(in crate::parse) fn read(top: &Children<'_>) -> NetworkPlan {
     let limits = limits(&children);
     if mode == Some(NetworkMode::Shared) {
         // Only the command line of whoever runs the box gives it the network of the host.
-        top.sink().report(MEANING.at("shared-network", mode_span(node)).into_warning());
+        top.sink().report(DECLARATION_ERRORS.at("shared-network", mode_span(node)).into_warning());
     }
     let lacks = match mode {
         Some(NetworkMode::Filtered) if !children.may_have(&schema::ALLOW_PEER) => Some("allow"),
@@ -67,7 +67,8 @@ fn needs_consent(value: &Value, port: Option<u16>) -> Option<Diagnostic> {
         true => "this network is not, or not as a whole, on the internet",
         false => "this address is not on the internet",
     };
-    let warning = MEANING.about("local-peer", &format!("{what} ({purpose})"), value.span);
+    let warning =
+        DECLARATION_ERRORS.about("local-peer", &format!("{what} ({purpose})"), value.span);
     let help = format!("they have to add `boxlaunch run --network-local {needs}`");
     Some(warning.with_help(help).into_warning())
 }
@@ -94,11 +95,11 @@ fn report_filter(children: &Children<'_>, syntax: Syntax) {
 fn report_closed(reader: &Reader<'_>, node: &Node, lacks: &str) {
     let syntax = reader.syntax();
     reader.report_missing_error(if lacks == "cap" {
-        MEANING.about("no-cap", &form::keyed(syntax, "cap", "http"), mode_span(node))
+        DECLARATION_ERRORS.about("no-cap", &form::keyed(syntax, "cap", "http"), mode_span(node))
     } else {
         let usage = schema::NETWORK.usage(syntax);
         let help = format!("write \"none\", or say what may be reached:{usage}");
-        MEANING.at("no-allow", mode_span(node)).with_help(help)
+        DECLARATION_ERRORS.at("no-allow", mode_span(node)).with_help(help)
     });
 }
 
@@ -108,6 +109,6 @@ fn needs_filter(node: &Node, syntax: Syntax) -> Diagnostic {
         Syntax::Kdl => "network \"filtered\" { … }".to_owned(),
         Syntax::Toml => form::prop(syntax, "mode", "\"filtered\""),
     };
-    let error = MEANING.about("no-filter", name, node.name.span);
+    let error = DECLARATION_ERRORS.about("no-filter", name, node.name.span);
     error.with_help(format!("write `{filtered}`, or remove `{name}`"))
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use box_contract::{SandboxFallback, SandboxPlan, SandboxPreset};
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader, names};
 use crate::{rules, schema};
 use diagnostics::{Diagnostic, Sink, Span, Spanned};
@@ -85,7 +85,7 @@ fn check_writable(writable: &[Spanned<String>], denied: &[Spanned<String>], sink
         let before = denied.partition_point(|denied| !is_after(denied));
         let last = before.checked_sub(1).map(|index| denied[index]);
         if let Some(denied) = last.filter(|it| rules::is_inside(&path.value, &it.value)) {
-            let error = MEANING.about("writable-denied", &quote(&path.value), path.span);
+            let error = DECLARATION_ERRORS.about("writable-denied", &quote(&path.value), path.span);
             sink.report(error.with_label(denied.span, "denied, which takes precedence"));
         }
     }

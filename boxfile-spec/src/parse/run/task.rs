@@ -3,7 +3,7 @@
 use box_contract::TaskPlan;
 use box_contract::task::TaskError;
 
-use crate::errors::MEANING;
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader, read_fields};
 use crate::schema;
 
@@ -14,7 +14,7 @@ pub(in crate::parse) fn read(top: &Children<'_>) -> Option<TaskPlan> {
     reader.finish_block(&reader.children());
     let task = task?;
     let refused = |error: TaskError| {
-        let refused = MEANING.about("task", &error.to_string(), reader.span());
+        let refused = DECLARATION_ERRORS.about("task", &error.to_string(), reader.span());
         match error {
             TaskError::TooLong(_) => {
                 refused.with_help("give the box larger inputs as a directory: declare a `share`")

@@ -128,7 +128,7 @@ fn lists_are_replaced_as_the_reference_says() {
 fn some(kind: Kind) -> Vec<String> {
     match kind {
         Kind::OneOf(choices) => choices.iter().map(|it| format!("\"{it}\"")).collect(),
-        Kind::Truth => vec!["#true".to_owned(), "#false".to_owned()],
+        Kind::Bool => vec!["#true".to_owned(), "#false".to_owned()],
         Kind::MountPoint | Kind::FilePlace => vec!["\"/x\"".to_owned()],
         Kind::Size { .. } => vec!["\"1GiB\"".to_owned()],
         _ => vec!["\"x\"".to_owned()],
@@ -322,7 +322,7 @@ fn defaults_are_those_of_the_parser() {
                 continue;
             }
             let written = match prop.kind {
-                Kind::Truth => format!(" {}=#{default}", prop.name),
+                Kind::Bool => format!(" {}=#{default}", prop.name),
                 Kind::Integer { .. } => format!(" {}={default}", prop.name),
                 _ => format!(" {}=\"{default}\"", prop.name),
             };
@@ -381,7 +381,7 @@ fn the_numbers_of_the_prose_are_those_of_the_parser() {
     };
     assert_eq!([profiles(16), profiles(17)], [true, false]);
     assert!(details(&SKILLS).contains(&format!("at most {MAX_SKILLS} skills")));
-    let limits = (crate::MAX_SOURCE, crate::syntax::tree::DEEPEST, crate::MAX_DECLARED);
+    let limits = (crate::MAX_SOURCE, crate::syntax::tree::MAX_DEPTH, crate::MAX_DECLARED);
     assert_eq!(limits, (1 << 20, 64, 50_000));
 }
 

@@ -21,7 +21,7 @@ pub(super) fn definitions() -> Map<String, Value> {
 /// Returns the schema of a value of a declaration.
 pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
     match kind {
-        Kind::Truth => json!({ "type": "boolean" }),
+        Kind::Bool => json!({ "type": "boolean" }),
         Kind::Integer { least, most } => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use kdl::{KdlEntry, KdlNode};
 
 use super::lexeme::{self, is_blank};
-use crate::errors::SYNTAX;
+use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
 use diagnostics::cursor::Cursor;
 use diagnostics::edited::hidden_character;
@@ -46,7 +46,7 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) {
         }
     }
     if !found {
-        sink.report(SYNTAX.at("kdl-line", Span::at(base, header.len())));
+        sink.report(SYNTAX_ERRORS.at("kdl-line", Span::at(base, header.len())));
     }
 }
 
@@ -113,7 +113,8 @@ impl Iterator for Words<'_> {
 }
 
 fn nameless(word: &str, span: Span) -> Diagnostic {
-    invisible_character(word, span).unwrap_or_else(|| SYNTAX.about("kdl-name", &quote(word), span))
+    invisible_character(word, span)
+        .unwrap_or_else(|| SYNTAX_ERRORS.about("kdl-name", &quote(word), span))
 }
 
 fn invisible_character(word: &str, span: Span) -> Option<Diagnostic> {
@@ -128,7 +129,7 @@ fn invisible_character(word: &str, span: Span) -> Option<Diagnostic> {
 }
 
 fn missing_side(word: &str, span: Span) -> Option<Diagnostic> {
-    (word.starts_with('=') || word.ends_with('=')).then(|| SYNTAX.at("kdl-property", span))
+    (word.starts_with('=') || word.ends_with('=')).then(|| SYNTAX_ERRORS.at("kdl-property", span))
 }
 
 fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
@@ -139,7 +140,7 @@ fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
     if touches && cursor.rest().starts_with(',') {
         return foreign_punctuation(",", span);
     }
-    touches.then(|| SYNTAX.about("kdl-touching", &quote(cursor.rest()), span))
+    touches.then(|| SYNTAX_ERRORS.about("kdl-touching", &quote(cursor.rest()), span))
 }
 
 fn malformed_text(word: &str, span: Span) -> Option<Diagnostic> {
@@ -153,14 +154,14 @@ fn malformed_text(word: &str, span: Span) -> Option<Diagnostic> {
     } else {
         return None;
     };
-    Some(SYNTAX.at(name, span))
+    Some(SYNTAX_ERRORS.at(name, span))
 }
 
 fn bare_keyword(word: &str, span: Span) -> Option<Diagnostic> {
     match word {
-        "true" | "false" => Some(SYNTAX.about("kdl-truth", word, span)),
-        "null" | "inf" | "-inf" | "nan" => Some(SYNTAX.about("kdl-null", word, span)),
-        _ => word.starts_with('#').then(|| SYNTAX.about("kdl-hash", &quote(word), span)),
+        "true" | "false" => Some(SYNTAX_ERRORS.about("kdl-truth", word, span)),
+        "null" | "inf" | "-inf" | "nan" => Some(SYNTAX_ERRORS.about("kdl-null", word, span)),
+        _ => word.starts_with('#').then(|| SYNTAX_ERRORS.about("kdl-hash", &quote(word), span)),
     }
 }
 
@@ -174,7 +175,7 @@ fn foreign_punctuation(word: &str, span: Span) -> Option<Diagnostic> {
     let at_end = word.chars().next_back().filter(|c| "]),".contains(*c));
     let sign = at_start.or(at_end)?;
     let name = if sign == ',' { "kdl-comma" } else { "kdl-sign" };
-    Some(SYNTAX.about(name, &sign.to_string(), span))
+    Some(SYNTAX_ERRORS.about(name, &sign.to_string(), span))
 }
 
 fn needs_quotes(word: &str, span: Span) -> Option<Diagnostic> {

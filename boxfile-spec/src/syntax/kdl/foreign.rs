@@ -8,7 +8,7 @@ use safe_text::secrets::config_secrets;
 
 use super::explain::Words;
 use super::lexeme::is_blank;
-use crate::errors::SYNTAX;
+use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::word::{TYPOGRAPHIC, as_text, unquoted};
 use diagnostics::{Diagnostic, Sink, Span, Syntax};
 
@@ -24,7 +24,7 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
         let span = Span::between(base + range.start, base + range.end);
         let text = &header[range.clone()];
         sink.report(if text.starts_with('\'') {
-            SYNTAX.about("kdl-quotes", &as_text(Syntax::Kdl, text), span)
+            SYNTAX_ERRORS.about("kdl-quotes", &as_text(Syntax::Kdl, text), span)
         } else {
             unquoted(Syntax::Kdl, text, span, "")
         });
@@ -41,7 +41,7 @@ fn comment(header: &str, base: usize) -> Option<Diagnostic> {
         words.is_some_and(|words| words.is_empty() || (it.start == 0 && !raw(words)))
     };
     let start = Words::of(header).find(begins)?.start;
-    Some(SYNTAX.at("kdl-comment", Span::between(base + start, base + header.len())))
+    Some(SYNTAX_ERRORS.at("kdl-comment", Span::between(base + start, base + header.len())))
 }
 
 /// The error of `name = value`.
@@ -55,7 +55,7 @@ fn equals(header: &str, base: usize) -> Option<Diagnostic> {
     let shown = Some(value).filter(|_| config_secrets(header).is_empty());
     let statement = shown.and_then(|value| intended(name, value));
     let statement = statement.unwrap_or_else(|| format!("{name} \"value\""));
-    Some(SYNTAX.about("kdl-equals", &statement, Span::at(base + at, 1)))
+    Some(SYNTAX_ERRORS.about("kdl-equals", &statement, Span::at(base + at, 1)))
 }
 
 /// Returns the declaration that was probably meant.

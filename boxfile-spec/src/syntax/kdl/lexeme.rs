@@ -1,6 +1,6 @@
 //! Lexemes in which braces and line ends mean nothing: texts and comments.
 
-use crate::errors::SYNTAX;
+use crate::errors::SYNTAX_ERRORS;
 use diagnostics::cursor::Cursor;
 use diagnostics::{Diagnostic, Span};
 
@@ -66,7 +66,7 @@ fn unclosed_text(from: &Cursor<'_>, to: &Cursor<'_>, close: &str, long: bool) ->
     let whole = &from.rest()[..to.at() - from.at()];
     let shown = if long { close.len() } else { whole.trim_end().len() };
     let span = Span::at(from.at(), shown);
-    let error = SYNTAX.about(if long { "open-text" } else { "open-line" }, close, span);
+    let error = SYNTAX_ERRORS.about(if long { "open-text" } else { "open-line" }, close, span);
     if long {
         return Unclosed::File(error);
     }
@@ -87,7 +87,7 @@ pub(crate) fn block_comment(cursor: &mut Cursor<'_>) -> Result<bool, Unclosed> {
         } else if cursor.eat("*/") {
             open -= 1;
         } else if cursor.bump().is_none() {
-            return Err(Unclosed::File(SYNTAX.at("open-comment", Span::at(start, 2))));
+            return Err(Unclosed::File(SYNTAX_ERRORS.at("open-comment", Span::at(start, 2))));
         }
     }
     Ok(true)

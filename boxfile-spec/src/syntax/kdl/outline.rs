@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::lexeme::{self, Unclosed, is_blank, is_newline, is_space};
-use crate::errors::SYNTAX;
+use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::allowance::Allowance;
-use crate::syntax::tree::DEEPEST;
+use crate::syntax::tree::MAX_DEPTH;
 use diagnostics::cursor::{BYTE_ORDER_MARK, Cursor};
 use diagnostics::{Diagnostic, Sink, Span};
 
@@ -236,7 +236,7 @@ impl Scanner<'_> {
             self.blanks.push(dash.end()..span.end());
             return;
         }
-        self.sink.report(SYNTAX.at("second-dash", dash));
+        self.sink.report(SYNTAX_ERRORS.at("second-dash", dash));
         self.blanks.push(span.offset..span.end());
     }
 
@@ -279,7 +279,7 @@ impl Scanner<'_> {
         let dash = draft.dash.take();
         let statements = self.braces(open);
         if draft.header.is_none() {
-            self.structure_error(SYNTAX.at("nameless-block", open));
+            self.structure_error(SYNTAX_ERRORS.at("nameless-block", open));
         } else if let Some(dash) = dash {
             self.blank_from(dash.offset);
         } else if draft.block.is_some() {
@@ -292,8 +292,8 @@ impl Scanner<'_> {
     /// Reads a block from its opening to its closing brace.
     fn braces(&mut self, open: Span) -> Vec<Statement> {
         let mut statements = Vec::new();
-        if self.depth == DEEPEST {
-            let message = format!("blocks are nested more than {DEEPEST} deep in one another");
+        if self.depth == MAX_DEPTH {
+            let message = format!("blocks are nested more than {MAX_DEPTH} deep in one another");
             self.abandon(Diagnostic::new(message, open, "one too many"));
             return statements;
         }
@@ -302,7 +302,7 @@ impl Scanner<'_> {
         if self.statements(&mut statements) {
             self.cursor.bump();
         } else if !self.braces_lost {
-            self.structure_error(SYNTAX.at("open-block", open));
+            self.structure_error(SYNTAX_ERRORS.at("open-block", open));
         }
         self.depth -= 1;
         statements
@@ -310,7 +310,7 @@ impl Scanner<'_> {
 
     fn complete(&mut self, draft: Draft) -> Option<Statement> {
         if let Some(dash) = draft.dash {
-            self.sink.report(SYNTAX.at("idle-dash", dash));
+            self.sink.report(SYNTAX_ERRORS.at("idle-dash", dash));
         }
         let header = draft.header.filter(|_| !draft.ignored)?;
         Some(Statement { header, unreadable: draft.unreadable, block: draft.block })
@@ -320,13 +320,13 @@ impl Scanner<'_> {
         let brace = Span::at(self.cursor.at(), 1);
         self.cursor.bump();
         if !self.braces_lost {
-            self.structure_error(SYNTAX.at("brace", brace));
+            self.structure_error(SYNTAX_ERRORS.at("brace", brace));
         }
     }
 
     fn overrun(&mut self, draft: &mut Draft, span: Span) {
         if !std::mem::replace(&mut draft.overrun, true) {
-            self.structure_error(SYNTAX.at("after-block", span));
+            self.structure_error(SYNTAX_ERRORS.at("after-block", span));
         }
     }
 

@@ -6,7 +6,7 @@ use kdl::{KdlEntry, KdlIdentifier, KdlNode, KdlValue};
 
 use super::outline::Statement;
 use super::{explain, foreign};
-use crate::errors::SYNTAX;
+use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
 use diagnostics::{Sink, Span, Spanned, Syntax};
 
@@ -33,7 +33,7 @@ fn header(text: &str, range: &Range<usize>, sink: &Sink) -> Option<Node> {
     // The crate takes a `\` at the end of its input for a line continuation. The outline has made
     // every line continuation blank, so that this one continues nothing.
     if header.ends_with('\\') {
-        sink.report(SYNTAX.at("kdl-continuation", Span::at(range.end - 1, 1)));
+        sink.report(SYNTAX_ERRORS.at("kdl-continuation", Span::at(range.end - 1, 1)));
         return None;
     }
     match KdlNode::parse(header) {
@@ -111,6 +111,6 @@ impl Reader<'_> {
     fn refuse_annotation(&self, annotation: Option<&KdlIdentifier>) {
         let Some(annotation) = annotation else { return };
         let Spanned { value, span } = self.name(annotation);
-        self.sink.report(SYNTAX.about("kdl-annotation", &value, span));
+        self.sink.report(SYNTAX_ERRORS.about("kdl-annotation", &value, span));
     }
 }

@@ -4,10 +4,10 @@ use toml_parser::{Expected, ParseError};
 
 use super::statement::{Form, Statement, span};
 use super::word::{colon, header, is_bare};
-use crate::errors::SYNTAX;
+use crate::errors::SYNTAX_ERRORS;
 use crate::form;
 use crate::schema::{self, Count, Declaration};
-use crate::syntax::tree::DEEPEST;
+use crate::syntax::tree::MAX_DEPTH;
 use crate::syntax::word::as_text;
 use diagnostics::{Diagnostic, Span, Spanned, Syntax};
 use safe_text::quote;
@@ -38,7 +38,7 @@ impl Explainer<'_> {
 
     fn structure(&self, statement: &Statement) -> Option<Diagnostic> {
         if let Some(span) = statement.deep {
-            let message = format!("tables and lists are nested more than {DEEPEST} deep");
+            let message = format!("tables and lists are nested more than {MAX_DEPTH} deep");
             return Some(Diagnostic::new(message, span, "one too many"));
         }
         match statement.form {
@@ -62,15 +62,15 @@ impl Explainer<'_> {
         let whole = self.at(0, self.line.len());
         let names = statement.path.iter().map(|name| name.value.as_str());
         Some(match statement.extra {
-            _ if statement.nameless.is_some() => SYNTAX.at("nameless-header", whole),
+            _ if statement.nameless.is_some() => SYNTAX_ERRORS.at("nameless-header", whole),
             Some(extra) if statement.closed => {
-                SYNTAX.at("after-header", Span::between(extra.offset, whole.end()))
+                SYNTAX_ERRORS.at("after-header", Span::between(extra.offset, whole.end()))
             }
             Some(extra) => {
                 let more = Some(self.of(extra)).filter(|more| is_bare(more));
-                SYNTAX.about("dot", &header(names.chain(more)), extra)
+                SYNTAX_ERRORS.about("dot", &header(names.chain(more)), extra)
             }
-            None => SYNTAX.about("open-header", &header(names), whole),
+            None => SYNTAX_ERRORS.about("open-header", &header(names), whole),
         })
     }
 
@@ -83,10 +83,10 @@ impl Explainer<'_> {
         }
         let Some(equals) = statement.equals else { return Some(self.no_equals()) };
         if let Some(second) = statement.second {
-            return Some(SYNTAX.at("comma", second));
+            return Some(SYNTAX_ERRORS.at("comma", second));
         }
         if let Some(nameless) = statement.nameless {
-            return Some(SYNTAX.at("no-name", nameless));
+            return Some(SYNTAX_ERRORS.at("no-name", nameless));
         }
         let refused = statement.refused.as_ref();
         let at = refused.and_then(ParseError::unexpected).map_or(usize::MAX, |at| at.start());
@@ -108,26 +108,26 @@ impl Explainer<'_> {
     fn stray(&self, close: Span, open: Option<Span>) -> Diagnostic {
         let expected = if self.of(close) == "}" { "]" } else { "}" };
         match open {
-            Some(open) => {
-                SYNTAX.about("other-bracket", expected, close).with_label(open, "opened here")
-            }
-            None => SYNTAX.about("bracket", self.of(close), close),
+            Some(open) => SYNTAX_ERRORS
+                .about("other-bracket", expected, close)
+                .with_label(open, "opened here"),
+            None => SYNTAX_ERRORS.about("bracket", self.of(close), close),
         }
     }
 
     /// The error of a list, table or text that has no end.
     fn unclosed(&self, open: Span) -> Diagnostic {
         match self.of(open) {
-            "[" => SYNTAX.at("open-list", open),
-            "{" => SYNTAX.at("open-table", open),
-            quotes => SYNTAX.about("open-text", quotes, open),
+            "[" => SYNTAX_ERRORS.at("open-list", open),
+            "{" => SYNTAX_ERRORS.at("open-table", open),
+            quotes => SYNTAX_ERRORS.about("open-text", quotes, open),
         }
     }
 
     /// The error of a key without a value.
     fn no_value(&self, at: Span, key: Option<&Spanned<String>>, equals: Span) -> Diagnostic {
-        let Some(key) = key else { return SYNTAX.at("no-value", at) };
-        let error = SYNTAX.about("name-alone", &quote(&key.value), key.span);
+        let Some(key) = key else { return SYNTAX_ERRORS.at("no-value", at) };
+        let error = SYNTAX_ERRORS.about("name-alone", &quote(&key.value), key.span);
         let top = key.span.end() <= equals.offset;
         match declaration(self.scope, &key.value).filter(|_| top) {
             Some(declaration) => error.with_help(written(declaration)),
@@ -141,9 +141,9 @@ impl Explainer<'_> {
             return self.stray(extra, None);
         }
         if self.of(extra) == "," && self.line.trim_end().ends_with(',') {
-            return SYNTAX.at("toml-comma", extra);
+            return SYNTAX_ERRORS.at("toml-comma", extra);
         }
-        SYNTAX.about("second-value", &quote(self.of(extra)), extra)
+        SYNTAX_ERRORS.about("second-value", &quote(self.of(extra)), extra)
     }
 
     /// The error at which the parser stopped, by what it expected there.
@@ -159,7 +159,7 @@ impl Explainer<'_> {
             Some(Expected::Description(_)) if after.starts_with(',') => "stray-comma",
             _ => "toml-other",
         };
-        SYNTAX.at(name, at)
+        SYNTAX_ERRORS.at(name, at)
     }
 
     /// The error of a line that is neither a header nor a name with a value.
@@ -169,22 +169,22 @@ impl Explainer<'_> {
         let rest = self.line[name.len()..].trim_start();
         let span = self.at(0, name.len().max(1));
         if let Some(comment) = ["//", "/*", "--", ";"].iter().find(|it| name.starts_with(**it)) {
-            return SYNTAX.at("toml-comment", Span::at(self.start, comment.len()));
+            return SYNTAX_ERRORS.at("toml-comment", Span::at(self.start, comment.len()));
         }
         match (name.strip_suffix(':'), rest.chars().next()) {
             _ if matches!(self.of(span), "]" | "}") => self.stray(span, None),
             (Some(name), _) => colon(span).with_help(self.assignment(name, rest)),
-            (None, _) if name.is_empty() => SYNTAX.at("toml-line", span),
+            (None, _) if name.is_empty() => SYNTAX_ERRORS.at("toml-line", span),
             (None, None) => {
-                let error = SYNTAX.about("name-alone", &quote(name), span);
+                let error = SYNTAX_ERRORS.about("name-alone", &quote(name), span);
                 error.with_help(self.assignment(name, rest))
             }
             (None, Some('{')) if rest == "{" => {
                 let names = self.scope.iter().map(|name| name.value.as_str()).chain([name]);
-                SYNTAX.about("toml-block", &header(names), span)
+                SYNTAX_ERRORS.about("toml-block", &header(names), span)
             }
             (None, Some(_)) => {
-                let error = SYNTAX.about("name-without-equals", &quote(name), span);
+                let error = SYNTAX_ERRORS.about("name-without-equals", &quote(name), span);
                 error.with_help(self.assignment(name, rest))
             }
         }

@@ -4,7 +4,7 @@ use toml_parser::{ParseError, Raw, Span as Range};
 
 use super::table::{Content, Item, Path};
 use super::word;
-use crate::syntax::tree::{DEEPEST, Data};
+use crate::syntax::tree::{Data, MAX_DEPTH};
 use diagnostics::{Sink, Span, Spanned};
 
 /// The kind of a statement.
@@ -87,7 +87,7 @@ impl Statement {
         }
         let name = Spanned { value: read.unwrap_or_default(), span };
         self.brackets.last_mut().map_or(&mut self.path, |bracket| &mut bracket.key).push(name);
-        if self.depth() > DEEPEST {
+        if self.depth() > MAX_DEPTH {
             self.deep = Some(span);
             self.path_lost |= !self.is_open();
         }
@@ -125,7 +125,7 @@ impl Statement {
     /// Opens a list or a table in braces; returns `false` if it is too deep to be read.
     pub(super) fn open(&mut self, at: Range, content: Content) -> bool {
         let open = span(at);
-        let fits = self.depth() < DEEPEST;
+        let fits = self.depth() < MAX_DEPTH;
         if !fits {
             self.deep.get_or_insert(open);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::errors::SYNTAX;
+use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::tree::Data;
 use diagnostics::{Diagnostic, Span, Spanned};
 use safe_text::quote;
@@ -60,7 +60,7 @@ pub(super) struct Table {
 
 /// The error that two statements declare the same table.
 fn declared_twice(name: &Spanned<String>, first: Span) -> Diagnostic {
-    SYNTAX.about("twice", &quote(&name.value), name.span).with_label(first, "declared first")
+    SYNTAX_ERRORS.about("twice", &quote(&name.value), name.span).with_label(first, "declared first")
 }
 
 impl Table {

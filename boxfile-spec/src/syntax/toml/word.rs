@@ -6,7 +6,7 @@ use toml::value::Datetime;
 use toml_parser::Raw;
 use toml_parser::decoder::ScalarKind;
 
-use crate::errors::SYNTAX;
+use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::tree::Data;
 use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
 use diagnostics::edited::hidden_character;
@@ -41,7 +41,7 @@ pub(super) fn name(raw: Raw<'_>, span: Span) -> Result<String, Diagnostic> {
     match error {
         None => Ok(name.into_owned()),
         Some(_) if written.starts_with("\"\"\"") || written.starts_with("'''") => {
-            Err(SYNTAX.at("long-name", span))
+            Err(SYNTAX_ERRORS.at("long-name", span))
         }
         Some(_) if written.starts_with(['"', '\'']) => Err(malformed(written, span)),
         Some(_) => Err(match written.split_once(':') {
@@ -115,9 +115,9 @@ fn malformed(word: &str, span: Span) -> Diagnostic {
     let quote = &word[..1];
     if word.len() < 2 || !word.trim_end().ends_with(quote) {
         let span = Span::at(span.offset, word.trim_end().len());
-        return SYNTAX.about("open-line", quote, span);
+        return SYNTAX_ERRORS.about("open-line", quote, span);
     }
-    SYNTAX.at("toml-escape", span)
+    SYNTAX_ERRORS.at("toml-escape", span)
 }
 
 /// The error of a word that means something in another language.
@@ -128,7 +128,7 @@ fn keyword(word: &str, span: Span) -> Option<Diagnostic> {
         "null" | "nil" | "none" => "toml-null",
         _ => return None,
     };
-    Some(SYNTAX.about(name, word, span))
+    Some(SYNTAX_ERRORS.about(name, word, span))
 }
 
 fn number(word: &str, span: Span) -> Diagnostic {

@@ -16,8 +16,8 @@ fn a_base_file_outside_is_not_read() {
         let never = |path: &str| panic!("{path} is read");
         shown(&boxfile_spec::read_within(source, None, reach, never))
     };
-    let why = "the checkout is /src, which has `.git`; `--checkout DIR` names a larger one";
-    let reach = |up| Reach { up, why: why.to_owned() };
+    let reason = "the checkout is /src, which has `.git`; `--checkout DIR` names a larger one";
+    let reach = |up| Reach { up, reason: reason.to_owned() };
     assert_snapshot!(over(&reach(Some(1)), "../../etc/shadow"), @r#"
     error: a base file must be inside the checkout
       --> Boxfile:1:9

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use box_tree::{Absorbed, Inode, InodeId, Leaf, Origin, Tree};
 
-use super::settle::Edit;
+use super::resolve::Edit;
 
 /// Lays the business tree over the agent's. `same` leads from its inodes to those of the agent's
 /// tree that they are one with; all directories that both have are among them.

@@ -26,7 +26,7 @@ mod join;
 mod libc;
 mod patterns;
 mod policies;
-mod settle;
+mod resolve;
 mod shared;
 mod system_file;
 #[cfg(test)]
@@ -45,7 +45,7 @@ pub use conflict::{Conflict, MergeConflicts, Note, Side};
 pub use conflicts::{Conflicts, MAX_CONFLICTS};
 use join::join;
 pub use policies::{PolicyUse, Unused};
-use settle::Settler;
+use resolve::Resolver;
 use shared::each_shared;
 pub use system_file::SystemFile;
 
@@ -111,9 +111,9 @@ pub fn merge(
         return Ok(Merge { root: Some(MergedRoot { tree, united: Vec::new() }), report });
     };
     libc::check(agent, business)?;
-    let mut settler = Settler::new([agent, business], declared, read);
-    each_shared([agent, business], |entry| settler.settle(entry))?;
-    let Settler { report, edits, same, united, .. } = settler;
+    let mut resolver = Resolver::new([agent, business], declared, read);
+    each_shared([agent, business], |entry| resolver.resolve(entry))?;
+    let Resolver { report, edits, same, united, .. } = resolver;
     if !report.conflicts.is_empty() {
         return Ok(Merge { root: None, report });
     }

@@ -127,10 +127,10 @@ mod tests {
         for path in ["/", "/a", "/a/b", "/a-b", "/a/b", "/a\u{1}/b", "/a\u{2}/b"] {
             patterns.add(path.as_bytes());
         }
-        let told = (0..patterns.places.len())
+        let reported = (0..patterns.places.len())
             .map(|place| format!("{} {}", patterns.pattern(place), patterns.places[place].paths));
         let expected = ["/ 1", "/a 1", "/a/b 2", "/a-b 1", "/a* 0", "/a*/b 2"];
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(reported.collect::<Vec<_>>(), expected);
         let wide: Vec<_> = (0..6).map(|place| patterns.is_wide(place)).collect();
         assert_eq!(wide, [false, false, false, false, true, true]);
     }

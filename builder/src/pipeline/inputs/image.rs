@@ -147,13 +147,13 @@ fn misspelt(reference: &ImageRef, base: &Path) -> Option<Meant> {
 /// Returns the path beside another one whose name is nearest.
 fn neighbour(path: &str, base: &Path) -> Option<String> {
     /// How many names are compared.
-    const MOST: usize = 8192;
+    const MAX_NAMES: usize = 8192;
     let (directory, name) = path.rsplit_once('/').map_or(("", path), |(it, name)| (it, name));
     let before = &path[..path.len() - name.len()];
     // Of `/agnet`, the directory is the root.
     let directory = if directory.is_empty() { before } else { directory };
     let entries = std::fs::read_dir(base.join(directory)).ok()?;
-    let names = entries.take(MOST).filter_map(|it| it.ok()?.file_name().into_string().ok());
+    let names = entries.take(MAX_NAMES).filter_map(|it| it.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(|it| shown(it) == *it && !it.contains(':')).collect();
     names.sort_unstable();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

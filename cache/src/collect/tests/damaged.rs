@@ -57,7 +57,7 @@ fn what_is_not_the_stores_is_left_where_it_is() {
     symlink(&precious, place.root().join("boxes").join(foreign.hex()).join("link")).unwrap();
     place.age(DAY);
     let report = place.collect_to(0);
-    assert_eq!(why(&report), [Some(Why::Foreign)]);
+    assert_eq!(reason(&report), [Some(Why::Foreign)]);
     assert_eq!(report.foreign, 6 * 4 + 1 + 1);
     assert!(!place.has_box(made) && place.has_box(foreign));
     assert_eq!(fs::read_to_string(precious.join("file")).unwrap(), "precious");

@@ -7,13 +7,13 @@ fn a_box_that_was_made_within_the_hour_is_kept() {
     let place = Place::new();
     let made = place.make_box(&[place.blob("a", 1)]);
     let report = place.collect_to(0);
-    assert_eq!(why(&report), [Some(Why::Young)]);
+    assert_eq!(reason(&report), [Some(Why::Young)]);
     assert!(report.is_over() && report.kept_bytes == report.after);
     place.age(2 * HOUR);
     place.name("young", made);
-    assert_eq!(why(&place.collect_to(0)), [Some(Why::Young)], "a name is young, too");
+    assert_eq!(reason(&place.collect_to(0)), [Some(Why::Young)], "a name is young, too");
     place.age(2 * HOUR);
-    assert_eq!(why(&place.collect_to(0)), []);
+    assert_eq!(reason(&place.collect_to(0)), []);
 }
 
 #[test]
@@ -24,10 +24,10 @@ fn a_box_that_runs_is_kept_as_long_as_it_does() {
     place.name("hello", made);
     let held: [Held; 2] = [(); 2].map(|()| hold(&place.root(), &made).unwrap());
     place.age(2 * DAY);
-    assert_eq!(why(&place.collect_to(0)), [Some(Why::Running)]);
+    assert_eq!(reason(&place.collect_to(0)), [Some(Why::Running)]);
     let [one, other] = held;
     drop(one);
-    assert_eq!(why(&place.collect_to(0)), [Some(Why::Running)]);
+    assert_eq!(reason(&place.collect_to(0)), [Some(Why::Running)]);
     assert!(place.has(blob) && place.names() == ["hello"]);
     drop(other);
     assert_eq!(place.collect_to(0).after, 0);
@@ -43,12 +43,12 @@ fn a_thin_directory_keeps_its_box_until_it_is_gone() {
     place.age(2 * DAY);
     let report = place.collect_to(0);
     assert_eq!(
-        (why(&report), &report.kept[0].directories),
+        (reason(&report), &report.kept[0].directories),
         (vec![Some(Why::Thin)], &vec![thin.clone()])
     );
     // Also one whose box lost its own directory.
     fs::remove_dir_all(place.root().join("boxes").join(made.hex())).unwrap();
-    assert_eq!(why(&place.collect_to(0)), [Some(Why::Thin)]);
+    assert_eq!(reason(&place.collect_to(0)), [Some(Why::Thin)]);
     assert!(place.has(blob));
     fs::remove_dir_all(&thin).unwrap();
     assert_eq!(place.collect_to(0).after, 0);
@@ -136,7 +136,7 @@ fn what_a_person_tagged_pulled_or_loaded_is_kept() {
     let rules = Rules { older_than: Some(DAY), cap: Some(0), ..Rules::default() };
     let report = place.collect(&rules);
     assert_eq!(report.removed.iter().map(|it| it.digest).collect::<Vec<_>>(), [boxes[3]]);
-    assert_eq!(why(&report), [Some(Why::Tagged); 3]);
+    assert_eq!(reason(&report), [Some(Why::Tagged); 3]);
     assert!(report.is_over());
     // What was pulled goes by its reference, and the box with it.
     let label = Label::Pulled(pulled.reference.clone());

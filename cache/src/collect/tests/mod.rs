@@ -162,6 +162,6 @@ fn list(directory: &Path) -> Vec<String> {
     names
 }
 
-fn why(report: &Report) -> Vec<Option<Why>> {
-    report.kept.iter().map(|it| it.why).collect()
+fn reason(report: &Report) -> Vec<Option<Why>> {
+    report.kept.iter().map(|it| it.reason).collect()
 }

@@ -26,7 +26,10 @@ fn what_is_asked_for_goes_with_all_that_keeps_it() {
     // It began to run meanwhile.
     for rules in [named("b", made), Rules { boxes: [made].into(), ..Rules::default() }] {
         let report = place.collect(&rules);
-        assert_eq!((why(&report), place.names()), (vec![Some(Why::Running)], vec!["b".to_owned()]));
+        assert_eq!(
+            (reason(&report), place.names()),
+            (vec![Some(Why::Running)], vec!["b".to_owned()])
+        );
     }
     let report = place.collect(&Rules { is_forced: true, ..named("b", made) });
     assert_eq!(report.removed[0].directories, [thin]);

@@ -96,7 +96,7 @@ fn a_time_in_the_future_is_no_use() {
     let made = place.make_box(&[place.blob("a", 1)]);
     let directory = File::open(place.root().join("boxes").join(made.hex())).unwrap();
     directory.set_modified(SystemTime::now() + 30 * DAY).unwrap();
-    assert_eq!(why(&place.collect_to(0)), []);
+    assert_eq!(reason(&place.collect_to(0)), []);
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
 ///
 /// # Errors
 /// The index of the thing.
-pub fn apart(places: &[(AtPlace, &str)]) -> Result<(), usize> {
+pub fn check_disjoint(places: &[(AtPlace, &str)]) -> Result<(), usize> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|one, other| path_order(places[*one].1, places[*other].1));
     let mut around: Vec<usize> = Vec::new();
@@ -125,7 +125,7 @@ mod tests {
             let places: Vec<_> = things.iter().map(|(kind, path)| (kinds[*kind], path.as_str())).collect();
             let pairs = || (0..places.len()).flat_map(|at| (0..at).map(move |it| (it, at)));
             let none = !pairs().any(|(one, other)| excludes(places[one], places[other]));
-            prop_assert_eq!(apart(&places).is_ok(), none);
+            prop_assert_eq!(check_disjoint(&places).is_ok(), none);
         }
     }
 }

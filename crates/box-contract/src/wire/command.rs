@@ -37,13 +37,13 @@ pub struct Exec {
     /// After how many milliseconds it is killed, with all processes of its process group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The task that init's own program does instead of `argv`, whose words after the first are its arguments.
+    /// The work that init's own program does instead of `argv`, whose words after the first are its arguments.
     #[serde(rename = "own", default, skip_serializing_if = "Option::is_none")]
     pub builtin: Option<Builtin>,
 }
 
 impl Exec {
-    /// Returns a connection's one command, which is as the component's plan says, and reads nothing.
+    /// Returns a connection's one command, which is as the component's plan says, and has no standard input.
     pub fn new(component: ComponentName, argv: Vec<String>) -> Self {
         Self {
             id: ProgramId::COMMAND,
@@ -144,7 +144,7 @@ pub const fn lacked_memory(oom_killed: bool, status: Option<u8>) -> bool {
 }
 
 /// A part of the result of the box's task. All parts are sent at once and together are bounded
-/// ([`MAX_SENT_RESULT`](crate::task::MAX_SENT_RESULT)), so that nobody grants them. They are more than a socket holds: once in a
+/// ([`MAX_SENT_RESULT`](crate::task::MAX_SENT_RESULT)), so they need no [`Credit`](super::Credit). They are more than a socket holds: once in a
 /// run, init and the VMM wait until the host has read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskResult {

@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn what_is_only_counted_is_told() {
         let kept = || (0..60).map(|it| it.to_string());
-        let told = first_of(400_000, kept(), ",", "more");
-        assert!(told.ends_with(",49,and 399950 more"), "{told}");
+        let reported = first_of(400_000, kept(), ",", "more");
+        assert!(reported.ends_with(",49,and 399950 more"), "{reported}");
         assert_eq!(first_of(2, kept().take(2), ",", "more"), "0,1");
     }
 

@@ -253,13 +253,13 @@ mod tests {
     #[test]
     fn errors_of_a_redirect_name_only_the_server() {
         let at = "https://a.example.org/x".parse::<RemoteUrl>().unwrap();
-        for (location, told) in [
+        for (location, reported) in [
             ("/secret", "https://a.example.org"),
             ("http://me:secret@b.example.org:81/secret?secret#secret", "http://b.example.org:81"),
             ("data:secret", "data://"),
             ("https://[secret", "a malformed URL"),
         ] {
-            assert_eq!(at.describe_server(location), told);
+            assert_eq!(at.describe_server(location), reported);
         }
     }
 

@@ -99,9 +99,9 @@ impl Client {
         }
         let target = match head::target(&request, &self.filter.settings) {
             Ok(target) => target,
-            Err(why) => {
-                attempt.refuse(&why);
-                return refusal(&why, None);
+            Err(reason) => {
+                attempt.refuse(&reason);
+                return refusal(&reason, None);
             }
         };
         match attempt.connect(&target).await {
@@ -113,12 +113,12 @@ impl Client {
             Ok(upstream) => {
                 let attempt = Arc::new(Mutex::new(attempt));
                 let answer = self.forward(&attempt, upstream, &target, request).await;
-                answer.unwrap_or_else(|why| {
-                    lock(&attempt).ends(&why);
-                    refusal(&why, None)
+                answer.unwrap_or_else(|reason| {
+                    lock(&attempt).ends(&reason);
+                    refusal(&reason, None)
                 })
             }
-            Err(why) => refusal(&why, Some(&target)),
+            Err(reason) => refusal(&reason, Some(&target)),
         }
     }
 
@@ -140,7 +140,7 @@ impl Client {
         carried.spawn(async move {
             tokio::select! {
                 _ = connection => {}
-                why = watch.denied() => lock(&attempt).ends(&why),
+                reason = watch.denied() => lock(&attempt).ends(&reason),
             }
         });
         *lock(&self.server) = carried;
@@ -156,19 +156,19 @@ fn no_answer(error: &hyper::Error) -> Refusal {
 }
 
 /// Returns the answer that says why not, and what the user of the box could do.
-fn refusal(why: &Refusal, target: Option<&Target>) -> Response<Body> {
+fn refusal(reason: &Refusal, target: Option<&Target>) -> Response<Body> {
     let mut text = match target {
-        _ if matches!(why, Refusal::Answer | Refusal::Closed) => {
-            format!("The request has failed: {why}.\n")
+        _ if matches!(reason, Refusal::Answer | Refusal::Closed) => {
+            format!("The request has failed: {reason}.\n")
         }
-        Some(target) => format!("The box cannot connect to {target}: {why}.\n"),
-        None => format!("The box cannot connect: {why}.\n"),
+        Some(target) => format!("The box cannot connect to {target}: {reason}.\n"),
+        None => format!("The box cannot connect: {reason}.\n"),
     };
-    if let Verdict::Denied { allow: Some(line), .. } = why.verdict(target) {
+    if let Verdict::Denied { allow: Some(line), .. } = reason.verdict(target) {
         text += &format!("To allow it, add this to `network` in the Boxfile: {line}\n");
     }
     let mut response = Response::new(Either::Right(Full::from(text)));
-    *response.status_mut() = why.status();
+    *response.status_mut() = reason.status();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);
     response

@@ -168,13 +168,13 @@ async fn the_resolver_of_the_box_gets_the_ports_of_names() {
     for name in [GOOD, "GOOD.test.example.", "a.wild.example"] {
         assert_eq!(ports(name).unwrap(), [world.port()], "{name}");
     }
-    for (name, why) in [
+    for (name, reason) in [
         ("evil.example", "it is not allowed"),
         ("denied.wild.example", "the rules deny denied.wild.example"),
         ("127.0.0.1", "an address is no name"),
         ("a b", "the host is neither a name nor an address in its usual form"),
     ] {
-        assert_eq!(ports(name).unwrap_err().to_string(), why);
+        assert_eq!(ports(name).unwrap_err().to_string(), reason);
     }
     let decisions = world.decisions(4).await;
     assert!(decisions.iter().all(|it| matches!(it.verdict, Verdict::Denied { .. })));

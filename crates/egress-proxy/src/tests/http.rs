@@ -305,14 +305,14 @@ async fn an_answer_that_cannot_be_passed_on_is_an_error() {
 
 #[tokio::test]
 async fn a_server_that_hangs_up_is_said_to_have_done_so() {
-    for (does, why) in [
+    for (does, reason) in [
         (Does::HangUp, "The request has failed: the server disconnected.\n"),
         (Does::Flood(b"\0".to_vec()), "The request has failed: the server's answer is not HTTP"),
     ] {
         let world = Setup::that(does).start().await;
         let request = "GET http://good.test.example:{port}/ HTTP/1.1\r\nConnection: close\r\n\r\n";
         let found = world.request(request).await;
-        assert!(found.starts_with("HTTP/1.1 502") && found.contains(why), "{found:?}");
+        assert!(found.starts_with("HTTP/1.1 502") && found.contains(reason), "{found:?}");
     }
 }
 

@@ -165,10 +165,10 @@ impl Setup {
             self.settings.tls_port = port;
         }
         let (decisions, lookups) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<AtomicUsize>::default());
-        let (told, asked) = (Arc::clone(&decisions), Arc::clone(&lookups));
+        let (reported, asked) = (Arc::clone(&decisions), Arc::clone(&lookups));
         let resolver =
             Resolver::new(move |name| resolve(name, asked.fetch_add(1, Ordering::Relaxed)));
-        let tell = move |decision| told.lock().unwrap().push(decision);
+        let tell = move |decision| reported.lock().unwrap().push(decision);
         let filter = Filter::with(rules(port), self.limits, resolver, tell, self.settings);
         World { filter, server, decoys, decisions, lookups }
     }

@@ -1,7 +1,7 @@
 //! Divides the contents of a layer's files: the larger ones go to its segment, the others to its pack.
 //!
 //! What is the same as an earlier content is known only at its end, and whether the layer has a segment at all only once its
-//! contents have [`SEGMENT_LEAST`] bytes. So a file is in memory up to [`BUFFERED`] bytes, and the segment's first bytes, too.
+//! contents have [`MIN_SEGMENT`] bytes. So a file is in memory up to [`BUFFERED`] bytes, and the segment's first bytes, too.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Cursor, Read, Write};
@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Cursor, Read, Write};
 use box_digest::Blake3Digest;
 use box_tree::Content;
 
-use super::segment::{BLOCK, MAX_INLINE, SEGMENT_BLOCK, SEGMENT_LEAST, SegmentSink};
+use super::segment::{BLOCK, MAX_INLINE, MIN_SEGMENT, SEGMENT_BLOCK, SegmentSink};
 use super::{LayerIndex, Placed};
 
 /// Bytes that are written to a pack at once.
@@ -17,7 +17,7 @@ const PACK_BUFFER: usize = 256 << 10;
 
 /// A larger file is written while it is hashed: its layer has a segment in any case.
 const BUFFERED: usize = 1 << 20;
-const _: () = assert!(BUFFERED as u64 >= SEGMENT_LEAST);
+const _: () = assert!(BUFFERED as u64 >= MIN_SEGMENT);
 
 /// Zeros that fill up any content.
 const PADDING: [u8; BLOCK] = [0; BLOCK];
@@ -106,7 +106,7 @@ impl<'a, W: Write, S: SegmentSink> Divider<'a, W, S> {
         self.file.extend_from_slice(padding(content.size));
         let Some(held) = &mut self.held else { return self.segment.write_all(&self.file) };
         held.extend_from_slice(&self.file);
-        if held.len() as u64 >= SEGMENT_LEAST { self.start() } else { Ok(()) }
+        if held.len() as u64 >= MIN_SEGMENT { self.start() } else { Ok(()) }
     }
 
     /// Writes what was held back of the segment, once it is certain that the layer has one.

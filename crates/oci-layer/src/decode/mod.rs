@@ -81,7 +81,7 @@ impl AsRef<Self> for LayerSource {
 ///
 /// The segment is the contents above [`MAX_INLINE`](super::MAX_INLINE) bytes, each distinct one once and in the order in which
 /// they come first, and each filled up with zeros to a multiple of [`SEGMENT_BLOCK`](super::SEGMENT_BLOCK) bytes. It depends on
-/// nothing but the contents of the archive's files. If it had less than [`SEGMENT_LEAST`](super::SEGMENT_LEAST) bytes, the layer
+/// nothing but the contents of the archive's files. If it had less than [`MIN_SEGMENT`](super::MIN_SEGMENT) bytes, the layer
 /// has none, and nothing is written there. The pack has all other contents, each distinct one once.
 ///
 /// Memory does not grow with the files' data. What a failed layer has written is of no use.

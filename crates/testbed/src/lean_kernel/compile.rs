@@ -80,8 +80,8 @@ impl Compilation<'_> {
         let text = fs::read_to_string(&made).map_err(KitError::file("read", &made))?;
         let broken = config::broken(&self.configuration, &text);
         if !broken.is_empty() {
-            let why = format!("in the finished one, {}", broken.join("; "));
-            return Err(KitError::malformed("the kernel's configuration", why));
+            let reason = format!("in the finished one, {}", broken.join("; "));
+            return Err(KitError::malformed("the kernel's configuration", reason));
         }
         fs::write(finished, text).map_err(KitError::file("write", finished))
     }

@@ -49,10 +49,15 @@ promises! {
     HELLO_READY = AtMost 5.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `ready`: until its health check passes";
-    /// How much ten starts of examples/hello differ.
-    START_SPREAD = AtMost 1.2 "%",
+    /// How much half of ten starts of examples/hello differ.
+    START_MEDIAN = AtMost 0.6 "%",
         "tests/boot/budget.rs::a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes",
-        "the longest of ten starts in one run of `boxbuild budget`, beyond the shortest";
+        "the median of ten starts in one run of `boxbuild budget`, beyond the shortest";
+    /// How much all of ten starts of examples/hello differ. Some layouts of the programs in memory let one start wait for a tick of
+    /// the virtual host's kernel, of which there are 250 in a second.
+    START_SPREAD = AtMost 5.6 "%",
+        "tests/boot/budget.rs::a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes",
+        "the longest of them: about one start in a hundred takes 4 ms longer, a tick of the host's kernel";
     /// The start of examples/hello over that of a kernel and an init alone.
     HELLO_OVER_FLOOR = AtMost 1.6 "",
         "tests/boot/hello.rs::the_start_is_near_the_floor",

@@ -30,7 +30,7 @@ pub struct Case {
     /// Names the attack in messages.
     pub name: String,
     /// A description, or its source.
-    pub why: String,
+    pub reason: String,
     /// The expected outcome as one layer.
     pub one: Expected,
     /// The expected outcome split over two layers.
@@ -90,10 +90,10 @@ impl<'a> Reader<'a> {
     fn new(file: &str, text: &'a str) -> Self {
         let mut lines = text.lines();
         let title = lines.next().unwrap_or_default();
-        let (name, why) = title.split_once(": ").unwrap_or((title, ""));
+        let (name, reason) = title.split_once(": ").unwrap_or((title, ""));
         let case = Case {
             name: format!("{file}/{name}"),
-            why: why.to_owned(),
+            reason: reason.to_owned(),
             one: Expected::Tree(Vec::new()),
             two: Expected::Tree(Vec::new()),
             members: Vec::new(),

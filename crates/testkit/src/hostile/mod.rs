@@ -51,7 +51,7 @@ mod tests {
             let layer = case.one_layer();
             let marker = MARKER.as_bytes();
             assert!(layer.windows(4).any(|part| part == marker), "{} has no marker", case.name);
-            assert!(!case.why.is_empty(), "{} says not what it is", case.name);
+            assert!(!case.reason.is_empty(), "{} says not what it is", case.name);
         }
     }
 }

@@ -169,7 +169,7 @@ impl Package {
         if !module.is_xz {
             return Ok(module.bytes.clone());
         }
-        let broken = |why: &str| HostError::malformed(format!("{name}.ko.xz"), why);
+        let broken = |reason: &str| HostError::malformed(format!("{name}.ko.xz"), reason);
         let mut bytes = Vec::new();
         let mut reader = XzReader::new(&*module.bytes, true).take(MAX_MEMBER + 1);
         reader.read_to_end(&mut bytes).map_err(|error| broken(&error.to_string()))?;
@@ -225,8 +225,8 @@ fn ended(child: Child, command: &Command) -> Result<()> {
     })
 }
 
-fn malformed(why: &str) -> HostError {
-    HostError::malformed(PACKAGE, why)
+fn malformed(reason: &str) -> HostError {
+    HostError::malformed(PACKAGE, reason)
 }
 
 #[cfg(test)]
@@ -300,14 +300,14 @@ mod tests {
     #[test]
     fn a_package_of_another_form_is_refused() {
         let module = "./lib/modules/6.2-amd64/kernel/fs/erofs.ko";
-        for (members, why) in [
+        for (members, reason) in [
             (vec![KERNEL, (FILE, module, "")], "it has files of two kernels"),
             (vec![(FILE, "./boot/vmlinuz-6\n", "")], "its version is not the name of a directory"),
             (vec![(FILE, "./boot/vmlinuz-../x", "")], "its version is not the name of a directory"),
             (vec![], "it has no kernel"),
         ] {
             let error = read(&members).unwrap_err().to_string();
-            assert!(error.ends_with(why), "{error}");
+            assert!(error.ends_with(reason), "{error}");
         }
     }
 

@@ -36,8 +36,8 @@ pub(crate) fn extract(image: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(kernel))
 }
 
-fn malformed(why: &str) -> HostError {
-    HostError::malformed("the virtual host's kernel", why)
+fn malformed(reason: &str) -> HostError {
+    HostError::malformed("the virtual host's kernel", reason)
 }
 
 /// Returns the bytes between `payload_offset` and `payload_offset + payload_length`.

@@ -185,7 +185,9 @@ fn each_call_that_is_let_through_has_a_caller() {
     assert!(same <= WITHOUT_CALLER, "{same} calls have no caller");
     let is_said = |caller: &Caller| match caller {
         In(..) => true,
-        Std(why) | Musl(why) | Glibc(why) | Kernel(why) | Same(why) => !why.is_empty(),
+        Std(reason) | Musl(reason) | Glibc(reason) | Kernel(reason) | Same(reason) => {
+            !reason.is_empty()
+        }
     };
     assert!(CALLERS.iter().all(|(_, caller)| is_said(caller)));
 }

@@ -1,5 +1,6 @@
 //! The user, the capabilities and the limits of the VMM process.
 
+use box_contract::rules::MAX_FILES;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,8 +21,6 @@ const FIRST_ID: u32 = 0x7000_0000;
 /// believes then that it can become the guest's users, which the filter of system calls makes come to nothing: so
 /// whoever writes there, the files are that user's.
 const KEPT: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
-/// The files that a process may have open where it is allowed more than it has: the kernel's own limit (`fs.nr_open`).
-const MAX_FILES: u64 = 1 << 20;
 /// The permission bits of a file's group to read and write.
 const GROUP_MAY: u32 = 0o060;
 /// Those of everybody else.

@@ -74,7 +74,7 @@ fn answer(key: &str, stalls: bool, request: &Request) -> Reply {
     };
     let has_shell = question.tools.iter().any(|it| it.function.name == shell::TOOL);
     let turn = programmer::next(&question.messages, has_shell);
-    say(turn.why);
+    say(turn.reason);
     if stalls && turn.has_seen_failure {
         return vec![Step::Hang];
     }

@@ -49,7 +49,7 @@ struct Function {
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) message: Message,
-    pub(crate) why: &'static str,
+    pub(crate) reason: &'static str,
     /// Whether the tests have failed when they last ran.
     pub(crate) has_seen_failure: bool,
 }
@@ -78,11 +78,11 @@ pub(crate) fn next(messages: &[Message], has_shell: bool) -> Turn {
     let used = used(messages);
     let last_test = used.iter().rev().find(|it| it.tool == "run_tests");
     let has_seen_failure = last_test.is_some_and(|it| !it.result.starts_with("exit status 0\n"));
-    let (why, wanted, words) = choose(messages, &used, has_seen_failure);
+    let (reason, wanted, words) = choose(messages, &used, has_seen_failure);
     let content = wanted.is_empty().then(|| words.to_owned());
     let tool_calls = calls(&wanted, used.len(), has_shell);
     let message = Message { role: "assistant".to_owned(), content, tool_calls, tool_call_id: None };
-    Turn { message, why, has_seen_failure }
+    Turn { message, reason, has_seen_failure }
 }
 
 /// Returns a reason with the calls of tools that follow from it, or without any with the last words.
@@ -208,8 +208,8 @@ mod tests {
         let mut messages = vec![text("system", rules), text("user", "Make it pass.")];
         let mut reasons = Vec::new();
         loop {
-            let Turn { message, why, .. } = next(&messages, has_shell);
-            reasons.push(why);
+            let Turn { message, reason, .. } = next(&messages, has_shell);
+            reasons.push(reason);
             messages.push(message.clone());
             if message.tool_calls.is_empty() {
                 return (reasons, message.content.unwrap());

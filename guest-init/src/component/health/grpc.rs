@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_an_error() {
         let trailers = frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x88]);
-        for (frames, why) in [
+        for (frames, reason) in [
             (vec![trailers], "it answers the call without a status"),
             (vec![frame(GOAWAY, 0, 0, &[0; 8])], "it hangs up"),
             (vec![frame(RST_STREAM, 0, 1, &[0; 4])], "it refuses the call"),
@@ -334,7 +334,7 @@ mod tests {
             (vec![frame(8, 0, 0, &[0; 4]); 64], "it does not answer the call"),
             (vec![], "failed to fill whole buffer"),
         ] {
-            assert_eq!(answered(&frames).0, Err(why.to_owned()));
+            assert_eq!(answered(&frames).0, Err(reason.to_owned()));
         }
     }
 

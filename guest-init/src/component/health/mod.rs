@@ -169,19 +169,19 @@ mod tests {
             let checked = std::thread::spawn(move || ask(&check));
             let asked = serve_once(&listener, answer);
             assert!(asked.starts_with("GET /ready HTTP/1.1\r\n"), "{asked}");
-            let why = format!("port {port}: GET /ready is answered with 503");
-            assert_eq!(checked.join().unwrap(), if expected { Ok(()) } else { Err(why) });
+            let reason = format!("port {port}: GET /ready is answered with 503");
+            assert_eq!(checked.join().unwrap(), if expected { Ok(()) } else { Err(reason) });
         }
         drop(listener);
         // A test beside this one that starts a program holds a copy until that program is executed.
-        let why = (0..10_000).find_map(|_| {
+        let reason = (0..10_000).find_map(|_| {
             sleep(Duration::from_millis(1));
             ask(&Health::Tcp { port }).err()
         });
-        let why = why.unwrap();
+        let reason = reason.unwrap();
         assert!(
-            why.starts_with(&format!("port {port}: Connection refused")),
-            "nobody listens: {why}"
+            reason.starts_with(&format!("port {port}: Connection refused")),
+            "nobody listens: {reason}"
         );
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Row {
     pub(crate) verdict: Verdict,
     pub(crate) docker: Docker,
     /// Why, where there is something to say.
-    pub(crate) why: &'static str,
+    pub(crate) reason: &'static str,
 }
 
 impl Row {

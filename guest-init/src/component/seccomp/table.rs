@@ -197,7 +197,7 @@ const fn row(
     names: &'static str,
     verdict: Verdict,
     docker: Docker,
-    why: &'static str,
+    reason: &'static str,
 ) -> Row {
-    Row { first, names, verdict, docker, why }
+    Row { first, names, verdict, docker, reason }
 }

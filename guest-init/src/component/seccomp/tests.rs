@@ -96,7 +96,7 @@ fn names_and_numbers_belong_together() {
 #[test]
 fn what_is_refused_has_a_reason() {
     for row in CALLS {
-        assert!(row.verdict == Verdict::Allowed || !row.why.is_empty(), "{row:?}");
+        assert!(row.verdict == Verdict::Allowed || !row.reason.is_empty(), "{row:?}");
     }
 }
 

@@ -6,7 +6,7 @@ use crate::cli::explain::kvm_help;
 use boxlaunch::host::error::KvmError;
 use boxlaunch::host::programs::Tool;
 use boxlaunch::host::{
-    EMULATOR, EmulatedKernel, Facts, INSTALL_NETWORK, NETWORK, NETWORK_NEEDS, OLDEST_EMULATOR,
+    EMULATOR, EmulatedKernel, Facts, INSTALL_NETWORK, NETWORK_NEEDS, OLDEST_EMULATOR, PASST,
     is_supported,
 };
 use safe_text::shown;
@@ -27,14 +27,14 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
         emulated_kernel(&facts.emulated_kernel).row("host-kernel", "its kernel", EMULATION),
     ];
     rows.extend(jail::of(facts));
-    rows.push(network(facts).row(NETWORK, NETWORK, NETWORKS));
+    rows.push(network(facts).row(PASST, PASST, NETWORKS));
     rows
 }
 
 fn network(facts: &Facts) -> Finding {
     match &facts.network_failure {
-        Some(why) => Finding::missing(why.clone(), NETWORK_NEEDS),
-        None => tool(NETWORK, facts.network.as_ref(), INSTALL_NETWORK),
+        Some(reason) => Finding::missing(reason.clone(), NETWORK_NEEDS),
+        None => tool(PASST, facts.network.as_ref(), INSTALL_NETWORK),
     }
 }
 
@@ -50,8 +50,8 @@ fn emulator(found: Option<&Tool>, install: &str) -> Finding {
     let version = found.and_then(|tool| tool.version.as_deref());
     match version.filter(|line| !is_supported(line)) {
         Some(old) => {
-            let why = format!("{old}; version {OLDEST_EMULATOR} or later is needed");
-            Finding::missing(why, install)
+            let reason = format!("{old}; version {OLDEST_EMULATOR} or later is needed");
+            Finding::missing(reason, install)
         }
         None => tool(EMULATOR, found, install),
     }
@@ -63,10 +63,10 @@ fn emulated_kernel(found: &EmulatedKernel) -> Finding {
         EmulatedKernel::ToBeFetched => Finding::ok("fetched with apt-get by the first such run"),
         EmulatedKernel::Missing => {
             let programs: Vec<_> = fetchers().collect();
-            let why = format!("not fetched yet, and one of {} is missing", programs.join(", "));
+            let reason = format!("not fetched yet, and one of {} is missing", programs.join(", "));
             let help = "name the file of a Debian package linux-image-*-cloud-amd64, once: \
                         `boxlaunch run --emulated --host-kernel FILE BOX`";
-            Finding::missing(why, help)
+            Finding::missing(reason, help)
         }
     }
 }

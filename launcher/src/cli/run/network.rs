@@ -20,8 +20,8 @@ pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, CommandErro
 }
 
 /// Returns the error of a box that does not get what it declares, or what the command line names.
-fn refused(why: NotGiven) -> CommandError {
-    let help = match &why {
+fn refused(reason: NotGiven) -> CommandError {
+    let help = match &reason {
         NotGiven::Wanted { wanted, unused } => return not_given(wanted, unused),
         NotGiven::Peer(error) => return NetworkError::Peer(error.clone()).into(),
         NotGiven::Shared => SHARED,
@@ -35,12 +35,12 @@ fn refused(why: NotGiven) -> CommandError {
             "leave it out: only the rules of `network \"filtered\"` name addresses"
         }
     };
-    usage(&message(&why), help)
+    usage(&message(&reason), help)
 }
 
 /// Says what a command line has wrong, by the options that it has.
-fn message(why: &NotGiven) -> String {
-    match why {
+fn message(reason: &NotGiven) -> String {
+    match reason {
         NotGiven::Undeclared(mode) => format!(
             "`--network shared` is more than the box declares: its network is {:?}",
             mode.name()
@@ -55,7 +55,7 @@ fn message(why: &NotGiven) -> String {
             "`--network-local {local}` has no effect: the network of the box is {:?}",
             mode.name()
         ),
-        NotGiven::Shared | NotGiven::Wanted { .. } | NotGiven::Peer(_) => why.to_string(),
+        NotGiven::Shared | NotGiven::Wanted { .. } | NotGiven::Peer(_) => reason.to_string(),
     }
 }
 
@@ -80,11 +80,11 @@ pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Lack>, Comma
         Err(NotGiven::Wanted { wanted, unused }) if unused.is_empty() => {
             Ok(wanted.iter().map(needs_consent).collect())
         }
-        Err(why @ NotGiven::Shared) => {
+        Err(reason @ NotGiven::Shared) => {
             let words = "--network shared".to_owned();
-            Ok(vec![Lack { message: why.to_string(), help: SHARED.to_owned(), words }])
+            Ok(vec![Lack { message: reason.to_string(), help: SHARED.to_owned(), words }])
         }
-        Err(why) => Err(refused(why)),
+        Err(reason) => Err(refused(reason)),
     }
 }
 

@@ -441,7 +441,7 @@ fn local_host(text: &str) -> Result<Local, String> {
 fn volume_place(text: &str) -> Result<VolumePlace, String> {
     let is_path = text.starts_with(['.', '/']) && text.contains(':');
     let more = if is_path { "; for a directory of the host there is --share" } else { "" };
-    text.parse().map_err(|why: String| why + more)
+    text.parse().map_err(|reason: String| reason + more)
 }
 
 /// Reads an amount of memory in MiB.

@@ -77,8 +77,8 @@ impl Run<'_> {
         let (args, mut facts) = (self.args, started.machine.facts.clone());
         let over = self.over_budget(&facts);
         if over.is_some() {
-            let why = over_budget_reason(&facts);
-            entry.update(|record| record.error = Some(why))?;
+            let reason = over_budget_reason(&facts);
+            entry.update(|record| record.error = Some(reason))?;
         }
         let record = entry.record.clone();
         let terms = Terms {
@@ -135,8 +135,8 @@ impl Run<'_> {
     /// Says why the task has failed, if it has; returns the exit code.
     fn judged(&self, code: u8, ended: Option<&EndedTask>) -> u8 {
         let (code, failure) = task::verdict(code, ended);
-        if let (Some(why), false) = (failure, self.args.json || is_quiet()) {
-            self.screen.notice(&format!("boxlaunch: the task has failed: {}\n", shown(why)));
+        if let (Some(reason), false) = (failure, self.args.json || is_quiet()) {
+            self.screen.notice(&format!("boxlaunch: the task has failed: {}\n", shown(reason)));
         }
         code
     }
@@ -349,8 +349,8 @@ fn over_budget_reason(facts: &RunFacts) -> String {
     if facts.is_ready {
         return "the start took longer than the box's budget allows".to_owned();
     }
-    let why = because(facts.unready.as_deref());
-    format!("the box's budget was used up before the agent was ready{why}")
+    let reason = because(facts.unready.as_deref());
+    format!("the box's budget was used up before the agent was ready{reason}")
 }
 
 #[cfg(test)]

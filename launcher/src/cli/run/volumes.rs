@@ -15,8 +15,8 @@ use crate::cli::progress::Shown;
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
     let guests = args.volumes.iter().map(|it| it.guest.as_str()).chain(args.own_shares());
     let guests: Vec<_> = guests.collect();
-    check_once(&args.volumes).map_err(|why| usage(&why, "leave one out"))?;
-    check_free(&guests, plan).map_err(|why| usage(&why.to_string(), help(&why)))
+    check_once(&args.volumes).map_err(|reason| usage(&reason, "leave one out"))?;
+    check_free(&guests, plan).map_err(|reason| usage(&reason.to_string(), help(&reason)))
 }
 
 /// Returns what to do about a place that is taken.

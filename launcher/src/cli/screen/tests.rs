@@ -33,9 +33,9 @@ fn full() -> File {
 fn closed((screen, mut stderr): (Screen, PipeReader), code: u8) -> (u8, String) {
     let code = screen.close(code);
     drop(screen);
-    let mut told = String::new();
-    stderr.read_to_string(&mut told).unwrap();
-    (code, told)
+    let mut reported = String::new();
+    stderr.read_to_string(&mut reported).unwrap();
+    (code, reported)
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn boxlaunchs_own_output_may_be_lost() {
 
 #[test]
 fn a_programs_status_outlives_its_output() {
-    for (file, told) in [
+    for (file, reported) in [
         (full().into(), "error: cannot pass on the program's output: No space left on device"),
         (gone(), ""),
     ] {
@@ -91,20 +91,20 @@ fn a_programs_status_outlives_its_output() {
         screen.0.program_stdout().write_all(b"x").unwrap();
         let (code, text) = closed(screen, 7);
         assert_eq!(code, 7);
-        assert!(text.starts_with(told) && text.is_empty() == told.is_empty(), "{text}");
+        assert!(text.starts_with(reported) && text.is_empty() == reported.is_empty(), "{text}");
     }
 }
 
 #[test]
 fn a_full_disk_is_reported_as_a_failure() {
     for length in [1, TOO_MUCH] {
-        let told = "error: cannot write to standard output: No space left on device";
+        let reported = "error: cannot write to standard output: No space left on device";
         for (before, after) in [(0, 1), (7, 7)] {
             let screen = screen(full(), &signals());
             screen.0.print(&"x".repeat(length));
             let (code, text) = closed(screen, before);
             assert_eq!(code, after);
-            assert!(text.starts_with(told), "{text}");
+            assert!(text.starts_with(reported), "{text}");
         }
     }
 }
@@ -118,9 +118,9 @@ fn a_signal_leaves_the_other_stream_its_words() {
     screen.notice(&"y".repeat(96 << 10));
     pthread_kill(pthread_self(), Signal::SIGTERM).unwrap();
     let reading = thread::spawn(move || {
-        let mut told = String::new();
-        stderr.read_to_string(&mut told).unwrap();
-        told.len()
+        let mut reported = String::new();
+        stderr.read_to_string(&mut reported).unwrap();
+        reported.len()
     });
     assert_eq!(screen.close(0), 143);
     drop(screen);

@@ -49,7 +49,7 @@ impl ShareArg {
             let (guest, access) = (guest_paths::read(guest)?, access(option)?);
             return match host {
                 "" => Err(FORM.to_owned()),
-                _ if boxes::is_name(host) => Err(format!(
+                _ if boxes::is_entry_name(host) => Err(format!(
                     "write ./{host} for a directory; a volume is given with --volume {host}:{guest}"
                 )),
                 _ => Ok(Self::Own { host: host.into(), guest: guest.to_owned(), access }),
@@ -61,6 +61,7 @@ impl ShareArg {
             }
             None if is_name(text) => Ok(Self::Declared { name: text.to_owned(), host: None }),
             Some((_, host)) if !host.is_empty() => Err(format!("{FORM}; {NAME_FORM}")),
+            None if !text.contains(['/', ':', '.']) => Err(format!("{FORM}; {NAME_FORM}")),
             _ => Err(format!("{FORM}; GUEST is an absolute path")),
         }
     }

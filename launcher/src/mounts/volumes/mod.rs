@@ -28,7 +28,7 @@ use box_contract::wire::{Mount, MountSource};
 use host_fs::OsError;
 use host_fs::publish::{DirectoryDraft, PublishError};
 
-use crate::host::state_dir::{self, absent, is_name, names};
+use crate::host::state_dir::{self, absent, is_entry_name, names};
 use crate::streams::log::since_epoch;
 
 use disk::DISK;
@@ -172,7 +172,7 @@ impl Volumes {
 
     /// Keeps other commands from the volumes, of which there is one with this name.
     fn guard_of(&self, name: &str) -> Result<File, VolumeError> {
-        if !is_name(name) || self.is_absent()? {
+        if !is_entry_name(name) || self.is_absent()? {
             return Err(VolumeError::Missing(name.to_owned()));
         }
         Ok(state_dir::lock(&self.directory)?)
@@ -267,7 +267,7 @@ pub(crate) fn mounts(volumes: &[Volume]) -> impl Iterator<Item = Mount> {
 }
 
 fn check_name(name: &str) -> Result<(), VolumeError> {
-    if is_name(name) { Ok(()) } else { Err(VolumeError::BadName(name.to_owned())) }
+    if is_entry_name(name) { Ok(()) } else { Err(VolumeError::BadName(name.to_owned())) }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::VolumeError;
-use crate::host::state_dir::is_name;
+use crate::host::state_dir::is_entry_name;
 use crate::mounts::guest_paths;
 
 const FORM: &str = "write NAME:/path";
@@ -29,7 +29,7 @@ impl FromStr for VolumePlace {
         if volume.starts_with(['.', '/']) {
             return Err(FORM.to_owned());
         }
-        if !is_name(volume) {
+        if !is_entry_name(volume) {
             return Err(VolumeError::BadName(volume.to_owned()).to_string());
         }
         if guest.ends_with(":ro") || guest.ends_with(":rw") {

@@ -46,7 +46,7 @@ pub(crate) const ACCEPT: &str = "accept the control connection";
 /// How much is read at a time, in bytes.
 pub(crate) const CHUNK: usize = 16 << 10;
 
-/// The socket that waits for init's one connection; its file goes with it.
+/// A private socket that waits for connections of the machine's process or of clients; its file goes with it.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,

@@ -28,7 +28,7 @@ mod rate;
 pub(crate) const MAX_FILE: u64 = 4 << 20;
 
 /// The decisions of the box's filter.
-const NETWORK: &str = "network.log";
+const PASST: &str = "network.log";
 /// The events of the run, as init tells them.
 const EVENTS: &str = "events.log";
 /// The trajectories.
@@ -81,7 +81,7 @@ impl Logs {
             agent: Log::new(path).within(now).with(file),
             business: Log::new(current(directory, ComponentName::Business)).within(now),
             // The filter bounds how many decisions come.
-            network: NetworkLog(Arc::new(Mutex::new(later(NETWORK)))),
+            network: NetworkLog(Arc::new(Mutex::new(later(PASST)))),
             events: later(EVENTS).within(now),
             trajectories: later(TRAJECTORIES),
             trajectories_left: MAX_TRAJECTORIES + MAX_PARTS * PART_COST,
@@ -329,7 +329,7 @@ impl LogReader {
 
     /// Reads what the filter of a box has decided.
     pub(crate) fn of_network(directory: &Path) -> Self {
-        Self::at(directory.join(NETWORK))
+        Self::at(directory.join(PASST))
     }
 
     /// Reads what init has said of a run.

@@ -109,5 +109,5 @@ fn boxfile(image: &Path) -> String {
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = fs::read(path).map_err(KitError::file("read", path))?;
     serde_json::from_slice(&bytes)
-        .map_err(|why| KitError::malformed(path.display().to_string(), why))
+        .map_err(|reason| KitError::malformed(path.display().to_string(), reason))
 }

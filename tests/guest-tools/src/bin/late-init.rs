@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 /// Checks that the streams were closed, in whose place Rust's runtime opens the null device, and that the kernel's mount
 /// of the devices gets init's flags.
 fn check() -> Result<(), InitError> {
-    let failed = |what: &str, why: String| InitError::new(what.to_owned(), why);
+    let failed = |what: &str, reason: String| InitError::new(what.to_owned(), reason);
     let stream =
         fstat(io::stderr()).map_err(|error| failed("look at a stream", error.to_string()))?;
     if stream.st_rdev != makedev(1, 3) {

@@ -154,7 +154,8 @@ fn versions(packages: &[Package], twice: &[(&str, &str)]) -> Vec<String> {
     let several = versions.iter().filter(|(name, all)| all.len() > 1 && !is_agreed(name));
     let several = several.map(|(name, all)| format!("{name} is there as {}", all.join(" and ")));
     let gone = twice.iter().filter(|(name, _)| versions.get(name).is_none_or(|all| all.len() < 2));
-    let gone = gone.map(|(name, why)| format!("{name} is there once, but agreed to twice ({why})"));
+    let gone =
+        gone.map(|(name, reason)| format!("{name} is there once, but agreed to twice ({reason})"));
     several.chain(gone).collect()
 }
 

@@ -10,7 +10,7 @@ use super::programs::TestProgram;
 use super::ran::Ran;
 
 /// How many tests of a run are tried again. If more fail, chance is not the reason.
-const MOST: usize = 10;
+const MAX_REPEATED: usize = 10;
 
 /// Tests of a program that failed in one process.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Failure {
 /// Returns whether failures are few enough to be chance, and none is a crash.
 pub(super) fn may_be_chance(failures: &[Failure]) -> bool {
     let crashed = failures.iter().any(|it| it.crashed);
-    !crashed && failures.iter().map(|it| it.tests.len().max(1)).sum::<usize>() <= MOST
+    !crashed && failures.iter().map(|it| it.tests.len().max(1)).sum::<usize>() <= MAX_REPEATED
 }
 
 /// Returns a name for a directory: letters, digits and `-`, at most 100.

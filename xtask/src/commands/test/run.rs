@@ -139,9 +139,9 @@ impl State {
         }
         let mut lines = Vec::new();
         if !self.flaky.is_empty() {
-            let why =
+            let reason =
                 "flaky, because they passed only when they were run again; both outputs are kept:";
-            lines.push(why.to_owned());
+            lines.push(reason.to_owned());
             let named = |it: &Flaky| format!("    {} ({})", it.name, it.outputs.display());
             lines.extend(self.flaky.iter().map(named));
         }

@@ -25,7 +25,7 @@ const ETHERNET: usize = 14;
 /// The longest frame that is passed on, in bytes: the device of the guest has room for no more.
 pub(super) const MAX_FRAME: usize = 1_500 + ETHERNET;
 /// The longest one that there is. After another length, nobody knows where the next frame begins.
-const LONGEST: usize = 65_535 + ETHERNET;
+const MAX_LEN: usize = 65_535 + ETHERNET;
 /// How much is read at a time, in bytes.
 const BUFFER: usize = 128 << 10;
 /// How many frames wait for a guest that does not take them, at most; as on any network, further ones are lost.
@@ -125,7 +125,7 @@ fn next_frame(from: &mut impl Read) -> io::Result<Option<Frame>> {
             read => read?,
         }
         let size = u32::from_be_bytes(length) as usize;
-        if size > LONGEST {
+        if size > MAX_LEN {
             return Err(ErrorKind::InvalidData.into());
         }
         let mut frame = vec![0; LENGTH + size];

@@ -164,7 +164,7 @@ fn each_frame_is_written_by_itself_however_it_came() {
 #[test]
 fn a_length_that_cannot_be_ends_it() {
     let mut sent = framed(&[&packet(FAR, TCP, 80)]);
-    sent.extend(u32::try_from(LONGEST + 1).unwrap().to_be_bytes());
+    sent.extend(u32::try_from(MAX_LEN + 1).unwrap().to_be_bytes());
     let mut written = Writes::default();
     let ended = to_host(&*sent, &mut written, &Flows::default(), true);
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::InvalidData);

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crate::rules::{
     AtPlace, MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MAX_SKILLS, MIN_RATE,
-    MIN_SCRATCH_BYTES, NAME_FORM, apart, is_name, is_peer, is_place, is_variable, share_host_fault,
+    MIN_SCRATCH_BYTES, NAME_FORM, check_disjoint, is_name, is_peer, is_place, is_variable,
+    share_host_fault,
 };
 use crate::wire::{
     MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES, devices,
@@ -127,7 +128,7 @@ impl RunPlan {
             let places = shares.map(|it| (AtPlace::Mount, it.guest.as_str()));
             let places = places.chain(disks.map(|it| (AtPlace::Scratch, it.guest.as_str())));
             let places: Vec<_> = places.chain(secrets).collect();
-            let (_, place) = places[apart(&places).err()?];
+            let (_, place) = places[check_disjoint(&places).err()?];
             Some(PlanError::Hidden { component, place: format!("{place:?}") })
         })
     }

@@ -33,7 +33,7 @@ pub(super) enum Edit {
 }
 
 /// Decides path by path.
-pub(super) struct Settler<'a> {
+pub(super) struct Resolver<'a> {
     trees: [&'a Tree; 2],
     below: [Below; 2],
     read: &'a mut dyn ReadContent,
@@ -44,7 +44,7 @@ pub(super) struct Settler<'a> {
     pub(super) united: Vec<Vec<u8>>,
 }
 
-impl<'a> Settler<'a> {
+impl<'a> Resolver<'a> {
     pub(super) fn new(
         trees: [&'a Tree; 2],
         declared: &[Declared],
@@ -57,7 +57,7 @@ impl<'a> Settler<'a> {
     }
 
     /// Decides what is at a path that both trees have.
-    pub(super) fn settle(&mut self, shared: &Shared<'_>) -> Result<(), ComposeError> {
+    pub(super) fn resolve(&mut self, shared: &Shared<'_>) -> Result<(), ComposeError> {
         self.report.agent -= 1;
         self.report.business -= 1;
         let [agent, business] = self.found(shared);

@@ -1,3 +1,5 @@
+//! Random texts: the formatted text is stable, and means the same.
+
 use kdl::{KdlDocument, KdlNode};
 use proptest::collection::vec;
 use proptest::prelude::*;
