@@ -1,8 +1,9 @@
-//! `cargo xtask`: the daily work on this repository.
+//! `cargo xtask`: the development tasks of this repository.
 //!
-//! `demo` builds an example and boots it; `install` puts the programs in place; `test` runs the tests, and with `--all` every
-//! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `dependencies`
-//! checks the code of others. One file per subcommand is in `commands/`; all output goes through [`say`].
+//! `demo` builds an example and boots it; `install` installs the programs; `test` runs the tests, and with `--all` every
+//! check; `docs` generates documents; `fuzz` searches for inputs that break a parser; `dependencies`
+//! checks the dependencies. For example, `cargo xtask test --all` is the check before a merge. Each subcommand has a file or
+//! folder in `commands/`. All output goes through [`say`].
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -13,32 +14,32 @@ use clap::Parser;
 use commands::{box_init, demo, dependencies, docs, fuzz, install, kernel, setup, test, vmhost};
 use tool_output::say;
 
-/// The daily work on this repository.
+/// The development tasks of this repository.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Task {
-    /// Install and fetch what the demo and the tests need, and nothing else.
+    /// Install and download the prerequisites of the demo and the tests.
     Setup,
-    /// Build an example and boot it: under this machine's KVM where that works, else on the
-    /// virtual host. Leaves target/demo/report.json.
+    /// Build an example and boot it: under this host's KVM if possible, else on the
+    /// virtual host. Writes target/demo/report.json.
     Demo(demo::Options),
-    /// Build boxbuild, boxlaunch and box-init, install them with manual pages and completions, and get
+    /// Build boxbuild, boxlaunch and box-init, install them with manual pages and completions, and download
     /// a guest kernel.
     Install(install::Options),
-    /// Build box-init, PID 1 of the guest, with the same bytes in every directory; prints its path.
+    /// Build box-init, PID 1 of the guest, with the same bytes in every directory, and print its path.
     BoxInit,
-    /// Write the documents that are generated from the code: docs/boxfile.md, its JSON Schema, and the end of docs/security.md.
+    /// Generate documents from the code: docs/boxfile.md, its JSON Schema, and the end of docs/security.md.
     Docs,
     /// Run every test that needs no boot, and the shorter boots. With --all, every check.
     Test(test::Options),
-    /// Check the licences, sources and versions of all dependencies; with ADVISORY_DB, their advisories.
+    /// Check the licences, sources and versions of all dependencies; with ADVISORY_DB, their advisories too.
     Dependencies,
-    /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
+    /// Search for inputs that break a parser, and write them to target/fuzz/found.
     Fuzz(fuzz::Options),
-    /// Compile the lean guest kernel from Debian's source, with the same bytes in every directory; prints
+    /// Compile the lean guest kernel from Debian's source, with the same bytes in every directory, and print
     /// its path.
     Kernel(kernel::Options),
-    /// Run a command on the virtual host, an emulated machine with KVM; its status is passed on.
+    /// Run a command on the virtual host, an emulated host with KVM, and exit with its status.
     Vmhost(vmhost::Options),
 }
 

@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: looks for inputs that break a parser.
+//! `cargo xtask fuzz`: searches for inputs that break a parser.
 //!
-//! libFuzzer is linked with code that rustc has instrumented by LLVM's own pass, which the stable
-//! toolchain has, too; cargo-fuzz and a nightly compiler are not needed. The targets and the inputs
-//! to start from are in `fuzz/`.
+//! [libFuzzer](https://llvm.org/docs/LibFuzzer.html) is linked with code that rustc has instrumented with an LLVM pass. The
+//! stable toolchain contains this pass, so cargo-fuzz and a nightly compiler are not needed. The targets and the seed inputs
+//! are in `fuzz/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tool_output::{cargo, say};
 
 use super::Outcome;
 
-/// The targets, programs of fuzz/Cargo.toml, each with the file of words that it tries.
+/// The targets, programs of fuzz/Cargo.toml, each with its dictionary.
 const TARGETS: [(&str, &str); 9] = [
     ("boxfile_kdl", "boxfile.dict"),
     ("boxfile_toml", "boxfile.dict"),
@@ -27,8 +27,8 @@ const TARGETS: [(&str, &str); 9] = [
     ("proxy", "egress.dict"),
 ];
 
-/// Counts how often each edge of the program is taken, says which edge belongs to which function,
-/// and passes on what is compared with what.
+/// Enables [SanitizerCoverage](https://clang.llvm.org/docs/SanitizerCoverage.html): a counter for each edge, a table that maps
+/// edges to functions, and callbacks with the operands of comparisons.
 const FLAGS: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -36,11 +36,11 @@ const FLAGS: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     --cfg fuzzing";
 
-/// The longest input that is tried, in bytes; what a parser does with longer ones, the tests say.
+/// The maximum length of an input, in bytes. The tests cover longer inputs.
 const MAX_LEN: u32 = 8192;
-/// How long one input may take, in seconds.
+/// The time limit for one input, in seconds.
 const PATIENCE: u32 = 10;
-/// How much memory the fuzzer may take, in MiB.
+/// The memory limit of the fuzzer, in MiB.
 const MEMORY: u32 = 512;
 
 /// The targets to fuzz, and for how long.
@@ -74,8 +74,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
 
 /// Builds the targets, and returns their directory.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
-    // Named although it is this machine's own: programs that run while building are then built
-    // without the instrumentation, for which they have no fuzzer.
+    // With an explicit target, cargo builds build scripts and procedural macros without the instrumentation. They are not
+    // linked with libFuzzer.
     let host = program::run(Command::new("rustc").args(["--print", "host-tuple"]))?;
     let host = String::from_utf8_lossy(&host).trim().to_owned();
     let mut build = workspace.cargo();
@@ -89,7 +89,7 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target("fuzz").join(host).join("release"))
 }
 
-/// Runs a target, as long as an option of libFuzzer says, and fails if it found an input that breaks it.
+/// Runs a target for the time in `effort`, an option of libFuzzer. Fails if an input breaks the target.
 fn fuzz(
     workspace: &Workspace,
     programs: &Path,
@@ -107,7 +107,7 @@ fn fuzz(
         .arg(format!("-timeout={PATIENCE}"))
         .arg(format!("-rss_limit_mb={MEMORY}"))
         .arg(format!("-dict={}", workspace.path("fuzz").join(words).display()))
-        // A directory only with the slash.
+        // libFuzzer takes this as a directory only with a slash at the end.
         .arg(format!("-artifact_prefix={}/", found.display()))
         .arg(corpus)
         .arg(workspace.path("fuzz/corpus").join(target))
@@ -130,12 +130,12 @@ fn made(directory: PathBuf) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Returns what people should know of the fuzzer's log: which file it wrote, what the program said
-/// before, and where the rest is.
+/// Returns the important lines of the fuzzer's log: the messages of the program, the file with the input, and the path of the
+/// whole log.
 fn report(log: &Path) -> Result<String> {
     let bytes = fs::read(log).map_err(KitError::file("read", log))?;
     let text = String::from_utf8_lossy(&bytes);
-    // A panic's message stands below its place.
+    // A panic's message is on the line after its location.
     let above = std::iter::once("").chain(text.lines());
     let lines = text.lines().zip(above).filter(|(line, above)| tells(line) || is_place(above));
     let mut said: Vec<&str> = lines.map(|(line, _)| line).collect();
@@ -144,7 +144,7 @@ fn report(log: &Path) -> Result<String> {
     Ok(said.join("\n"))
 }
 
-/// Returns whether a line of libFuzzer's log is about a finding.
+/// Returns whether a line of libFuzzer's log is about a broken input.
 fn tells(line: &str) -> bool {
     is_place(line) || ["Test unit written to", "ERROR:"].iter().any(|sign| line.contains(sign))
 }

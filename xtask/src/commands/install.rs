@@ -1,4 +1,4 @@
-//! `cargo xtask install`: builds the programs and puts them where a user runs them from.
+//! `cargo xtask install`: builds the programs and installs them for a user.
 
 use std::env;
 use std::fs::{self, File, Permissions};
@@ -15,15 +15,15 @@ use tool_output::{cargo, say};
 
 use super::Outcome;
 
-/// The directory below a prefix, such as /usr or ~/.local, in which a shell looks for completions, and
-/// what comes before and after a program's name there.
+/// Each shell's directory for completions, below a prefix such as /usr or ~/.local, and the prefix and suffix of a
+/// program's file name there. For example, zsh reads the completions of boxbuild from `_boxbuild`.
 const COMPLETIONS: [(&str, &str, &str, &str); 3] = [
     ("bash", "share/bash-completion/completions", "", ""),
     ("zsh", "share/zsh/site-functions", "_", ""),
     ("fish", "share/fish/vendor_completions.d", "", ".fish"),
 ];
 
-/// Where to install.
+/// The destination.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The directory for bin, lib and share [default: ~/.local]
@@ -52,7 +52,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the absolute path of the directory to install in.
+/// Returns the absolute path of the destination directory.
 fn root(named: Option<&Path>) -> Result<PathBuf> {
     let root = match named {
         Some(root) => root.to_owned(),
@@ -67,9 +67,9 @@ fn compile(workspace: &Workspace) -> Result<()> {
     cargo::run(&mut Artefacts::init_build(workspace))
 }
 
-/// Puts the programs, their manual pages and completions below `root`.
+/// Installs the programs, their manual pages and completions below `root`.
 fn install(artefacts: &Artefacts, root: &Path) -> Result<()> {
-    // First what boxbuild needs, so that a new boxbuild never finds an old box-init.
+    // boxbuild comes after box-init, so that a new boxbuild never finds an old box-init.
     put_program(&artefacts.box_init, &root.join(INSTALLED_INIT))?;
     put_program(&artefacts.boxlaunch, &root.join("bin/boxlaunch"))?;
     put_program(&artefacts.boxbuild, &root.join("bin/boxbuild"))?;
@@ -77,7 +77,7 @@ fn install(artefacts: &Artefacts, root: &Path) -> Result<()> {
     document(&artefacts.boxlaunch, "boxlaunch", root)
 }
 
-/// Puts the manual pages and completions that a program prints of itself below `root`.
+/// Installs the manual pages and completions that a program generates below `root`.
 fn document(program: &Path, name: &str, root: &Path) -> Result<()> {
     let call = || Command::new(program);
     program::run(call().args(["man", "--output"]).arg(root.join("share/man/man1")))?;
@@ -94,8 +94,7 @@ fn put_program(from: &Path, to: &Path) -> Result<()> {
     put(to, 0o755, |file| io::copy(&mut program, file))
 }
 
-/// Writes a file beside its destination and renames it, so that a program that runs keeps the bytes
-/// that it was started with.
+/// Writes a file next to its destination and renames it, so that a running program keeps its old file.
 fn put(to: &Path, mode: u32, write: impl FnOnce(&mut File) -> io::Result<u64>) -> Result<()> {
     let folder = to.parent().unwrap_or(to);
     fs::create_dir_all(folder).map_err(KitError::file("make", folder))?;
@@ -112,7 +111,7 @@ fn installed(root: &Path) -> String {
     lines.concat()
 }
 
-/// Returns whether a shell looks for programs in a directory.
+/// Returns whether a directory is in `PATH`.
 fn is_in_path(directory: &Path, path: Option<std::ffi::OsString>) -> bool {
     path.is_some_and(|path| env::split_paths(&path).any(|it| it == directory))
 }

@@ -7,7 +7,7 @@ use testbed::{KitError, Result, Workspace, lean_kernel};
 use super::Outcome;
 use tool_output::say;
 
-/// How often to compile the kernel.
+/// The number of builds.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Compile it twice, in two directories and with different numbers of processes, and compare.

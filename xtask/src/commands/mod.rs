@@ -13,5 +13,5 @@ pub(crate) mod vmhost;
 
 use std::process::ExitCode;
 
-/// The result of a subcommand: the exit code, or why it could not do its work.
+/// The result of a subcommand: its exit code, or the error that stopped it.
 pub(crate) type Outcome = testbed::Result<ExitCode>;

@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: installs and fetches what the other subcommands need.
+//! `cargo xtask setup`: installs and downloads the prerequisites of the other subcommands.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,27 +14,27 @@ pub(crate) fn run() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes sure of what the demo needs, and returns the guest's kernel.
+/// Installs the prerequisites of the demo, and returns the guest's kernel.
 pub(super) fn for_demo(workspace: &Workspace) -> Result<PathBuf> {
     say::watch(|| prerequisites::for_demo(workspace, &mut say::note))
 }
 
-/// Makes sure of what the virtual host needs, and returns its kernel.
+/// Installs the prerequisites of the virtual host, and returns its kernel.
 pub(super) fn for_virtual_host(workspace: &Workspace) -> Result<HostKernel> {
     say::watch(|| prerequisites::for_virtual_host(workspace, &mut say::note))
 }
 
-/// Makes sure of what the tests need.
+/// Installs the prerequisites of the tests without `--all`.
 pub(super) fn for_tests(workspace: &Workspace) -> Result<()> {
     say::watch(|| prerequisites::for_tests(workspace, &mut say::note))
 }
 
-/// Makes sure of what all tests need.
+/// Installs the prerequisites of all tests.
 pub(super) fn for_all_tests(workspace: &Workspace) -> Result<()> {
     say::watch(|| prerequisites::for_all_tests(workspace, &mut say::note))
 }
 
-/// Makes sure of what the checks of the code's form need.
+/// Installs rustfmt and clippy.
 pub(super) fn for_lints() -> Result<()> {
     say::watch(|| prerequisites::rust_components(&mut say::note))
 }

@@ -18,19 +18,19 @@ use super::{Outcome, setup};
     after_help = "Example:\n  cargo xtask vmhost --disk target/demo/hello.box=/hello.box -- boxlaunch verify /hello.box"
 )]
 pub(crate) struct Options {
-    /// The machine's memory, in MiB.
+    /// The virtual host's memory, in MiB.
     #[arg(long, default_value_t = 1024, value_name = "MIB")]
     memory: u32,
-    /// A file or directory to put into the machine's memory; without GUEST at its own path.
+    /// A file or directory to copy into the virtual host's memory; without GUEST, at the same path.
     #[arg(long, value_name = "HOST[=GUEST]")]
     file: Vec<String>,
-    /// A file or directory that the machine sees read-only, for what is large.
+    /// A file or directory that the virtual host mounts read-only, for large data; without GUEST, at the same path.
     #[arg(long, value_name = "HOST[=GUEST]")]
     disk: Vec<String>,
-    /// Where to put the files that the command leaves in /out.
+    /// The directory for the files that the command writes to /out.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// How long the run may take, in seconds of real time.
+    /// The time limit of the run, in seconds of real time.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     time_limit: u64,
     /// The command and its arguments.
@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(ExitCode::from(u8::try_from(output.status).unwrap_or(u8::MAX)))
 }
 
-/// Passes on what the guest writes, and announces that there is something.
+/// Forwards output of the virtual host, and announces that there is some.
 struct Announced<W> {
     to: W,
     first: Sender<()>,
@@ -72,7 +72,7 @@ struct Announced<W> {
 
 impl<W: Write> Write for Announced<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.first.send(()).ok(); // nobody listens after the first time
+        self.first.send(()).ok(); // the receiver is dropped after the first message
         self.to.write(bytes)
     }
 
@@ -81,7 +81,7 @@ impl<W: Write> Write for Announced<W> {
     }
 }
 
-/// Splits `HOST=GUEST`; without a `=` the guest's path is the host's, made absolute.
+/// Splits `HOST=GUEST`. Without a `=`, GUEST is the absolute form of HOST.
 fn host_and_guest(text: &str) -> (PathBuf, String) {
     if let Some((host, guest)) = text.split_once('=') {
         return (PathBuf::from(host), guest.to_owned());

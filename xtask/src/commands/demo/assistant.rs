@@ -16,9 +16,9 @@ use super::boot::{self, Places};
 use super::{Demo, place, write_report};
 use crate::commands::{Outcome, setup};
 
-/// Runs the words after the first one where the first one is `/etc/hosts`.
+/// A shell script that runs the command `$@` in a mount namespace in which the file `$0` is `/etc/hosts`.
 const WITH_HOSTS: &str = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
-/// Where the model's name leads, in `/etc/hosts`.
+/// The line of `/etc/hosts` with the address of the model.
 const MODEL: &str = "127.0.0.2 model.example.com\n";
 /// The memory of the demo's box, in MiB.
 const GUEST_MIB: u32 = 640;
@@ -60,7 +60,7 @@ impl Places for Assistant {
         recorded(output.status.code().unwrap_or(-1), &output.stderr, read)
     }
 
-    /// Runs the box for the first time on the virtual host, so that the launcher hashes it.
+    /// Runs the box on the virtual host. It is the first run there, so the launcher hashes the box.
     fn on_virtual_host(&self, demo: &Demo) -> Result<Value> {
         let kernel = setup::for_virtual_host(&demo.workspace)?;
         let hosts = write_hosts(&demo.workspace, &format!("127.0.0.1 localhost\n{MODEL}"))?;
@@ -81,7 +81,10 @@ impl Places for Assistant {
     }
 }
 
-/// Returns the report of a run that got as far as giving the agent its task. `read` returns a file of the script.
+/// Returns the report of a run. `read` returns the content of a file that the script has written.
+///
+/// # Errors
+/// The agent was not given its task.
 fn recorded(status: i32, said: &[u8], read: impl Fn(&str) -> Vec<u8>) -> Result<Value> {
     report(&read).map_or_else(
         || boot::parse(status.max(1), &read("report"), &[said, &read("notices")].concat()),
@@ -89,14 +92,15 @@ fn recorded(status: i32, said: &[u8], read: impl Fn(&str) -> Vec<u8>) -> Result<
     )
 }
 
-/// Writes the file that a run has as `/etc/hosts`.
+/// Writes the `/etc/hosts` of a run.
 fn write_hosts(workspace: &Workspace, hosts: &str) -> Result<PathBuf> {
     let path = workspace.target("demo/hosts");
     fs::write(&path, hosts).map_err(KitError::file("write", &path))?;
     Ok(path)
 }
 
-/// Returns the start of a command that has another `/etc/hosts` than the rest of the machine, and its own user.
+/// Returns a command to which a program and its arguments can be added. The program runs as the current user, with `hosts` as
+/// `/etc/hosts`.
 fn with_hosts(hosts: &Path) -> Result<Command> {
     let own =
         fs::metadata("/proc/self").map_err(KitError::file("read", Path::new("/proc/self")))?;
@@ -106,14 +110,14 @@ fn with_hosts(hosts: &Path) -> Result<Command> {
     }
     unshare.args(["--mount", "sh", "-c", WITH_HOSTS]).arg(hosts);
     if own.uid() != 0 {
-        // Root of the first namespace can mount; in the second one the user is who it was.
+        // Mounting needs root in a first user namespace. A second user namespace restores the user.
         unshare.args(["unshare", "--user"]).arg(format!("--map-user={}", own.uid()));
         unshare.arg(format!("--map-group={}", own.gid()));
     }
     Ok(unshare)
 }
 
-/// Returns `PATH` with the directory of a program before all others.
+/// Returns `PATH` with the directory of a program in front.
 fn path_with(program: &Path) -> Result<OsString> {
     let others = std::env::var_os("PATH").unwrap_or_default();
     let own = program.parent().map(Path::to_owned);

@@ -1,4 +1,4 @@
-//! Where a demo boots its box: under this machine's KVM, or on the virtual host.
+//! Boots the box of a demo under this host's KVM or on the virtual host.
 
 use std::process::Command;
 
@@ -8,35 +8,35 @@ use tool_output::say;
 
 use super::Demo;
 
-/// How an example runs its box at each place. Both return the launcher's report, with whatever else the example shows.
+/// An example that runs its box on either host. Both methods return the launcher's report, with additions of the example.
 pub(super) trait Places {
-    /// Runs the box on this machine.
+    /// Runs the box under this host's KVM.
     fn under_kvm(&self, demo: &Demo) -> Result<Value>;
     /// Runs the box on the virtual host.
     fn on_virtual_host(&self, demo: &Demo) -> Result<Value>;
 }
 
-/// Boots the box and returns the report, with where it ran and by which clock.
+/// Boots the box and returns the report, with the fields `host` and `clock`.
 pub(super) fn boot(demo: &Demo, example: &impl Places) -> Result<Value> {
     match without_kvm(&doctor(demo)?) {
         None => match example.under_kvm(demo) {
             Ok(report) => return Ok(located(report, "kvm", "wall")),
             Err(error) => say::note(&format!("this machine's KVM did not boot the box:\n{error}")),
         },
-        // A property of the machine, and the demo has the virtual host.
+        // A missing KVM is no error, because the demo has the virtual host.
         Some(reason) => say::note(&reason),
     }
     say::note("booting on the virtual host: real libkrun and kernel, emulated CPU, its own clock");
     example.on_virtual_host(demo).map(|report| located(report, "virtual", "virtual"))
 }
 
-/// Says on which machine a report is made: its times mean nothing without it.
+/// Prints the versions of the virtual host's parts, on which all times depend.
 pub(super) fn note_machine(host: &VirtualHost) -> Result<()> {
     say::note(&format!("on {}", host.machine()?));
     Ok(())
 }
 
-/// Asks the launcher what this machine offers; its exit code, that no box starts, is no failure here.
+/// Returns the report of `boxlaunch doctor`. Its exit code is ignored, because a host that cannot start boxes is no error here.
 fn doctor(demo: &Demo) -> Result<Value> {
     let mut boxlaunch = Command::new(&demo.artefacts.boxlaunch);
     let output = program::finish(boxlaunch.args(["doctor", "--json"]))?;
@@ -47,7 +47,7 @@ fn doctor(demo: &Demo) -> Result<Value> {
     })
 }
 
-/// Returns why no box starts with this machine's KVM; `None` where it works.
+/// Returns the reason why no box starts with this host's KVM. `None` if it works.
 fn without_kvm(report: &Value) -> Option<String> {
     if report["boots"] == "kvm" {
         return None;
@@ -64,7 +64,10 @@ fn located(mut report: Value, host: &str, clock: &str) -> Value {
     report
 }
 
-/// Reads the report of a run that got as far as making one.
+/// Parses the report of a run.
+///
+/// # Errors
+/// The run has failed. The error has its messages.
 pub(super) fn parse(status: i32, stdout: &[u8], stderr: &[u8]) -> Result<Value> {
     let report: Option<Value> = serde_json::from_slice(stdout).ok().filter(Value::is_object);
     let printed = match report {
@@ -79,7 +82,7 @@ pub(super) fn parse(status: i32, stdout: &[u8], stderr: &[u8]) -> Result<Value> 
     })
 }
 
-/// Returns the errors of a run as lines, with the machine's last words.
+/// Returns the errors of a run as lines, each after the last output of the VM.
 fn errors(report: &Value) -> String {
     let list = |of: &Value| of.as_array().cloned().unwrap_or_default();
     let word = |of: &Value| of.as_str().unwrap_or_default().to_owned();

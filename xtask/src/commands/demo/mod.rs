@@ -15,7 +15,7 @@ use tool_output::{cargo, say};
 
 use super::{Outcome, setup};
 
-/// What those read whose box had another kernel than the lean one.
+/// The hint if the demo's box does not have the lean kernel.
 const SLOWER: &str = "`cargo xtask kernel` compiles a kernel, in minutes, with which the demo's box starts in less than half of the time";
 
 /// The choice of an example.
@@ -29,7 +29,7 @@ pub(crate) struct Options {
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Example {
-    /// An agent that answers its health check, and a shell beside it.
+    /// An agent that answers its health check, and a business component with a shell.
     Hello,
     /// An agent that repairs a project with the help of a model.
     Assistant,
@@ -45,11 +45,11 @@ pub(crate) fn run(options: &Options) -> Outcome {
 /// The box that a demo boots, and the programs for it.
 #[derive(Debug)]
 struct Demo {
-    /// The directory of the example, and of its Boxfile.
+    /// The name of the example's directory.
     name: &'static str,
     workspace: Workspace,
     artefacts: Artefacts,
-    /// The guest's kernel bundle.
+    /// The guest's kernel.
     kernel: PathBuf,
     bundle: PathBuf,
 }
@@ -66,22 +66,21 @@ impl Demo {
         })
     }
 
-    /// Returns a path of the example.
+    /// Returns a path in the example's directory.
     fn example(&self, path: &str) -> PathBuf {
         self.workspace.path(&format!("examples/{}/{path}", self.name))
     }
 
-    /// Compiles boxbuild, boxlaunch and box-init, and the example's own package.
+    /// Compiles boxbuild, boxlaunch, box-init, and the example's package.
     fn compile(&self, package: &str) -> Result<()> {
-        // Its optimized form takes minutes more to compile, and the examples have little to build.
+        // The release profile takes minutes more to compile, and the examples are small.
         cargo::run(&mut Artefacts::builder_alone(&self.workspace))?;
         cargo::build_boxlaunch(&self.workspace)?;
         cargo::run(&mut Artefacts::init_build(&self.workspace))?;
         cargo::run(&mut Artefacts::static_build(&self.workspace, &[package]))
     }
 
-    /// Builds the box and returns its digest. The images may have been made again, so what an earlier demo locked
-    /// does not count.
+    /// Builds the box and returns its digest. The images may have been rebuilt, so the lock of an earlier demo is removed.
     fn build(&self) -> Result<String> {
         let lock = self.workspace.target(&format!("demo/{}.lock", self.name));
         if lock.exists() {
@@ -95,7 +94,7 @@ impl Demo {
         Ok(String::from_utf8_lossy(&digest).trim().to_owned())
     }
 
-    /// Prints the end of the demo, and returns its exit code.
+    /// Prints the result of the demo, and returns its exit code.
     fn conclude(&self, text: &str, is_good: bool) -> Outcome {
         say::result(text);
         let lean = lean_kernel::find(&self.workspace)?.map(|lean| lean.elf());
@@ -111,7 +110,7 @@ fn write_report(report: &Value, path: &Path) -> Result<()> {
     fs::write(path, format!("{report:#}\n")).map_err(KitError::file("write", path))
 }
 
-/// Returns where a report says that its box ran, with the clock of its times.
+/// Returns the host of a report's run, with the clock of its times.
 fn place(report: &Value) -> &'static str {
     match report["host"].as_str() {
         Some("kvm") => "this machine's KVM (real time)",

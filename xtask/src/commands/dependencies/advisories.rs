@@ -1,7 +1,7 @@
-//! The advisories of RustSec: a checkout of the advisory database, which `ADVISORY_DB` names.
+//! The advisories of RustSec, from the checkout of the advisory database that `ADVISORY_DB` names.
 //!
-//! An advisory is a Markdown file `crates/NAME/ID.md` that begins with a block of TOML (the database's README, "Advisory
-//! Format").
+//! An advisory is a Markdown file `crates/NAME/ID.md` that begins with a block of TOML, in the
+//! [advisory format](https://github.com/RustSec/advisory-db#advisory-format).
 
 use std::env;
 use std::fs;
@@ -13,7 +13,7 @@ use testbed::{KitError, Result};
 
 use super::Package;
 
-/// The beginning and the end of the block.
+/// The beginning and the end of the TOML block.
 const BLOCK: (&str, &str) = ("```toml", "```");
 
 #[derive(Debug, Deserialize)]
@@ -25,13 +25,13 @@ struct Document {
 #[derive(Debug, Deserialize)]
 struct Advisory {
     id: String,
-    /// Set where it was taken back.
+    /// The date on which the advisory was withdrawn, if it was.
     withdrawn: Option<String>,
-    /// The kind of one that is not a vulnerability, such as `unmaintained`.
+    /// The kind of an advisory that is not a vulnerability, such as `unmaintained`.
     informational: Option<String>,
 }
 
-/// The versions that an advisory does not concern.
+/// The versions that an advisory does not affect.
 #[derive(Debug, Deserialize)]
 struct Versions {
     patched: Vec<VersionReq>,
@@ -39,15 +39,15 @@ struct Versions {
     unaffected: Vec<VersionReq>,
 }
 
-/// Returns the checkout of the database, if there is one.
+/// Returns the path of the database's checkout, if `ADVISORY_DB` is set.
 pub(super) fn database() -> Option<PathBuf> {
     env::var_os("ADVISORY_DB").map(PathBuf::from)
 }
 
-/// Returns a line for each advisory that concerns one of the crates.
+/// Returns a line for each advisory that affects one of the crates.
 ///
 /// # Errors
-/// The directory is no checkout of the database, or an advisory is malformed.
+/// The directory is not a checkout of the database, or an advisory is malformed.
 pub(super) fn concerning(database: &Path, packages: &[Package]) -> Result<Vec<String>> {
     let all = database.join("crates");
     fs::read_dir(&all).map_err(KitError::file("list the advisories in", &all))?;

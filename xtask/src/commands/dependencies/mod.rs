@@ -1,4 +1,4 @@
-//! `cargo xtask dependencies`: the licences, sources, versions and advisories of every crate that is compiled.
+//! `cargo xtask dependencies`: checks the licences, sources, versions and advisories of all dependencies.
 
 mod advisories;
 #[cfg(test)]
@@ -14,8 +14,8 @@ use tool_output::say;
 
 use super::Outcome;
 
-/// The licences under which a dependency may be used, by their SPDX names. All of them let the programs be passed on
-/// under the project's own.
+/// The permitted licences of dependencies, as [SPDX identifiers](https://spdx.org/licenses/). All of them permit distributing the
+/// programs under the project's licence.
 const LICENCES: [&str; 10] = [
     "0BSD",
     "Apache-2.0",
@@ -28,13 +28,13 @@ const LICENCES: [&str; 10] = [
     "Unlicense",
     "Zlib",
 ];
-/// Crates under another licence, which only tests use: nothing of them is passed on.
+/// Crates with another licence that only tests use. They are not distributed.
 const ONLY_IN_TESTS: [&str; 1] = ["option-ext"];
-/// The one registry that dependencies come from.
+/// The only permitted source of dependencies.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
-/// Who asks for older versions that no program of ours has.
+/// The crate that needs older versions which are in none of the distributed programs.
 const OCIPKG: &str = "ocipkg, which only tests use";
-/// The crates of which two versions are compiled, and who asks for the older one.
+/// The crates of which two versions are permitted, each with the reason for the older version.
 const TWICE: [(&str, &str); 22] = [
     ("base64", OCIPKG),
     ("bitflags", "libkrun, by vm-memory"),
@@ -72,7 +72,7 @@ struct Package {
     name: String,
     version: semver::Version,
     license: Option<String>,
-    /// `None` for the workspace's own.
+    /// `None` for crates of the workspace.
     source: Option<String>,
 }
 
@@ -91,10 +91,10 @@ pub(crate) fn run() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks every crate.
+/// Checks all dependencies.
 ///
 /// # Errors
-/// All deviations from what is agreed.
+/// A licence, source or version is not permitted, or an advisory applies. The error lists all of these.
 pub(super) fn check(workspace: &Workspace) -> Result<()> {
     check_all(&packages(workspace)?)
 }
@@ -122,7 +122,7 @@ fn check_all(packages: &[Package]) -> Result<()> {
     Err(KitError::malformed("the dependencies", found.join("\n")))
 }
 
-/// Says why the licence of a crate is not one of [`LICENCES`].
+/// Describes a crate's licence if [`LICENCES`] does not permit it.
 fn wrong_licence(package: &Package) -> Option<String> {
     let Package { name, version, license, .. } = package;
     let Some(text) = license else { return Some(format!("{name} {version} names no licence")) };
@@ -143,8 +143,7 @@ fn wrong_source(package: &Package) -> Option<String> {
     Some(format!("{} {} comes from {source}", package.name, package.version))
 }
 
-/// Says which crates are compiled in several versions although nobody has agreed to that, and which agreements are
-/// needed no more.
+/// Returns a line for each crate with several versions that `twice` does not permit, and for each outdated entry of `twice`.
 fn versions(packages: &[Package], twice: &[(&str, &str)]) -> Vec<String> {
     let mut versions: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for package in packages {

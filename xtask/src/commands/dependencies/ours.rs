@@ -1,4 +1,5 @@
-//! The rules for the packages of this repository: who may depend on whom, and that each foreign crate has its line.
+//! The rules for the packages of this repository: their permitted dependencies, and a row in the documentation for each direct
+//! dependency.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,9 +17,9 @@ struct Package {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
-    /// `None` for one that is not for tests or building alone.
+    /// `None` for a normal dependency, otherwise `dev` or `build`.
     kind: Option<String>,
-    /// Whether a feature brings it.
+    /// Whether a feature enables the dependency.
     optional: bool,
 }
 
@@ -33,7 +34,7 @@ fn packages() -> Vec<Package> {
     serde_json::from_slice::<Metadata>(&text.unwrap()).unwrap().packages
 }
 
-/// Returns the names of the packages of this repository that one of them is made of, with its own.
+/// Returns the names of a package and of all packages of this repository that it depends on.
 fn made_of(packages: &[Package], name: &str) -> Vec<String> {
     let (mut found, mut waiting) = (BTreeSet::new(), vec![name.to_owned()]);
     while let Some(name) = waiting.pop() {
@@ -69,10 +70,10 @@ fn dependencies_point_one_way_as_contributing_says() {
     assert_eq!(names, ["vmm"]);
 }
 
-/// The nodes of a picture, with the crates in them.
+/// The nodes of a diagram, with their crates.
 type Nodes<'p> = BTreeMap<&'p str, Vec<&'p str>>;
 
-/// Returns the picture of `docs/architecture.md`: its nodes, and its arrows.
+/// Returns the nodes and the arrows of the diagram in `docs/architecture.md`.
 fn map(page: &str) -> (Nodes<'_>, Vec<(&str, &str)>) {
     let picture = page.split("```mermaid\nflowchart TD\n").nth(1).unwrap();
     let (mut nodes, mut arrows) = (BTreeMap::new(), Vec::new());
@@ -127,7 +128,7 @@ fn every_direct_dependency_has_its_line_and_no_other_crate_has_one() {
     let ours: BTreeSet<&str> = packages.iter().map(|it| it.name.as_str()).collect();
     let used: BTreeSet<&str> = packages
         .iter()
-        // Of the package that is all tests, every dependency is one for tests.
+        // All dependencies of this package are for tests.
         .filter(|package| package.name != "boxbuild-tests")
         .flat_map(|package| &package.dependencies)
         .filter(|dependency| dependency.kind.is_none() && !ours.contains(&*dependency.name))

@@ -1,4 +1,4 @@
-//! Tests that every link of a page leads somewhere, and that every page that the code names exists.
+//! Tests that the target of every link of a page exists, and every page that the code names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use testbed::Workspace;
 
-/// Returns the files below a directory that are pages, if `suffix` is `md`, or code.
+/// Returns the files below a directory with a suffix: `md` for pages, `rs` for code.
 ///
-/// Hidden files, build output and the fuzzer's inputs are skipped. So are the pages in `src`: they are parts of others,
-/// to which their links are relative.
+/// Hidden files, build output and the fuzzer's inputs are skipped. So are pages in `src`, because other pages include
+/// them, and their links are relative to those pages.
 fn files(directory: &Path, suffix: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -25,7 +25,7 @@ fn files(directory: &Path, suffix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the lines of a page that are no code, without code in them.
+/// Returns the lines of a page outside code blocks, without inline code.
 fn prose(page: &str) -> impl Iterator<Item = String> {
     let mut is_code = false;
     page.lines().filter_map(move |line| {
@@ -36,7 +36,7 @@ fn prose(page: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the targets of a page's links, such as `boxfile.md#values`, but for those to other sites.
+/// Returns the targets of a page's links, such as `boxfile.md#values`, except links to other sites.
 fn targets(page: &str) -> Vec<String> {
     let of_line = |line: String| {
         let ends = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
@@ -45,7 +45,7 @@ fn targets(page: &str) -> Vec<String> {
     prose(page).flat_map(of_line).filter(|target| !target.contains("://")).collect()
 }
 
-/// Returns the anchor of a heading, as GitHub makes it: for "`-C DIR`, as in make", it is `-c-dir-as-in-make`.
+/// Returns the anchor that GitHub gives a heading. For example, for "`-C DIR`, as in make", it is `-c-dir-as-in-make`.
 fn anchor(heading: &str) -> String {
     let kept = |c: char| match c {
         ' ' => Some('-'),
@@ -55,7 +55,7 @@ fn anchor(heading: &str) -> String {
     heading.trim_start_matches('#').trim().to_lowercase().chars().filter_map(kept).collect()
 }
 
-/// Returns the anchors of a page. The second heading of one name gets `-1` at its end.
+/// Returns the anchors of a page. The second of two equal headings gets the suffix `-1`.
 fn anchors(page: &str) -> BTreeSet<String> {
     let mut is_code = false;
     let mut seen = BTreeMap::new();
@@ -72,7 +72,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Says what is wrong with a link of a file, if anything is.
+/// Describes the fault of a file's link. `None` if the link is valid.
 fn fault(file: &Path, target: &str) -> Option<String> {
     let (path, anchor) = target.split_once('#').map_or((target, None), |(p, a)| (p, Some(a)));
     let path = if path.is_empty() { file.to_owned() } else { file.parent()?.join(path) };
@@ -142,7 +142,7 @@ fn links_and_anchors_are_found_as_github_finds_them() {
         "# A\n[a](x.md#b) `[c](d)` ![e](f.svg)\n```\n# no\n[g](h)\n```\n## It's: `B c`, d-e\n# A\n";
     assert_eq!(targets(page), ["x.md#b", "f.svg"]);
     assert_eq!(anchors(page), BTreeSet::from(["a", "a-1", "its-b-c-d-e"].map(str::to_owned)));
-    // Written without the directory, so that these pages are not looked for.
+    // The directory is left out here, so that the test above does not search for these pages.
     let source = "// See @a.md#b. \"@c.md\", ../../@d.md; https://x.org/@e.md, a/@f.md"
         .replace('@', "docs/");
     let names: Vec<_> = named(&source).map(|name| name.replace("docs/", "@")).collect();

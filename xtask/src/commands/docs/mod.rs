@@ -1,6 +1,6 @@
-//! `cargo xtask docs`: writes the documents that `boxbuild schema` prints, and what a program in a box can do.
+//! `cargo xtask docs`: generates the documents that `boxbuild schema` prints, and the tables of box-init's isolation.
 //!
-//! It runs programs and does not link the language, so that xtask, which is compiled before anything
+//! It runs these programs instead of linking the language, so that xtask, which is compiled before everything
 //! else, has few dependencies.
 
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) fn run() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes what a program prints to a document: to all of it, or to the part that begins with the program's first line.
+/// Writes a program's output to a document: to all of it, or to the part that begins with the output's first line.
 fn write(workspace: &Workspace, name: &str, program_and_arguments: &[&str]) -> Result<()> {
     let mut writer = workspace.cargo();
     writer.args(["run", "--quiet", "--package"]).args(program_and_arguments);
@@ -36,7 +36,8 @@ fn write(workspace: &Workspace, name: &str, program_and_arguments: &[&str]) -> R
     fs::write(&path, kept.to_owned() + &text).map_err(KitError::file("write", &path))
 }
 
-/// Returns what comes before the generated part of a document: nothing, unless the part begins with a comment.
+/// Returns the handwritten text before the generated part of a document. It is empty unless the generated part begins with a
+/// comment.
 fn by_hand<'a>(document: &'a str, generated: &str) -> Option<&'a str> {
     let mark = generated.lines().next().filter(|line| line.starts_with("<!--"));
     mark.map_or(Some(""), |mark| document.split_once(mark).map(|(before, _)| before))

@@ -1,5 +1,5 @@
-//! Second tries: a test that failed is run once more, alone. If it passes then, it depends on chance or on its neighbours;
-//! the run succeeds, and says so.
+//! Retries: a failed test is run once more, alone. If it then passes, it depends on chance or on other tests, and is flaky.
+//! The run succeeds, and lists the test.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,22 +9,22 @@ use testbed::{KitError, Result, Workspace};
 use super::programs::TestProgram;
 use super::ran::Ran;
 
-/// How many tests of a run are tried again. If more fail, chance is not the reason.
+/// The maximum number of tests that are retried in a run. If more fail, chance is not the reason.
 const MAX_REPEATED: usize = 10;
 
-/// Tests of a program that failed in one process.
+/// Failed tests of one process.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) program: TestProgram,
-    /// The tests to run again; none is named where all of the program are.
+    /// The names of the tests to retry. If empty, all tests of the program are retried.
     pub(super) tests: Vec<String>,
-    /// Everything that the process wrote.
+    /// The output of the process.
     pub(super) written: Vec<u8>,
-    /// Whether a signal has ended the process: a crash is no chance.
+    /// Whether a signal has ended the process. A crash is never treated as chance.
     crashed: bool,
 }
 
-/// Tests that failed at first and then passed.
+/// Tests that failed at first and passed when they were retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Flaky {
     pub(super) name: String,
@@ -33,19 +33,19 @@ pub(super) struct Flaky {
 }
 
 impl Failure {
-    /// Describes what failed of a program. All of it is run again if the names of the failed tests are not known.
+    /// Describes the failures of a program. If the names of the failed tests are unknown, all tests of the program are retried.
     pub(super) fn of(program: TestProgram, ran: &Ran) -> Self {
         let (tests, crashed) = (ran.failed().to_vec(), ran.is_killed());
         Self { program, tests, written: ran.written(), crashed }
     }
 
-    /// Returns whether a second run has shown that its tests pass.
+    /// Returns whether all failed tests have passed in the retry.
     pub(super) fn is_over(&self, again: &Ran) -> bool {
         let named = self.tests.len();
         again.passes() && (named == 0 || again.heard.passed == named)
     }
 
-    /// Returns its name, for people.
+    /// Returns the name to display.
     pub(super) fn name(&self) -> String {
         match &self.tests[..] {
             [] => self.program.name.clone(),
@@ -53,7 +53,7 @@ impl Failure {
         }
     }
 
-    /// Keeps both outputs, and returns what is said of tests that have passed now.
+    /// Writes the outputs of both runs to `target/flaky`, and returns their description.
     ///
     /// # Errors
     /// The outputs cannot be written.
@@ -68,13 +68,13 @@ impl Failure {
     }
 }
 
-/// Returns whether failures are few enough to be chance, and none is a crash.
+/// Returns whether the failures may be chance: there are few, and none is a crash.
 pub(super) fn may_be_chance(failures: &[Failure]) -> bool {
     let crashed = failures.iter().any(|it| it.crashed);
     !crashed && failures.iter().map(|it| it.tests.len().max(1)).sum::<usize>() <= MAX_REPEATED
 }
 
-/// Returns a name for a directory: letters, digits and `-`, at most 100.
+/// Returns a directory name: at most 100 letters, digits, `_` and `-`.
 fn file_name(name: &str) -> String {
     let plain = |it: char| if it.is_ascii_alphanumeric() || it == '_' { it } else { '-' };
     name.chars().map(plain).take(100).collect()

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: every test that needs no boot, and the shorter boots; with `--all`, every check. All of it is done even if a
-//! part fails.
+//! `cargo xtask test`: every test that needs no boot, and the shorter boots; with `--all`, every check. All checks run even if
+//! one fails.
 
 mod again;
 mod programs;
@@ -33,7 +33,7 @@ Examples:
   cargo test -p boxfile-spec
   cargo test -p boxbuild-tests --test boot hello::";
 
-/// How much is checked.
+/// The extent of the checks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Does all checks, and returns what to say of them.
+/// Runs all checks, and returns the summary's lines.
 fn check(workspace: &Workspace, all: bool) -> Result<Vec<String>> {
     let mut checks = Checks { workspace, failed: Vec::new() };
     let run = (!all).then(|| tree::Run::begin(workspace));
@@ -91,15 +91,15 @@ fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
     say::step("compiling the tests", || programs::compile(workspace))
 }
 
-/// Checks that are done even if an earlier one has failed.
+/// Checks that run even if an earlier check has failed.
 struct Checks<'a> {
     workspace: &'a Workspace,
-    /// What failed.
+    /// The names of the failed checks.
     failed: Vec<String>,
 }
 
 impl Checks<'_> {
-    /// Does what only `--all` does after the tests.
+    /// Runs the checks that only `--all` runs after the tests.
     fn all(&mut self) {
         let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         self.cargo("cargo clippy", &[], &clippy);
@@ -120,7 +120,7 @@ impl Checks<'_> {
         }
     }
 
-    /// Fails with the names of all that failed; the output of each was printed.
+    /// Fails with the names of all failed checks, whose output has been printed.
     fn verdict(self) -> Result<()> {
         if self.failed.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The test programs of the workspace: compiled once, found through cargo's messages.
+//! The test programs of the workspace, compiled once and found through cargo's JSON messages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,19 +6,19 @@ use std::process::Command;
 use serde::Deserialize;
 use testbed::{KitError, Result, Workspace, program};
 
-/// The program with the boots. Cargo leaves it out unless it is named (`test = false` in tests/Cargo.toml).
+/// The program with the boots. Cargo runs it only by name, because of `test = false` in tests/Cargo.toml.
 const BOOTS: &str = "boxbuild-tests --test boot";
 
 /// A test program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TestProgram {
-    /// The arguments of `cargo test -p` that name it: `boxbuild-tests --test boot`.
+    /// The arguments of `cargo test -p` for this program, for example `boxbuild-tests --test boot`.
     pub(super) name: String,
     executable: PathBuf,
     manifest: PathBuf,
 }
 
-/// The fields of cargo's messages that say what was compiled (The Cargo Book, "External tools").
+/// The used fields of cargo's [JSON messages](https://doc.rust-lang.org/cargo/reference/external-tools.html#json-messages).
 #[derive(Debug, Deserialize)]
 struct Message {
     executable: Option<PathBuf>,
@@ -40,14 +40,14 @@ struct Profile {
 }
 
 impl TestProgram {
-    /// Describes a program that needs no file, for tests.
+    /// Returns a program without a file, for tests.
     #[cfg(test)]
     pub(super) fn named(name: &str) -> Self {
         let (executable, manifest) = (PathBuf::from("/program"), PathBuf::from("/Cargo.toml"));
         Self { name: name.to_owned(), executable, manifest }
     }
 
-    /// Returns the test program that a message is about, if it is about one.
+    /// Returns the test program that a message describes, if any.
     fn of(message: Message) -> Option<Result<Self>> {
         let is_test = message.profile.as_ref().is_some_and(|profile| profile.test);
         is_test.then(|| {
@@ -68,7 +68,7 @@ impl TestProgram {
         Some(Self { name, executable, manifest })
     }
 
-    /// Returns whether its tests start the virtual host, in many threads.
+    /// Returns whether the tests of this program start the virtual host.
     pub(super) fn boots(&self) -> bool {
         self.name == BOOTS
     }
@@ -81,25 +81,25 @@ impl TestProgram {
         command
     }
 
-    /// Returns the command line that runs these tests again, and no others, also those with `#[ignore]`; without tests, all.
+    /// Returns the command line that runs exactly these tests again, including tests with `#[ignore]`. If `tests` is empty, the
+    /// command line runs all tests of the program.
     pub(super) fn repeats(&self, tests: &[String]) -> String {
         let all = format!("cargo test -p {} -- --include-ignored", self.name);
         if tests.is_empty() { all } else { format!("{all} --exact {}", tests.join(" ")) }
     }
 }
 
-/// Returns the name of a package by its id: `path+file:///w/cache#box-cache@0.1.0`, or without a name where
-/// the directory has the same one (The Cargo Book, "Package ID Specifications").
+/// Returns the name of a package from its [ID](https://doc.rust-lang.org/cargo/reference/pkgid-spec.html), for example
+/// `path+file:///w/cache#box-cache@0.1.0`. An ID without a name has the name of the directory.
 fn package_of(id: &str) -> Option<&str> {
     let (place, version) = id.split_once('#')?;
     version.split_once('@').map(|(name, _)| name).or_else(|| place.rsplit('/').next())
 }
 
-/// Compiles all tests and returns their programs: first the one with the boots, which takes longest, then those of integration
-/// tests.
+/// Compiles all tests and returns their programs: first the boots, which take longest, then the integration tests, then the rest.
 ///
 /// # Errors
-/// One does not compile.
+/// A program does not compile.
 pub(super) fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
     let compile = |arguments: &[&str]| {
         let mut command = workspace.cargo();

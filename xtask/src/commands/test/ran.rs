@@ -1,4 +1,4 @@
-//! A test program that ran, and what libtest wrote.
+//! A finished test program, and its output in libtest's format.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
@@ -7,25 +7,25 @@ use std::time::{Duration, Instant};
 
 use testbed::{Result, program};
 
-/// The standard output of a process, understood as libtest's.
+/// The parsed standard output of a test program. libtest writes it.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
     pub(super) passed: usize,
-    /// How many tests with `#[ignore]` did not run.
+    /// The number of tests with `#[ignore]` that did not run.
     pub(super) ignored: usize,
-    /// The names of the tests that failed, as far as they were understood.
+    /// The names of the failed tests that could be parsed.
     failed: Vec<String>,
-    /// How many tests failed.
+    /// The number of failed tests.
     failures: usize,
-    /// All lines but those of tests that passed or were ignored.
+    /// All lines except the lines of passed and ignored tests.
     pub(super) written: Vec<u8>,
-    /// Whether the line with the result of all tests was written.
+    /// Whether the line with the result of all tests has been read.
     has_result: bool,
-    /// Whether the list of names of failed tests is being written.
+    /// Whether the current line is in a list of failed tests.
     in_list: bool,
 }
 
-/// A process that ran tests.
+/// A finished process of a test program.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) heard: Listener,
@@ -38,7 +38,7 @@ impl Ran {
     /// Runs a test program to its end.
     ///
     /// # Errors
-    /// It does not start.
+    /// The program does not start.
     pub(super) fn of(command: &mut Command) -> Result<Self> {
         let started = Instant::now();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -58,8 +58,8 @@ impl Ran {
         self.status.success() && has_result && failures == 0 && failed.is_empty()
     }
 
-    /// Returns the names of the tests that failed, unless some are missing: a process that a test has started may have written
-    /// between them.
+    /// Returns the names of the failed tests. The list is empty if a name is missing, because a process that a test has started
+    /// may have written between the names.
     pub(super) fn failed(&self) -> &[String] {
         let Listener { failures, ref failed, .. } = self.heard;
         if failed.len() == failures { failed } else { &[] }
@@ -70,7 +70,7 @@ impl Ran {
         self.status.code().is_none()
     }
 
-    /// Returns how many tests passed and were left out, for people.
+    /// Returns the result to display, such as `12 passed, 2 ignored`.
     pub(super) fn verdict(&self) -> String {
         let Listener { passed, ignored, .. } = self.heard;
         match ignored {
@@ -80,13 +80,13 @@ impl Ran {
         }
     }
 
-    /// Returns everything that the process wrote, without the lines of tests that passed.
+    /// Returns the output of the process, without the lines of passed and ignored tests.
     pub(super) fn written(&self) -> Vec<u8> {
         [&self.heard.written[..], &self.stderr].concat()
     }
 }
 
-/// Reads a stream to its end; what a broken one leaves unread is missing.
+/// Reads a stream to its end. After a read error, the rest is missing.
 fn rest(stream: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(mut stream) = stream {
@@ -108,7 +108,7 @@ fn heard(stream: Option<impl Read>) -> Listener {
 }
 
 impl Listener {
-    /// Takes the next line of output.
+    /// Parses the next line of output.
     fn line(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_end_matches(['\n', '\r']);

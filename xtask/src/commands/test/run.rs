@@ -1,4 +1,4 @@
-//! Runs test programs, two at a time: while the last tests of one leave a processor idle, the other one uses it.
+//! Runs test programs, two at a time: if the last tests of a program leave a processor idle, the other program uses it.
 
 use std::collections::VecDeque;
 use std::process::Command;
@@ -12,20 +12,20 @@ use super::again::{Failure, Flaky, may_be_chance};
 use super::programs::TestProgram;
 use super::ran::Ran;
 
-/// Variables with which a wrong snapshot passes, or a property is tried with fewer inputs than it declares.
+/// Environment variables that make wrong snapshots pass, or reduce the number of inputs of a property test.
 const WEAKENING: [&str; 2] = ["INSTA_FORCE_PASS", "PROPTEST_CASES"];
-/// How many programs run at a time.
+/// The number of programs that run in parallel.
 const LANES: usize = 2;
-/// How many threads the program with the boots has: most wait for a start that they share, or for a processor.
+/// The number of threads of the program with the boots. Most of them wait for a shared start, or for a processor.
 const BOOTING: &str = "48";
 
 /// The tests to run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tests<'a> {
     pub(super) workspace: &'a Workspace,
-    /// Whether those with `#[ignore]` are among them.
+    /// Whether to run tests with `#[ignore]`, too.
     pub(super) all: bool,
-    /// Whether the others have passed before, so that only those with `#[ignore]` are left.
+    /// Whether all tests without `#[ignore]` have passed before, so that only the others are left.
     pub(super) passed_before: bool,
 }
 
@@ -36,15 +36,15 @@ struct State {
     ignored: usize,
     failures: Vec<Failure>,
     flaky: Vec<Flaky>,
-    /// The commands that repeat what failed twice.
+    /// The commands that run the tests again that failed twice.
     failed: Vec<String>,
 }
 
 impl Tests<'_> {
-    /// Runs all tests, those that failed a second time, and returns what to say of them.
+    /// Runs all tests, retries the failed ones, and returns the summary's lines.
     ///
     /// # Errors
-    /// [`KitError::Failed`] with the commands that repeat what failed twice.
+    /// [`KitError::Failed`] with the commands that run the tests again that failed twice.
     pub(super) fn run(self, programs: Vec<TestProgram>) -> Result<Vec<String>> {
         let state = State { waiting: programs.into(), ..State::default() };
         let state = Mutex::new(state);
@@ -58,7 +58,7 @@ impl Tests<'_> {
         state.summary(self.passed_before)
     }
 
-    /// Runs the next program; `None` if there is none.
+    /// Runs the next program. Returns `None` if no program is left.
     fn next(self, state: &Mutex<State>) -> Option<()> {
         let program = lock(state).waiting.pop_front()?;
         say::doing(&program.name);
@@ -81,7 +81,7 @@ impl Tests<'_> {
         Some(())
     }
 
-    /// Runs what failed once more, one program after the other.
+    /// Retries the failed tests, one program after the other.
     fn try_again(self, state: &mut State) {
         let failures = std::mem::take(&mut state.failures);
         let is_chance = may_be_chance(&failures);
@@ -109,7 +109,7 @@ impl Tests<'_> {
         Ok(true)
     }
 
-    /// Returns the command that runs some tests of a program; all that are to run, if none is named.
+    /// Returns the command that runs the named tests of a program, or all selected tests if `tests` is empty.
     fn command(self, program: &TestProgram, tests: &[String]) -> Command {
         let mut command = program.command();
         command.env(Artefacts::BUILT, "1").env("INSTA_UPDATE", "no");
@@ -131,7 +131,10 @@ impl Tests<'_> {
 }
 
 impl State {
-    /// Returns what to say of tests of which none failed twice.
+    /// Returns the summary's lines.
+    ///
+    /// # Errors
+    /// A test has failed twice.
     fn summary(self, passed_before: bool) -> Result<Vec<String>> {
         if !self.failed.is_empty() {
             let (command, status) = ("the tests".to_owned(), "twice".to_owned());

@@ -1,4 +1,4 @@
-//! Whether the commit that is checked out, without any change, has passed the tests already, with the guest kernel that there is.
+//! Records that a clean checkout of a commit has passed the tests with a guest kernel, so that `--all` need not repeat them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,21 +6,21 @@ use std::process::Command;
 
 use testbed::{KitError, Result, Workspace, lean_kernel, program};
 
-/// A run of the tests without `--all`, with the files that it began with.
+/// A run of the tests without `--all`, and the state of the checkout at its start.
 pub(super) struct Run<'a> {
     workspace: &'a Workspace,
     tree: Option<Vec<u8>>,
 }
 
 impl<'a> Run<'a> {
-    /// Begins a run: nothing has passed until it ends.
+    /// Begins a run, and removes the note of an earlier run.
     pub(super) fn begin(workspace: &'a Workspace) -> Self {
-        // There may be no note.
+        // The note may be missing.
         drop(fs::remove_file(note(workspace)));
         Self { workspace, tree: unchanged(workspace) }
     }
 
-    /// Notes that the tests have passed, if no file has changed meanwhile.
+    /// Notes that the tests have passed, if no file has changed since the start.
     ///
     /// # Errors
     /// The note cannot be written.
@@ -34,8 +34,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Returns whether the tests without `--all` have passed on the present commit with the present lean kernel. What is installed on the
-/// machine is not compared.
+/// Returns whether the tests without `--all` have passed on the current commit with the current lean kernel. Installed programs
+/// are not compared.
 pub(super) fn is_passed(workspace: &Workspace) -> bool {
     let noted = fs::read(note(workspace)).ok();
     noted.is_some() && noted == unchanged(workspace)
@@ -45,14 +45,14 @@ fn note(workspace: &Workspace) -> PathBuf {
     workspace.target("tested-tree")
 }
 
-/// Returns the name of the commit's tree and of the lean kernel that the boots have, if any; `None` if a file was changed since, or
-/// git does not know.
+/// Returns the ID of the commit's tree, followed by the sha256 of the lean kernel, if there is one. `None` if the checkout has
+/// changes or is not a git repository.
 fn unchanged(workspace: &Workspace) -> Option<Vec<u8>> {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         program::run(git.args(arguments).current_dir(workspace.path("."))).ok()
     };
-    // The directory may be an ignored one of another repository.
+    // The directory may be an ignored directory of another repository.
     git(&["rev-parse", "--show-prefix"]).filter(|prefix| prefix.trim_ascii().is_empty())?;
     git(&["status", "--porcelain", "--untracked-files=normal"]).filter(Vec::is_empty)?;
     let tree = git(&["rev-parse", "HEAD^{tree}"])?;

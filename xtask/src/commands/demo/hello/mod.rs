@@ -1,4 +1,4 @@
-//! The demo of examples/hello: a box whose agent gets ready, and a command in it.
+//! The demo of examples/hello: a box whose agent becomes ready, and a command in it.
 
 mod report;
 
@@ -13,7 +13,7 @@ use super::boot::{self, Places};
 use super::{Demo, write_report};
 use crate::commands::{Outcome, setup};
 
-/// The time limit of a start on the machine's own KVM, in seconds.
+/// The time limit of a start under this host's KVM, in seconds.
 const PATIENCE: &str = "20";
 /// The memory of the demo's box, in MiB.
 const GUEST_MIB: u32 = 256;
@@ -42,7 +42,7 @@ impl Places for Hello {
         boot::parse(status, &output.stdout, &output.stderr)
     }
 
-    /// Runs the box for the first time on the virtual host, so that the launcher hashes it.
+    /// Runs the box on the virtual host. It is the first run there, so the launcher hashes the box.
     fn on_virtual_host(&self, demo: &Demo) -> Result<Value> {
         let kernel = setup::for_virtual_host(&demo.workspace)?;
         let host = VirtualHost::new(&kernel, &demo.artefacts.boxlaunch)
@@ -56,13 +56,13 @@ impl Places for Hello {
     }
 }
 
-/// Returns the command that `boxlaunch run` gets to run in the business component.
+/// Returns the command for the business component.
 fn business_command() -> [&'static str; 3] {
     ["/bin/sh", "-c", "echo \"business runs on $(hostname), and its root is:\"; ls /"]
 }
 
-/// Returns the words of a run of the box at `bundle`. The demo judges the budget itself: a start that is
-/// stopped at its end would not show its phases.
+/// Returns the arguments of `boxlaunch` that run the box at `bundle`. The budget is only reported, because a start that is
+/// stopped at the budget's end has no report of its phases.
 fn run_words<'a>(bundle: &'a Path, options: &[&'a str]) -> Vec<String> {
     let mut words = ["run", "--json", "--budget", "report"].map(str::to_owned).to_vec();
     words.extend(options.iter().map(|&option| option.to_owned()));

@@ -1,4 +1,4 @@
-//! The demo's report as a table for people.
+//! The demo's report as a table.
 
 use box_contract::Phase;
 use serde_json::Value;
@@ -10,7 +10,7 @@ pub(super) fn is_good(report: &Value) -> bool {
     report["within_budget"] == true && report["command"]["status"] == 0
 }
 
-/// Says what ran where, what it took, and whether that was allowed.
+/// Formats the report: the host, the time and the budget of each phase, the verdict, and the output of the command.
 pub(super) fn for_people(report: &Value, digest: &str) -> String {
     let place = place(report);
     let mut text = format!("\nbox      {digest}\nran on   {place}\n\n");
