@@ -1,4 +1,4 @@
-//! The run plan that box-init reads, and the messages between it and boxlaunch.
+//! Targets for the run plan that box-init reads, and for the messages between box-init and boxlaunch.
 
 use std::fmt::Debug;
 use std::io;
@@ -6,8 +6,8 @@ use std::io;
 use box_contract::RunPlan;
 use box_contract::wire::{ClientMessage, Frames, GuestMessage, HostMessage};
 
-/// Reads these bytes as a run plan. What is accepted stays the same when it is written and read again, and the launcher
-/// would start a machine with it, and with no other.
+/// Parses the bytes as a run plan. Init and the launcher must accept the same plans, and an accepted plan must survive a round
+/// trip.
 pub fn plan(bytes: &[u8]) {
     let parsed = box_init::plan::parse(bytes);
     let launched = serde_json::from_slice::<RunPlan>(bytes);
@@ -20,7 +20,8 @@ pub fn plan(bytes: &[u8]) {
     }
 }
 
-/// Reads all bytes but the first as frames of each kind: at once, and in pieces whose length the first one says.
+/// Parses all bytes but the first as frames of each kind: as a whole, and in pieces. The first byte is the length of a piece,
+/// minus one.
 pub fn frames(bytes: &[u8]) {
     let Some((length, stream)) = bytes.split_first() else { return };
     let length = usize::from(*length) + 1;
@@ -29,7 +30,7 @@ pub fn frames(bytes: &[u8]) {
     check(stream, length, |rest| ClientMessage::read(rest), |message, out| message.write(out));
 }
 
-/// Checks that the pieces in which a stream arrives make no difference, and that messages are written as they are read.
+/// Checks that the split of a stream into pieces makes no difference, and that messages survive a round trip.
 fn check<T: Debug + PartialEq>(
     stream: &[u8],
     length: usize,
@@ -43,7 +44,7 @@ fn check<T: Debug + PartialEq>(
     assert_eq!(in_pieces(stream, length, &read), whole);
     for message in whole {
         let mut frame = Vec::new();
-        // JSON that is written again may be longer than it was.
+        // Serialized JSON may be longer than the parsed text, and too long for a frame.
         if write(&message, &mut frame).is_ok() {
             let again = read(&mut frame.as_slice()).expect("what was written can be read");
             assert_eq!(again, Some(message));

@@ -1,4 +1,4 @@
-//! Boxfiles.
+//! Targets for Boxfiles.
 
 use std::hint::black_box;
 
@@ -6,11 +6,11 @@ use boxfile_spec::{Document, read};
 use diagnostics::{Severity, Source, Syntax};
 use safe_text::shown;
 
-/// Separates an input into the Boxfile and the base that it may extend: U+001C, "file separator".
+/// Separates the Boxfile in an input from the base that it may extend: U+001C, "file separator".
 const SEPARATOR: char = '\u{1c}';
 
-/// Reads a Boxfile with whatever it extends, as it is and with each of its profiles, and checks what
-/// is promised of any text. Bytes that are no UTF-8 are no Boxfile.
+/// Parses a Boxfile with its base, without a profile and with each of its profiles, and checks the invariants
+/// that hold for every text. Bytes that are not UTF-8 are skipped.
 pub fn boxfile(bytes: &[u8], syntax: Syntax) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (main, base) = text.split_once(SEPARATOR).unwrap_or((text, ""));
@@ -25,7 +25,7 @@ fn document(main: &str, base: &str, syntax: Syntax, profile: Option<&str>) -> Do
     let source = Source { name: "Boxfile".to_owned(), syntax, text: main.to_owned() };
     read(source, profile, |path| match path {
         "none" => Err("there is no such file".to_owned()),
-        // Its name tells the syntax, so that each syntax may extend the other.
+        // The suffix of the path selects the syntax of the base, so each syntax can extend the other.
         path => Ok(Source::new(path, base)),
     })
 }

@@ -1,4 +1,4 @@
-//! The bytes that a box sends to the filter of its network.
+//! Targets for the bytes that a box sends to its network filter.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use egress_rules::{Rules, Target, first, hello};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
 
-/// Addresses of hosts that no box reaches unless its user names them.
+/// Addresses that a box can connect to only if its user names them.
 const SPECIAL: [&str; 4] = ["127.0.0.1", "10.0.0.1", "169.254.169.254", "64:ff9b::7f00:1"];
 
 thread_local! {
@@ -18,8 +18,8 @@ thread_local! {
         RefCell::new(Builder::new_current_thread().enable_all().build().expect("a runtime"));
 }
 
-/// Reads these bytes as the first ones of a client. More of them change nothing that was decided, and no client that
-/// asks for one server passes for that of another.
+/// Parses the bytes as the first bytes of a client. Further bytes must not change a decision, and a client must not be accepted
+/// for two servers.
 pub fn first_bytes(bytes: &[u8]) {
     let [good, other] =
         ["good.example:443", "other.example:443"].map(|it| Target::parse(it).expect("a target"));
@@ -34,8 +34,8 @@ pub fn first_bytes(bytes: &[u8]) {
     assert!(!is_served(&good) || !is_served(&other));
 }
 
-/// Sends all bytes but the first to a filter, as a client of the kind that the first one says. Whatever it asks for has
-/// an address that nobody may reach.
+/// Sends all bytes but the first to a filter, as a client of the kind that the first byte selects. Every name resolves to
+/// forbidden addresses, so no connection may be allowed.
 pub fn proxy(bytes: &[u8]) {
     let Some((kind, bytes)) = bytes.split_first() else { return };
     let way = match kind % 3 {
@@ -73,7 +73,7 @@ async fn serve(filter: Arc<Filter>, way: ClientKind, bytes: Vec<u8>) {
     let (mut client, stream) = duplex(64 << 10);
     let served = filter.serve(ComponentName::Agent, way, stream);
     let asked = async {
-        // It may have been refused before it has said all of it.
+        // The filter may refuse the client before it has read all bytes.
         let _refused = client.write_all(&bytes).await;
         let _gone = client.shutdown().await;
         let mut answer = Vec::new();

@@ -1,4 +1,4 @@
-//! The documents of images.
+//! Targets for the documents of images.
 
 use std::cell::RefCell;
 use std::fs;
@@ -10,15 +10,15 @@ use oci_image::{Access, Image, open};
 use serde_json::json;
 use tempfile::TempDir;
 
-/// Separates an input into a manifest and its image's config.
+/// Separates the manifest in an input from the image's config.
 const SEPARATOR: &[u8] = b"\n--\n";
 
 thread_local! {
-    /// The layout that the inputs are written into, in memory where the machine has a place there.
+    /// The layout to which the inputs are written, in `/dev/shm` if that exists.
     static LAYOUT: RefCell<Option<TempDir>> = const { RefCell::new(None) };
 }
 
-/// Opens a layout whose `index.json` holds these bytes.
+/// Opens a layout with these bytes as `index.json`.
 pub fn index(bytes: &[u8]) {
     with_layout(|layout| {
         fs::write(layout.join("index.json"), bytes).expect("the index can be written");
@@ -26,7 +26,8 @@ pub fn index(bytes: &[u8]) {
     });
 }
 
-/// Opens an image of this manifest and config. Where the manifest names any config, it is this.
+/// Opens an image with the manifest and the config in the input. In the manifest, `CONFIG` is replaced with the config's digest,
+/// and `4242` with its size.
 pub fn manifest(bytes: &[u8]) {
     let at = bytes.windows(SEPARATOR.len()).position(|part| part == SEPARATOR);
     let (manifest, config) =
@@ -49,7 +50,7 @@ pub fn manifest(bytes: &[u8]) {
     });
 }
 
-/// The layouts' paths are absolute, and no registry is asked.
+/// Returns access to layouts by absolute paths, without a registry.
 fn access() -> Access<'static> {
     Access { base: Path::new(""), registries: None }
 }

@@ -1,4 +1,4 @@
-//! Layers.
+//! The target for layers.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use box_digest::Digest;
 use box_tree::entries;
 use oci_layer::{Action, Change, LayerIndex, Limits, Total, flatten, read_plain};
 
-/// Separates an input into two layers.
+/// Separates the lower layer in an input from the upper one.
 const SEPARATOR: &[u8] = b"\n--\n";
 
-/// Reads an uncompressed archive, or two on each other, and checks what is promised of any bytes.
+/// Reads one uncompressed archive, or a stack of two, and checks the invariants that hold for all bytes.
 pub fn layer(bytes: &[u8]) {
     let at = bytes.windows(SEPARATOR.len()).position(|part| part == SEPARATOR);
     let (lower, upper) = match at {
@@ -23,7 +23,7 @@ pub fn layer(bytes: &[u8]) {
     }
 }
 
-/// Makes the sums of all headers right: the fuzzer cannot guess them.
+/// Corrects the checksums of all headers, because the fuzzer cannot guess them.
 fn summed(archive: &[u8]) -> Vec<u8> {
     let mut archive = archive.to_vec();
     for block in archive.chunks_exact_mut(512).filter(|block| block[148..156] != [0; 8]) {
@@ -70,7 +70,7 @@ fn check(change: &Change) {
     }
 }
 
-/// Checks that a path has one spelling, and leads nowhere else.
+/// Checks that a path is normalized: relative, without empty components, `.` and `..`.
 fn check_path(path: &[u8]) {
     let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && part.len() <= 255;
     let is_path = path.is_empty() || path.split(|byte| *byte == b'/').all(is_name);

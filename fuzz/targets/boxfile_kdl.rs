@@ -1,4 +1,4 @@
-//! Any text as a Boxfile in KDL.
+//! Parses any text as a Boxfile in KDL.
 #![no_main]
 
 use diagnostics::Syntax;

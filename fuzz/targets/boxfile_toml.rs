@@ -1,4 +1,4 @@
-//! Any text as a Boxfile in TOML.
+//! Parses any text as a Boxfile in TOML.
 #![no_main]
 
 use diagnostics::Syntax;

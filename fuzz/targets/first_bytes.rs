@@ -1,4 +1,4 @@
-//! Any bytes as the first ones of a client of the box's filter.
+//! Parses any bytes as the first bytes of a client of the network filter.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| boxbuild_fuzz::first_bytes(bytes));

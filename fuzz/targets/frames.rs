@@ -1,4 +1,4 @@
-//! Any bytes as the frames of the control channel.
+//! Parses any bytes as frames of the control channel.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| boxbuild_fuzz::frames(bytes));
