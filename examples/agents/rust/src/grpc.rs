@@ -1,4 +1,5 @@
-//! As much of gRPC as a server needs: messages with their length before them, and the status at the end.
+//! The part of [gRPC over HTTP/2](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md) that a server needs:
+//! length-prefixed messages, and a status in the trailers.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,14 +15,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use tokio::net::TcpListener;
 
-/// The path of a method begins with this.
+/// The prefix of a method's path.
 const SERVICE: &str = "/a3s.code.agent.v1.CodeAgentService/";
-/// The greatest size of a request, in bytes.
+/// The maximum size of a request, in bytes.
 const MAX_REQUEST: usize = 4 << 20;
-/// The bytes before a message: whether it is compressed, and its length.
+/// The size of a message's prefix, in bytes: the compression flag and the length.
 const HEAD: usize = 5;
 
-/// The messages of an answer, as they are sent.
+/// The encoded messages of a response.
 #[derive(Default)]
 pub(crate) struct Reply(Vec<u8>);
 
@@ -35,14 +36,15 @@ impl Reply {
     }
 }
 
-/// Answers with one message.
+/// Returns a response with one message.
 pub(crate) fn reply(message: &impl Message) -> Result<Reply, Status> {
     let mut reply = Reply::default();
     reply.add(message);
     Ok(reply)
 }
 
-/// Why a call failed: a number of gRPC, and words without `%` and line ends, which would have to be encoded.
+/// The error of a call: a [status code](https://grpc.io/docs/guides/status-codes/), and a message. The message has no `%` and no
+/// line ends, which gRPC would require to be encoded.
 pub(crate) struct Status(u32, String);
 
 impl Status {
@@ -59,7 +61,7 @@ impl Status {
     }
 }
 
-/// Answers the calls of all clients, for ever.
+/// Serves all clients until accepting a connection fails.
 pub(crate) async fn serve(
     listener: TcpListener,
     call: fn(&str, &[u8]) -> Result<Reply, Status>,
@@ -95,7 +97,7 @@ async fn answer(
     Ok(response)
 }
 
-/// Reads the message of a request.
+/// Returns the message of a request.
 async fn read(body: Incoming) -> Result<Bytes, Status> {
     let body = Limited::new(body, MAX_REQUEST).collect().await;
     let mut bytes = body.map_err(|error| Status::invalid(&error))?.to_bytes();

@@ -1,7 +1,7 @@
-//! An agent with the interface `a3s.code.agent.v1`, to copy: it answers each prompt with its own words, one at a time.
+//! An example agent with the interface `a3s.code.agent.v1`. It repeats each prompt, word by word.
 //!
-//! gRPC is HTTP/2 with messages in its bodies, so hyper and prost are enough; with tonic, this page would be `build.rs` and an
-//! `impl`. The interface is `launcher/proto/code_agent.proto`.
+//! gRPC is HTTP/2 with messages in its bodies, so hyper and prost are enough; with tonic, this file would be a `build.rs` and an
+//! `impl`. The interface is defined in `launcher/proto/code_agent.proto`.
 #![forbid(unsafe_code)]
 
 mod grpc;
@@ -15,7 +15,7 @@ use messages::*;
 use prost::Message as _;
 use tokio::net::TcpListener;
 
-/// Where a box expects its agent, unless the Boxfile names another port.
+/// The port on which a box expects its agent, unless the Boxfile declares another one.
 const PORT: u16 = 4088;
 const SESSION: &str = "only";
 
@@ -24,7 +24,7 @@ async fn main() -> io::Result<()> {
     grpc::serve(TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)).await?, call).await
 }
 
-/// Answers a call of a method.
+/// Returns the response to a call of a method.
 fn call(method: &str, request: &[u8]) -> Result<Reply, Status> {
     match method {
         "HealthCheck" => {
@@ -73,7 +73,7 @@ fn prompt(request: &[u8]) -> Result<String, Status> {
         .ok_or(Status::not_found("there is no message"))
 }
 
-/// Answers word by word. A real agent would send each piece as its model makes it.
+/// Returns the prompt as one chunk for each word. A real agent would send each chunk when its model has generated it.
 fn stream(prompt: &str) -> Result<Reply, Status> {
     let mut reply = Reply::default();
     for word in prompt.split_inclusive(' ') {

@@ -1,15 +1,15 @@
-//! The parts of `code_agent.proto` that this agent uses; fields that are left out are not sent, and not read.
+//! The parts of `code_agent.proto` that this agent uses. All other fields are neither sent nor read.
 
 use prost::Message as ProtoMessage;
 
-/// Values of enums: `STATUS_HEALTHY`, `ROLE_ASSISTANT`, `FINISH_REASON_STOP`, `CHUNK_TYPE_CONTENT` and `CHUNK_TYPE_DONE`.
+/// Enum values: `STATUS_HEALTHY`, `ROLE_ASSISTANT`, `FINISH_REASON_STOP`, `CHUNK_TYPE_CONTENT` and `CHUNK_TYPE_DONE`.
 pub(crate) const HEALTHY: i32 = 1;
 pub(crate) const ASSISTANT: i32 = 2;
 pub(crate) const STOP: i32 = 1;
 pub(crate) const CONTENT: i32 = 1;
 pub(crate) const DONE: i32 = 5;
 
-/// Declares messages whose fields are all of simple kinds, each with its number.
+/// Declares messages from their fields, each with its number.
 macro_rules! messages {
     ($($name:ident { $($(#[$kind:meta])* $field:ident: $type:ty,)* })*) => {
         $(

@@ -1,8 +1,8 @@
-//! The model of the example: a server of chat completions that plays a programmer who is wrong once.
+//! The model of the example: a chat completions server that plays a programmer whose first repair is wrong.
 //!
-//! `assistant-model ADDRESS KEY_FILE` answers `POST /v1/chat/completions` for those who have the key. It says `ready` once it
-//! listens, and then for each request the time in milliseconds since 1970 and the reason for its answer. With `--stall` as
-//! a third argument it does not answer any more once it has heard that tests have failed, until somebody kills it.
+//! `assistant-model ADDRESS KEY_FILE` answers `POST /v1/chat/completions` for clients that send the key. It prints `ready` when
+//! it listens, and then for each request the time in milliseconds since 1970 and the reason for its response. With `--stall` as
+//! a third argument it stops answering after the first report of failed tests. For example, tests use this to interrupt a task.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
 
@@ -21,7 +21,7 @@ use test_server::{Identity, Reply, Request, Server, Step, length, reply};
 
 const PLACE: &str = "POST /v1/chat/completions ";
 
-/// The fields of a request that are read.
+/// The used fields of a [request](https://platform.openai.com/docs/api-reference/chat/create).
 #[derive(Debug, Deserialize)]
 struct Question {
     model: String,
@@ -32,7 +32,7 @@ struct Question {
     tools: Vec<Tool>,
 }
 
-/// A tool that the agent has.
+/// A tool that the agent offers to the model.
 #[derive(Debug, Deserialize)]
 struct Tool {
     function: Named,
@@ -92,7 +92,7 @@ fn completion(model: &str, turn: &Turn) -> Value {
     })
 }
 
-/// Returns the same as a stream of events, with all of it in the first.
+/// Returns the completion as a stream of events, with the whole message in the first event.
 fn stream(model: &str, turn: &Turn) -> Reply {
     let mut delta = json!(turn.message);
     for (index, call) in delta["tool_calls"].as_array_mut().into_iter().flatten().enumerate() {

@@ -1,4 +1,4 @@
-//! A programmer who repairs slug.js. What comes next follows from the conversation alone.
+//! A programmer who repairs slug.js. The next message depends only on the conversation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use crate::shell;
 const PROGRAM: &str = "slug.js";
 const TEST: &str = "test.js";
 const CHANGES: &str = "CHANGES.md";
-/// The place at which a hasty programmer looks for it first, outside of the project.
+/// The path that a hasty programmer tries first. It is outside the project.
 const WRONG_CHANGES: &str = "../CHANGES.md";
-/// The mistake of the program, a repair that is not enough, and one that is.
+/// The mistake in the program, an incomplete repair, and a complete one.
 const MISTAKE: &str = r#".replace(" ", "-")"#;
 const HASTY: &str = r#".replaceAll(" ", "-")"#;
 const RIGHT: &str = r#".replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "")"#;
@@ -24,12 +24,12 @@ pub(crate) struct Message {
     content: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tool_calls: Vec<Call>,
-    /// The call of which this is the result.
+    /// The call that has this message as its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<String>,
 }
 
-/// The call of a tool.
+/// A call of a tool.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Call {
     id: String,
@@ -50,11 +50,11 @@ struct Function {
 pub(crate) struct Turn {
     pub(crate) message: Message,
     pub(crate) reason: &'static str,
-    /// Whether the tests have failed when they last ran.
+    /// Whether the last run of the tests has failed.
     pub(crate) has_seen_failure: bool,
 }
 
-/// A tool that was used.
+/// A finished call of a tool.
 #[derive(Debug)]
 struct Used {
     tool: String,
@@ -70,10 +70,11 @@ impl Used {
     }
 }
 
-/// A call that is yet to be made: the tool and its arguments.
+/// A call to make: the tool and its arguments.
 type Wanted = (&'static str, Value);
 
-/// Returns the answer to a conversation with an agent that has the programmer's own tools, or else a shell.
+/// Returns the next message of a conversation. The agent has a shell, or else the tools `read_file`, `write_file`
+/// and `run_tests`.
 pub(crate) fn next(messages: &[Message], has_shell: bool) -> Turn {
     let used = used(messages);
     let last_test = used.iter().rev().find(|it| it.tool == "run_tests");
@@ -85,7 +86,7 @@ pub(crate) fn next(messages: &[Message], has_shell: bool) -> Turn {
     Turn { message, reason, has_seen_failure }
 }
 
-/// Returns a reason with the calls of tools that follow from it, or without any with the last words.
+/// Returns the reason for the next message, its tool calls, and its text. The text is used only if there are no calls.
 fn choose(
     messages: &[Message],
     used: &[Used],
@@ -129,7 +130,7 @@ fn rules_want_changes(messages: &[Message]) -> bool {
     given.filter_map(|it| it.content.as_ref()).any(|text| text.contains(CHANGES))
 }
 
-/// Returns the last result of a tool with a path.
+/// Returns the last result of a tool for a path.
 fn result_of<'a>(used: &'a [Used], tool: &str, path: &str) -> Option<&'a str> {
     let found = used.iter().rev().find(|it| it.tool == tool && it.path == path);
     found.map(|it| it.result.as_str())
@@ -165,7 +166,7 @@ fn run_tests() -> Wanted {
     ("run_tests", json!({}))
 }
 
-/// Makes calls of what is wanted, with identifiers that are new in a conversation with so many calls.
+/// Builds tool calls. `before` is the number of earlier calls, so that the new identifiers are unique in the conversation.
 fn calls(wanted: &[Wanted], before: usize, has_shell: bool) -> Vec<Call> {
     let function = |tool: &str, arguments: &Value| match has_shell {
         true => (shell::TOOL.to_owned(), shell::from_tool(tool, arguments).to_string()),
@@ -193,7 +194,7 @@ mod tests {
         Message { role: role.to_owned(), content: Some(content.to_owned()), ..Message::default() }
     }
 
-    /// Plays a conversation to its end and returns the reasons, and the last words.
+    /// Plays a conversation to its end, and returns the reasons and the last message.
     fn play(rules: &str, result: impl Fn(&str, &Value) -> String) -> (Vec<&'static str>, String) {
         converse(rules, false, |call| {
             result(&call.name, &serde_json::from_str(&call.arguments).unwrap())
@@ -221,7 +222,7 @@ mod tests {
         }
     }
 
-    /// A project whose tests pass once there is the right repair.
+    /// A project whose tests pass after the complete repair.
     fn project() -> impl Fn(&str, &Value) -> String {
         let is_right = std::cell::Cell::new(false);
         move |tool, arguments| {

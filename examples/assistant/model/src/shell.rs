@@ -1,4 +1,4 @@
-//! The programmer's tools, as commands for an agent that has the tool `shell` instead.
+//! The programmer's tools as shell commands, for an agent that has only the tool `shell`.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ pub(crate) const TOOL: &str = "shell";
 
 const READ: &str = r#"cat "$0""#;
 const WRITE: &str = r#"printf %s "$1" >"$0""#;
-/// How the project is tested in the box of the example: in the image of the business component.
+/// Runs the project's tests in the example's box, in the image of the business component.
 const RUN_TESTS: &str = r#"/a3s/bin/box-exec -w "$PWD" node test.js"#;
 
-/// Returns the arguments of `shell` that do what a tool does.
+/// Returns the arguments of `shell` that are equivalent to a tool call.
 pub(crate) fn from_tool(tool: &str, arguments: &Value) -> Value {
     let (path, content) = (&arguments["path"], &arguments["content"]);
     let command = match tool {
@@ -21,7 +21,7 @@ pub(crate) fn from_tool(tool: &str, arguments: &Value) -> Value {
     json!({ "command": command })
 }
 
-/// Returns the tool that a command stands for, and its arguments.
+/// Returns the tool call that is equivalent to a command: the tool and its arguments.
 pub(crate) fn to_tool(arguments: &Value) -> (&'static str, Value) {
     let word = |at: usize| &arguments["command"][at];
     match word(2).as_str() {
@@ -31,7 +31,7 @@ pub(crate) fn to_tool(arguments: &Value) -> (&'static str, Value) {
     }
 }
 
-/// Returns what the tool itself would have answered, given the answer of `shell`.
+/// Converts the result of `shell` to the result of a tool.
 pub(crate) fn to_result(tool: &str, answer: &str) -> String {
     let answer: Value = serde_json::from_str(answer).unwrap_or_default();
     let output = answer["output"].as_str().unwrap_or_default();

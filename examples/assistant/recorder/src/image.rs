@@ -1,18 +1,18 @@
-//! The story of a run as an SVG image in which the lines appear one after the other.
+//! The recording of a run as an SVG image whose lines appear one after the other.
 
 use serde_json::Value;
 
 use crate::story::verdict;
 
-/// The size of a line, and of a character of its font, in pixels.
+/// The height of a line and the width of a character, in pixels.
 const LINE: usize = 19;
 const CHARACTER: f64 = 7.85;
-/// The edge around the text.
+/// The margin around the text, in pixels.
 const EDGE: usize = 20;
-/// A person reads more slowly than the box works.
+/// The factor by which the animation is slower than the run, to be readable.
 const SLOWER: f64 = 5.0;
 
-/// The style: one colour for each who says something. Where nothing is animated, all lines are there.
+/// The style: one colour for each speaker. Without animation, all lines are visible.
 const STYLE: &str = "text{font:13px ui-monospace,Menlo,Consolas,monospace;fill:#d5d9e0}\
 .at{fill:#7d8590}.host{fill:#d5d9e0}.box{fill:#79c0ff}.agent{fill:#7ee787}.model{fill:#d2a8ff}.end{fill:#f2cc60}\
 g{animation:show .01s backwards}@keyframes show{from{opacity:0}}\
@@ -20,16 +20,17 @@ g{animation:show .01s backwards}@keyframes show{from{opacity:0}}\
 
 /// A line of the recording.
 struct Line {
-    /// When it appears, in milliseconds.
+    /// The time at which the line appears, in milliseconds.
     at: f64,
-    /// Whether that is shown.
+    /// Whether the time is shown.
     is_timed: bool,
-    /// Its class in the style.
+    /// The line's CSS class in the style.
     who: String,
     text: String,
 }
 
-/// Returns the recording of a report. The time begins when the box is verified, which is done once.
+/// Returns the recording of a report as SVG. Times are relative to the end of the box's verification, which happens
+/// only once for a box.
 pub fn svg(report: &Value) -> String {
     let lines = lines(report, &verdict(report));
     let longest = lines.iter().map(|it| it.text.chars().count()).max().unwrap_or(0) + 18;
@@ -80,7 +81,7 @@ fn lines(report: &Value, verdict: &str) -> Vec<Line> {
     lines
 }
 
-/// Returns the class of a line of the changes.
+/// Returns the CSS class of a line of the changes.
 fn class(line: &str) -> &'static str {
     if line.starts_with('+') { "agent" } else { "at" }
 }

@@ -1,12 +1,12 @@
-//! The story of a run of the assistant: who did what, and when.
+//! The events of a run of the assistant, with their times.
 
 use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-/// Returns the launcher's report with what the script has left: the `story` in the order of time, the `result` of the
-/// agent, and the `changes` of the project. `read` returns a file of the script. There is no report if the run did not get
-/// as far as giving the agent its task.
+/// Returns the launcher's report, with additions from the script's files: the `story` (all events, sorted by time), the `result`
+/// of the agent, the `changes` of the project, and the `denied` connections. `read` returns the content of a file of the script.
+/// Returns `None` if the agent was not given its task.
 pub fn report(read: impl Fn(&str) -> Vec<u8>) -> Option<Value> {
     let text = |name: &str| String::from_utf8_lossy(&read(name)).into_owned();
     let report: Option<Value> = serde_json::from_slice(&read("report")).ok();
@@ -29,20 +29,20 @@ pub fn report(read: impl Fn(&str) -> Vec<u8>) -> Option<Value> {
     Some(report)
 }
 
-/// Milliseconds since 1970, who did something, and what it was.
+/// The time of an event in milliseconds since 1970, its actor, and its description.
 type Event = (f64, &'static str, String);
 
 fn event(at: f64, who: &'static str, text: &str) -> Event {
     (at, who, text.to_owned())
 }
 
-/// Reads a line of the model's log, but for the first one, which has no time.
+/// Parses a line of the model's log. Returns `None` for the first line, which has no time.
 fn of_model(line: &str) -> Option<Event> {
     let (time, text) = line.split_once(' ')?;
     Some(event(time.parse().ok()?, "model", text))
 }
 
-/// Reads a piece of the agent's output, as `boxlaunch logs --json` prints it.
+/// Parses a line of `boxlaunch logs --json`, which has a piece of the agent's output.
 fn of_agent(line: &str) -> Vec<Event> {
     let piece = Value::from_str(line).unwrap_or_default();
     let time = piece["time_ms"].as_f64().unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn is_good(report: &Value) -> bool {
     report["within_budget"] == true && report["result"]["ok"] == true
 }
 
-/// Says what happened, step by step, and what has come of it: with the box's digest, and the place where it ran.
+/// Formats the report as text: the box's digest, the host of the run (`place`), all events, and the results.
 pub fn for_people(report: &Value, digest: &str, place: &str) -> String {
     let mut text = format!("\nbox      {digest}\nran on   {place}\n\n");
     text += &format!("{:>9} {:>9}\n", "at ms", "taken ms");
@@ -80,13 +80,13 @@ pub fn for_people(report: &Value, digest: &str, place: &str) -> String {
     text + "changes of the project\n" + &indented(word(&report["changes"]))
 }
 
-/// Says what has come of the task.
+/// Returns the line with the verdict of the task.
 pub(crate) fn verdict(report: &Value) -> String {
     let budget = if report["within_budget"] == true { "within budget" } else { "OVER BUDGET" };
     format!("verdict  {}, {budget}", word(&report["task"]["status"]))
 }
 
-/// Says when the model was asked for the first time.
+/// Formats the time of the first request to the model.
 fn first_request(report: &Value, story: &[Value]) -> String {
     let first = story.iter().find(|it| it["who"] == "model").and_then(|it| it["ms"].as_f64());
     let Some(first) = first else { return "never".to_owned() };

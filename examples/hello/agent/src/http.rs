@@ -1,23 +1,23 @@
-//! As much of HTTP/1.1 as a health check needs (RFC 9112).
+//! The part of HTTP/1.1 ([RFC 9112](https://www.rfc-editor.org/rfc/rfc9112)) that a health check needs.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-/// The longest request head that is read, in bytes.
+/// The maximum length of a request head, in bytes.
 const MAX_HEAD: usize = 4096;
-/// How long a request head may take altogether, however slowly its bytes come.
+/// The time limit for the whole request head, however slowly its bytes arrive.
 const HEAD_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The request line of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// The method, as sent.
+    /// The method as it was sent.
     pub(crate) method: String,
     /// The target without its query.
     pub(crate) path: String,
 }
 
-/// An answer with its whole body; the connection is closed after it.
+/// A response with its whole body. The connection is closed after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     status: u16,
@@ -27,17 +27,17 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// Answers 200 with JSON.
+    /// Returns a response with status 200 and JSON.
     pub(crate) fn json(body: &str) -> Self {
         Self::ok("application/json", body)
     }
 
-    /// Answers 200 with text.
+    /// Returns a response with status 200 and text.
     pub(crate) fn text(body: &str) -> Self {
         Self::ok("text/plain; charset=utf-8", body)
     }
 
-    /// Answers with an error status and its reason as the body.
+    /// Returns a response with an error status. The body is the reason phrase.
     pub(crate) fn error(status: u16, reason: &'static str) -> Self {
         Self { status, reason, content_type: "text/plain; charset=utf-8", body: reason.to_owned() }
     }
@@ -46,7 +46,7 @@ impl Response {
         Self { status: 200, reason: "OK", content_type, body: body.to_owned() }
     }
 
-    /// Writes the answer in one piece.
+    /// Writes the response in one call.
     pub(crate) fn write_to(&self, client: &mut impl Write) -> io::Result<()> {
         let Self { status, reason, content_type, body } = self;
         let length = body.len();
@@ -61,7 +61,7 @@ impl Response {
 /// Reads a request up to the empty line after its head.
 ///
 /// # Errors
-/// Returns the answer that refuses the request: it is malformed, too long or too slow.
+/// The request is malformed, too long or too slow. The error is the response to send.
 pub(crate) fn read_request(client: &mut impl Read) -> Result<Request, Response> {
     let started = Instant::now();
     let mut head = Vec::new();

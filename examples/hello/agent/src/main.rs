@@ -1,7 +1,7 @@
-//! The agent of the example: answers its health check and greets.
+//! The agent of the example: a sequential HTTP/1.1 server on loopback.
 //!
-//! A sequential HTTP/1.1 server on loopback. `GET /health` says that it is healthy; `GET /` greets
-//! with the host name and the skills that the box gives it.
+//! `GET /health` answers the health check. `GET /` returns a greeting with the box's host name and
+//! skills, for example `Hello from hello. Skills: greet.`
 #![forbid(unsafe_code)]
 
 mod http;
@@ -16,7 +16,7 @@ use http::{Request, Response};
 
 const SKILLS: &str = "/a3s/skills";
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
-/// How long one read or write of a client may take.
+/// The time limit of one read or write of a client.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Listens and answers clients one after the other, for ever.
+/// Listens, and answers clients one after the other. Returns only if it cannot listen.
 fn serve() -> Result<(), String> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let port = port_of(&arguments)?;
@@ -72,7 +72,7 @@ fn respond(request: &Request) -> Response {
     }
 }
 
-/// Greets with the host name and the skills; what cannot be read is left out.
+/// Returns the greeting. Files that cannot be read are ignored.
 fn greeting(hostname: &Path, skills: &Path) -> String {
     let host = std::fs::read_to_string(hostname).unwrap_or_else(|_| "an unnamed host".to_owned());
     let names = skill_names(skills);
@@ -80,7 +80,7 @@ fn greeting(hostname: &Path, skills: &Path) -> String {
     format!("Hello from {}. Skills: {skills}.\n", host.trim())
 }
 
-/// Lists the directories that hold a SKILL.md, sorted.
+/// Returns the sorted names of the directories that contain a `SKILL.md`.
 fn skill_names(skills: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(skills) else { return Vec::new() };
     let mut names: Vec<String> = entries
