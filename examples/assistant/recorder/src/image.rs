@@ -61,12 +61,12 @@ fn lines(report: &Value, verdict: &str) -> Vec<Line> {
         who: who.to_owned(),
         text: text.to_owned(),
     };
-    let events = list.iter().filter(|it| it["ms"].as_f64().is_some_and(|ms| ms > verified + 0.5));
-    let events = events.map(|it| Line {
-        at: it["ms"].as_f64().unwrap_or_default() - verified,
+    let is_later = |event: &&Value| event["ms"].as_f64().is_some_and(|ms| ms > verified + 0.5);
+    let events = list.iter().filter(is_later).map(|event| Line {
+        at: event["ms"].as_f64().unwrap_or_default() - verified,
         is_timed: true,
-        who: word(&it["who"]),
-        text: format!("{:<6} {}", word(&it["who"]), word(&it["text"])),
+        who: word(&event["who"]),
+        text: format!("{:<6} {}", word(&event["who"]), word(&event["text"])),
     });
     let mut lines = vec![untimed(0.0, "host", "$ cargo xtask demo assistant")];
     lines.extend(events);
