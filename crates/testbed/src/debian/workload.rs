@@ -1,4 +1,4 @@
-//! An image with programs that need much of a kernel.
+//! An image with programs that use many features of a kernel.
 
 use std::path::PathBuf;
 
@@ -18,8 +18,7 @@ const PACKAGES: &str = "apt,ca-certificates,curl,git,nodejs,npm,python3-httpx,py
 pub struct WorkloadImage(pub PathBuf);
 
 impl WorkloadImage {
-    /// Returns the image, after it was made where it was missing; that takes a minute or more and downloads
-    /// about 150 MB.
+    /// Returns the image. A missing image is made first, which takes a minute or more and downloads about 150 MB.
     ///
     /// # Errors
     /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.
