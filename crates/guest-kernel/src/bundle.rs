@@ -82,8 +82,7 @@ pub fn extract(file: &[u8]) -> Result<Kernel<'_>, KernelError> {
     Ok(Kernel { head, data, version: version(file) })
 }
 
-/// Like [`extract`], for the kernel with a name. `krunfw` accepts any kernel, because there are many builds of
-/// libkrunfw.
+/// Like [`extract`], for the kernel with a name. `krunfw` accepts any kernel, because there are many builds of libkrunfw.
 ///
 /// # Errors
 /// [`KernelError`].
@@ -95,8 +94,7 @@ pub fn extract_named(wanted: KernelName, file: &[u8]) -> Result<Kernel<'_>, Kern
     Ok(kernel)
 }
 
-/// Like [`extract`], for a box with this plan. A kernel whose configuration is known must have all options that the
-/// plan needs.
+/// Like [`extract`], for a box with this plan. A kernel whose configuration is known must have all options that the plan needs.
 ///
 /// # Errors
 /// [`KernelError`].
@@ -203,8 +201,7 @@ mod tests {
 
     #[test]
     fn numbers_read_from_both_ways_that_compilers_write_them() {
-        // Unoptimized: through rax, loaded from the stack in between. Optimized: through the argument registers rdi,
-        // rsi and rdx.
+        // Unoptimized: through rax, loaded from the stack in between. Optimized: through the argument registers rdi, rsi and rdx.
         let plain = b"\x55\x48\x89\xe5\x48\x8b\x45\xf8\x48\xc7\x00\x00\x00\x00\x01\x48\x8b\x45\xf0\
                       \x48\xc7\x00\x23\x01\x00\x01\x48\x8b\x45\xe8\x48\xc7\x00\x00\x00\x49\x01\x5d\xc3";
         let optimized = b"\x48\xc7\x07\x00\x00\x00\x01\x48\xc7\x06\x23\x01\x00\x01\

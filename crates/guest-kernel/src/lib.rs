@@ -93,6 +93,12 @@ impl Member {
 }
 
 /// Returns whether a file begins with the magic number of a wheel.
+///
+/// # Examples
+/// ```
+/// assert!(guest_kernel::is_wheel(b"PK\x03\x04\x14\0"));
+/// assert!(!guest_kernel::is_wheel(b"\x7fELF"));
+/// ```
 pub fn is_wheel(file: &[u8]) -> bool {
     file.starts_with(zip::LOCAL_HEADER)
 }

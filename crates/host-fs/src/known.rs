@@ -79,8 +79,7 @@ impl Known {
         self.find(Identity::of(directory).ok()?)
     }
 
-    /// Returns the innermost known directory that contains a path without links, or is that path. The path need not
-    /// exist.
+    /// Returns the innermost known directory that contains a path without links, or is that path. The path need not exist.
     pub fn around(&self, path: &Path) -> Option<&Path> {
         path.ancestors().find_map(|it| self.same(it))
     }

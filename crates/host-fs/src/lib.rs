@@ -69,9 +69,15 @@ impl OsError {
     }
 }
 
-/// Finds a directory of the [XDG Base Directory
-/// Specification](https://specifications.freedesktop.org/basedir-spec/0.8/): the absolute path in the variable
-/// `name`, or else `default` below `HOME`. `variable` returns a variable's value.
+/// Finds a directory of the [XDG Base Directory Specification](https://specifications.freedesktop.org/basedir-spec/0.8/):
+/// the absolute path in the variable `name`, or else `default` below `HOME`. `variable` returns a variable's value.
+///
+/// # Examples
+/// ```
+/// let home = |name: &str| (name == "HOME").then(|| "/home/ada".into());
+/// let cache = host_fs::user_directory("XDG_CACHE_HOME", ".cache", home);
+/// assert_eq!(cache, Some("/home/ada/.cache".into()));
+/// ```
 pub fn user_directory(
     name: &str,
     default: &str,

@@ -52,8 +52,7 @@ pub fn open(path: &Path, search: &Search) -> Result<File, NamedError> {
     Ok(Place::of_file(path, search)?.open()?)
 }
 
-/// Finds the way to a directory that a user named. Links are followed by the rules of [`open`], including the last
-/// one.
+/// Finds the way to a directory that a user named. Links are followed by the rules of [`open`], including the last one.
 ///
 /// # Errors
 /// [`NamedError`].
@@ -156,8 +155,7 @@ struct Walk<'s> {
 }
 
 impl<'s> Walk<'s> {
-    /// Resolves a path. Returns the name of the file in the last directory, or `None` if the path ends with a
-    /// directory.
+    /// Resolves a path. Returns the name of the file in the last directory, or `None` if the path ends with a directory.
     fn along(path: &Path, search: &'s Search, goal: Goal) -> io::Result<(Self, Option<OsString>)> {
         let way = if path.is_absolute() { Way::root()? } else { Way::of(Path::new("."))? };
         let mut walk = Self { way, left: Steps::of(path), goal, search, links: Vec::new() };

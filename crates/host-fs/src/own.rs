@@ -71,8 +71,7 @@ pub enum Purpose {
     Credentials,
 }
 
-/// A program of boxbuild, or a file of the user that affects what boxbuild builds or its permissions. It need not
-/// exist.
+/// A program of boxbuild, or a file of the user that affects what boxbuild builds or its permissions. It need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFile {
     /// The purpose of the file.
@@ -121,8 +120,7 @@ pub fn init_places(program: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Returns the candidates for another program: in the directory of `program`, or in cargo's output for static
-/// programs.
+/// Returns the candidates for another program: in the directory of `program`, or in cargo's output for static programs.
 pub fn built_places(program: &Path, name: &str) -> Vec<PathBuf> {
     let beside = program.parent().unwrap_or(program);
     let above = beside.parent().unwrap_or(beside);
@@ -239,8 +237,7 @@ mod tests {
         assert!(found(&[]).is_empty());
     }
 
-    /// A variable missing from the list could hide a secret from its reader, or be removed from this module's
-    /// environment.
+    /// A variable missing from the list could hide a secret from its reader, or be removed from this module's environment.
     #[test]
     fn every_variable_is_listed() {
         let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());

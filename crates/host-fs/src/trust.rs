@@ -1,8 +1,7 @@
 //! Checks who else can change a file or a directory.
 //!
-//! There is one rule: a trusted user must own it, and it must not be writable for all users or for an untrusted
-//! group. Open handles are checked, because a path can lead elsewhere by the time of use. The trusted users are one
-//! of:
+//! There is one rule: a trusted user must own it, and it must not be writable for all users or for an untrusted group. Open
+//! handles are checked, because a path can lead elsewhere by the time of use. The trusted users are one of:
 //!
 //! - [`Trusted::alone`]: root and this user, for files that boxbuild itself made, and for files that are read long
 //!   after the check;
@@ -13,10 +12,9 @@
 //! There is one variation, [`Trusted::exchanger`], for a directory in which a file is made: a sticky directory, such
 //! as `/tmp`, is as good as one to which only trusted users may write.
 //!
-//! A file that was found, and that the user did not name, must not come from a stranger: a user who can write to its
-//! directory can replace it. git's
-//! [`safe.directory`](https://git-scm.com/docs/git-config#Documentation/git-config.txt-safedirectory) exists for the
-//! same reason.
+//! A file that was found, and that the user did not name, must not come from a stranger: a user who can write to its directory
+//! can replace it. git's [`safe.directory`](https://git-scm.com/docs/git-config)
+//! exists for the same reason.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -73,7 +71,7 @@ impl fmt::Display for Stranger {
 
 impl Trusted {
     /// Trusts this user and their group, which on most systems has no other members, and root, who
-    /// could change this program itself.
+    /// could replace this program itself.
     pub fn this_user() -> Self {
         Self { users: vec![0, geteuid().as_raw()], groups: vec![0, getegid().as_raw()] }
     }
@@ -99,8 +97,7 @@ impl Trusted {
         Self { users: vec![0], groups: Vec::new() }
     }
 
-    /// Returns another user who can change an open file, or the entries of an open directory. `path` is the path for
-    /// the result.
+    /// Returns another user who can change an open file, or the entries of an open directory. `path` is the path for the result.
     ///
     /// # Errors
     /// The operating system's error.
@@ -123,8 +120,7 @@ impl Trusted {
         Ok(of_link.or_else(|| self.judge(&found, directory)))
     }
 
-    /// Returns another user who can change or replace a file, a symbolic link on the way to it, or a directory of any
-    /// of these.
+    /// Returns another user who can change or replace a file, a symbolic link on the way to it, or a directory of any of these.
     ///
     /// The operating system's error, for example if the file does not exist.
     pub fn stranger(&self, file: &Path) -> io::Result<Option<Stranger>> {
@@ -178,8 +174,7 @@ pub fn is_private(open: impl AsFd) -> io::Result<bool> {
 /// Opens a directory that only root and this user can change. A symbolic link is an error.
 ///
 /// # Errors
-/// [`PermissionDenied`](io::ErrorKind::PermissionDenied) if another user can change it, or the operating system's
-/// error.
+/// [`PermissionDenied`](io::ErrorKind::PermissionDenied) if another user can change it, or the operating system's error.
 pub fn open_private(parent: impl AsFd, name: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = File::from(openat(parent, name, flags, Mode::empty())?);

@@ -42,8 +42,8 @@ impl Search {
         Self { homes: Known::of(home.chain(homes(&trusted.users))), trusted }
     }
 
-    /// Returns the ancestors of a directory without links, the nearest first. They end at a home directory, at `/`,
-    /// and at the border of the file system.
+    /// Returns the ancestors of a directory without links, the nearest first. They end at the first home directory, at
+    /// `/`, or at the border of the file system.
     pub fn above<'p>(&self, start: &'p Path) -> impl Iterator<Item = &'p Path> {
         let device = |path: &Path| fs::metadata(path).ok().map(|it| it.dev());
         let own = device(start);
@@ -76,8 +76,7 @@ impl Search {
         }
     }
 
-    /// Returns which other user could have made the repository above `start`, or could write to a directory in
-    /// between.
+    /// Returns which other user could have made the repository above `start`, or could write to a directory in between.
     fn stranger(&self, start: &Path, found: &Path, name: &str) -> Option<String> {
         if start == found {
             return None;

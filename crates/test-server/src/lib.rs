@@ -50,8 +50,7 @@ pub struct Request {
 pub struct Early {
     /// The number of bytes of the body that are read before the answer.
     pub after: usize,
-    /// The answer, after which the client has to close the connection. If it has no steps, the server closes the
-    /// connection.
+    /// The answer, after which the client has to close the connection. If it has no steps, the server closes the connection.
     pub reply: Reply,
 }
 
@@ -240,8 +239,7 @@ fn serve(
         return play(&mut stream, (answers.handler)(&request));
     };
     if !reply.is_empty() {
-        // The server waits for the client, because closing a connection with unread bytes resets it, and the answer
-        // may be lost.
+        // The server waits for the client, because closing a connection with unread bytes resets it, and the answer may be lost.
         reply.push(Step::Hang);
     }
     play(&mut stream, reply)

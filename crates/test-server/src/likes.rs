@@ -16,8 +16,7 @@ pub fn gitlab() -> Rules {
     Rules { closed: true, refuses: Some(is_no_image), refusal, ..Rules::default() }
 }
 
-/// Quay: it validates a manifest against a schema that lists the types of config and layers. Blobs are in an object
-/// store.
+/// Quay: it validates a manifest against a schema that lists the types of config and layers. Blobs are in an object store.
 pub fn quay() -> Rules {
     let body = r#"{"errors":[{"code":"MANIFEST_INVALID","detail":{"message":"failed to parse manifest: manifest data does not match schema: 'application/vnd.boxbuild.segment.v1+zstd' is not one of [...]"},"message":"manifest invalid"}]}
 "#;

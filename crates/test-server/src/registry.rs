@@ -112,6 +112,17 @@ pub struct Held {
 }
 
 /// A running registry.
+///
+/// # Examples
+/// ```
+/// use test_server::registry::{Registry, Rules};
+///
+/// // For example, this one requires a token.
+/// let registry = Registry::start(Rules { closed: true, ..Rules::default() });
+/// let digest = registry.with(|held| held.put_blob("team/box", b"content"));
+/// println!("http://{}/v2/team/box/blobs/{digest}", registry.host());
+/// assert!(registry.lines().is_empty());
+/// ```
 #[derive(Debug)]
 pub struct Registry {
     server: Server,

@@ -1,11 +1,11 @@
-//! Stops of a box whose agent ignores SIGTERM and is writing. A test makes a few, `cargo run -p boxbuild-soak --
-//! --stops` many.
+//! Stops of a box whose agent ignores SIGTERM and is writing. A test makes a few, and
+//! `cargo run -p boxbuild-soak -- --stops` makes many.
 
 /// The seconds between SIGTERM and SIGKILL.
 const GRACE: u32 = 1;
 /// The tolerance for the duration of a stop, in milliseconds.
 const MARGIN: u32 = 500;
-/// The agent. SIGUSR1 makes it write more than a pipe holds before it continues.
+/// The agent. SIGUSR1 makes it write an output that fits into a pipe, so that it does not block without a reader.
 const AGENT: &str = r#"entrypoint "/bin/sh" "-c" "trap '' TERM; trap 'seq 5000; echo written' USR1; echo begun; while :; do sleep 1000 & wait; done""#;
 /// The complete output of the agent, as a command of the virtual host's shell.
 const WRITTEN: &str = "{ echo begun; seq 5000; echo written; }";

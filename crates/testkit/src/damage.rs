@@ -37,7 +37,7 @@ const OTHER: &str = "application/vnd.example";
 /// Every way to damage a box, in the order of declaration.
 pub const ALL: &[Damage] = &[
     damage("no layout", "is not a box: it has no file `oci-layout`", |files| {
-        remove(files, "oci-layout")
+        remove(files, "oci-layout");
     }),
     damage("another layout version", "its imageLayoutVersion is \"2.0.0\"", |files| {
         write(files, "oci-layout", br#"{"imageLayoutVersion":"2.0.0"}"#);
@@ -55,7 +55,7 @@ pub const ALL: &[Damage] = &[
         File::create(files.path().join("index.json")).unwrap().set_len(1 << 40).unwrap();
     }),
     damage("an index of noise", "is not a boxbuild document", |files| {
-        write(files, "index.json", b"{")
+        write(files, "index.json", b"{");
     }),
     damage("an index of another media type", "its mediaType is", |files| {
         files.edit_index(|index| index["mediaType"] = OTHER.into());
@@ -77,7 +77,7 @@ pub const ALL: &[Damage] = &[
         });
     }),
     damage("a list for the layout version", LIST, |files| {
-        write(files, "oci-layout", br#"["1.0.0"]"#)
+        write(files, "oci-layout", br#"["1.0.0"]"#);
     }),
     damage("no manifest", "names 0 manifests, and a box has one", |files| {
         files.edit_index(|index| index["manifests"] = json!([]));
@@ -102,7 +102,7 @@ pub const ALL: &[Damage] = &[
     }),
     damage("an image's manifest", "is an OCI image, not a box", |files| {
         files.edit_manifest(|manifest| {
-            drop(manifest.as_object_mut().unwrap().remove("artifactType"))
+            drop(manifest.as_object_mut().unwrap().remove("artifactType"));
         });
     }),
     damage("a manifest of another media type", "its mediaType is", |files| {
@@ -131,7 +131,7 @@ pub const ALL: &[Damage] = &[
         flip(files, &files.blob_path(&files.manifest().config.digest));
     }),
     damage("a linked config", NOT_REGULAR, |files| {
-        link(&files.blob_path(&files.manifest().config.digest))
+        link(&files.blob_path(&files.manifest().config.digest));
     }),
     damage("a missing config", "the config sha256:", |files| {
         fs::remove_file(files.blob_path(&files.manifest().config.digest)).unwrap();
@@ -178,7 +178,7 @@ pub const ALL: &[Damage] = &[
     }),
     damage("no metadata", "does not name exactly one metadata", |files| {
         files.edit_manifest(|manifest| {
-            layers(manifest).retain(|it| it["mediaType"] != METADATA_TYPE)
+            layers(manifest).retain(|it| it["mediaType"] != METADATA_TYPE);
         });
     }),
     damage("segments before the metadata", "is layer 0, and the metadata is layer 0", |files| {
@@ -320,13 +320,13 @@ pub const FORGED: &[(&str, Forge)] = &[
         files.edit_manifest(|manifest| manifest["artifactType"] = text.into());
     }),
     ("key of the manifest", |files, text| {
-        files.edit_manifest(|manifest| *manifest = json!({ text: 1 }))
+        files.edit_manifest(|manifest| *manifest = json!({ text: 1 }));
     }),
     ("media type of the config", |files, text| {
         files.edit_manifest(|manifest| manifest["config"]["mediaType"] = text.into());
     }),
     ("epoch of the config", |files, text| {
-        files.edit_config(|config| config["epoch"] = text.into())
+        files.edit_config(|config| config["epoch"] = text.into());
     }),
     ("key of the config", |files, text| files.edit_config(|config| config[text] = 1.into())),
     ("value of the config", |files, text| {

@@ -27,8 +27,7 @@ pub fn result(text: &str) {
     println!("{text}");
 }
 
-/// Runs a step: prints its name at the beginning, signs of life during silence, and its result and duration at the
-/// end.
+/// Runs a step: prints its name at the beginning, signs of life during silence, and its result and duration at the end.
 ///
 /// # Errors
 /// The errors of `work`.
@@ -81,6 +80,20 @@ pub fn error(error: &KitError) {
 }
 
 /// Returns the exit code of a tool, and prints its error if it has failed.
+///
+/// # Examples
+/// ```
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     tool_output::say::exit_code(run())
+/// }
+///
+/// fn run() -> testbed::Result<ExitCode> {
+///     tool_output::say::result("all is well");
+///     Ok(ExitCode::SUCCESS)
+/// }
+/// ```
 pub fn exit_code(outcome: Result<ExitCode>) -> ExitCode {
     outcome.unwrap_or_else(|reason| {
         error(&reason);

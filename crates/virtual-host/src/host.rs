@@ -63,8 +63,7 @@ impl VirtualHost {
         self.memory(memory_mib.saturating_add(BESIDE_A_GUEST))
     }
 
-    /// Sets the size in MiB of the disk for the result. The disk is empty until the commands have ended, so they can
-    /// use it.
+    /// Sets the size in MiB of the disk for the result. The disk is empty until the commands have ended, so they can use it.
     #[must_use]
     pub const fn result_disk(mut self, mib: u32) -> Self {
         self.result_mib = mib;
@@ -78,8 +77,7 @@ impl VirtualHost {
         self
     }
 
-    /// Adds a file or a directory at an absolute path, in memory. The first of two files at one path takes
-    /// precedence.
+    /// Adds a file or a directory at an absolute path, in memory. The first of two files at one path takes precedence.
     #[must_use]
     pub fn file(mut self, source: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         self.files.push((source.into(), guest.into()));
@@ -94,8 +92,7 @@ impl VirtualHost {
         self
     }
 
-    /// Adds a directory like [`Self::disk`], made of these files: the path of each in it, and its path on the real
-    /// host.
+    /// Adds a directory like [`Self::disk`], made of these files: the path of each in it, and its path on the real host.
     #[must_use]
     pub fn disk_of(
         mut self,

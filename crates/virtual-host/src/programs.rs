@@ -49,6 +49,13 @@ pub fn shown(command: &Command) -> String {
 }
 
 /// Returns the last `limit` bytes of a text, starting at the beginning of a line.
+///
+/// # Examples
+/// ```
+/// use virtual_host::programs::tail;
+///
+/// assert_eq!(tail(b"first\nsecond\n", 9), "second\n");
+/// ```
 pub fn tail(bytes: &[u8], limit: usize) -> String {
     let start = bytes.len().saturating_sub(limit);
     let text = String::from_utf8_lossy(&bytes[start..]).replace('\r', "");

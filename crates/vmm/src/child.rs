@@ -23,8 +23,8 @@ use crate::{SUBCOMMAND, VmmError};
 /// The stack size of libkrun's threads, in the variable that Rust's standard library reads. The default of 2 MiB is
 /// one huge page, which the host's kernel allocates whole at the first byte.
 pub(crate) const STACK: &str = "RUST_MIN_STACK=524288";
-/// The stack size if there is a network device: libkrun moves the device between threads, with its buffers of 128
-/// KiB, in many copies.
+/// The stack size if there is a network device: libkrun moves the device between threads, with its buffers of
+/// 128 KiB, in many copies.
 const NETWORK_STACK: &str = "RUST_MIN_STACK=1572864";
 /// The longest report of a jail, in bytes.
 const MAX_REPORT: usize = 16 << 10;
@@ -43,7 +43,7 @@ pub struct Vmm {
 }
 
 impl Vmm {
-    /// Starts `program` as a VMM that waits for its configuration. It inherits the box's blobs, its disks and the
+    /// Starts `program` as a VMM that waits for its configuration. The VMM inherits the box's blobs, its disks and the
     /// socket of a network device.
     ///
     /// # Errors
@@ -126,8 +126,7 @@ impl Vmm {
         Ok(pidfd_open(pid, PidfdFlags::empty())?)
     }
 
-    /// Returns the pipe with libkrun's log and the guest's console, once. An honest process closes it only when it
-    /// ends.
+    /// Returns the pipe with libkrun's log and the guest's console, once. An honest process closes it only when it ends.
     pub fn take_log(&mut self) -> Option<OwnedFd> {
         self.log.take().map(OwnedFd::from)
     }

@@ -32,7 +32,7 @@ pub struct VmmConfig {
     pub shared_network: Option<RawFd>,
     /// Whether the guest reaches its network through [`NETWORK_SOCKET`](crate::NETWORK_SOCKET).
     pub has_network: bool,
-    /// Whether the guest has to wait for a list of mounts from the supervisor.
+    /// Whether the supervisor sends init a list of the host's directories to mount.
     pub has_mounts: bool,
     /// The supervisor's decisions on the jail.
     pub jail: Terms,
@@ -43,7 +43,7 @@ pub struct VmmConfig {
 pub struct BlobFds {
     pub(crate) kernel: RawFd,
     pub(crate) init: RawFd,
-    /// The size of init in the box's config, in bytes.
+    /// The size of init in the box's manifest, in bytes.
     pub(crate) init_size: u64,
     /// The parts of the rootfs, in their order.
     pub(crate) rootfs: Vec<Part>,

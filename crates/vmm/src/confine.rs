@@ -86,8 +86,7 @@ pub fn finish(
     serving: Option<Pid>,
     (deadline, signals): (Instant, &StopSignals),
 ) -> Result<Option<Report>, VmmError> {
-    // This runs while the process confines itself, because moving it takes a grace period of the kernel's RCU, some 3
-    // ms.
+    // This runs while the process confines itself, because moving it takes a grace period of the kernel's RCU, some 3 ms.
     let group = ControlGroup::create(runtime.path(), size, vmm.id(), serving);
     if let Err(reason) = group.and_then(|group| vmm.join(group)) {
         vmm.missing.push(Missing::new(Layer::ControlGroup, reason));

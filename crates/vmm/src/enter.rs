@@ -128,7 +128,7 @@ pub fn report_stream() -> Result<File, OsError> {
 }
 
 /// Maps init from the verified file, because a copy takes time and memory. The file can have changed since it was
-/// verified, so it must still have the size in the box's config.
+/// verified, so it must still have the size in the box's manifest.
 pub(crate) fn map_init(blobs: &BlobFds) -> Result<&'static [u8], VmmError> {
     let (path, size) = (fd_path(blobs.init), blobs.init_size);
     let read = |error: io::Error| OsError::file("read", &path)(error);

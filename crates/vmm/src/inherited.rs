@@ -6,8 +6,7 @@ use nix::unistd::close;
 
 use crate::jail::process;
 use host_fs::OsError;
-/// Closes all inherited files except the standard streams and `kept`. The process must not have opened any file
-/// itself yet.
+/// Closes all inherited files except the standard streams and `kept`. The process must not have opened any file itself yet.
 ///
 /// # Errors
 /// If the open files cannot be listed.

@@ -21,7 +21,7 @@ const KERNEL_FORMAT_ELF: u32 = 1;
 const DISK_FORMAT_RAW: u32 = 0;
 /// `KRUN_DISK_FORMAT_VMDK`, only for a descriptor that this program has written.
 const DISK_FORMAT_VMDK: u32 = 2;
-/// `KRUN_SYNC_NONE`: the disk has no cache for the guest, and ignores flushes.
+/// `KRUN_SYNC_NONE`: the guest sees a disk without a write cache, and sends no flushes.
 const SYNC_NONE: u32 = 0;
 /// `KRUN_SYNC_FULL`: libkrun passes a flush of the guest to the host's disk with fsync(2).
 const SYNC_FULL: u32 = 2;
@@ -37,8 +37,7 @@ const STDERR: i32 = 2;
 /// The kernel parameter that mounts devtmpfs on `/dev` of the first root
 /// ([`devtmpfs.mount`](https://docs.kernel.org/admin-guide/kernel-parameters.html)).
 const MOUNT_DEVICES: &CStr = c"devtmpfs.mount=1";
-/// The number of entries that libkrun reads from an environment and adds to the command line (`MAX_ARGS`, which is
-/// private).
+/// The number of entries that libkrun reads from an environment and adds to the command line (`MAX_ARGS`, which is private).
 const MAX_WORDS: usize = 4096;
 /// No `NET_FEATURE_…` of libkrun.
 const NO_FEATURES: u32 = 0;
@@ -200,8 +199,7 @@ impl Vm {
         checked("krun_add_disk3", code).map(drop)
     }
 
-    /// Adds a directory as a virtio-fs device that the guest mounts by its tag, without a window of shared memory
-    /// (DAX).
+    /// Adds a directory as a virtio-fs device that the guest mounts by its tag, without a window of shared memory (DAX).
     ///
     /// # Errors
     /// If libkrun refuses.

@@ -100,7 +100,8 @@ fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
 
-/// Removes the runtime directory of a killed process. It is a no-op if the name does not fit or another user owns it.
+/// Removes the runtime directory of a killed process. It is a no-op if the name does not fit, or if another user
+/// could change the directory.
 pub fn remove_left(path: &Path) {
     if is_name_of_one(path) && is_ours(path) {
         control_group::remove_left(path);
@@ -108,7 +109,15 @@ pub fn remove_left(path: &Path) {
     }
 }
 
-/// Returns whether a path's last part is the name of a runtime directory, such as `boxlaunch-0123456789abcdef`.
+/// Returns whether a path's last part is the name of a runtime directory.
+///
+/// # Examples
+/// ```
+/// use vmm::runtime_dir::is_name_of_one;
+///
+/// assert!(is_name_of_one("/run/boxlaunch-0123456789abcdef".as_ref()));
+/// assert!(!is_name_of_one("/run/boxlaunch-1".as_ref()));
+/// ```
 pub fn is_name_of_one(path: &Path) -> bool {
     let name = path.file_name().and_then(|it| it.to_str()).and_then(|it| it.strip_prefix(PREFIX));
     name.is_some_and(|it| it.len() == 16 && u64::from_str_radix(it, 16).is_ok())

@@ -14,7 +14,7 @@ use crate::known::{Identity, Known};
 /// The directory is opened once, when the bounds are made. If another directory is moved to its path later, the
 /// reader does not see it.
 ///
-/// A home below that directory is not part of the checkout, because its keys and tokens are checked in nowhere. There
+/// A home below that directory is not part of the checkout, because its keys and tokens are never checked in. There
 /// is one exception: if the file whose author names the paths (a Boxfile, for example) lies in such a home, the
 /// directory of that file is readable.
 #[derive(Debug, Clone)]

@@ -71,8 +71,7 @@ impl<'b> Directory<'b> {
     /// Opens an entry, or returns its type if it is not opened.
     ///
     /// # Errors
-    /// The operating system's error, [`InHome`](super::InHome) for a home, or an error for an entry that was replaced
-    /// meanwhile.
+    /// The operating system's error, [`InHome`](super::InHome) for a home, or an error for an entry that was replaced meanwhile.
     pub fn entry(&self, name: &OsStr) -> io::Result<Entry<'b>> {
         let found = statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(match FileType::from_raw_mode(found.st_mode) {

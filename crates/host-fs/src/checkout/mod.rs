@@ -106,8 +106,7 @@ fn handle(checkout: &Bounds, inner: &Path) -> io::Result<OwnedFd> {
 /// have no effect, as for [`open_inside`].
 ///
 /// # Errors
-/// The errors of [`inside`], [`InHome`], that it is no directory, or that a file system of the kernel is mounted in
-/// it.
+/// The errors of [`inside`], [`InHome`], that it is no directory, or that a file system of the kernel is mounted in it.
 pub fn open_directory<'b>(checkout: &'b Bounds, path: &Path) -> io::Result<Option<Directory<'b>>> {
     let (root, path) = (checkout.root()?, real(path)?);
     let Ok(inner) = path.strip_prefix(root.path()) else { return Ok(None) };

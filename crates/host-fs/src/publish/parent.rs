@@ -78,8 +78,7 @@ impl Parent {
 
     /// Makes an entry under a random name, and locks it.
     ///
-    /// Between these two steps another process may take the entry for a leftover and remove it. The function then
-    /// tries again.
+    /// Between these two steps another process may take the entry for a leftover and remove it. The function then tries again.
     pub(super) fn create(
         &self,
         make: impl Fn(BorrowedFd<'_>, &str) -> rustix::io::Result<OwnedFd>,

@@ -118,8 +118,7 @@ pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
 /// The message for a text that [`utf16`] recognizes.
 pub const UTF_16: &str = "it is UTF-16, not UTF-8";
 
-/// Decodes UTF-16, in which some editors save a text. Returns `None` if the bytes do not begin with its byte order
-/// mark.
+/// Decodes UTF-16, in which some editors save a text. Returns `None` if the bytes do not begin with its byte order mark.
 pub fn utf16(bytes: &[u8]) -> Option<String> {
     let of: fn([u8; 2]) -> u16 = match bytes {
         [0xff, 0xfe, ..] => u16::from_le_bytes,

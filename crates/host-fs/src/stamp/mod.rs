@@ -31,8 +31,7 @@ use rustix::fs::{AtFlags, FsWord, StatxFlags, fstatfs, major, statx};
 use crate::read::{Links, read_file};
 
 /// The file systems whose ctime only the kernel sets, by their magic numbers
-/// ([statfs(2)](https://man7.org/linux/man-pages/man2/statfs.2.html), linux/magic.h and the headers of the file
-/// systems).
+/// ([statfs(2)](https://man7.org/linux/man-pages/man2/statfs.2.html), linux/magic.h and the headers of the file systems).
 ///
 /// overlayfs is not included: it passes on the ctime of the lower file, which may be on FUSE or NFS, and no call
 /// inside a container identifies that file system. So a box in a container's writable layer is hashed at each start,
@@ -146,8 +145,7 @@ fn mount(file: &File) -> Option<String> {
 
 /// Returns the id of this boot, if the kernel supports it.
 pub fn boot_id() -> Option<&'static str> {
-    // The id is constant for the life of a process. It is cached because a box can have hundreds of files, and each
-    // is stamped.
+    // The id is constant for the life of a process. It is cached because a box can have hundreds of files, and each is stamped.
     static READ: LazyLock<Option<String>> = LazyLock::new(|| {
         let boot = read_file(Path::new(BOOT_ID), Links::Refuse, 64).ok()?;
         Some(String::from_utf8(boot).ok()?.trim().to_owned())

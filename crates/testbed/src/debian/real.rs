@@ -1,4 +1,4 @@
-//! Images for comparing unpackers: Debian trees, and Debian packages as layers.
+//! Images for comparing unpackers, for example with umoci: Debian trees, and Debian packages as layers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -12,8 +12,8 @@ use testkit::images::{Compression, Config, Image};
 const RECIPE: &str = "4";
 const PACKAGES: &str = "apt,ca-certificates,curl,git,nodejs,npm,python3-httpx,python3-numpy,python3-pip,python3-requests,python3-venv,sqlite3,strace";
 
-/// The OCI image layout of Debian with apt, curl, git, Node.js and npm, Python with httpx, numpy, pip, requests and venv, SQLite
-/// and strace.
+/// The OCI image layout of Debian with apt, curl, git, Node.js and npm, Python with httpx, numpy, pip, requests and venv,
+/// SQLite and strace.
 #[derive(Debug, Clone)]
 pub struct WorkloadImage(pub PathBuf);
 

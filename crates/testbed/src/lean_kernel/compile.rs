@@ -35,7 +35,7 @@ impl Jobs {
         Self(thread::available_parallelism().map_or(1, NonZero::get))
     }
 
-    /// Another number, so that files are compiled in another order.
+    /// One more, so that files are compiled in another order.
     pub fn other() -> Self {
         Self(Self::of_machine().0 + 1)
     }

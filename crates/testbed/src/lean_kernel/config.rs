@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Returns the options of a fragment that the finished configuration does not have, as text, such as `CONFIG_A is n,
-/// not y`.
+/// Returns the options of a fragment that the finished configuration does not have, as text, such as
+/// `CONFIG_A is n, not y`.
 ///
 /// The kernel's tools silently drop an option whose dependencies are missing.
 pub(super) fn broken(fragment: &str, finished: &str) -> Vec<String> {

@@ -1,5 +1,4 @@
-//! The kernel's source: a pinned Debian package, or the newest of its series if the pinned one is no longer
-//! available.
+//! The kernel's source: a pinned Debian package, or the newest of its series if the pinned one is no longer available.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! The guest kernel: the pinned build of libkrunfw. The same package contains the program that the benchmark compares
-//! with.
+//! The guest kernel: the pinned build of libkrunfw. The same package contains the program that the benchmark compares with.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -206,8 +206,7 @@ promises! {
         "attempts of root of a component to reach beyond it, of which none succeeds",
         also in "docs/status.md" as "none of {} attempts",
         also in "docs/security.md" as "It makes {} attempts";
-    /// The attempts of a hostile program in place of the VMM: half of them without a writable directory, half with
-    /// one.
+    /// The attempts of a hostile program in place of the VMM: half of them without a writable directory, half with one.
     VMM_ATTEMPTS = Exactly 54.0 "",
         "tests/boot/jail.rs::a_program_in_the_place_of_the_vmm_gets_nowhere",
         "attempts of a program in the VMM's place, which get `/dev/kvm` and nothing else",

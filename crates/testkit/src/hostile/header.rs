@@ -100,8 +100,8 @@ impl Member {
     }
 }
 
-/// Returns a record of an extended header, `LENGTH KEY=VALUE\n`, in which the length includes itself, such as `11
-/// path=ab\n`.
+/// Returns a record of an extended header, `LENGTH KEY=VALUE\n`, in which the length includes itself, such as
+/// `11 path=ab\n`.
 pub(super) fn record(pair: &[u8]) -> Vec<u8> {
     let rest = pair.len() + 2;
     let mut length = rest + 1;

@@ -70,6 +70,14 @@ const ODD: [&[u8]; 24] = [
 
 /// Replaces parts of a text, one after the other. Each part is an offset (modulo the length of the text), a length in
 /// bytes, and the new text.
+///
+/// # Examples
+/// ```
+/// use testkit::hostile::replace_each;
+///
+/// let parts = [(0, 5, "Goodbye".to_owned()), (9, 5, "box".to_owned())];
+/// assert_eq!(replace_each("Hello, world", &parts), "Goodbye, box");
+/// ```
 pub fn replace_each(text: &str, parts: &[(usize, usize, String)]) -> String {
     let mut text = text.to_owned();
     for (place, length, instead) in parts {

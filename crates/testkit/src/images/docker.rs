@@ -9,8 +9,7 @@ use super::layout::{Compression, Image};
 /// The layout of an archive of `docker save`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
-    /// Before version 25: `HEX.json`, and `ID/layer.tar` for each layer. A repeated layer is a symbolic link to the
-    /// first.
+    /// Before version 25: `HEX.json`, and `ID/layer.tar` for each layer. A repeated layer is a symbolic link to the first.
     Legacy,
     /// Since version 25: `blobs/sha256/HEX`. Whether layers are compressed depends on docker's storage.
     Modern(Compression),

@@ -69,8 +69,7 @@ impl Config {
     }
 }
 
-/// An image: its config and its layers, the lowest first. The platform is linux on amd64, unless another architecture
-/// is set.
+/// An image: its config and its layers, the lowest first. The platform is linux on amd64, unless another architecture is set.
 #[derive(Debug, Clone)]
 pub struct Image {
     layers: Vec<LayerTar>,

@@ -88,9 +88,8 @@ pub(super) fn schedule_as_batch() -> Result<()> {
     shorten_turns()
 }
 
-/// Ends time slices by a timer. Otherwise a time slice ends at a tick of the kernel, 4 ms apart, and a CPU of a box
-/// that spins for its host gets an answer only then. A kernel before 6.6 has no setting for the length, and keeps its
-/// default.
+/// Ends time slices by a timer. Otherwise a time slice ends at a tick of the kernel, 4 ms apart, and a CPU of a box that spins
+/// for its host gets an answer only then. A kernel before 6.6 has no setting for the length, and keeps its default.
 fn shorten_turns() -> Result<()> {
     let failed = |source| HostError::guest("shorten the scheduler's turns")(source);
     let at = Path::new(DEBUG);

@@ -35,8 +35,7 @@ pub use package::{fetch, newest_package, prepare_package};
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
 /// The module that [`kvm_amd`] changes.
 const CHANGED: &str = "kvm_amd";
-/// The version of the prepared form, which changes with [`lighten`] and [`kvm_amd`]. Directories of another version
-/// are ignored.
+/// The version of the prepared form, which changes with [`lighten`] and [`kvm_amd`]. Directories of another version are ignored.
 const FORM: &str = "6-";
 const ABOUT: &str = "about.json";
 /// The largest [`ABOUT`], in bytes.
@@ -66,8 +65,7 @@ impl HostKernel {
     /// Opens the newest prepared kernel in a cache directory. `None` if there is no kernel.
     ///
     /// # Errors
-    /// [`HostError::Stranger`] if another user could have changed the kernel, which can read the box and reports its
-    /// timing.
+    /// [`HostError::Stranger`] if another user could have changed the kernel, which can read the box and reports its timing.
     pub fn find(cache: &Path) -> Result<Option<Self>> {
         let found = Self::newest(cache);
         found.iter().try_for_each(Self::check_owner)?;
@@ -157,6 +155,12 @@ fn is_version(text: &str) -> bool {
 
 /// Returns the directory of the user's prepared kernels. `variable` returns a variable's value. `None` if neither
 /// `XDG_CACHE_HOME` nor `HOME` is usable.
+///
+/// # Examples
+/// ```
+/// let cache = virtual_host::kernel::cache(|name| (name == "HOME").then(|| "/home/ada".into()));
+/// assert_eq!(cache.unwrap().to_str(), Some("/home/ada/.cache/boxbuild/virtual-host"));
+/// ```
 pub fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     user_directory("XDG_CACHE_HOME", ".cache", variable).map(|it| it.join(CACHE))
 }

@@ -14,16 +14,14 @@ use tar::{Archive, Entry};
 use super::{HostKernel, canonical, is_version, prepare};
 use crate::{HostError, Result, programs};
 
-/// The packages that depend on the newest kernel package of a series, in the order of preference: Debian 12 has Linux
-/// 6.12 in addition to its default 6.1, and a start takes a tenth fewer instructions with it. Debian 13's default is
-/// 6.12.
+/// The packages that depend on the newest kernel package of a series, in the order of preference: Debian 12 has Linux 6.12 in
+/// addition to its default 6.1, and a start takes a tenth fewer instructions with it. Debian 13's default is 6.12.
 const METAPACKAGES: [&str; 2] = ["linux-image-6.12-cloud-amd64", "linux-image-cloud-amd64"];
 /// The prefix of the names of kernel packages.
 const IMAGE: &str = "linux-image-";
 /// The maximum size of a module and of a compressed kernel, in bytes.
 const MAX_MEMBER: u64 = 1 << 26;
-/// The maximum size of an unpacked package, in bytes. Its modules are held in memory; the package of Linux 6.12 has
-/// 36 MB.
+/// The maximum size of an unpacked package, in bytes. Its modules are held in memory; the package of Linux 6.12 has 36 MB.
 const MAX_PACKAGE: u64 = 1 << 29;
 /// The name of the package's file in messages.
 const PACKAGE: &str = "the virtual host's kernel package";

@@ -11,8 +11,7 @@ use crate::{HostError, Result};
 
 /// The first bytes of a Zstandard frame ([RFC 8878](https://www.rfc-editor.org/rfc/rfc8878)), which Debian 13 uses.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The first bytes of LZ4's [legacy frame](https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md), which Debian
-/// 12 uses.
+/// The first bytes of LZ4's [legacy frame](https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md), which Debian 12 uses.
 const LZ4_LEGACY: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
 /// The maximum size of a kernel, in bytes.
 const MAX_KERNEL: usize = 1 << 28;

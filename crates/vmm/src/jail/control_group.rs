@@ -42,8 +42,7 @@ pub struct ControlGroup {
     supervisor: Option<Bounded>,
 }
 
-/// The group of a supervisor, a sibling of its VM's group. Dropping it moves the supervisor back and removes the
-/// group.
+/// The group of a supervisor, a sibling of its VM's group. Dropping it moves the supervisor back and removes the group.
 #[derive(Debug)]
 struct Bounded {
     path: PathBuf,
@@ -202,8 +201,8 @@ fn handed_over(own: &Path) -> Option<&Path> {
 fn vacate(group: &Path, vmm: Pid) -> Result<(), String> {
     let below = group.join(SUPERVISOR);
     make(&below)?;
-    // In a delegated group, other processes may belong to the same service, such as one that waits for `run
-    // --detach`.
+    // In a delegated group, other processes may belong to the same service, for example one that waits for
+    // `run --detach`.
     let processes = match fs::read_to_string(group.join("cgroup.procs")) {
         Ok(all) if is_marked(group) => all,
         _ => format!("0\n{vmm}"),

@@ -117,6 +117,15 @@ fn group_of(text: &str) -> PathBuf {
 }
 
 /// Returns a control group and its ancestors. The limits of each of them apply.
+///
+/// # Examples
+/// ```
+/// use vmm::jail::isolation::with_above;
+///
+/// let groups: Vec<_> = with_above("/sys/fs/cgroup/user.slice/box".as_ref()).collect();
+/// assert_eq!(groups[1], "/sys/fs/cgroup/user.slice");
+/// assert_eq!(groups.len(), 3);
+/// ```
 pub fn with_above(group: &Path) -> impl Iterator<Item = &Path> {
     group.ancestors().take_while(|it| it.starts_with(CGROUPS))
 }

@@ -1,7 +1,6 @@
 //! The jail: every right that the VMM process gives up before it becomes a VM.
 //!
-//! A guest that breaks out of libkrun controls this process. So the process keeps only what libkrun needs, by these
-//! steps:
+//! A guest that breaks out of libkrun controls this process. So the process keeps only what libkrun needs, by these steps:
 //!
 //! 1. The supervisor starts it in a user and a PID namespace (`process`), and moves it into a control group
 //!    (`control_group`) while it takes the next steps. It has three pipes and the box's open files, and its

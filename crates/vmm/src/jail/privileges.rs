@@ -136,8 +136,7 @@ pub fn most_files() -> u64 {
 /// # Errors
 /// The kernel's error.
 pub(super) fn limit(largest: Option<u64>, files: u64) -> nix::Result<()> {
-    // libkrun panics if it finds no descriptor for a connection, and it keeps one for each file of a share that the
-    // guest knows.
+    // libkrun panics if it finds no descriptor for a connection, and it keeps one for each file of a share that the guest knows.
     if setrlimit(Resource::RLIMIT_NOFILE, files, files).is_err() {
         // Root in a container may not be allowed to raise its limit.
         let (_, own) = getrlimit(Resource::RLIMIT_NOFILE)?;

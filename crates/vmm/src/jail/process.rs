@@ -1,8 +1,7 @@
 //! Starts the VMM process in a new user and a new PID namespace.
 //!
-//! A process cannot enter a new PID namespace, it has to be created in it. So the child is created by clone(2), in
-//! the way of posix_spawn(3): it shares this process's memory until it executes the program, and this thread waits
-//! for that.
+//! A process cannot enter a new PID namespace, it has to be created in it. So the child is created by clone(2), in the way of
+//! posix_spawn(3): it shares this process's memory until it executes the program, and this thread waits for that.
 #![allow(unsafe_code)]
 
 use std::convert::Infallible;

@@ -50,8 +50,7 @@ pub(super) enum RootError {
 /// that their modes and times cannot be changed either.
 ///
 /// # Errors
-/// The kernel's error, after which this process still sees the host's directories, or a directory that cannot be
-/// shared.
+/// The kernel's error, after which this process still sees the host's directories, or a directory that cannot be shared.
 pub(super) fn enter(
     runtime: &Path,
     shares: &[ServedShare],

@@ -27,7 +27,7 @@ const HEADER: &str =
 /// All users may read the descriptor, and none may write to it: it is opened again after the change of the user.
 const MODE: u32 = 0o444;
 
-/// A part of the rootfs: an inherited descriptor, and its size in the box's config, in bytes.
+/// A part of the rootfs: an inherited descriptor, and its size in the box's manifest, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) fd: RawFd,
