@@ -138,8 +138,8 @@ fn bytes_at<'data>(
 
 /// Reads the three numbers that the function stores through its three pointers, in their order.
 ///
-/// A compiler writes each as `mov qword [register], imm32`: `REX.W C7 /0` without displacement ([Intel
-/// SDM](https://www.intel.com/sdm) vol. 2, MOV). The function is a few dozen bytes long and ends with `ret`.
+/// A compiler writes each as `mov qword [register], imm32`: `REX.W C7 /0` without displacement
+/// ([Intel SDM](https://www.intel.com/sdm) vol. 2, MOV). The function is a few dozen bytes long and ends with `ret`.
 fn stored_numbers(code: &[u8]) -> Option<[u64; 3]> {
     let mut numbers = Vec::new();
     let mut rest = code.get(..code.len().min(128))?;

@@ -26,8 +26,8 @@ use crate::steps::{Step, Steps};
 use crate::upward::{Repository, Search};
 use crate::way::{Found, Way};
 
-/// The links outside of `/` in the [Filesystem Hierarchy
-/// Standard](https://refspecs.linuxfoundation.org/FHS_3.0/fhs/index.html).
+/// The links outside of `/` in the
+/// [Filesystem Hierarchy Standard](https://refspecs.linuxfoundation.org/FHS_3.0/fhs/index.html).
 const OF_SYSTEM: [&str; 2] = ["/var/run", "/var/lock"];
 
 /// Why a file or directory that a user named is not opened.

@@ -1,6 +1,6 @@
-//! A registry in memory: the part of the [OCI distribution
-//! specification](https://github.com/opencontainers/distribution-spec/blob/main/spec.md) for images and artifacts,
-//! and the faults that a test injects.
+//! A registry in memory: the part of the
+//! [OCI distribution specification](https://github.com/opencontainers/distribution-spec/blob/main/spec.md) for images
+//! and artifacts, and the faults that a test injects.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -51,8 +51,8 @@ impl Workspace {
     }
 }
 
-/// Returns whether cargo sets this variable for the programs of a package ([Environment
-/// Variables](https://doc.rust-lang.org/cargo/reference/environment-variables.html)).
+/// Returns whether cargo sets this variable for the programs of a package
+/// ([Environment Variables](https://doc.rust-lang.org/cargo/reference/environment-variables.html)).
 fn is_of_package(variable: &OsStr) -> bool {
     let name = variable.as_encoded_bytes();
     name.starts_with(b"CARGO_PKG_") || name.starts_with(b"CARGO_MANIFEST_")

@@ -7,7 +7,8 @@ use testbed::{Artefacts, KitError, Profile, Result, Workspace, program};
 
 use crate::say;
 
-/// The variable that makes cargo print only diagnostics ([`term.quiet`](https://doc.rust-lang.org/cargo/reference/config.html#termquiet)).
+/// The variable that makes cargo print only diagnostics
+/// ([`term.quiet`](https://doc.rust-lang.org/cargo/reference/config.html#termquiet)).
 const QUIET: &str = "CARGO_TERM_QUIET";
 /// The text of an error whose messages were printed already.
 const SHOWN: &str = "its messages are above";

@@ -1,5 +1,5 @@
-//! An initramfs archive ([initramfs buffer
-//! format](https://docs.kernel.org/driver-api/early-userspace/buffer-format.html)).
+//! An initramfs archive
+//! ([initramfs buffer format](https://docs.kernel.org/driver-api/early-userspace/buffer-format.html)).
 //!
 //! Inode numbers follow the order of the entries, all times are zero, and root owns all files. So equal declarations
 //! give equal bytes.

@@ -5,8 +5,8 @@ use super::bytes::unescape;
 /// The size of a block, in bytes.
 pub(super) const BLOCK: usize = 512;
 
-/// The offsets and lengths of the fields of a header ([POSIX
-/// pax](https://pubs.opengroup.org/onlinepubs/9799919799/utilities/pax.html), "ustar Header Block").
+/// The offsets and lengths of the fields of a header
+/// ([POSIX pax](https://pubs.opengroup.org/onlinepubs/9799919799/utilities/pax.html), "ustar Header Block").
 const FIELDS: [(&str, usize, usize); 16] = [
     ("name", 0, 100),
     ("mode", 100, 8),

@@ -1,5 +1,5 @@
-//! A layer: its declaration, and its tar stream ([OCI image
-//! layers](https://github.com/opencontainers/image-spec/blob/main/layer.md)).
+//! A layer: its declaration, and its tar stream
+//! ([OCI image layers](https://github.com/opencontainers/image-spec/blob/main/layer.md)).
 
 use std::collections::BTreeMap;
 use std::path::Path;

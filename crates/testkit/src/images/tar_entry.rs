@@ -1,5 +1,5 @@
-//! One entry of a layer, and its bytes in a tar stream ([POSIX
-//! pax](https://pubs.opengroup.org/onlinepubs/9799919799/utilities/pax.html)).
+//! One entry of a layer, and its bytes in a tar stream
+//! ([POSIX pax](https://pubs.opengroup.org/onlinepubs/9799919799/utilities/pax.html)).
 
 use tar::{EntryType, Header};
 
