@@ -108,6 +108,7 @@ impl Trusted {
     /// Returns another user who can replace files that this user makes in a directory, or who made the link to the
     /// directory. In a chain of links, only the first is checked.
     ///
+    /// # Errors
     /// The operating system's error, for example if it is no directory.
     pub fn exchanger(&self, directory: &Path) -> io::Result<Option<Stranger>> {
         let link = fstat(openat(CWD, directory, LOOK | OFlags::NOFOLLOW, Mode::empty())?)?;
@@ -122,6 +123,7 @@ impl Trusted {
 
     /// Returns another user who can change or replace a file, a symbolic link on the way to it, or a directory of any of these.
     ///
+    /// # Errors
     /// The operating system's error, for example if the file does not exist.
     pub fn stranger(&self, file: &Path) -> io::Result<Option<Stranger>> {
         let mut path = file.to_owned();

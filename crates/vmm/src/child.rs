@@ -90,6 +90,7 @@ impl Vmm {
     }
 
     /// Sends the process its configuration, once. The process waits for [`Vmm::go`] before it starts.
+    ///
     /// # Errors
     /// If the process has ended, or was started already.
     pub fn configure(&mut self, config: &impl Serialize) -> Result<(), OsError> {

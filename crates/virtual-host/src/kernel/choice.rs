@@ -8,6 +8,7 @@ use crate::Result;
 /// Returns the kernel from `named`, the file of a package, prepared by [`prepare_package`]. Without it, returns the kernel in the
 /// cache directory, or fetches the newest one. `before` is called with the command for fetching before it runs.
 ///
+/// # Errors
 /// The errors of [`prepare_package`], [`HostKernel::find`], [`newest_package`] and [`fetch`].
 pub fn choose(named: Option<&Path>, cache: &Path, before: impl FnOnce(&str)) -> Result<HostKernel> {
     if let Some(file) = named {

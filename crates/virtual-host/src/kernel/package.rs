@@ -51,6 +51,7 @@ fn parse_depends(text: &str) -> Option<String> {
 /// Downloads a kernel package and prepares it in a cache directory. Nothing is installed, and root is not needed. apt
 /// verifies the package's Debian signatures.
 ///
+/// # Errors
 /// It cannot be downloaded, read or prepared.
 pub fn fetch(package: &str, cache: &Path) -> Result<HostKernel> {
     let scratch = tempfile::tempdir().map_err(HostError::file("make", Path::new("a directory")))?;

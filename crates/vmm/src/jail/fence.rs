@@ -18,6 +18,7 @@ const NEWEST: ABI = ABI::V6;
 /// Lets this process open the device of KVM, the files of the box and its disks, use the shares, make sockets in one
 /// directory, and nothing else. Returns the ABI version of this kernel.
 ///
+/// # Errors
 /// The reason why no rules could be applied.
 pub(super) fn restrict(
     device: &Path,
