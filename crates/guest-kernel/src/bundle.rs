@@ -1,12 +1,12 @@
-//! From libkrunfw's shared library to a plain ELF kernel.
+//! Extracts a plain ELF kernel from libkrunfw's shared library.
 //!
-//! libkrunfw carries the kernel as data of a shared library and three numbers in its code. Loading
-//! that library on every host would execute what a box brings along; so the kernel is taken out
-//! when the box is built, and a box holds an ELF file that is only ever read: one segment, at the
-//! physical address where libkrun would have mapped it, and the entry point.
+//! libkrunfw contains the kernel as data of a shared library and three numbers in its code. Loading that library on
+//! every host would execute code from a box. So the kernel is extracted when the box is built, and a box contains an
+//! ELF file that is only ever read: one segment, at the physical address to which libkrun would have mapped it, and
+//! the entry point.
 //!
-//! Source: libkrunfw's `utils/bin2cbundle.py`, which generates
-//! `krunfw_get_kernel(load_addr, entry_addr, size)` over the array `KERNEL_BUNDLE`.
+//! Source: [libkrunfw's](https://github.com/containers/libkrunfw) `utils/bin2cbundle.py`, which generates
+//! `krunfw_get_kernel(load_addr, entry_addr, size)` for the array `KERNEL_BUNDLE`.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
 
 use crate::Config;
 
-/// Why a file gives no kernel.
+/// Why no kernel can be extracted from a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// The file is neither a libkrunfw library nor an ELF kernel for x86-64.
@@ -27,15 +27,15 @@ pub enum KernelError {
     /// The library has the right symbols, but not the expected code or data.
     #[error("it is a libkrunfw whose {0} this version does not understand")]
     Unknown(&'static str),
-    /// It is another kernel than the one with this name.
+    /// The kernel is not the one with this name.
     #[error("it is not the kernel \"{}\", but {found:?}", wanted.name())]
     Other {
-        /// The kernel that it should be.
+        /// The expected kernel.
         wanted: KernelName,
-        /// The version of the one that it is.
+        /// The version of the found kernel.
         found: String,
     },
-    /// The kernel was compiled without something that the box needs; at least one.
+    /// The kernel was compiled without options that the box needs. The list is not empty.
     #[error("it was compiled without {}", lacks(.0))]
     Lacks(Vec<Need>),
 }
@@ -45,26 +45,26 @@ fn lacks(needs: &[Need]) -> String {
     needs.iter().map(one).collect::<Vec<_>>().join("; without ")
 }
 
-/// A kernel ready to be sealed: an uncompressed ELF file with physical load addresses, in two pieces. Its data stays in the
-/// file that it is taken out of, which can have hundreds of megabytes.
+/// A kernel ready for a box: an uncompressed ELF file with physical load addresses, in two pieces. The data is
+/// borrowed from the source file, which can have hundreds of megabytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel<'file> {
-    /// The first bytes; none where the file itself is the kernel.
+    /// The first bytes. Empty if the source file itself is the kernel.
     pub head: Vec<u8>,
     /// The other bytes.
     pub data: &'file [u8],
-    /// The kernel's own version, such as `Linux version 6.12.113`; empty where it has none.
+    /// The version in the kernel's data, such as `Linux version 6.12.113`. Empty if it has none.
     pub version: String,
 }
 
-/// A bundle in a library: the kernel's bytes and the addresses where it is loaded and entered.
+/// A bundle in a library: the kernel's bytes, its load address and its entry address.
 struct Bundle<'data> {
     load: u64,
     entry: u64,
     data: &'data [u8],
 }
 
-/// Takes the kernel out of a libkrunfw library; an ELF kernel is returned as it is.
+/// Extracts the kernel from a libkrunfw library. An ELF kernel is returned unchanged.
 ///
 /// # Errors
 /// [`KernelError`].
@@ -82,7 +82,7 @@ pub fn extract(file: &[u8]) -> Result<Kernel<'_>, KernelError> {
     Ok(Kernel { head, data, version: version(file) })
 }
 
-/// Like [`extract`], of the kernel with a name. As `krunfw` any will do: its libraries are many.
+/// Like [`extract`], for the kernel with a name. `krunfw` accepts any kernel, because there are many builds of libkrunfw.
 ///
 /// # Errors
 /// [`KernelError`].
@@ -94,7 +94,7 @@ pub fn extract_named(wanted: KernelName, file: &[u8]) -> Result<Kernel<'_>, Kern
     Ok(kernel)
 }
 
-/// Like [`extract`], for a box with this plan: a kernel whose configuration is known must have what it needs.
+/// Like [`extract`], for a box with this plan. A kernel whose configuration is known must have all options that the plan needs.
 ///
 /// # Errors
 /// [`KernelError`].
@@ -124,7 +124,7 @@ fn bundle<'data>(file: &ElfFile64<'data, Endianness>) -> Result<Bundle<'data>, K
     Ok(Bundle { load, entry, data })
 }
 
-/// Returns what lies in the file from a virtual address to the end of its section.
+/// Returns the data of a section from a virtual address to the section's end.
 fn bytes_at<'data>(
     file: &ElfFile64<'data, Endianness>,
     address: u64,
@@ -139,7 +139,7 @@ fn bytes_at<'data>(
 /// Reads the three numbers that the function stores through its three pointers, in their order.
 ///
 /// A compiler writes each as `mov qword [register], imm32`: `REX.W C7 /0` without displacement
-/// (Intel SDM vol. 2, MOV). The function is a few dozen bytes long and ends with `ret`.
+/// ([Intel SDM](https://www.intel.com/sdm) vol. 2, MOV). The function is a few dozen bytes long and ends with `ret`.
 fn stored_numbers(code: &[u8]) -> Option<[u64; 3]> {
     let mut numbers = Vec::new();
     let mut rest = code.get(..code.len().min(128))?;
@@ -156,8 +156,8 @@ fn stored_numbers(code: &[u8]) -> Option<[u64; 3]> {
     numbers.try_into().ok()
 }
 
-/// Makes an ELF file with one segment, and returns what is in front of the data, and the data. Trailing zeros are left to
-/// the loader: guest memory is zero when it starts.
+/// Returns the headers of an ELF file with one segment, and its data. Trailing zeros are left out, because guest
+/// memory is zero at the start.
 fn wrap<'data>(bundle: &Bundle<'data>) -> (Vec<u8>, &'data [u8]) {
     const DATA_OFFSET: u64 = 0x1000;
     let length = bundle.data.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -201,8 +201,7 @@ mod tests {
 
     #[test]
     fn numbers_read_from_both_ways_that_compilers_write_them() {
-        // Unoptimized: through rax, loaded from the stack in between. Optimized: through the
-        // argument registers rdi, rsi and rdx.
+        // Unoptimized: through rax, loaded from the stack in between. Optimized: through the argument registers rdi, rsi and rdx.
         let plain = b"\x55\x48\x89\xe5\x48\x8b\x45\xf8\x48\xc7\x00\x00\x00\x00\x01\x48\x8b\x45\xf0\
                       \x48\xc7\x00\x23\x01\x00\x01\x48\x8b\x45\xe8\x48\xc7\x00\x00\x00\x49\x01\x5d\xc3";
         let optimized = b"\x48\xc7\x07\x00\x00\x00\x01\x48\xc7\x06\x23\x01\x00\x01\

@@ -1,5 +1,5 @@
-//! The configuration that a kernel has with it: the one it was compiled with, compressed, between two marks
-//! (`CONFIG_IKCONFIG`; kernel source: kernel/configs.c).
+//! The configuration with which a kernel was compiled, compressed, between two marks in its data (`CONFIG_IKCONFIG`;
+//! [kernel/configs.c](https://github.com/torvalds/linux/blob/master/kernel/configs.c)).
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,9 +10,9 @@ use memchr::memmem;
 
 /// The mark before the configuration.
 pub const CONFIG_START: &[u8] = b"IKCFG_ST";
-/// The most marks that are looked at.
+/// The maximum number of marks to examine.
 const MAX_MARKS: usize = 16;
-/// The most bytes of a configuration; one with every option has some 300 KiB.
+/// The maximum size of a configuration, in bytes. One with every option has some 300 KiB.
 const MAX_TEXT: u64 = 4 << 20;
 
 /// A kernel's configuration.
@@ -20,10 +20,10 @@ const MAX_TEXT: u64 = 4 << 20;
 pub struct Config(BTreeMap<String, String>);
 
 impl Config {
-    /// Returns the configuration that a kernel has with it; `None` if it has none, as libkrunfw's.
+    /// Returns the configuration in a kernel's data. `None` if it has none, as libkrunfw's.
     pub fn of(elf: &[u8]) -> Option<Self> {
-        // The mark is also a constant of code that looks for it: what follows decides. A kernel has few of them;
-        // a file with many is no kernel.
+        // The mark is also a constant in code that searches for it, so the data after it decides. A kernel has few
+        // such marks; a file with many is no kernel.
         let starts = memmem::find_iter(elf, CONFIG_START).take(MAX_MARKS);
         starts.filter_map(|at| elf.get(at + CONFIG_START.len()..)).find_map(Self::unpacked)
     }
@@ -40,14 +40,14 @@ impl Config {
         Self(options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// Returns whether an option, named without `CONFIG_`, is built into the kernel and works in a box. A module
-    /// does not count: a box has none. Landlock must be in the list of what is started, too.
+    /// Returns whether an option, without its prefix `CONFIG_`, is built into the kernel and works in a box. A module
+    /// does not count, because a box has none. Landlock must be in the list of enabled security modules, too.
     pub fn has(&self, option: &str) -> bool {
         let is_built_in = self.0.get(option).is_some_and(|value| value == "y");
         is_built_in && (option != Need::LANDLOCK || self.starts("landlock"))
     }
 
-    /// Returns whether the kernel starts a security module by itself.
+    /// Returns whether the kernel enables a security module by default.
     fn starts(&self, module: &str) -> bool {
         let list = self.0.get("LSM").map_or("", |list| list.trim_matches('"'));
         list.split(',').any(|name| name == module)

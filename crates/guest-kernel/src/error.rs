@@ -3,27 +3,27 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why the package, or a file of it, cannot be had.
+/// Why the package, or a file of it, is unavailable.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PackageError {
-    /// The machine has no pip.
+    /// pip is not installed.
     #[error("there is no python3 with pip")]
     NoPip,
-    /// pip ended with a failure.
+    /// pip failed.
     #[error("{command} failed: {output}")]
     Pip {
         command: String,
-        /// The last line that it wrote.
+        /// The last line of its output.
         output: String,
     },
-    /// pip ended well and left no wheel.
+    /// pip succeeded and left no wheel.
     #[error("{command} left no wheel")]
     NoWheel { command: String },
     /// A file or directory cannot be read.
     #[error("cannot read {}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// It is another file than the pinned one.
+    /// The file's digest is not the pinned one.
     #[error("{what} has sha256 {found}, not the pinned {expected}")]
     WrongDigest {
         what: String,
@@ -32,7 +32,7 @@ pub enum PackageError {
         /// The file's digest, in hexadecimal.
         found: String,
     },
-    /// The file is not a zip archive, or a damaged one.
+    /// The file is not a zip archive, or is damaged.
     #[error("it is not a wheel, or a damaged one")]
     NotAWheel,
     /// The wheel has no file at this path.

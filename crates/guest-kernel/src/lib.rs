@@ -1,8 +1,4 @@
-//! The guest kernel: which package has the pinned one, and how it is downloaded and taken out.
-//!
-//! Debian has no package of libkrunfw. The Python package `microsandbox` carries a build of it, as a
-//! wheel, which is a zip archive; so pip, which knows the user's proxy and mirror, downloads it.
-//! Nothing is returned that has another sha256 than the pinned one.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod bundle;
@@ -18,7 +14,7 @@ pub use config::{CONFIG_START, Config};
 pub use error::PackageError;
 pub use pip::{download, has_pip};
 
-/// Where distributions install libkrunfw.
+/// The paths at which distributions install libkrunfw.
 pub const SYSTEM_LIBRARIES: [&str; 6] = [
     "/usr/local/lib64/libkrunfw.so.5",
     "/usr/local/lib/libkrunfw.so.5",
@@ -28,16 +24,15 @@ pub const SYSTEM_LIBRARIES: [&str; 6] = [
     "/opt/homebrew/lib/libkrunfw.so.5",
 ];
 
-/// The most bytes of a file that a kernel is taken from: an ELF kernel, a libkrunfw, or a package with
-/// one.
+/// The maximum size of a file with a kernel, in bytes: an ELF kernel, a libkrunfw, or a package with one.
 pub const MAX_FILE: u64 = box_contract::rules::MAX_KERNEL;
 
 /// A package of the Python index, pinned to one file for linux on x86-64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Package {
-    /// The name by which pip knows it.
+    /// The package's name in the index.
     pub name: &'static str,
-    /// Its version.
+    /// The package's version.
     pub version: &'static str,
     /// The sha256 of its wheel, in hexadecimal.
     pub sha256: &'static str,
@@ -46,22 +41,22 @@ pub struct Package {
 /// A file of [`PACKAGE`], pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
-    /// Its name and version, for people.
+    /// The name and version, as text for the user.
     pub name: &'static str,
-    /// Its path inside the wheel.
+    /// The path inside the wheel.
     pub path: &'static str,
-    /// Its sha256, in hexadecimal.
+    /// The sha256, in hexadecimal.
     pub sha256: &'static str,
 }
 
-/// The package that has the guest kernel.
+/// The package that contains the guest kernel.
 pub const PACKAGE: Package = Package {
     name: "microsandbox",
     version: "0.7.11",
     sha256: "65f1e4bbf8d721c9f7f557329fb6c8cf41f554c1c6942eac8b941198fa283fe0",
 };
 
-/// The shared library that has the guest kernel as data.
+/// The shared library that contains the guest kernel as data.
 pub const LIBKRUNFW: Member = Member {
     name: "libkrunfw 5.6.1",
     path: "microsandbox/_bundled/lib/libkrunfw.so.5.6.1",
@@ -69,14 +64,14 @@ pub const LIBKRUNFW: Member = Member {
 };
 
 impl Package {
-    /// Returns the package and its version as pip is asked for it.
+    /// Returns the package and its version as a requirement for pip, such as `microsandbox==0.7.11`.
     pub fn requirement(&self) -> String {
         format!("{}=={}", self.name, self.version)
     }
 }
 
 impl Member {
-    /// Returns this file's bytes from a wheel.
+    /// Extracts this file from a wheel, and checks its digest.
     ///
     /// # Errors
     /// [`PackageError::NotAWheel`], [`PackageError::NoMember`] or [`PackageError::WrongDigest`].
@@ -86,18 +81,24 @@ impl Member {
         Ok(bytes)
     }
 
-    /// Returns its name without the directories.
+    /// Returns the file name without the directories.
     pub fn file_name(&self) -> &'static str {
         self.path.rsplit_once('/').map_or(self.path, |(_, name)| name)
     }
 
-    /// Returns whether these bytes are this file.
+    /// Returns whether these bytes have the digest of this file.
     pub fn is(&self, bytes: &[u8]) -> bool {
         Digest::of(bytes).hex() == self.sha256
     }
 }
 
-/// Returns whether a file begins as a wheel does.
+/// Returns whether a file begins with the magic number of a wheel.
+///
+/// # Examples
+/// ```
+/// assert!(guest_kernel::is_wheel(b"PK\x03\x04\x14\0"));
+/// assert!(!guest_kernel::is_wheel(b"\x7fELF"));
+/// ```
 pub fn is_wheel(file: &[u8]) -> bool {
     file.starts_with(zip::LOCAL_HEADER)
 }

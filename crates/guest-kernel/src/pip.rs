@@ -1,9 +1,8 @@
 //! Downloading the package with pip.
 //!
-//! `python3 -m pip` puts the current directory first where Python looks for modules, so that a file
-//! `pip.py` or `json.py` of a checkout would be run. Python starts in another directory for that
-//! reason: an empty one of ours, or `/`. `-I` would also hide a pip that was installed with `--user`,
-//! and `-P` is unknown before Python 3.11.
+//! `python3 -m pip` searches modules in the current directory first, so that a file `pip.py` or `json.py` of a
+//! checkout would be executed. So Python starts in another directory: an empty one, or `/`. The option `-I` would
+//! also hide a pip that was installed with `--user`, and `-P` requires Python 3.11.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +10,16 @@ use std::process::{Command, Output, Stdio};
 
 use crate::{PACKAGE, PackageError, check};
 
-/// Returns whether this machine has a python3 with pip.
+/// Returns whether python3 with pip is installed.
 pub fn has_pip() -> bool {
     run(pip(Path::new("/")).arg("--version")).is_ok_and(|output| output.status.success())
 }
 
-/// Downloads [`PACKAGE`] into an empty directory that nobody else can write to, and returns its wheel's bytes. Takes as long as the
-/// network does; pip writes to nobody's terminal.
+/// Downloads [`PACKAGE`] into an empty directory that no other user can write to, and returns the wheel's bytes.
+/// There is no timeout, and pip's output is captured.
 ///
 /// # Errors
-/// There is no pip, it fails, or what came has another sha256.
+/// There is no pip, it fails, or the wheel has another sha256.
 pub fn download(directory: &Path) -> Result<Vec<u8>, PackageError> {
     let requirement = PACKAGE.requirement();
     let command = format!("pip download {requirement}");
@@ -40,7 +39,7 @@ pub fn download(directory: &Path) -> Result<Vec<u8>, PackageError> {
     Ok(bytes)
 }
 
-/// Prepares to run pip in a directory in which nobody else can have put Python code.
+/// Prepares a command that runs pip in a directory in which no other user can have put Python code.
 fn pip(directory: &Path) -> Command {
     let mut python = Command::new("python3");
     python.current_dir(directory);
@@ -52,7 +51,7 @@ fn run(command: &mut Command) -> Result<Output, PackageError> {
     command.stdin(Stdio::null()).output().map_err(|_| PackageError::NoPip)
 }
 
-/// Returns the last line of what pip wrote, which has its error.
+/// Returns the last line of pip's output, which contains its error.
 fn last_line(written: &[u8]) -> String {
     let text = String::from_utf8_lossy(written);
     let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());

@@ -1,8 +1,9 @@
-//! Reads one file of a zip archive, which is what a wheel is.
+//! Reads one file of a zip archive, the format of wheels.
 //!
-//! Only what wheels have is read: one disk, no zip64, entries that are stored or deflated. The
-//! central directory at the end decides; of an entry's own header only the length matters. Checksums
-//! are not looked at: the caller compares the sha256. Source: APPNOTE.TXT of PKWARE, 6.3.10.
+//! Only the features that wheels use are supported: one disk, no zip64, and entries that are stored or deflated. The
+//! central directory at the end has precedence; only the length of an entry's local header is used. Checksums are not
+//! verified, because the caller compares the sha256. Source:
+//! [APPNOTE.TXT](https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT) of PKWARE, 6.3.10.
 
 use std::io::Read;
 
@@ -10,13 +11,13 @@ use flate2::read::DeflateDecoder;
 
 use crate::{MAX_FILE, PackageError};
 
-/// The first bytes of an entry's own header (4.3.7), and so of an archive.
+/// The first bytes of a local file header (4.3.7), and so of an archive.
 pub(crate) const LOCAL_HEADER: &[u8] = b"PK\x03\x04";
 /// The first bytes of an entry in the central directory (4.3.12).
 const CENTRAL_HEADER: &[u8] = b"PK\x01\x02";
 /// The first bytes of the record that ends an archive (4.3.16).
 const END: &[u8] = b"PK\x05\x06";
-/// The lengths of these three without names and comments.
+/// The lengths of these three without names, extra fields and comments.
 const LOCAL_LENGTH: usize = 30;
 const CENTRAL_LENGTH: usize = 46;
 const END_LENGTH: usize = 22;
@@ -30,7 +31,7 @@ struct Entry<'a> {
     method: u16,
     packed: usize,
     size: u64,
-    /// Where its own header is.
+    /// The offset of its local header.
     start: usize,
 }
 
@@ -75,7 +76,7 @@ impl Entry<'_> {
         let mut file = Vec::new();
         match self.method {
             STORED => file.extend_from_slice(packed),
-            // One byte more than promised shows that there are more.
+            // One byte more than declared shows that there are more.
             DEFLATED => {
                 let most = self.size.min(MAX_FILE) + 1;
                 DeflateDecoder::new(packed).take(most).read_to_end(&mut file).ok()?;
@@ -105,7 +106,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Writes an archive of files: their names, their bytes, and whether they are deflated.
+    /// Writes an archive of files: their names, their content, and whether they are deflated.
     pub(crate) fn archive(files: &[(&str, &[u8], bool)]) -> Vec<u8> {
         let (mut archive, mut directory) = (Vec::new(), Vec::new());
         for (name, bytes, deflated) in files {

@@ -1,11 +1,11 @@
-//! The file systems of the kernel, which have no files that anybody keeps.
+//! The file systems of the kernel, such as `/proc`, which store no files of users.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The file systems by which a kernel is asked and told, and those of devices. Who may write there as root changes the
-/// host, and who reads there learns of its processes.
+/// The types of file systems that are interfaces of the kernel, and of those for devices. A process that writes there
+/// as root can change the host, and one that reads there learns about its processes.
 const KERNELS: [&str; 19] = [
     "binfmt_misc",
     "bpf",
@@ -28,19 +28,20 @@ const KERNELS: [&str; 19] = [
     "tracefs",
 ];
 
-/// Returns the place of such a file system, if a path without links lies in one. Of file systems that are mounted in one
-/// another, the innermost counts: `/dev/shm` has files that people keep.
+/// Returns the mount point of the kernel's file system that contains a path without links, if one does. If several
+/// mounts contain the path, the innermost one applies: users keep files in `/dev/shm`, for example.
 ///
 /// # Errors
-/// The operating system's: `/proc` is not mounted, for example.
+/// The operating system's error, for example if `/proc` is not mounted.
 pub fn around(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(innermost(&mounts()?, path))
 }
 
-/// Returns the place of such a file system, if a directory without links has or lies in one.
+/// Returns the mount point of a file system of the kernel that contains a directory without links or is mounted below
+/// it, if there is one.
 ///
 /// # Errors
-/// As [`around`].
+/// The errors of [`around`].
 pub fn around_or_below(directory: &Path) -> io::Result<Option<PathBuf>> {
     let mounts = mounts()?;
     let mut below = mounts.iter().filter(|it| it.is_kernel() && it.place.starts_with(directory));
@@ -48,17 +49,16 @@ pub fn around_or_below(directory: &Path) -> io::Result<Option<PathBuf>> {
     Ok(below.or_else(|| innermost(&mounts, directory)))
 }
 
-/// Returns the places below a directory without links at which something is mounted, also another directory of the same file
-/// system.
+/// Returns the mount points below a directory without links, including bind mounts of the same file system.
 ///
 /// # Errors
-/// As [`around`].
+/// The errors of [`around`].
 pub fn mounted_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let places = mounts()?.into_iter().map(|it| it.place);
     Ok(places.filter(|it| it != directory && it.starts_with(directory)).collect())
 }
 
-/// A file system, and the place at which it is mounted.
+/// A mounted file system.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     place: PathBuf,
@@ -66,7 +66,8 @@ struct Mount {
 }
 
 impl Mount {
-    /// Returns whether it has no files that anybody keeps. A container has its devices on a tmpfs.
+    /// Returns whether the file system stores no files of users. A container has its devices on a tmpfs, so `/dev` is
+    /// checked by its path.
     fn is_kernel(&self) -> bool {
         KERNELS.contains(&&*self.kind) || self.place == Path::new("/dev")
     }
@@ -79,17 +80,17 @@ fn mounts() -> io::Result<Vec<Mount>> {
 
 fn innermost(mounts: &[Mount], path: &Path) -> Option<PathBuf> {
     let around = mounts.iter().filter(|it| path.starts_with(&it.place));
-    // Of two at one place, the later one hides the other.
+    // If two have the same mount point, the later one hides the other.
     let innermost = around.max_by_key(|it| it.place.iter().count())?;
     innermost.is_kernel().then(|| innermost.place.clone())
 }
 
-/// Returns the error that a file system at a place has no files.
+/// Returns the error for a path in a file system of the kernel.
 pub fn no_files(place: &Path) -> io::Error {
     io::Error::other(format!("{} is not of files: it is the kernel's", place.display()))
 }
 
-/// Reads a line of proc_pid_mountinfo(5): where something is mounted, and of which kind it is.
+/// Parses a line of [proc_pid_mountinfo(5)](https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html).
 fn mount(line: &str) -> Option<Mount> {
     let (own, device) = line.split_once(" - ")?;
     let place = own.split(' ').nth(4)?;

@@ -1,5 +1,5 @@
-//! Directories that a program knows, such as homes, recognized whatever path leads to them: a bind mount gives a
-//! directory a second path, which is no link.
+//! Directories that a program knows, such as homes, recognized by their identity instead of their path: a bind mount
+//! gives a directory a second path without a link.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,7 +11,8 @@ use rustix::fs::fstat;
 
 use crate::steps::{Step, Steps};
 
-/// The identity of a file or directory, whatever its path: two paths with the same identity lead to the same.
+/// The identity of a file or directory, which does not depend on its path: two paths with the same identity lead to
+/// the same file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
@@ -19,24 +20,24 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Returns what a path leads to, through links.
+    /// Returns the identity of the file at a path. Links are followed.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn of(path: &Path) -> io::Result<Self> {
         fs::metadata(path).map(|found| Self::found(&found))
     }
 
-    /// Returns what an open file or directory is.
+    /// Returns the identity of an open file or directory.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn of_open(open: impl AsFd) -> io::Result<Self> {
         let found = fstat(open)?;
         Ok(Self { device: found.st_dev, inode: found.st_ino })
     }
 
-    /// Returns the number of the device, and that of the inode on it.
+    /// Returns the device number and the inode number.
     pub const fn numbers(self) -> (u64, u64) {
         (self.device, self.inode)
     }
@@ -51,7 +52,7 @@ impl Identity {
 pub struct Known(Vec<(PathBuf, Identity)>);
 
 impl Known {
-    /// Remembers what paths lead to. Those that lead to nothing are left out.
+    /// Remembers the directories at these paths. Paths that do not exist are left out.
     pub fn of(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let found = paths.into_iter().filter_map(|path| {
             let real = path.canonicalize().ok()?;
@@ -61,32 +62,31 @@ impl Known {
         Self(found.collect())
     }
 
-    /// Remembers one more, which a path without links leads to.
+    /// Adds a directory by its path without links and its identity.
     #[must_use]
     pub fn and(mut self, path: &Path, identity: Identity) -> Self {
         self.0.push((path.to_owned(), identity));
         self
     }
 
-    /// Returns the path by which one of them became known, without links, if it has this identity.
+    /// Returns the path without links of the known directory with this identity.
     pub fn find(&self, identity: Identity) -> Option<&Path> {
         self.0.iter().find(|it| it.1 == identity).map(|it| &*it.0)
     }
 
-    /// Returns the path by which a directory became known, whatever path leads to it now.
+    /// Returns the path of the known directory that `directory` leads to, through any links or mounts.
     pub fn same(&self, directory: &Path) -> Option<&Path> {
         self.find(Identity::of(directory).ok()?)
     }
 
-    /// Returns the innermost of them in which a path without links lies, or which it leads to. What is not there yet lies
-    /// where it would be made.
+    /// Returns the innermost known directory that contains a path without links, or is that path. The path need not exist.
     pub fn around(&self, path: &Path) -> Option<&Path> {
         path.ancestors().find_map(|it| self.same(it))
     }
 }
 
-/// Returns the places that decide what a path leads to: each link on the way, and its end, which need not be there yet. All of
-/// them are paths without links.
+/// Returns the paths that determine the target of `path`: each link on the way, and the end, which need not exist.
+/// The returned paths have no links on the way.
 pub fn places(path: &Path) -> Vec<PathBuf> {
     let (mut places, mut steps) = (Vec::new(), Steps::of(path));
     let mut at = fs::canonicalize(".").unwrap_or_default();

@@ -1,20 +1,4 @@
-//! Reads files of the host within bounds, and puts files and directories in place so that a crash
-//! leaves the old or the new.
-//!
-//! - [`read`] opens and reads regular files, whatever was put in their place.
-//! - [`checkout`] keeps paths inside a directory, whatever links are on the way.
-//! - [`publish`] puts files and directories in place, whole or not at all.
-//! - [`kernel`] knows the file systems of the kernel.
-//! - [`known`] recognizes directories, such as homes, whatever path leads to them.
-//! - [`named`] opens files and directories that a user names, and follows no link that leads elsewhere.
-//! - [`own`] says where boxbuild has its own files.
-//! - [`stamp`] recognizes a file that has not changed since it was hashed.
-//! - [`trust`] finds who else can change a file or a directory.
-//! - [`upward`] looks through the directories above one, up to where strangers begin.
-//! - [`way`] goes to a directory so that nobody can exchange it afterwards.
-//!
-//! [`user_directory`] finds the directories of a user's files. [`OsError`] says what the operating system did not do, with the
-//! reason in its message; [`FileError`] leaves the reason to whoever prints it.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod checkout;
@@ -34,7 +18,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Something that could not be done to a file or directory.
+/// A failed operation on a file or directory.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing} {}", path.display())]
 #[allow(missing_docs, reason = "the fields are named by the message")]
@@ -46,7 +30,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// Returns a function that adds to an error what was tried, for [`Result::map_err`].
+    /// Returns a function that wraps an error with the failed operation, for [`Result::map_err`].
     pub fn of<E: Into<io::Error>>(
         doing: &'static str,
         path: impl AsRef<Path>,
@@ -55,7 +39,7 @@ impl FileError {
     }
 }
 
-/// Something that the operating system did not do. The message has the reason in it.
+/// A failed operation of the operating system. The message includes the reason.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are named by the message")]
 pub enum OsError {
@@ -85,8 +69,15 @@ impl OsError {
     }
 }
 
-/// Finds a directory of the XDG Base Directory Specification (version 0.8), by a function that returns
-/// a variable's value: the absolute path in the variable for it, else the default below `HOME`.
+/// Finds a directory of the [XDG Base Directory Specification](https://specifications.freedesktop.org/basedir-spec/0.8/):
+/// the absolute path in the variable `name`, or else `default` below `HOME`. `variable` returns a variable's value.
+///
+/// # Examples
+/// ```
+/// let home = |name: &str| (name == "HOME").then(|| "/home/ada".into());
+/// let cache = host_fs::user_directory("XDG_CACHE_HOME", ".cache", home);
+/// assert_eq!(cache, Some("/home/ada/.cache".into()));
+/// ```
 pub fn user_directory(
     name: &str,
     default: &str,
@@ -95,12 +86,12 @@ pub fn user_directory(
     absolute_path(variable(name)).or_else(|| Some(named_path(variable("HOME"))?.join(default)))
 }
 
-/// Returns the path in a variable of that specification, which says to ignore one that is relative.
+/// Returns the path in a variable of that specification. It requires that relative paths are ignored.
 pub fn absolute_path(value: Option<OsString>) -> Option<PathBuf> {
     named_path(value).filter(|it| it.is_absolute())
 }
 
-/// Returns the path in a variable, unless it is empty, which is as good as not set.
+/// Returns the path in a variable. An empty value counts as unset.
 pub fn named_path(value: Option<OsString>) -> Option<PathBuf> {
     value.filter(|it| !it.is_empty()).map(PathBuf::from)
 }

@@ -1,11 +1,11 @@
-//! Files and directories that a user names, in directories to which somebody else may have written in the user's name.
+//! Opens files and directories that a user names, in directories to which another program may have written.
 //!
-//! A program that has had a directory to write to, in a box for example, can leave a link in it: the next time that its user
-//! names a file there, that would be another one. So a link leads no further than to the checkout in which it lies. Those of the
-//! system are none of its business: `/home` is one on some hosts.
+//! A program with a writable directory, such as one in a box, can leave a link there. If the user later names a file
+//! in that directory, the link would redirect the user to another file. So a link may only lead to files of the
+//! checkout in which it lies. Links of the system are exempt, because `/home` is a link on some hosts.
 //!
-//! Such a program may also run now, and exchange what is on the way at any moment. So the way is gone once, from one open
-//! directory to the next. What was looked at is what is opened.
+//! Such a program may also run at the same time, and replace directories on the way at any moment. So the path is
+//! resolved once, from one open directory to the next, and the checked file is the opened file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -26,14 +26,15 @@ use crate::steps::{Step, Steps};
 use crate::upward::{Repository, Search};
 use crate::way::{Found, Way};
 
-/// The links that the Filesystem Hierarchy Standard has outside of `/`.
+/// The links outside of `/` in the
+/// [Filesystem Hierarchy Standard](https://refspecs.linuxfoundation.org/FHS_3.0/fhs/index.html).
 const OF_SYSTEM: [&str; 2] = ["/var/run", "/var/lock"];
 
 /// Why a file or directory that a user named is not opened.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum NamedError {
-    /// A link leads elsewhere.
+    /// A link leads out of its tree.
     #[error("{} is a link: the path leads to {}, which is not among the files of {}", link.display(), target.display(), tree.display())]
     Leads { link: PathBuf, target: PathBuf, tree: PathBuf },
     /// The operating system failed.
@@ -41,9 +42,9 @@ pub enum NamedError {
     Io(#[from] io::Error),
 }
 
-/// Opens a file for reading that a user named. A link on the way leads only to files of its repository, or outside of
-/// repositories to files of its directory; `search` finds the repository. What the kernel has (`/dev/stdin`) is opened as it is, and anything
-/// else has to be a regular file.
+/// Opens a file for reading that a user named. A link on the way may only lead to files of the repository that
+/// contains it, or, outside of repositories, to files of its directory. `search` finds the repository. Files of the
+/// kernel (`/dev/stdin`) are opened without these checks. Every other file must be regular.
 ///
 /// # Errors
 /// [`NamedError`].
@@ -51,8 +52,7 @@ pub fn open(path: &Path, search: &Search) -> Result<File, NamedError> {
     Ok(Place::of_file(path, search)?.open()?)
 }
 
-/// Finds the way to a directory that a user named. Links on the way to it are followed as of [`open`], and so is the directory, if
-/// it is one.
+/// Finds the way to a directory that a user named. Links are followed by the rules of [`open`], including the last one.
 ///
 /// # Errors
 /// [`NamedError`].
@@ -65,8 +65,8 @@ pub fn directory(path: &Path, search: &Search) -> Result<Way, NamedError> {
     Ok(walk.way)
 }
 
-/// The place of a file that a user named: an open directory, and a name in it. Whoever exchanges something on the way to the
-/// directory does not change the place.
+/// The path of a file that a user named, resolved to an open directory and a name in it. Replacing a directory on the
+/// way afterwards has no effect.
 #[derive(Debug)]
 pub struct Place {
     directory: OwnedFd,
@@ -76,7 +76,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Finds the place of a file that is there. Links on the way to it are followed as of [`open`], and so is the file, if it is one.
+    /// Resolves the path of an existing file. Links are followed by the rules of [`open`], including the last one.
     ///
     /// # Errors
     /// [`NamedError`].
@@ -84,8 +84,8 @@ impl Place {
         Self::found(path, search, Goal::File)
     }
 
-    /// Finds the place of a file that is to be made or replaced. Links on the way to its directory are followed as of [`open`];
-    /// whether something has its name already, is not looked at.
+    /// Resolves the path of a file that is to be made or replaced. Links on the way to its directory are followed by
+    /// the rules of [`open`]. The file itself is not examined.
     ///
     /// # Errors
     /// [`NamedError`].
@@ -109,12 +109,12 @@ impl Place {
         &self.name
     }
 
-    /// Returns the path of the file when the place was found, without links.
+    /// Returns the path of the file without links, at the time of resolving.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns whether the directory is the kernel's, where a link leads to what the kernel means.
+    /// Returns whether the directory is in a file system of the kernel, whose links the kernel resolves itself.
     pub const fn is_kernels(&self) -> bool {
         self.is_kernels
     }
@@ -122,7 +122,7 @@ impl Place {
     /// Opens the file for reading.
     ///
     /// # Errors
-    /// The operating system's, and that it is no regular file, unless it is the kernel's.
+    /// The operating system's error, or that a file outside of the kernel's file systems is not regular.
     fn open(&self) -> io::Result<File> {
         if self.is_kernels {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -132,29 +132,30 @@ impl Place {
     }
 }
 
-/// What a way is to lead to.
+/// The expected end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goal {
-    /// A file that is there; a link in its place is followed.
+    /// An existing file. If it is a link, the link is followed.
     File,
-    /// A name that is to be made or replaced.
+    /// A file that is to be made or replaced.
     New,
-    /// A directory; a link in its place is followed.
+    /// A directory. If it is a link, the link is followed.
     Directory,
 }
 
-/// A way that is being gone.
+/// A path that is being resolved.
 struct Walk<'s> {
     way: Way,
     left: Steps,
     goal: Goal,
     search: &'s Search,
-    /// The links on it that somebody else may have put there. Each is checked: one of the user's own may come before that of a box.
+    /// The links on it that another program may have put there. All are checked, because a link of the user can
+    /// precede one from a box.
     links: Vec<Link>,
 }
 
 impl<'s> Walk<'s> {
-    /// Goes along a path. Returns the name of the file in the directory that was reached; `None` if the path ends there.
+    /// Resolves a path. Returns the name of the file in the last directory, or `None` if the path ends with a directory.
     fn along(path: &Path, search: &'s Search, goal: Goal) -> io::Result<(Self, Option<OsString>)> {
         let way = if path.is_absolute() { Way::root()? } else { Way::of(Path::new("."))? };
         let mut walk = Self { way, left: Steps::of(path), goal, search, links: Vec::new() };
@@ -162,7 +163,7 @@ impl<'s> Walk<'s> {
         Ok((walk, name))
     }
 
-    /// Goes as far as there are directories and links, and returns the name of the file there.
+    /// Goes through directories and links, and returns the name of the file at the end, if there is one.
     fn go(&mut self) -> io::Result<Option<OsString>> {
         while let Some(step) = self.left.next() {
             match step {
@@ -181,7 +182,7 @@ impl<'s> Walk<'s> {
         Ok(None)
     }
 
-    /// Goes on by a name, through a directory or a link. Returns whether it is that of the file.
+    /// Enters a directory or follows a link. Returns whether `name` is the file at the end instead.
     fn pass(&mut self, name: &OsStr) -> io::Result<bool> {
         let may_be_file = self.goal == Goal::File && self.left.is_empty();
         match self.way.look(name)? {
@@ -199,7 +200,7 @@ impl<'s> Walk<'s> {
         Ok(false)
     }
 
-    /// Follows an open link, and remembers it if it counts.
+    /// Follows an open link, and remembers it unless it belongs to the system.
     fn follow(&mut self, name: &OsStr, link: &OwnedFd) -> io::Result<()> {
         let at = self.way.path().join(name);
         let is_roots = fstat(link)?.st_uid == 0 && self.way.is_roots()?;
@@ -210,7 +211,7 @@ impl<'s> Walk<'s> {
         self.left.follow(Path::new(&OsString::from_vec(target.into_bytes())))
     }
 
-    /// Checks that the links may have led to a path without links: that of the directory, or of a file in it.
+    /// Checks that all links may lead to a path without links, which is the directory or a file in it.
     fn check(&self, path: &Path) -> Result<(), NamedError> {
         let astray = self.links.iter().find(|link| !link.may_lead(&self.way, path));
         astray.map_or(Ok(()), |Link { at, tree, .. }| {
@@ -219,7 +220,7 @@ impl<'s> Walk<'s> {
         })
     }
 
-    /// Checks where the links have led, and returns the place.
+    /// Checks the links, and returns the place.
     fn end(self, name: OsString) -> Result<Place, NamedError> {
         let path = self.way.path().join(&name);
         self.check(&path)?;
@@ -228,7 +229,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// A link that somebody else may have put there, and the directory to whose files it may lead.
+/// A link that another program may have put there, and the directory to whose files it may lead.
 struct Link {
     at: PathBuf,
     tree: PathBuf,
@@ -238,28 +239,29 @@ struct Link {
 impl Link {
     fn new(at: PathBuf, way: &Way, search: &Search) -> io::Result<Self> {
         let tree = around(way.path(), search);
-        // What is at its path by now may be something else.
+        // The path may lead to another directory by now, so the identity comes from the open handles.
         let identity = way.identity_of(&tree).ok_or(io::ErrorKind::NotFound)?;
         Ok(Self { at, tree, identity })
     }
 
-    /// Returns whether a path at the end of the way is one that it may lead to.
+    /// Returns whether the link may lead to the path at the end of the way.
     fn may_lead(&self, way: &Way, path: &Path) -> bool {
         let Ok(inner) = path.strip_prefix(&self.tree) else { return false };
-        // Keys to the repository can be there, which no file of it leads to.
+        // A repository's metadata can contain keys, and no file of the repository has to lead there.
         way.identity_of(&self.tree) == Some(self.identity) && !inner.iter().any(is_repository)
     }
 }
 
-/// Returns whether nobody but root can have put a link there: `is_roots` says that it is root's, and so is every directory above
-/// it. Where this is root, so can be whoever writes for root: only links that every system has count then.
+/// Returns whether only root can have made a link. `is_roots` states whether root owns the link and all directories
+/// above it. That is not enough if this process is root, because a box may then write as root: only the links of
+/// every system are exempt in that case.
 fn is_of_system(link: &Path, is_roots: bool) -> bool {
     (is_roots && !geteuid().is_root())
         || link.parent() == Some(Path::new("/"))
         || OF_SYSTEM.iter().any(|it| link.as_os_str() == OsStr::new(it))
 }
 
-/// Returns the repository in which a directory without links lies, or the directory itself.
+/// Returns the repository that contains a directory without links, or the directory itself.
 fn around(directory: &Path, search: &Search) -> PathBuf {
     match search.repository(directory) {
         Repository::At(found, _) => found,
@@ -281,7 +283,7 @@ mod tests {
     use crate::known::Known;
     use crate::trust::Trusted;
 
-    /// A home with a repository, another directory and a secret; nobody else is trusted.
+    /// A home with a repository, another directory and a secret. No other users are trusted.
     fn scene() -> (tempfile::TempDir, PathBuf, Search) {
         let root = tempfile::tempdir().unwrap();
         let home = root.path().canonicalize().unwrap();
@@ -302,7 +304,7 @@ mod tests {
         Ok(text)
     }
 
-    /// A link of the user's own may lead anywhere in his home, but not by way of one that a box has left.
+    /// A link of the user may lead anywhere in the home, but not through a link that a box has left.
     #[test]
     fn each_link_on_the_way_leads_no_further_than_its_own_tree() {
         let (_root, home, search) = scene();
@@ -322,7 +324,7 @@ mod tests {
             assert!(error.contains("is not among the files of"), "{path}: {error}");
             assert!(error.contains("/repository/"), "it is the box's link: {error}");
         }
-        // A link that leads back is no way around it.
+        // A link that leads back into the tree does not help.
         assert_eq!(read(&at("mine/out/repository/file"), &search), Ok("repository/file".into()));
         directory(&at("mine/out/"), &search).unwrap_err();
         directory(&at("mine/inner/"), &search).unwrap();
@@ -346,7 +348,7 @@ mod tests {
             ("repository/.env", "../secret"),
             ("repository/inner/.env", "../../plain/file"),
             ("plain/inner/.env", "../file"),
-            // A home is no checkout, whatever is in it.
+            // A home is no checkout, even with a repository in it.
             ("elsewhere/.env", "../secret"),
         ] {
             let error = through(link, target).unwrap_err();
@@ -379,7 +381,7 @@ mod tests {
         assert_eq!(read(&home.join("plain/inner/../file"), &search), Ok("plain/file".into()));
     }
 
-    /// Exchanges a directory on the way with a link all the time, as a box that runs can.
+    /// Replaces a directory on the way with a link all the time, as a running box can.
     #[test]
     fn whoever_exchanges_what_is_on_the_way_leads_it_nowhere() {
         let (_root, home, search) = scene();
@@ -454,7 +456,7 @@ mod tests {
             ("plain/in/.", "plain/inner"),
             ("plain/in/..", "plain"),
             ("plain/here/", "plain"),
-            // It is named itself.
+            // The user names it directly.
             ("repository/.git", "repository/.git"),
         ] {
             assert_eq!(found(path), Ok(expected.to_owned()), "{path}");
@@ -545,7 +547,7 @@ mod tests {
         assert_eq!(is_roots, !geteuid().is_root());
     }
 
-    /// Root's link in a directory of somebody else was moved there, or made by a box that root has started.
+    /// A link of root in a directory of another user was moved there, or made by a box that root has started.
     #[test]
     fn a_directory_is_roots_if_all_above_it_are() {
         assert!(Way::of(Path::new("/etc")).unwrap().is_roots().unwrap());

@@ -1,31 +1,31 @@
-//! What boxbuild has among a user's files, which of the user's files decide what it builds, and where the programs are. boxlaunch
-//! knows them, too: no box may write there.
+//! The directories and files of boxbuild among a user's files, the user's files that affect a build, and the
+//! installed programs. boxlaunch uses the same list: no box may write to these paths.
 //!
-//! Programs take the names of these variables from here.
+//! The names of the variables are defined here.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::{absolute_path, named_path, user_directory};
 
-/// The variable that names the directory of the store.
+/// The directory of the store.
 pub const STORE: &str = "BOXBUILD_STORE";
-/// The variable that names the directory of a store that is read and never written: that of the machine.
+/// The directory of a store that is only read, such as one for all users of a host.
 pub const STORE_RO: &str = "BOXBUILD_STORE_RO";
-/// The variable that names the init.
+/// The path of the init.
 pub const INIT: &str = "BOXBUILD_INIT";
-/// The variable that names the guest kernel, by a path or by a word.
+/// The guest kernel, as a path or as a word such as `lean`.
 pub const KERNEL: &str = "BOXBUILD_KERNEL";
-/// The variable that names the configuration of registries.
+/// The path of the configuration of registries.
 pub const REGISTRIES: &str = "BOXBUILD_REGISTRIES";
-/// The variable that names the certificates to trust, as OpenSSL has it.
+/// The certificates to trust, the same variable as for OpenSSL.
 pub const CERTIFICATES: &str = "SSL_CERT_FILE";
-/// The variable that names the credentials of registries, as podman has it.
+/// The credentials of registries, the same variable as for podman.
 pub const AUTH_FILE: &str = "REGISTRY_AUTH_FILE";
-/// The variable that names the directory of docker's configuration, which has credentials.
+/// The directory of docker's configuration, which contains credentials.
 pub const DOCKER: &str = "DOCKER_CONFIG";
 
-/// All variables that decide where what this module finds is.
+/// All variables that this module reads.
 pub const VARIABLES: [&str; 13] = [
     STORE,
     STORE_RO,
@@ -42,48 +42,48 @@ pub const VARIABLES: [&str; 13] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// The name of each directory of boxbuild's in the user's directory for such files.
+/// The name of boxbuild's subdirectory in the XDG directories.
 const NAME: &str = "boxbuild";
 
 /// The name of the init's program.
 pub const BOX_INIT: &str = "box-init";
-/// Where `cargo xtask install` puts the init, below the directory that has `bin/boxbuild`.
+/// The path of the installed init, relative to the directory that has `bin/boxbuild`.
 pub const INSTALLED_INIT: &str = "lib/boxbuild/box-init";
 /// The programs that a user starts.
 const PROGRAMS: [&str; 2] = ["boxbuild", "boxlaunch"];
-/// The file by which a directory is known as cargo's output.
+/// The file that marks a directory as cargo's output.
 const CARGO_NOTES: &str = ".rustc_info.json";
 
 /// The purpose of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It is boxbuild or boxlaunch.
+    /// boxbuild or boxlaunch.
     Program,
-    /// It is the first process of boxes.
+    /// The first process of boxes.
     Init,
-    /// It is the kernel of boxes, unless the path is a word for one.
+    /// The kernel of boxes, unless the path is a word for one.
     Kernel,
-    /// It says how registries are asked.
+    /// The configuration of registries.
     Registries,
-    /// It says which servers are who they say they are.
+    /// The certificates of trusted authorities.
     Certificates,
-    /// It has credentials for registries.
+    /// Credentials for registries.
     Credentials,
 }
 
-/// A program of boxbuild, or a user's file that decides what boxbuild builds, or with which rights. It need not be there.
+/// A program of boxbuild, or a file of the user that affects what boxbuild builds or its permissions. It need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFile {
     /// The purpose of the file.
     pub purpose: Purpose,
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// The variable that names it, unless it is where such a file is by default.
+    /// The variable that names it. `None` for a default path.
     pub named_by: Option<&'static str>,
 }
 
-/// Returns all such files that variables name, and the credentials that are where docker and podman have them, by a function
-/// that returns a variable's value.
+/// Returns all such files that variables name, and the default files with credentials of docker and podman.
+/// `variable` returns a variable's value.
 pub fn files(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
     let named = [
         (Purpose::Init, INIT),
@@ -103,7 +103,7 @@ pub fn files(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
     named.into_iter().filter_map(file).chain(credentials).collect()
 }
 
-/// Returns the programs that are installed together, and the init's places, by the path of one of them.
+/// Returns the programs that are installed with `program`, and the candidates for the init.
 pub fn installed(program: &Path) -> Vec<OwnFile> {
     let file = |purpose| move |path| OwnFile { purpose, path, named_by: None };
     let others = PROGRAMS.iter().flat_map(|name| built_places(program, name));
@@ -111,7 +111,8 @@ pub fn installed(program: &Path) -> Vec<OwnFile> {
     programs.chain(init_places(program).into_iter().map(file(Purpose::Init))).collect()
 }
 
-/// Returns where box-init may be, by the path of boxbuild: as installed, or as of [`built_places`].
+/// Returns the candidates for box-init, for the path of boxbuild: the installed path and the results of
+/// [`built_places`].
 pub fn init_places(program: &Path) -> Vec<PathBuf> {
     let above = program.parent().and_then(Path::parent).unwrap_or(program);
     let mut places = vec![above.join(INSTALLED_INIT)];
@@ -119,7 +120,7 @@ pub fn init_places(program: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Returns where another program may be: beside this one, or where cargo leaves static ones.
+/// Returns the candidates for another program: in the directory of `program`, or in cargo's output for static programs.
 pub fn built_places(program: &Path, name: &str) -> Vec<PathBuf> {
     let beside = program.parent().unwrap_or(program);
     let above = beside.parent().unwrap_or(beside);
@@ -130,7 +131,7 @@ pub fn built_places(program: &Path, name: &str) -> Vec<PathBuf> {
     places
 }
 
-/// Returns the files that may have credentials, in the order in which they are searched: podman's, then docker's; each with the
+/// Returns the files that may have credentials, in the order of the search: podman's, then docker's. Each has the
 /// variable that names it, if one does.
 pub fn credentials(
     variable: impl Fn(&str) -> Option<OsString>,
@@ -150,16 +151,15 @@ pub fn credentials(
         .collect()
 }
 
-/// Returns the directory of the store: the one that a command line names, else `$BOXBUILD_STORE`, else the one of the user's
-/// caches. The function returns a variable's value.
+/// Returns the directory of the store: the one from the command line, or else `$BOXBUILD_STORE`, or else the default
+/// in the user's cache directory. `variable` returns a variable's value.
 pub fn store(named: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let users = || user_directory("XDG_CACHE_HOME", ".cache", &variable);
     let named = named.map(Path::to_owned).or_else(|| named_path(variable(STORE)));
     named.or_else(|| Some(users()?.join(NAME)))
 }
 
-/// Returns the directory of the store that is read and never written, if `$BOXBUILD_STORE_RO` names one. The function returns a
-/// variable's value.
+/// Returns the directory of the read-only store from `$BOXBUILD_STORE_RO`. `variable` returns a variable's value.
 pub fn base_store(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     named_path(variable(STORE_RO))
 }
@@ -169,7 +169,7 @@ pub fn configuration(variable: impl Fn(&str) -> Option<OsString>) -> Option<Path
     Some(user_directory("XDG_CONFIG_HOME", ".config", variable)?.join(NAME))
 }
 
-/// Returns the directory of what `boxbuild setup` has fetched: guest kernels.
+/// Returns the directory for the guest kernels that `boxbuild setup` fetches.
 pub fn data(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(user_directory("XDG_DATA_HOME", ".local/share", variable)?.join(NAME))
 }
@@ -237,7 +237,7 @@ mod tests {
         assert!(found(&[]).is_empty());
     }
 
-    /// A variable that is not listed could hide a secret from its reader, or be taken away from this module.
+    /// A variable missing from the list could hide a secret from its reader, or be removed from this module's environment.
     #[test]
     fn every_variable_is_listed() {
         let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());

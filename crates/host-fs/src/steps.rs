@@ -1,4 +1,4 @@
-//! The names of a path, one after the other, with those of the links on the way.
+//! The components of a path, in order, including those of the links on the way.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,7 +6,8 @@ use std::path::{Component, Path};
 
 use rustix::io::Errno;
 
-/// How many symbolic links are followed; Linux follows as many (path_resolution(7)).
+/// The maximum number of symbolic links, the same as Linux's
+/// ([path_resolution(7)](https://man7.org/linux/man-pages/man7/path_resolution.7.html)).
 pub(crate) const MAX_LINKS: usize = 40;
 
 /// A step of a path.
@@ -14,16 +15,16 @@ pub(crate) const MAX_LINKS: usize = 40;
 pub(crate) enum Step {
     /// To `/`.
     Root,
-    /// To the directory above.
+    /// To the parent directory.
     Up,
-    /// To what has this name.
+    /// To the entry with this name.
     Name(OsString),
 }
 
-/// The steps of a path that are left.
+/// The remaining steps of a path.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    /// The last one comes first.
+    /// In reverse order.
     left: Vec<Step>,
     links: usize,
 }
@@ -35,10 +36,10 @@ impl Steps {
         steps
     }
 
-    /// Puts the steps of a link's target before those that are left.
+    /// Inserts the steps of a link's target before the remaining ones.
     ///
     /// # Errors
-    /// That there were too many links.
+    /// If there were too many links.
     pub(crate) fn follow(&mut self, target: &Path) -> io::Result<()> {
         self.links += 1;
         if self.links > MAX_LINKS {

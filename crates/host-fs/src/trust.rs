@@ -1,18 +1,20 @@
 //! Checks who else can change a file or a directory.
 //!
-//! The rule is one: it belongs to a user who is trusted, and neither everybody nor a group that is not trusted may write to
-//! it. Open handles are judged, as a path can lead elsewhere by the time that it is used. Trusted are
+//! There is one rule: a trusted user must own it, and it must not be writable for all users or for an untrusted group. Open
+//! handles are checked, because a path can lead elsewhere by the time of use. The trusted users are one of:
 //!
-//! - [`Trusted::alone`]: root and this user, for what boxbuild itself made, and for what is read long after it was checked;
-//! - [`Trusted::this_user`]: their groups, too, for what is used because it is there. On most systems a user's group has no
-//!   other members, and with a umask of 002 it may write to all that the user makes;
-//! - [`Trusted::of_user`]: the one who became root with sudo, too.
+//! - [`Trusted::alone`]: root and this user, for files that boxbuild itself made, and for files that are read long
+//!   after the check;
+//! - [`Trusted::this_user`]: their groups in addition, for files that are used because they exist. On most systems a
+//!   user's group has no other members, and with a umask of 002 all files of the user are writable for it;
+//! - [`Trusted::of_user`]: in addition the user who became root with sudo.
 //!
-//! There is one variation, [`Trusted::exchanger`], for a directory in which something is made: there a sticky directory, such
-//! as `/tmp`, is as good as one that nobody else may write to.
+//! There is one variation, [`Trusted::exchanger`], for a directory in which a file is made: a sticky directory, such
+//! as `/tmp`, is as good as one to which only trusted users may write.
 //!
-//! A file that is found, and that nobody named, must not come from a stranger: whoever can write to its
-//! directory can replace it. git's `safe.directory` is there for the same reason.
+//! A file that was found, and that the user did not name, must not come from a stranger: a user who can write to its directory
+//! can replace it. git's [`safe.directory`](https://git-scm.com/docs/git-config)
+//! exists for the same reason.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -28,9 +30,9 @@ use rustix::process::{getegid, geteuid};
 
 use crate::steps::MAX_LINKS;
 
-/// Opens something to look at it.
+/// Opens a file only for examining it.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-/// In a directory with this bit, each user exchanges only what is theirs.
+/// In a directory with this bit, each user can rename and remove only their own files.
 const STICKY: u32 = 0o1000;
 
 /// The users and groups that may change a file or a directory.
@@ -38,18 +40,18 @@ const STICKY: u32 = 0o1000;
 pub struct Trusted {
     /// Their user ids.
     pub users: Vec<u32>,
-    /// The ids of groups in which there are no others.
+    /// The ids of groups without other members.
     pub groups: Vec<u32>,
 }
 
-/// Somebody else who can change a file.
+/// Another user who can change a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stranger {
     /// The user who owns the file, a link to it, or a directory of either.
     Owner(u32),
     /// A group that can write to this file or directory.
     Group(u32, PathBuf),
-    /// Everybody can write to this file or directory.
+    /// All users can write to this file or directory.
     Everybody(PathBuf),
 }
 
@@ -69,12 +71,12 @@ impl fmt::Display for Stranger {
 
 impl Trusted {
     /// Trusts this user and their group, which on most systems has no other members, and root, who
-    /// could change this program itself.
+    /// could replace this program itself.
     pub fn this_user() -> Self {
         Self { users: vec![0, geteuid().as_raw()], groups: vec![0, getegid().as_raw()] }
     }
 
-    /// Trusts also the one who became root with sudo, by a function that returns a variable's value.
+    /// Trusts in addition the user who became root with sudo. `variable` returns a variable's value.
     pub fn of_user(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let mut trusted = Self::this_user();
         let sudo = |name| variable(name)?.to_str()?.parse::<u32>().ok();
@@ -95,19 +97,19 @@ impl Trusted {
         Self { users: vec![0], groups: Vec::new() }
     }
 
-    /// Returns somebody else who can change an open file, or what is in an open directory. `path` is its name in the answer.
+    /// Returns another user who can change an open file, or the entries of an open directory. `path` is the path for the result.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn changer(&self, open: impl AsFd, path: &Path) -> io::Result<Option<Stranger>> {
         Ok(self.judge(&fstat(open)?, path))
     }
 
-    /// Returns somebody else who can exchange what this user makes in a directory, or who has made the link to it. Of several links
-    /// that lead to one another, the first is judged.
+    /// Returns another user who can replace files that this user makes in a directory, or who made the link to the
+    /// directory. In a chain of links, only the first is checked.
     ///
     /// # Errors
-    /// The operating system's; it is no directory, for example.
+    /// The operating system's error, for example if it is no directory.
     pub fn exchanger(&self, directory: &Path) -> io::Result<Option<Stranger>> {
         let link = fstat(openat(CWD, directory, LOOK | OFlags::NOFOLLOW, Mode::empty())?)?;
         let mut found = fstat(openat(CWD, directory, LOOK | OFlags::DIRECTORY, Mode::empty())?)?;
@@ -119,11 +121,10 @@ impl Trusted {
         Ok(of_link.or_else(|| self.judge(&found, directory)))
     }
 
-    /// Returns somebody else who can change a file or replace it, where symbolic links to it are part
-    /// of it, and so are the directories of all of these.
+    /// Returns another user who can change or replace a file, a symbolic link on the way to it, or a directory of any of these.
     ///
     /// # Errors
-    /// The operating system's; there is no such file, for example.
+    /// The operating system's error, for example if the file does not exist.
     pub fn stranger(&self, file: &Path) -> io::Result<Option<Stranger>> {
         let mut path = file.to_owned();
         for _ in 0..MAX_LINKS {
@@ -150,7 +151,7 @@ impl Trusted {
 
     fn judge(&self, found: &Stat, path: &Path) -> Option<Stranger> {
         let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
-        // The permissions of a link say nothing.
+        // The permissions of a link have no effect.
         let mode = if is_link { 0 } else { found.st_mode };
         let path = || path.to_owned();
         match (found.st_uid, found.st_gid) {
@@ -164,18 +165,18 @@ impl Trusted {
     }
 }
 
-/// Returns `true` if nobody but root and this user can change an open file or directory.
+/// Returns `true` if only root and this user can change an open file or directory.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's error.
 pub fn is_private(open: impl AsFd) -> io::Result<bool> {
     Ok(Trusted::alone().changer(open, Path::new("it"))?.is_none())
 }
 
-/// Opens a directory that nobody but root and this user can change, and no link to one.
+/// Opens a directory that only root and this user can change. A symbolic link is an error.
 ///
 /// # Errors
-/// [`PermissionDenied`](io::ErrorKind::PermissionDenied) if another user can change it, and the operating system's.
+/// [`PermissionDenied`](io::ErrorKind::PermissionDenied) if another user can change it, or the operating system's error.
 pub fn open_private(parent: impl AsFd, name: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = File::from(openat(parent, name, flags, Mode::empty())?);
@@ -192,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of this user in a directory of this user, and who is trusted: nobody else.
+    /// A file of this user in a directory of this user, who alone is trusted.
     fn scene() -> (tempfile::TempDir, PathBuf, Trusted) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");

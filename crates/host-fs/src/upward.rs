@@ -1,4 +1,4 @@
-//! The directories above one: where something is looked for that nobody named.
+//! The search through the directories above a given one, for files that the user did not name.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,41 +9,41 @@ use crate::known::Known;
 use crate::named_path;
 use crate::trust::{Stranger, Trusted};
 
-/// The names that a repository has in its uppermost directory: of git, which makes a file of it in worktrees and submodules, of
-/// Jujutsu and of Mercurial. Nothing in it is checked in.
+/// The names that mark the root of a repository: of git (in worktrees and submodules it is a file), of Jujutsu and of
+/// Mercurial. Files in them are not checked in.
 pub const REPOSITORIES: [&str; 3] = [".git", ".jj", ".hg"];
 
-/// Where a search ends, and whose files it finds.
+/// The limits of a search.
 #[derive(Debug, Clone)]
 pub struct Search {
-    /// The home directories: nothing above them is looked at.
+    /// The home directories. The search does not go above them.
     pub homes: Known,
-    /// The users who may have put there what is found.
+    /// The users whose files may be used.
     pub trusted: Trusted,
 }
 
-/// Where the repository is in which a directory lies.
+/// The repository that contains a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repository {
-    /// This directory has one of [`REPOSITORIES`], the name.
+    /// This directory has the entry of [`REPOSITORIES`] with this name.
     At(PathBuf, &'static str),
-    /// This directory has it, too, and is not used, for this reason.
+    /// This directory has it, too, but is not used, for this reason.
     Unused(PathBuf, &'static str, String),
-    /// No such directory exists up to where the search ends.
+    /// No such directory exists within the limits of the search.
     None,
 }
 
 impl Search {
-    /// Returns the search of this user, by a function that returns a variable's value: it ends at their home, and at that of
-    /// each user whose files are used.
+    /// Returns the search for this user. It ends at the user's home, and at the home of each user whose files are
+    /// used. `variable` returns a variable's value.
     pub fn of_user(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let trusted = Trusted::of_user(&variable);
         let home = named_path(variable("HOME")).into_iter();
         Self { homes: Known::of(home.chain(homes(&trusted.users))), trusted }
     }
 
-    /// Returns the directories above one without links, the nearest first: those of the same file system, up to a home
-    /// directory or `/`.
+    /// Returns the ancestors of a directory without links, the nearest first. They end at the first home directory, at
+    /// `/`, or at the border of the file system.
     pub fn above<'p>(&self, start: &'p Path) -> impl Iterator<Item = &'p Path> {
         let device = |path: &Path| fs::metadata(path).ok().map(|it| it.dev());
         let own = device(start);
@@ -54,14 +54,14 @@ impl Search {
         searched.map(|(_, directory)| directory)
     }
 
-    /// Returns whether a directory without links is somebody's home, or `/`: what lies in it belongs to no one checkout.
-    /// A home that is mounted a second time is one at both places.
+    /// Returns whether a directory without links is a user's home or `/`: its files do not belong to one checkout. A
+    /// home with a second mount point is recognized at both.
     pub fn is_home(&self, directory: &Path) -> bool {
         directory == Path::new("/") || self.homes.same(directory).is_some()
     }
 
-    /// Finds the nearest directory, from one without links upward, that is a repository's uppermost. One above
-    /// counts only if all directories up to it belong to whom is trusted, and if it is nobody's home.
+    /// Finds the root of the nearest repository, from a directory without links upward. A repository above `start`
+    /// counts only if all directories up to it belong to trusted users, and if it is no user's home.
     pub fn repository(&self, start: &Path) -> Repository {
         let Some((found, name)) = std::iter::once(start)
             .chain(self.above(start))
@@ -76,7 +76,7 @@ impl Search {
         }
     }
 
-    /// Says who else could have made a repository of a directory above `start`, or could put things in between.
+    /// Returns which other user could have made the repository above `start`, or could write to a directory in between.
     fn stranger(&self, start: &Path, found: &Path, name: &str) -> Option<String> {
         if start == found {
             return None;
@@ -90,7 +90,8 @@ impl Search {
     }
 }
 
-/// Returns the homes of users, as passwd(5) has them: `HOME` may be another user's, or none.
+/// Returns the home directories of users from [passwd(5)](https://man7.org/linux/man-pages/man5/passwd.5.html):
+/// `HOME` may be unset or another user's.
 fn homes(users: &[u32]) -> Vec<PathBuf> {
     let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let fields = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>());
@@ -110,7 +111,7 @@ fn reason(stranger: Stranger) -> String {
     }
 }
 
-/// Returns the name by which a directory is known as a repository's uppermost.
+/// Returns the name that marks a directory as the root of a repository, if it has one.
 fn mark(directory: &Path) -> Option<&'static str> {
     REPOSITORIES.into_iter().find(|name| directory.join(name).symlink_metadata().is_ok())
 }

@@ -1,5 +1,5 @@
-//! The way to a directory: open handles of all directories from `/` to it, each of which was reached from the one before it by
-//! its name and through no link. Whoever exchanges a directory on the way afterwards changes nothing of that.
+//! The way to a directory: open handles of all directories from `/` to it. Each was opened by its name in the one
+//! before it, without following a link. Replacing a directory on the way afterwards has no effect.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,14 +13,14 @@ use rustix::io::Errno;
 use crate::known::{Identity, Known};
 use crate::trust::Trusted;
 
-/// Opens something to look at it and to go on from there, and nothing else.
+/// Opens a file only for examining it and for opening its entries.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 const DIRECTORY: OFlags = LOOK.union(OFlags::DIRECTORY);
 
 /// The way to a directory.
 #[derive(Debug)]
 pub struct Way {
-    /// The directories after `/`, the nearest to it first.
+    /// The directories below `/`, in the order of the path.
     below: Vec<Opened>,
     root: Opened,
 }
@@ -36,15 +36,15 @@ struct Opened {
 pub(crate) enum Found {
     Directory(OwnedFd),
     Link(OwnedFd),
-    /// A file of whatever kind.
+    /// Any other type of file.
     Other,
 }
 
 impl Way {
-    /// Finds the way to a directory, by a path that may have links.
+    /// Finds the way to a directory by a path that may have links.
     ///
     /// # Errors
-    /// The operating system's; also if somebody exchanges a directory on the way meanwhile.
+    /// The operating system's error, or that a directory on the way was replaced meanwhile.
     pub fn of(path: &Path) -> io::Result<Self> {
         Self::of_open(&openat(CWD, path, DIRECTORY, Mode::empty())?)
     }
@@ -58,10 +58,10 @@ impl Way {
         Ok(way)
     }
 
-    /// Goes to a directory by its absolute path without links.
+    /// Opens the way to a directory by its absolute path without links.
     ///
     /// # Errors
-    /// The operating system's; a link on the way is one.
+    /// The operating system's error, also for a link on the way.
     pub fn to(path: &Path) -> io::Result<Self> {
         let mut way = Self::root()?;
         for name in path.iter().skip(1) {
@@ -82,7 +82,7 @@ impl Way {
         self.below.last().unwrap_or(&self.root)
     }
 
-    /// Returns the directory.
+    /// Returns the handle of the directory.
     pub fn open(&self) -> BorrowedFd<'_> {
         self.last().open.as_fd()
     }
@@ -92,36 +92,36 @@ impl Way {
         &self.last().path
     }
 
-    /// Returns the directory alone.
+    /// Returns the handle of the directory, and closes the others.
     pub fn into_open(mut self) -> OwnedFd {
         self.below.pop().unwrap_or(self.root).open
     }
 
-    /// Returns what the directory is.
+    /// Returns the identity of the directory.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn identity(&self) -> io::Result<Identity> {
         Identity::of_open(self.open())
     }
 
-    /// Returns what the directory with this path is, which is the last of the way or above that.
+    /// Returns the identity of the directory at this path, if it is on the way.
     pub(crate) fn identity_of(&self, path: &Path) -> Option<Identity> {
         Identity::of_open(self.open_of(path)?).ok()
     }
 
-    /// Returns the directory with this path, which is the last of the way or above that.
+    /// Returns the handle of the directory at this path, if it is on the way.
     pub(crate) fn open_of(&self, path: &Path) -> Option<BorrowedFd<'_>> {
         self.places().find(|it| it.path == path).map(|it| it.open.as_fd())
     }
 
-    /// Returns whether the directory is one of those that are known, or in one.
+    /// Returns whether the directory is one of the known ones, or is in one.
     pub fn is_in(&self, known: &Known) -> bool {
         let identity = |it: &Opened| Identity::of_open(&it.open).ok();
         self.places().filter_map(identity).any(|it| known.find(it).is_some())
     }
 
-    /// Returns whether nobody but root can change what is in the directory, or put it elsewhere.
+    /// Returns whether only root can change the entries of the directory, or move it.
     pub(crate) fn is_roots(&self) -> io::Result<bool> {
         for place in self.places() {
             if Trusted::root().changer(&place.open, &place.path)?.is_some() {
@@ -140,15 +140,15 @@ impl Way {
         self.below.pop();
     }
 
-    /// Goes to a directory that was found in this one.
+    /// Enters a directory that was found in this one.
     pub(crate) fn enter(&mut self, open: OwnedFd, name: &OsStr) {
         let path = self.path().join(name);
         self.below.push(Opened { open, path });
     }
 
-    /// Looks for a name in the directory.
+    /// Opens the entry with this name.
     pub(crate) fn look(&self, name: &OsStr) -> io::Result<Found> {
-        // Only this mounts what is mounted when somebody goes there.
+        // Opening it as a directory also triggers an automount.
         match openat(self.open(), name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
             Err(Errno::NOTDIR | Errno::LOOP) => {}
             opened => return Ok(Found::Directory(opened?)),
@@ -161,7 +161,7 @@ impl Way {
         })
     }
 
-    /// Goes through a link of the kernel's, which need not lead to where its text says.
+    /// Follows a link of the kernel, whose target can differ from its text.
     pub(crate) fn through(&self, name: &OsStr) -> io::Result<Self> {
         Self::of_open(&openat(self.open(), name, DIRECTORY, Mode::empty())?)
     }

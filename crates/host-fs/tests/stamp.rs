@@ -1,6 +1,6 @@
 //! Stamps on real mounts, and on a disk that cannot be flushed.
 //!
-//! A test that needs another environment starts itself again in it; [`INSIDE`] names where.
+//! A test that needs another environment runs itself again in it. [`INSIDE`] has the directory for it.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "it is a test")]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use host_fs::stamp::Stamp;
 
-/// Set in the second process: a directory to work in.
+/// Set in the second process: the directory to work in.
 const INSIDE: &str = "HOST_FS_TEST_INSIDE";
 
 /// Mounts three file systems in the directory of the first argument, and runs the rest: `plain` is
@@ -36,10 +36,10 @@ fn assert_installed(programs: &[&str]) {
     }
 }
 
-/// Runs one test of this program again, by another program and in a directory with a `file`.
+/// Runs one test of this program again through another program, in a directory with a `file`.
 fn again(test: &str, by: &[&str]) {
     assert_installed(&["strace", "bindfs"]);
-    // A tmpfs on every machine, so that what has no record has none for the reason that is tested.
+    // On a tmpfs, which allows records, so that only the tested reason can prevent one.
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     fs::write(directory.path().join("file"), "bytes").unwrap();
     assert!(record(&directory.path().join("file")).is_some());

@@ -1,4 +1,4 @@
-//! A small HTTP server on the loopback device, which answers as a test wants, right or wrong.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test that uses it")]
 
@@ -20,37 +20,37 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub use reply::{Reply, Step, file, length, redirect, reply};
 
-/// How a server proves who it is.
+/// The certificate that a server presents.
 #[derive(Debug, Clone, Copy)]
 pub enum Identity {
-    /// Not at all: plain HTTP.
+    /// None: plain HTTP.
     None,
-    /// With the certificate in `tls/server.pem`: made for these tests, for 127.0.0.1, valid from
-    /// 2020 to 2119. As for all of them, its key protects nothing; that of its root is destroyed.
+    /// `tls/server.pem`, made for these tests, for 127.0.0.1, valid from 2020 to 2119. None of the private keys
+    /// protects anything; the key of the root is destroyed.
     Valid,
-    /// With a certificate that was valid in 2020 only.
+    /// A certificate that was valid in 2020 only.
     Expired,
-    /// With a certificate that nobody else has signed.
+    /// A self-signed certificate.
     SelfSigned,
 }
 
-/// A request as a client has sent it.
+/// A request from a client.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The request line and the headers.
     pub head: String,
     /// The body as text.
     pub body: String,
-    /// The body as it came.
+    /// The body's bytes.
     pub bytes: Vec<u8>,
 }
 
-/// An answer that does not wait for the end of the body.
+/// An answer that is sent before the end of the body.
 #[derive(Debug, Clone)]
 pub struct Early {
-    /// How many bytes of the body are read before it.
+    /// The number of bytes of the body that are read before the answer.
     pub after: usize,
-    /// The answer, after which the client is to hang up; without a step, the connection is cut.
+    /// The answer, after which the client has to close the connection. If it has no steps, the server closes the connection.
     pub reply: Reply,
 }
 
@@ -87,15 +87,16 @@ impl<T: Read + Write> Stream for T {}
 type Handler = Box<dyn Fn(&Request) -> Reply + Send + Sync>;
 type Hasty = Box<dyn Fn(&Request) -> Option<Early> + Send + Sync>;
 
-/// What answers the requests.
+/// The functions that answer requests.
 struct Answers {
-    /// Is asked first, with the head alone.
+    /// Called first, with the head alone.
     early: Hasty,
     handler: Handler,
 }
 
 impl Server {
-    /// Starts a server at a free port of 127.0.0.1. `handler` gets its port, and returns what answers each request.
+    /// Starts a server at a free port of 127.0.0.1. `handler` gets the port and returns the function that answers
+    /// each request.
     pub fn start<H>(identity: Identity, handler: impl FnOnce(u16) -> H) -> Self
     where
         H: Fn(&Request) -> Reply + Send + Sync + 'static,
@@ -103,7 +104,8 @@ impl Server {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), identity, handler)
     }
 
-    /// Starts a server that may also answer, or break off, before it has read a request's body: `early` is asked with the head.
+    /// Starts a server that may also answer, or close the connection, before it has read a request's body: `early` is
+    /// called with the head.
     pub fn start_hasty<E, H>(identity: Identity, early: E, handler: impl FnOnce(u16) -> H) -> Self
     where
         E: Fn(&Request) -> Option<Early> + Send + Sync + 'static,
@@ -144,7 +146,7 @@ impl Server {
                     break;
                 }
                 let (tls, answers, log) = (tls.clone(), Arc::clone(&answers), Arc::clone(&log));
-                // A client that breaks off is part of some tests.
+                // A client that closes the connection early is part of some tests.
                 thread::spawn(move || serve(wrap(stream, tls), &answers, &log).ok());
             }
         });
@@ -161,7 +163,7 @@ impl Server {
         self.address.to_string()
     }
 
-    /// Returns what came so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.log.lock().unwrap().clone()
     }
@@ -175,7 +177,7 @@ impl Drop for Server {
     }
 }
 
-/// Returns a file with the roots of the valid and of the expired certificate.
+/// Returns the path of a file with the roots of the valid and of the expired certificate.
 pub fn roots() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tls/ca.pem")
 }
@@ -212,7 +214,7 @@ fn wrap(stream: TcpStream, tls: Option<Arc<ServerConfig>>) -> Box<dyn Stream> {
     }
 }
 
-/// Reads a request, remembers it, and answers it.
+/// Reads, records and answers a request.
 fn serve(
     mut stream: Box<dyn Stream>,
     answers: &Answers,
@@ -237,7 +239,7 @@ fn serve(
         return play(&mut stream, (answers.handler)(&request));
     };
     if !reply.is_empty() {
-        // As servers do: a connection that is closed with unread bytes in it is reset, and the answer may be lost.
+        // The server waits for the client, because closing a connection with unread bytes resets it, and the answer may be lost.
         reply.push(Step::Hang);
     }
     play(&mut stream, reply)

@@ -1,4 +1,6 @@
-//! A registry in memory: the OCI distribution-spec as far as images and artifacts need it, and what a test wants to go wrong.
+//! A registry in memory: the part of the
+//! [OCI distribution specification](https://github.com/opencontainers/distribution-spec/blob/main/spec.md) for images
+//! and artifacts, and the faults that a test injects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,11 +13,11 @@ use box_digest::Digest;
 use crate::storage::Storage;
 use crate::{Early, Identity, Reply, Request, Server, Step, file, length, redirect, reply};
 
-/// Answers in the place of the registry, or leaves a request to it. The request has no body yet; the number says how often the
-/// same method and path (without the query) were asked before.
+/// Answers in place of the registry, or returns `None`. The request has no body yet. The number counts the earlier
+/// requests with the same method and path (without the query).
 pub type Deed = Box<dyn Fn(&Request, usize) -> Option<Early> + Send + Sync>;
 
-/// What a registry answers to a manifest that it does not take.
+/// The answer to a manifest that a registry refuses.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
     /// The status line.
@@ -31,39 +33,40 @@ impl Default for Refusal {
     }
 }
 
-/// Where the bytes of blobs are.
+/// The server that has the content of blobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Blobs {
-    /// At the registry.
+    /// The registry itself.
     #[default]
     Own,
-    /// At another server, to which downloads and uploads are led with a URL that is signed. That has no use for credentials, and
-    /// refuses a HEAD, as a signature is for one method.
+    /// Another server, to which downloads and uploads are redirected with a signed URL. It ignores credentials, and
+    /// refuses a HEAD, because a signature is valid for one method.
     Elsewhere,
 }
 
-/// How a registry behaves. The default is one that is open, takes everything and does nothing that it need not.
+/// The behaviour of a registry. The default needs no token, accepts everything and has no optional features.
 #[derive(Default)]
 pub struct Rules {
-    /// Whether each request needs a token. There is one for everybody, at `/token`.
+    /// Whether each request needs a token. All clients get the same one, at `/token`.
     pub closed: bool,
-    /// Whether blobs of other repositories are mounted; otherwise an upload begins.
+    /// Whether blobs of other repositories are mounted. Otherwise an upload begins.
     pub mounts: bool,
-    /// Which manifests are refused.
+    /// Returns whether a manifest is refused.
     pub refuses: Option<fn(&str) -> bool>,
-    /// What is answered to them.
+    /// The answer to a refused manifest.
     pub refusal: Refusal,
-    /// Where the bytes of blobs are.
+    /// The server that has the content of blobs.
     pub blobs: Blobs,
-    /// Whether a blob is sent whole, whatever range is asked for.
+    /// Whether a range request gets the whole blob.
     pub ignores_ranges: bool,
-    /// Whether a HEAD is refused.
+    /// Whether HEAD requests are refused.
     pub refuses_head: bool,
-    /// How often each thing is refused with 429, and the client is asked to come back in a second.
+    /// How many times each request is refused with 429 and `Retry-After: 1`.
     pub busy: usize,
-    /// The next answer with more than so many bytes of the largest blob is cut after them, and this is [`usize::MAX`] then.
+    /// The next answer with more than this many bytes of the largest blob is truncated to them. The value is
+    /// [`usize::MAX`] afterwards.
     pub cut: Option<Arc<AtomicUsize>>,
-    /// What goes wrong.
+    /// The fault to inject.
     pub deed: Option<Deed>,
 }
 
@@ -74,7 +77,7 @@ impl fmt::Debug for Rules {
 }
 
 impl Rules {
-    /// Cuts an answer where that is due.
+    /// Truncates an answer if [`Rules::cut`] applies.
     fn cut(&self, mut answer: Reply) -> Reply {
         let Some((cut, Step::Send(body))) = self.cut.as_ref().zip(answer.last_mut()) else {
             return answer;
@@ -87,28 +90,39 @@ impl Rules {
     }
 }
 
-/// What a registry has, by the repository and the digest or tag.
+/// The content of a registry, by the repository and the digest or tag.
 #[derive(Debug, Default)]
 pub struct Held {
     /// The blobs.
     pub blobs: BTreeMap<(String, String), Vec<u8>>,
     /// The manifests with their media types.
     pub manifests: BTreeMap<(String, String), (String, Vec<u8>)>,
-    /// The number of the token that is taken; older ones have ended.
+    /// The number of the valid token. Lower numbers have expired.
     pub token: usize,
-    /// After how many more requests it ends; never for 0.
+    /// The number of requests until the token expires, or 0 for never.
     pub token_left: usize,
-    /// Whether `Docker-Content-Digest` names another digest than that of the bytes.
+    /// Whether `Docker-Content-Digest` has a wrong digest.
     pub lies: bool,
-    /// How long the second half of a blob takes.
+    /// The delay before the second half of a blob.
     pub slow: Duration,
-    /// How many bytes a blob must have for that.
+    /// The minimum size of a blob for that delay, in bytes.
     pub slow_from: usize,
     pub(crate) uploads: usize,
     asked: BTreeMap<String, usize>,
 }
 
 /// A running registry.
+///
+/// # Examples
+/// ```
+/// use test_server::registry::{Registry, Rules};
+///
+/// // For example, this one requires a token.
+/// let registry = Registry::start(Rules { closed: true, ..Rules::default() });
+/// let digest = registry.with(|held| held.put_blob("team/box", b"content"));
+/// println!("http://{}/v2/team/box/blobs/{digest}", registry.host());
+/// assert!(registry.lines().is_empty());
+/// ```
 #[derive(Debug)]
 pub struct Registry {
     server: Server,
@@ -117,7 +131,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Starts an empty registry that speaks plain HTTP.
+    /// Starts an empty registry without TLS.
     pub fn start(mut rules: Rules) -> Self {
         let held = Arc::<Mutex<Held>>::default();
         let storage = Storage::start(&held);
@@ -125,13 +139,13 @@ impl Registry {
         let counted = Arc::clone(&held);
         let early = move |request: &Request| {
             let path = request.path().split('?').next().unwrap_or_default();
-            // Each upload has a path of its own.
+            // Each upload has its path.
             let (path, _) = path.split_once("/uploads/").unwrap_or((path, ""));
             let mut held = counted.lock().unwrap();
             let asked = held.asked.entry(format!("{} {path}", request.method())).or_default();
             *asked += 1;
             let before = *asked - 1;
-            // The deed may look at the registry.
+            // The deed may lock the registry.
             drop(held);
             if before < busy && !path.starts_with("/token") {
                 return Some(Early { after: usize::MAX, reply: come_back() });
@@ -158,7 +172,7 @@ impl Registry {
         Self { server, storage, held }
     }
 
-    /// Returns what came to the server that has the bytes of blobs.
+    /// Returns the requests to the server that has the content of blobs.
     pub fn stored(&self) -> Vec<Request> {
         self.storage.requests()
     }
@@ -168,17 +182,17 @@ impl Registry {
         self.server.host()
     }
 
-    /// Calls a function with what the registry has.
+    /// Calls a function with the registry's content.
     pub fn with<T>(&self, look: impl FnOnce(&mut Held) -> T) -> T {
         look(&mut self.held.lock().unwrap())
     }
 
-    /// Returns what came so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.server.requests()
     }
 
-    /// Returns what came so far: each request's method, path and query.
+    /// Returns the method, path and query of each request so far.
     pub fn lines(&self) -> Vec<String> {
         let requests = self.requests();
         requests.iter().map(|it| format!("{} {}", it.method(), it.path())).collect()
@@ -186,14 +200,14 @@ impl Registry {
 }
 
 impl Held {
-    /// Puts a blob into a repository, and returns its digest.
+    /// Adds a blob to a repository, and returns its digest.
     pub fn put_blob(&mut self, name: &str, bytes: &[u8]) -> Digest {
         let digest = Digest::of(bytes);
         self.blobs.insert((name.to_owned(), digest.to_string()), bytes.to_vec());
         digest
     }
 
-    /// Puts a manifest into a repository under a tag and its digest, and returns that.
+    /// Adds a manifest to a repository under a tag and its digest, and returns the digest.
     pub fn put_manifest(&mut self, name: &str, tag: &str, kind: &str, bytes: &[u8]) -> Digest {
         let digest = Digest::of(bytes);
         for reference in [tag.to_owned(), digest.to_string()] {
@@ -203,7 +217,7 @@ impl Held {
         digest
     }
 
-    /// Returns whether a request has the token that is good now.
+    /// Returns whether a request has the valid token.
     fn admits(&mut self, request: &Request) -> bool {
         if request.header("authorization") != Some(&format!("Bearer token-{}", self.token)) {
             return false;
@@ -305,13 +319,13 @@ impl Held {
     }
 }
 
-/// Answers with an error code of the specification.
+/// Returns an answer with an error code of the specification.
 pub fn error(status: &str, code: &str) -> Reply {
     let body = format!("{{\"errors\":[{{\"code\":\"{code}\",\"message\":\"no\"}}]}}");
     reply(status, &[&length(body.len())], body.as_bytes())
 }
 
-/// Pauses in the middle of an answer's body.
+/// Adds a pause in the middle of an answer's body.
 fn slowed(mut answer: Reply, slow: Duration, is_slow: bool) -> Reply {
     if slow.is_zero() || !is_slow {
         return answer;
@@ -323,14 +337,14 @@ fn slowed(mut answer: Reply, slow: Duration, is_slow: bool) -> Reply {
     answer
 }
 
-/// Answers that there is too much to do.
+/// Returns the answer 429 of an overloaded registry.
 fn come_back() -> Reply {
     let body = r#"{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}"#;
     let headers = ["Retry-After: 1", &length(body.len())];
     reply("429 Too Many Requests", &headers, body.as_bytes())
 }
 
-/// Answers with a blob, or the rest of it.
+/// Returns an answer with a blob, or the range of it that is requested.
 pub(crate) fn read(request: &Request, blob: &[u8], whole: bool) -> Reply {
     let from = request
         .header("range")
@@ -351,7 +365,7 @@ fn named(bytes: &[u8], lies: bool) -> String {
     format!("Docker-Content-Digest: {digest}")
 }
 
-/// Returns a value of a query. Of what is escaped in it, this reads what tests send.
+/// Returns a value of a query. Only the escapes that tests send are decoded.
 fn value(query: &str, key: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(name, _)| *name == key)?;

@@ -5,22 +5,22 @@ use std::time::Duration;
 /// One step of a reply.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     Send(Vec<u8>),
-    /// Sends bytes again and again until the client hangs up.
+    /// Sends bytes repeatedly until the client closes the connection.
     Flood(Vec<u8>),
-    /// Sends nothing for a time.
+    /// Pauses.
     Pause(Duration),
-    /// Sends nothing more until the client hangs up.
+    /// Sends nothing more and waits until the client closes the connection.
     Hang,
-    /// Hangs up.
+    /// Closes the connection.
     Break,
 }
 
 /// The steps of one connection after its request was read.
 pub type Reply = Vec<Step>;
 
-/// Makes a reply of a status, header lines and a body, which is not measured.
+/// Makes a reply from a status, header lines and a body. No `Content-Length` is added.
 pub fn reply(status: &str, headers: &[&str], body: &[u8]) -> Reply {
     let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
     headers.iter().for_each(|header| head.extend([header, "\r\n"]));
@@ -28,7 +28,7 @@ pub fn reply(status: &str, headers: &[&str], body: &[u8]) -> Reply {
     vec![Step::Send(head.into_bytes()), Step::Send(body.to_vec())]
 }
 
-/// Makes a whole answer: its length and its body.
+/// Makes a complete answer with a body and its length.
 pub fn file(body: &[u8]) -> Reply {
     reply("200 OK", &[&length(body.len())], body)
 }

@@ -1,16 +1,16 @@
-//! The server that has the bytes of a registry's blobs, such as an object store.
+//! The server that has the content of a registry's blobs, like an object store.
 
 use std::sync::{Arc, Mutex};
 
 use crate::registry::{Held, error, read};
 use crate::{Identity, Request, Server};
 
-/// A running object store. What it is asked for is in the registry.
+/// A running object store. The blobs are in the registry's memory.
 #[derive(Debug)]
 pub(crate) struct Storage(Server);
 
 impl Storage {
-    /// Starts it, at a port of its own: another origin than the registry's.
+    /// Starts it at another port, so that it is another origin than the registry's.
     pub(crate) fn start(held: &Arc<Mutex<Held>>) -> Self {
         let held = Arc::clone(held);
         Self(Server::start(Identity::None, |_| {
@@ -38,7 +38,7 @@ impl Storage {
         self.0.url(path)
     }
 
-    /// Returns what came so far.
+    /// Returns the requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.0.requests()
     }

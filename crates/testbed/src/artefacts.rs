@@ -1,4 +1,4 @@
-//! Builds the project's own programs and returns their paths.
+//! Builds the project's programs and returns their paths.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,45 +7,46 @@ use std::process::Command;
 use crate::prerequisites::{BARE, MUSL};
 use crate::{Result, Workspace, program};
 
-/// The program that runs where it is built, and its package.
+/// The package of the program that runs on the build host, and its name.
 const BUILDER: &str = "boxbuild";
-/// The package of the static program that runs on any host, the virtual one too.
+/// The package of the static program that runs on any host, including the virtual host.
 const LAUNCHER_PACKAGES: [&str; 1] = ["boxlaunch"];
-/// The package of PID 1, compiled by itself: the features that others want of a crate would be in its
-/// bytes, and so in every box.
+/// The package of PID 1. It is compiled alone, because the features that other packages enable in its dependencies
+/// would change its bytes, and so every box.
 const INIT_PACKAGES: [&str; 1] = ["box-init"];
 /// The packages of the other programs that run in the guest.
 const GUEST_PACKAGES: [&str; 2] = ["hello-agent", "guest-tools"];
-/// The program that takes the place of the VMM in the tests of the jail, and the agent with an interface. Compiled after
-/// boxlaunch: the first uses its library, and the dependencies of both are among those that it has compiled.
+/// The program that replaces the VMM in the tests of the jail, and the agent with an interface. They are compiled
+/// after boxlaunch: the first uses its library, and boxlaunch's build has compiled their dependencies.
 const AFTER_LAUNCHER_PACKAGES: [&str; 2] = ["intruder", "example-agent"];
-/// The packages of the hosts that boxes of tests connect to.
+/// The packages of the hosts that the tests' boxes connect to.
 const PEERS_PACKAGES: [&str; 2] = ["peers", "assistant-model"];
-/// The package of the kernel that attacks the host, and how it is compiled: its addresses are fixed.
+/// The package of the kernel that attacks the host, and its compiler flag: its addresses are fixed.
 const HOSTILE_KERNEL: &str = "hostile-kernel";
 const FIXED: &str = "-Crelocation-model=static";
-/// The variable that names the C compiler for [`MUSL`], and its value where it is not set: what libkrun
-/// needs of C includes nothing of the C library that differs.
+/// The variable that selects the C compiler for [`MUSL`], and the value if it is unset: libkrun's C code includes
+/// nothing that differs between the C libraries.
 const C_COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 
-/// The linker writes what a program corrects in itself when it starts as bits and not as 24 bytes each: at their start programs
-/// read less of themselves, and box-init is smaller.
+/// The linker packs relative relocations into bits instead of 24 bytes each: programs read less of themselves at
+/// their start, and box-init is smaller.
 const PACKED: &str = "-Clink-arg=-Wl,-z,pack-relative-relocs";
 
-/// The static programs decompress with zstd the virtual host's kernel, once, and what comes from a network, which is slower; to
-/// optimize its C code takes an eighth of the time of compiling boxlaunch. `boxbuild`, which decompresses layers, is not a static program.
+/// In the static programs, zstd decompresses the virtual host's kernel, once, and data from a network, which is
+/// slower. Optimizing its C code takes an eighth of the compile time of boxlaunch. `boxbuild`, which decompresses
+/// layers, is not a static program.
 const LESS_ZSTD: &str = "profile.release.package.zstd-sys.opt-level=1";
 
-/// How `boxbuild` is compiled. The other programs are always optimized: they run on emulated CPUs.
+/// The profile for `boxbuild`. The other programs are always optimized, because they run on emulated CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// Like the tests, with what they have compiled already; a change is compiled in seconds.
+    /// The profile of the tests, whose compiled dependencies it shares. A change is compiled in seconds.
     Dev,
-    /// As it is installed and measured.
+    /// The profile for installation and benchmarks.
     Release,
 }
 
-/// Where the project's programs lie.
+/// The paths of the project's programs.
 #[derive(Debug, Clone)]
 pub struct Artefacts {
     /// The program that builds boxes.
@@ -64,32 +65,32 @@ pub struct Artefacts {
     pub list_init: PathBuf,
     /// A VMM that breaks out; static.
     pub intruder: PathBuf,
-    /// An init that stands in for that of a box of epoch 3; static.
+    /// An init that stands in for the init of a box of epoch 3; static.
     pub old_init: PathBuf,
-    /// box-init, which finds another config than the launcher has checked; static.
+    /// A box-init that finds another config than the launcher has verified; static.
     pub swap_init: PathBuf,
-    /// box-init, which starts without standard streams; static.
+    /// A box-init that starts without standard streams; static.
     pub late_init: PathBuf,
-    /// An init that looks for another way to the host; static.
+    /// An init that searches for another way to the host; static.
     pub port_init: PathBuf,
     /// A hostile workload; static.
     pub red_team: PathBuf,
-    /// A program that writes files which must survive a kill, and looks at their disk; static.
+    /// A program that writes files which must survive a kill, and examines their disk; static.
     pub keeper: PathBuf,
-    /// A program that sends frames of its own making; static.
+    /// A program that sends hand-made network frames; static.
     pub raw_question: PathBuf,
     /// A program that watches a directory; static.
     pub watcher: PathBuf,
-    /// A resolver and servers to which boxes connect, and a program of a box that tries to; static.
+    /// A resolver and servers to which boxes connect, and a client in a box; static.
     pub peers: PathBuf,
-    /// A machine without the jail; static.
+    /// A VMM without the jail; static.
     pub unjailed: PathBuf,
-    /// A hostile kernel, which runs on a machine.
+    /// A hostile kernel, which runs without an operating system.
     pub hostile_kernel: PathBuf,
 }
 
 impl Artefacts {
-    /// Says where the programs lie once they are built.
+    /// Returns the paths of the programs, which need not be built yet.
     pub fn locate(workspace: &Workspace, profile: Profile) -> Self {
         let directory = match profile {
             Profile::Dev => "debug",
@@ -119,20 +120,20 @@ impl Artefacts {
         }
     }
 
-    /// Returns the start of the command that builds a box with an init and a guest kernel.
+    /// Returns the beginning of a `boxbuild build` command with an init and a guest kernel.
     pub fn box_build(&self, init: &Path, kernel: &Path) -> Command {
         let mut build = Command::new(&self.boxbuild);
         build.arg("build").arg("--init").arg(init).arg("--kernel").arg(kernel);
         build
     }
 
-    /// The variable that is set where the programs were just built: cargo is not asked again.
+    /// The variable that is set if the programs were just built, so that cargo is not run again.
     pub const BUILT: &str = "BOXBUILD_TESTS_BUILT";
 
-    /// Builds all programs for tests; takes a moment where nothing has changed.
+    /// Builds all programs for tests. It takes a moment if nothing has changed.
     ///
     /// # Errors
-    /// One does not compile; the error has the end of what the compiler printed.
+    /// A program does not compile. The error contains the end of the compiler's output.
     pub fn build(workspace: &Workspace) -> Result<Self> {
         if std::env::var_os(Self::BUILT).is_none() {
             for command in &mut Self::test_builds(workspace) {
@@ -142,7 +143,7 @@ impl Artefacts {
         Ok(Self::locate(workspace, Profile::Dev))
     }
 
-    /// Returns the commands that build the programs as they are installed, and those of the examples.
+    /// Returns the commands that build the programs for installation, and the programs of the examples.
     pub fn release_builds(workspace: &Workspace) -> Vec<Command> {
         let mut builds = Vec::from(Self::static_builds(workspace));
         builds.push(Self::builder_build(workspace, Profile::Release));
@@ -165,7 +166,7 @@ impl Artefacts {
         builds
     }
 
-    /// Returns the command that builds the hosts that boxes of tests connect to.
+    /// Returns the command that builds the hosts that the tests' boxes connect to.
     pub fn peers_build(workspace: &Workspace) -> Command {
         Self::static_build(workspace, &PEERS_PACKAGES)
     }
@@ -173,7 +174,7 @@ impl Artefacts {
     /// Returns the command that builds the hostile kernel.
     fn hostile_kernel_build(workspace: &Workspace) -> Command {
         let mut cargo = release(workspace, &[HOSTILE_KERNEL]);
-        // Takes the place of all other flags, which are for programs.
+        // Replaces all other flags, which are for programs.
         cargo.args(["--target", BARE]).env("CARGO_ENCODED_RUSTFLAGS", FIXED);
         cargo
     }
@@ -181,7 +182,7 @@ impl Artefacts {
     /// Returns the command that builds `boxbuild`.
     pub fn builder_build(workspace: &Workspace, profile: Profile) -> Command {
         match profile {
-            // Of all packages: so cargo chooses the features that the tests have, and compiles less again.
+            // With `--workspace`, cargo selects the same features as for the tests, and compiles fewer crates again.
             Profile::Dev => {
                 let mut cargo = workspace.cargo();
                 cargo.args(["build", "--workspace", "--bin", BUILDER]);
@@ -191,21 +192,21 @@ impl Artefacts {
         }
     }
 
-    /// Returns the command that builds `boxbuild` in the dev profile and nothing else: with the features that its
-    /// dependencies have in xtask, which are compiled then.
+    /// Returns the command that builds only `boxbuild`, in the dev profile. Its dependencies have the same features
+    /// as in xtask, for which they are compiled already.
     pub fn builder_alone(workspace: &Workspace) -> Command {
         let mut cargo = workspace.cargo();
         cargo.args(["build", "--package", BUILDER]);
         cargo
     }
 
-    /// Returns the command that builds box-init, with the bytes that it has in every box.
+    /// Returns the command that builds box-init, with the same bytes as in every box.
     pub fn init_build(workspace: &Workspace) -> Command {
         Self::static_build(workspace, &INIT_PACKAGES)
     }
 
-    /// Returns the command that builds static programs. They have the same bytes wherever the
-    /// repository, the build output and cargo's home are.
+    /// Returns the command that builds static programs. Their bytes do not depend on the paths of the repository, the
+    /// build output and cargo's home.
     pub fn static_build(workspace: &Workspace, packages: &[&str]) -> Command {
         Self::static_build_with(&cargo_home(), workspace, packages)
     }
@@ -217,7 +218,7 @@ impl Artefacts {
         if std::env::var_os(C_COMPILER.0).is_none() {
             cargo.env(C_COMPILER.0, C_COMPILER.1);
         }
-        // Takes the place of all other flags, of RUSTFLAGS too.
+        // Replaces all other flags, including RUSTFLAGS.
         cargo.env("CARGO_ENCODED_RUSTFLAGS", static_flags(home, workspace));
         cargo
     }
@@ -230,8 +231,8 @@ fn release(workspace: &Workspace, packages: &[&str]) -> Command {
     cargo
 }
 
-/// Returns the compiler's flags for static programs, as cargo encodes them: panics name source
-/// files by paths that no machine has, and addresses are packed.
+/// Returns the compiler's flags for static programs, encoded for cargo: paths of source files are remapped, and
+/// relocations are packed.
 fn static_flags(home: &Path, workspace: &Workspace) -> OsString {
     let places = [
         (workspace.path(""), "/boxbuild"),
@@ -251,7 +252,7 @@ fn static_flags(home: &Path, workspace: &Workspace) -> OsString {
     flags
 }
 
-/// Returns cargo's home: as `CARGO_HOME` names it, else in the user's.
+/// Returns cargo's home: `CARGO_HOME`, or else the default in the user's home.
 pub fn cargo_home() -> PathBuf {
     let named = std::env::var_os("CARGO_HOME").filter(|home| !home.is_empty());
     let of_user = || std::env::home_dir().unwrap_or_default().join(".cargo");

@@ -8,8 +8,8 @@ use crate::debian::DebianImages;
 use crate::prerequisites::Say;
 use crate::{KitError, Result, Workspace};
 
-/// Puts links to the images into `folder`: `python` for the agent, and `node` for the business component. They are made
-/// where they are missing; that takes a minute or more.
+/// Makes links to the images in `folder`: `python` for the agent, and `node` for the business component. Missing
+/// images are made first, which takes a minute or more.
 ///
 /// # Errors
 /// They cannot be made, or the directory cannot be written.

@@ -1,30 +1,30 @@
-//! Stops of a box whose agent is deaf to SIGTERM and is writing: a test makes a few,
-//! `cargo run -p boxbuild-soak -- --stops` many.
+//! Stops of a box whose agent ignores SIGTERM and is writing. A test makes a few, and
+//! `cargo run -p boxbuild-soak -- --stops` makes many.
 
 /// The seconds between SIGTERM and SIGKILL.
 const GRACE: u32 = 1;
-/// A stop may take this much longer, in milliseconds.
+/// The tolerance for the duration of a stop, in milliseconds.
 const MARGIN: u32 = 500;
-/// The agent. SIGUSR1 makes it write as much as nobody has to read before it continues.
+/// The agent. SIGUSR1 makes it write an output that fits into a pipe, so that it does not block without a reader.
 const AGENT: &str = r#"entrypoint "/bin/sh" "-c" "trap '' TERM; trap 'seq 5000; echo written' USR1; echo begun; while :; do sleep 1000 & wait; done""#;
-/// All that the agent writes, by the virtual host's shell.
+/// The complete output of the agent, as a command of the virtual host's shell.
 const WRITTEN: &str = "{ echo begun; seq 5000; echo written; }";
 
-/// A function of the virtual host's shell: runs a command, and says how many milliseconds it took.
+/// A function of the virtual host's shell: runs a command, and prints the milliseconds that it took.
 pub const TIMED: &str = "timed() { local start=$EPOCHREALTIME; \"$@\"; local end=$EPOCHREALTIME; \
     echo $(((${end%.*}${end#*.} - ${start%.*}${start#*.}) / 1000)); }";
 
-/// A stop, as the script has seen it.
+/// One measured stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stop {
-    /// How long it took.
+    /// The duration of the stop.
     pub taken_ms: u32,
-    /// Whether the log has all that the agent has written.
+    /// Whether the log contains the complete output of the agent.
     pub is_complete: bool,
 }
 
 impl Stop {
-    /// Returns whether the agent was killed after the grace, and soon after, and nothing was lost.
+    /// Returns whether the agent was killed soon after the grace period, and no output was lost.
     pub fn is_good(self) -> bool {
         let grace = GRACE * 1000;
         self.is_complete && (grace..grace + MARGIN).contains(&self.taken_ms)
@@ -41,8 +41,8 @@ pub fn boxfile(example: &str) -> String {
         .replace("skill \"greet\" path=\"skills/greet\"", "")
 }
 
-/// Returns a script for the virtual host's shell, which starts the box at `path` so many times and stops it while its
-/// agent writes.
+/// Returns a script for the virtual host's shell. It starts the box at `path` `times` times, and stops it each time
+/// while its agent writes.
 pub fn script(path: &str, times: u32) -> String {
     format!(
         "{TIMED}
@@ -57,7 +57,7 @@ pub fn script(path: &str, times: u32) -> String {
     )
 }
 
-/// Reads what the script has printed; a stop of which it says nothing is missing.
+/// Parses the script's output. A stop without a valid line is missing from the result.
 pub fn stops(output: &str) -> Vec<Stop> {
     let mut lines = output.lines();
     let Some(written) = lines.next() else { return Vec::new() };

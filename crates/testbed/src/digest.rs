@@ -7,7 +7,7 @@ use box_digest::Digest;
 
 use crate::{KitError, Result};
 
-/// Returns the sha256 of a file, which is read in pieces.
+/// Returns the sha256 of a file, without reading it into memory as a whole.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -17,7 +17,7 @@ pub fn of_file(path: &Path) -> Result<Digest> {
     Ok(digest)
 }
 
-/// Checks that a file is the pinned one; `expected` is 64 hexadecimal digits.
+/// Checks a file's sha256. `expected` is 64 hexadecimal digits.
 ///
 /// # Errors
 /// The file cannot be read or has another digest.

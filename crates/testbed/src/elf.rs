@@ -1,4 +1,4 @@
-//! The files that a program needs in order to start: its interpreter and its shared libraries.
+//! The interpreter and the shared libraries of a program.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ pub(crate) fn libraries(path: &Path) -> Result<Vec<String>> {
     Ok(parse_ldd(&String::from_utf8_lossy(&text)))
 }
 
-/// Reads lines of the forms `NAME => PATH (ADDRESS)` and `PATH (ADDRESS)`.
+/// Parses lines of the forms `NAME => PATH (ADDRESS)` and `PATH (ADDRESS)`.
 fn parse_ldd(text: &str) -> Vec<String> {
     let paths = text.lines().filter_map(|line| {
         let line = line.split_once(" => ").map_or(line, |(_, path)| path);

@@ -31,10 +31,10 @@ pub enum KitError {
     Failed {
         command: String,
         status: String,
-        /// The end of what it said.
+        /// The end of its output.
         output: String,
     },
-    /// A downloaded or given file is not the pinned one.
+    /// The digest of a file is not the pinned one.
     #[error("{} has sha256 {found}, and {expected} is pinned; delete it and try again", path.display())]
     Digest {
         path: PathBuf,
@@ -43,10 +43,10 @@ pub enum KitError {
         /// The file's digest, in hexadecimal.
         found: String,
     },
-    /// The package with the guest kernel cannot be had.
+    /// The package with the guest kernel is unavailable.
     #[error(transparent)]
     Package(#[from] guest_kernel::PackageError),
-    /// A document or image does not have the form that it should have.
+    /// A document or image does not follow its format.
     #[error("{what} is malformed: {why}")]
     Malformed { what: String, why: String },
     /// The virtual host could not be made or did not run to its end.
@@ -55,13 +55,13 @@ pub enum KitError {
 }
 
 impl KitError {
-    /// Returns a function that tells which file an I/O error is about.
+    /// Returns a function that adds the action and the file to an I/O error.
     pub fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let about = FileError::about(what, path);
         move |source| Self::File(about(source))
     }
 
-    /// Says what is wrong with a document.
+    /// Returns the error of a malformed document.
     pub fn malformed(what: impl Into<String>, why: impl ToString) -> Self {
         Self::Malformed { what: what.into(), why: why.to_string() }
     }

@@ -9,7 +9,7 @@ use crate::prerequisites::Package;
 use crate::{KitError, Result, program};
 use testkit::images::{Compression, Config, Image, Layer};
 
-/// The budget of examples/hello, in milliseconds: room for a real host that has other work.
+/// The budget of examples/hello, in milliseconds, with a margin for a busy real host.
 pub const BUDGET_MS: u32 = 700;
 /// The tag of both images.
 pub const TAG: &str = "latest";
@@ -17,8 +17,7 @@ const SEARCH_PATH: &str = "PATH=/usr/local/bin:/usr/bin:/bin";
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n";
 const GROUP: &str = "root:x:0:\nnogroup:x:65534:\n";
 
-/// Writes the images to `folder`/agent and `folder`/business, from the agent's program and
-/// this machine's static busybox.
+/// Writes the images to `folder`/agent and `folder`/business, from the agent's program and the host's static busybox.
 ///
 /// # Errors
 /// The program or busybox is missing, or the directory cannot be written.
@@ -61,7 +60,7 @@ fn agent_image(program: Vec<u8>) -> Image {
     Image::new(config).with(layer.file("/agent/bin/agent", 0o755, program).to_tar())
 }
 
-/// Busybox below, the application above: two layers, as an image that was built on another has.
+/// Busybox below, the application above: two layers, like an image that is based on another one.
 fn business_image(busybox: &Path) -> Result<Image> {
     let names = program::run(Command::new(busybox).arg("--list"))?;
     let mut system =

@@ -8,7 +8,7 @@ use virtual_host::programs::{SHOWN, tail};
 
 use crate::{KitError, Result};
 
-/// Returns where a program lies, looking where [`Command`] would look.
+/// Returns the path of a program, found in `PATH` in the same way as by [`Command`].
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
@@ -17,8 +17,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
 /// Runs a command to its end and returns its standard output.
 ///
 /// # Errors
-/// The program is missing, does not start, or ends with a failure; then the error shows the end of
-/// what it said.
+/// The program is missing, does not start, or fails. The error of a failure contains the end of its output.
 pub fn run(command: &mut Command) -> Result<Vec<u8>> {
     let output = finish(command)?;
     if output.status.success() {
@@ -29,13 +28,13 @@ pub fn run(command: &mut Command) -> Result<Vec<u8>> {
     Err(failed(command, output.status, &said))
 }
 
-/// Returns the error of a program that ended with a failure, with the end of what it said.
+/// Returns the error for a failed program, with the end of its output.
 pub fn failed(command: &Command, status: ExitStatus, said: &[u8]) -> KitError {
     let (status, output) = (status.to_string(), tail(said, SHOWN));
     KitError::Failed { command: shown(command), status, output }
 }
 
-/// Runs a command to its end and returns how it ended, whether well or not.
+/// Runs a command to its end and returns its output, even if it has failed.
 ///
 /// # Errors
 /// The program is missing or does not start.
@@ -43,7 +42,7 @@ pub fn finish(command: &mut Command) -> Result<Output> {
     command.stdin(Stdio::null()).output().map_err(|source| not_started(command, source))
 }
 
-/// Returns the error of a program that could not be started.
+/// Returns the error for a program that could not be started.
 pub fn not_started(command: &Command, source: std::io::Error) -> KitError {
     let program = command.get_program().to_string_lossy().into_owned();
     if source.kind() == std::io::ErrorKind::NotFound {
@@ -52,7 +51,8 @@ pub fn not_started(command: &Command, source: std::io::Error) -> KitError {
     KitError::Start { program, source }
 }
 
-/// Returns the most memory that a process has had, in KiB (proc_pid_status(5)); 0 once it has ended.
+/// Returns the peak memory of a process, in KiB
+/// ([proc_pid_status(5)](https://man7.org/linux/man-pages/man5/proc_pid_status.5.html)), or 0 if it has ended.
 pub fn peak_of(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

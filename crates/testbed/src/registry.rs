@@ -11,43 +11,42 @@ use std::time::Duration;
 use crate::prerequisites::{Package, Say, docker_registry, packages};
 use crate::{KitError, Result, Workspace, program};
 
-/// The server's message when it is ready; the address follows.
+/// The server's message when it is ready, before the port.
 const READY: &str = "listening on 127.0.0.1:";
-/// How long it may take to say so.
+/// The timeout for that message.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running registry that speaks plain http. It ends, and loses what it holds, when this is
-/// dropped.
+/// A running registry without TLS. Dropping it stops it and deletes its data.
 #[derive(Debug)]
 pub struct DockerRegistry {
     child: Child,
     port: u16,
-    /// The credentials that skopeo needs: `NAME:PASSWORD`.
+    /// The credentials for skopeo: `NAME:PASSWORD`.
     login: Option<String>,
     data: tempfile::TempDir,
 }
 
 impl DockerRegistry {
-    /// The only name that a closed registry lets in.
+    /// The only user of a closed registry.
     pub const USER: &'static str = "ali";
-    /// The password of that name.
+    /// The password of that user.
     pub const PASSWORD: &'static str = "open sesame";
-    /// Both as `htpasswd -nbB` writes them.
+    /// Both in the format of `htpasswd -nbB`.
     const HTPASSWD: &'static str =
         "ali:$2y$05$abcdefghijklmnopqrstuupx2xBUC4954936wVIjyyPHmUBFu0wCW\n";
 
-    /// Starts a registry that everybody may read and write. Fetches the programs that are missing.
+    /// Starts a registry without authentication. Missing programs are fetched first.
     ///
     /// # Errors
-    /// They cannot be fetched, or the registry does not start.
+    /// A program cannot be fetched, or the registry does not start.
     pub fn open(workspace: &Workspace, say: Say<'_>) -> Result<Self> {
         Self::start(workspace, None, say)
     }
 
-    /// Starts a registry that asks for a name and a password.
+    /// Starts a registry that requires a name and a password.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The errors of [`Self::open`].
     pub fn closed(workspace: &Workspace, say: Say<'_>) -> Result<Self> {
         Self::start(workspace, Some(format!("{}:{}", Self::USER, Self::PASSWORD)), say)
     }
@@ -61,7 +60,7 @@ impl DockerRegistry {
         command.arg("serve").arg(config);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|source| program::not_started(&command, source))?;
-        // From here on it is stopped whatever happens.
+        // From here on, dropping `registry` stops the server.
         let mut registry = Self { child, port: 0, login, data };
         let stderr = registry.child.stderr.take();
         registry.port = stderr.and_then(port).ok_or_else(|| {
@@ -75,16 +74,15 @@ impl DockerRegistry {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Returns the directory with what was pushed: the server's `rootdirectory`.
+    /// Returns the directory with the pushed data: the server's `rootdirectory`.
     pub fn data(&self) -> PathBuf {
         self.data.path().join("data")
     }
 
-    /// Copies an image of an OCI layout directory, or all images of its tag's index, into the
-    /// registry, as it is.
+    /// Copies an image, or all images of an index, from an OCI image layout into the registry, unchanged.
     ///
     /// # Errors
-    /// skopeo cannot.
+    /// skopeo fails.
     pub fn push(&self, layout: &Path, tag: &str, name: &str) -> Result<()> {
         let mut skopeo = Command::new("skopeo");
         skopeo.args(["copy", "--all", "--preserve-digests", "--dest-tls-verify=false"]);
@@ -98,13 +96,13 @@ impl DockerRegistry {
 
 impl Drop for DockerRegistry {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The server may have ended by itself.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// Writes the server's configuration, and returns its file.
+/// Writes the server's configuration, and returns its path.
 fn configure(data: &Path, closed: bool) -> Result<PathBuf> {
     let write = |name: &str, text: &str| {
         let path = data.join(name);
@@ -122,14 +120,14 @@ fn configure(data: &Path, closed: bool) -> Result<PathBuf> {
     write("config.yml", &config)
 }
 
-/// Waits until the server says where it listens; reads on what it says, so that it never waits.
+/// Waits for the server's port in its log. The thread reads the log to its end, so that the server never blocks.
 fn port(stderr: ChildStderr) -> Option<u16> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(std::io::Result::ok) {
             if let Some((_, rest)) = line.split_once(READY) {
                 let digits = rest.split(|it: char| !it.is_ascii_digit()).next();
-                // Whoever waited may have given up.
+                // The receiver may have timed out.
                 sender.send(digits.and_then(|digits| digits.parse().ok())).ok();
             }
         }

@@ -1,4 +1,4 @@
-//! The directories of the repository and its build output, and the cargo that works in them.
+//! The directories of the repository and its build output, and cargo commands for them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Finds both: the root by where this crate was compiled, the output by the running program,
-    /// which cargo puts there. So `CARGO_TARGET_DIR` and `--target-dir` are followed.
+    /// Finds both: the root from the path at which this crate was compiled, and the output from the path of the
+    /// running program, which cargo puts there. So `CARGO_TARGET_DIR` and `--target-dir` are respected.
     pub fn find() -> Self {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = here.ancestors().nth(2).unwrap_or(here).to_owned();
@@ -36,11 +36,11 @@ impl Workspace {
         self.target.join(relative)
     }
 
-    /// Returns a cargo command that works in this repository and its build output.
+    /// Returns a cargo command for this repository and its build output.
     ///
-    /// It does not see what the cargo that started this program told it of its own package. The build
-    /// script of ring, for one, runs again whenever `CARGO_MANIFEST_DIR` has changed, and all that
-    /// depends on it is then compiled again.
+    /// The variables that the outer cargo set for the package of this program are removed. For example, the build
+    /// script of ring runs again whenever `CARGO_MANIFEST_DIR` has changed, and all crates that depend on it are then
+    /// compiled again.
     pub fn cargo(&self) -> Command {
         let mut cargo = Command::new("cargo");
         cargo.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
@@ -51,21 +51,21 @@ impl Workspace {
     }
 }
 
-/// Returns whether cargo sets this variable for the programs of a package (The Cargo Book,
-/// "Environment Variables").
+/// Returns whether cargo sets this variable for the programs of a package
+/// ([Environment Variables](https://doc.rust-lang.org/cargo/reference/environment-variables.html)).
 fn is_of_package(variable: &OsStr) -> bool {
     let name = variable.as_encoded_bytes();
     name.starts_with(b"CARGO_PKG_") || name.starts_with(b"CARGO_MANIFEST_")
 }
 
-/// Returns the directory above the running program that cargo uses for its output.
+/// Returns the ancestor of the running program that is cargo's output directory.
 fn marked_target() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     marked(&program)
 }
 
-/// Returns the nearest directory above a path with cargo's notes on the compiler; where there is
-/// none, with the tag that cargo writes into a directory for output which it makes itself.
+/// Returns the nearest ancestor of a path with cargo's cache of the compiler's version, or else with the tag that
+/// cargo writes into an output directory that it makes.
 fn marked(program: &Path) -> Option<PathBuf> {
     let with = |mark: &str| program.ancestors().find(|folder| folder.join(mark).is_file());
     with(".rustc_info.json").or_else(|| with("CACHEDIR.TAG")).map(Path::to_owned)

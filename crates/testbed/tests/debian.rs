@@ -1,4 +1,4 @@
-//! Makes the Debian images and runs what they are for.
+//! Makes the Debian images and runs their programs.
 
 #[cfg(test)]
 mod tests {
@@ -18,7 +18,7 @@ mod tests {
         serde_json::from_slice(&text).unwrap()
     }
 
-    /// The digests of the layers' blobs, and of what is in them.
+    /// Returns the digests of the layers' blobs, and the digests of their uncompressed content.
     fn layers(layout: &Path) -> (Vec<Value>, Vec<Value>) {
         let index = fs::read(layout.join("index.json")).unwrap();
         let index: Value = serde_json::from_slice(&index).unwrap();
@@ -29,7 +29,7 @@ mod tests {
         (blobs.map(|layer| layer["digest"].clone()).collect(), diff_ids)
     }
 
-    /// Runs a program in an image's unpacked tree and returns what it prints.
+    /// Runs a program in an image's unpacked tree and returns its output.
     fn run_in(layout: &Path, program_and_words: &[&str]) -> String {
         let directory = tempfile::tempdir().unwrap();
         let bundle = directory.path().join("bundle");

@@ -1,4 +1,4 @@
-//! Boots the virtual host: what goes in, what comes out, and that its clock is its own.
+//! Boots the virtual host, and checks its input, its output and its clock.
 
 #[cfg(test)]
 mod tests {
@@ -20,8 +20,8 @@ mod tests {
         with_busybox(VirtualHost::new(&kernel, boxlaunch), &workspace).unwrap()
     }
 
-    /// Status, streams, files in, disks in and files out, and the kernel's virtualization; then the
-    /// same again: equal to the last virtual tick.
+    /// Checks status, streams, files in, disks in, files out, and the kernel's virtualization. A second run takes
+    /// exactly the same virtual time.
     #[test]
     fn a_command_runs_as_on_a_host_and_takes_the_same_time_twice() {
         let directory = tempfile::tempdir().unwrap();

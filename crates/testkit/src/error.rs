@@ -20,7 +20,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// Returns a function that tells which file an I/O error is about.
+    /// Returns a function that adds the action and the file to an I/O error.
     pub fn about(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self { what, path, source }

@@ -1,19 +1,19 @@
-//! Checks a page with a table of errors against the code that names its rows.
+//! Compares a page that has a table of errors with the code that uses its rows.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Checks that each row of a page has a name of its own and three texts, that each row that the code names is there, and that
-/// the code names each row. `constant` is the name of the table in the code below `directory`, where tests do not count. Returns how
-/// many calls name a row.
+/// Checks that each row of a page has a unique name and three texts, and that the code and the table have the same
+/// names. `constant` is the table's name in the code below `directory`; tests are ignored. Returns the number of
+/// calls that name a row.
 ///
-/// A name that the table lacks would be shown as the message. Names that are in a variable are literals elsewhere, so that the
-/// reverse holds for all.
+/// A name that is missing in the table would be shown as the message. Names in variables are literals elsewhere, so
+/// the check covers them, too.
 ///
 /// # Panics
-/// If one of these is not so.
+/// If one of the checks fails.
 pub fn check(page: &str, directory: &Path, constant: &str) -> usize {
     let names = names(page);
     let code = code(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
@@ -27,7 +27,7 @@ pub fn check(page: &str, directory: &Path, constant: &str) -> usize {
     called.len()
 }
 
-/// Returns the names of the rows below the head.
+/// Returns the names of the rows, without the head.
 fn names(page: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for row in page.lines().filter(|line| line.starts_with("| ")) {
@@ -39,7 +39,7 @@ fn names(page: &str) -> BTreeSet<&str> {
     names
 }
 
-/// Returns the names in calls such as `SYNTAX.at("name", …)` and `SYNTAX.about("name", …)`, each as often as it stands there.
+/// Returns the names in calls such as `SYNTAX.at("name", …)` and `SYNTAX.about("name", …)`, with repetitions.
 fn called<'c>(code: &'c str, constant: &str) -> Vec<&'c str> {
     let call = |rest: &'c str| {
         let rest = rest.trim_start();

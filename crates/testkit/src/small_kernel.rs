@@ -1,5 +1,5 @@
-//! A kernel of less than a hundred bytes, for builds of boxes that nobody boots: with libkrunfw's most of such a build
-//! is reading 21 MB and looking through them.
+//! A kernel of less than a hundred bytes, for builds of boxes that are not booted. With libkrunfw's kernel, such a
+//! build would mostly read and search 21 MB.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::{FileError, Result};
 
-/// What the kernel's `kernel/configs.c` puts before the configuration.
+/// The mark before the configuration in the kernel's `kernel/configs.c`.
 const CONFIG_START: &[u8] = b"IKCFG_ST";
 
 /// Returns an ELF kernel for x86-64 that has a release and no code.
@@ -24,10 +24,10 @@ pub fn bytes(release: &str) -> Vec<u8> {
     file
 }
 
-/// Returns the kernel of [`bytes`] with a configuration that sets these options, named without `CONFIG_`.
+/// Returns the kernel of [`bytes`] with a configuration that enables these options, without their prefix `CONFIG_`.
 ///
 /// # Errors
-/// Those of compressing to memory: none.
+/// None in practice, because compressing to memory cannot fail.
 pub fn configured<'a>(
     release: &str,
     options: impl IntoIterator<Item = &'a str>,
@@ -38,7 +38,7 @@ pub fn configured<'a>(
     Ok([&bytes(release), CONFIG_START, &packed.finish()?].concat())
 }
 
-/// Writes a kernel without a configuration into a directory that several tests may share, and returns its path.
+/// Writes a kernel without a configuration to a directory that tests may share, and returns its path.
 ///
 /// # Errors
 /// It cannot be written.
@@ -51,7 +51,7 @@ pub fn file(folder: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Writes a file so that a test program beside this one sees all of it or nothing.
+/// Writes a file atomically, because other test programs may read it at the same time.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut draft = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     draft.write_all(bytes)?;

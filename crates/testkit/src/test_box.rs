@@ -1,4 +1,4 @@
-//! A box for tests: valid documents and blobs of a few bytes, or the files of a real one.
+//! A box for tests: valid documents and blobs of a few bytes, or the files of a real box.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs;
@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A config with both components and no limits on the start.
+/// Returns a config with both components and without budgets.
 pub fn config() -> BoxConfig {
     let agent = ComponentPlan {
         root: "/roots/agent".into(),
@@ -67,16 +67,16 @@ pub fn config() -> BoxConfig {
     BoxConfig { epoch: FORMAT_EPOCH, tree, plan, kernel_version, protocol: Some(PROTOCOL) }
 }
 
-/// The segments that a [`TestBox`] has.
+/// The number of segments of a [`TestBox`].
 const SEGMENTS: u8 = 2;
-/// Where an EROFS image has its superblock, and in that the checksum and the number of blocks.
+/// The offset of the superblock in an EROFS, and the offsets of its checksum and its number of blocks.
 const SUPERBLOCK: usize = 1024;
 const CHECKSUM: usize = SUPERBLOCK + 4;
 const BLOCKS: usize = SUPERBLOCK + 36;
-/// The checksum covers the first block from the superblock on.
+/// The checksum covers the first block from the superblock on. The size is in bytes.
 const BLOCK: usize = 4096;
 
-/// Returns the metadata of a rootfs with an empty root directory, as it is with so many bytes of segments after it.
+/// Returns the metadata of a rootfs with an empty root directory, for segments of this total size in bytes.
 pub fn metadata(segments: u64) -> Vec<u8> {
     let mut out = Vec::new();
     let image = ImageBuilder::new(Meta::default()).unwrap();
@@ -85,23 +85,23 @@ pub fn metadata(segments: u64) -> Vec<u8> {
     out
 }
 
-/// Makes an image say that it has so many blocks, with a checksum that is right.
+/// Sets the number of blocks of an EROFS, with a correct checksum.
 pub fn set_blocks(image: &mut [u8], blocks: u32) {
     let image = &mut image[..BLOCK];
     image[BLOCKS..BLOCKS + 4].copy_from_slice(&blocks.to_le_bytes());
     image[CHECKSUM..CHECKSUM + 4].fill(0);
-    // As the kernel computes it: not inverted at the end.
+    // The kernel does not invert the checksum at the end.
     let checksum = !crc32c::crc32c(&image[SUPERBLOCK..]);
     image[CHECKSUM..CHECKSUM + 4].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Returns a segment of so many blocks, whose bytes its number decides.
+/// Returns a segment of this many blocks, with a content that depends on `number`.
 pub fn segment(number: u8, blocks: usize) -> Vec<u8> {
     let bytes = (0_u8..=u8::MAX).map(|at| at.wrapping_mul(7).wrapping_add(number));
     bytes.cycle().take(blocks * BLOCK).collect()
 }
 
-/// Returns a rootfs of epoch 3 that has nothing but the plan.
+/// Returns a rootfs of epoch 3 that contains only the plan.
 pub fn rootfs(plan: &RunPlan) -> Vec<u8> {
     let text = serde_json::to_vec(plan).unwrap();
     let mut image = ImageBuilder::new(Meta::default()).unwrap();
@@ -120,7 +120,7 @@ pub fn rootfs(plan: &RunPlan) -> Vec<u8> {
     out
 }
 
-/// The data of an image's only file.
+/// The data of the only file of an EROFS.
 struct OneFile(Vec<u8>);
 
 impl ContentSource for OneFile {
@@ -129,12 +129,12 @@ impl ContentSource for OneFile {
     }
 }
 
-/// The files of a box, to be read and changed.
+/// The files of a box, for reading and changing.
 #[derive(Debug, Clone)]
 pub struct BoxFiles(PathBuf);
 
 impl BoxFiles {
-    /// Takes the box in a directory.
+    /// Returns the files of the box in a directory.
     pub fn of(directory: &Path) -> Self {
         Self(directory.to_owned())
     }
@@ -149,7 +149,7 @@ impl BoxFiles {
         self.0.join("blobs/sha256").join(digest.hex())
     }
 
-    /// Returns the path of the one blob of a media type.
+    /// Returns the path of the only blob of a media type.
     pub fn blob(&self, media_type: &str) -> PathBuf {
         self.blob_path(&self.manifest().blob(media_type).unwrap().digest)
     }
@@ -166,23 +166,23 @@ impl BoxFiles {
         self.blob_path(&self.index().manifests[0].digest)
     }
 
-    /// Reads `index.json`, which names the manifest.
+    /// Reads `index.json`, which has the descriptor of the manifest.
     pub fn index(&self) -> Index {
         read_json(&self.0.join("index.json"))
     }
 
-    /// Reads the manifest that the index names.
+    /// Reads the manifest.
     pub fn manifest(&self) -> Manifest {
         read_json(&self.manifest_path())
     }
 
-    /// Replaces a file, which may be a hard link to one that must stay.
+    /// Replaces a file without changing other hard links to it.
     pub fn replace(&self, path: &Path, bytes: &[u8]) {
         fs::remove_file(path).unwrap();
         fs::write(path, bytes).unwrap();
     }
 
-    /// Writes a blob and names it.
+    /// Writes a blob and returns its descriptor.
     pub fn put(&self, media_type: &str, bytes: &[u8]) -> Descriptor {
         let digest = Digest::of(bytes);
         let path = self.blob_path(&digest);
@@ -192,7 +192,7 @@ impl BoxFiles {
         Descriptor::new(media_type, digest, bytes.len() as u64)
     }
 
-    /// Makes a document the box's manifest.
+    /// Makes a document the manifest of the box.
     pub fn seal(&self, manifest: &impl Serialize) {
         let named = self.put(OCI_MANIFEST_TYPE, &serde_json::to_vec(manifest).unwrap());
         self.write_index(&Index::of_box(named.digest, named.size));
@@ -203,21 +203,21 @@ impl BoxFiles {
         fs::write(self.0.join("index.json"), serde_json::to_vec(index).unwrap()).unwrap();
     }
 
-    /// Changes `index.json` as a JSON value, so that it may become malformed.
+    /// Changes `index.json` as a JSON value, so that it can become malformed.
     pub fn edit_index(&self, edit: impl FnOnce(&mut Value)) {
         let mut index = read_json(&self.0.join("index.json"));
         edit(&mut index);
         self.write_index(&index);
     }
 
-    /// Changes the manifest, and the index so that it names the new one.
+    /// Changes the manifest, and the index so that it refers to the new manifest.
     pub fn edit_manifest(&self, edit: impl FnOnce(&mut Value)) {
         let mut manifest = read_json(&self.manifest_path());
         edit(&mut manifest);
         self.seal(&manifest);
     }
 
-    /// Changes the config, and manifest and index so that they name the new ones.
+    /// Changes the config, and the manifest and the index so that they refer to the new documents.
     pub fn edit_config(&self, edit: impl FnOnce(&mut Value)) {
         let mut config = read_json(&self.blob_path(&self.manifest().config.digest));
         edit(&mut config);
@@ -227,17 +227,17 @@ impl BoxFiles {
     }
 }
 
-/// A box in a directory of its own.
+/// A box in a temporary directory.
 #[derive(Debug)]
 pub struct TestBox {
     files: BoxFiles,
-    /// The manifest that it was made with.
+    /// The original manifest.
     pub manifest: Manifest,
     _directory: TempDir,
 }
 
 impl TestBox {
-    /// Writes a box with this config, and with blobs of its epoch.
+    /// Writes a box with this config, and with blobs for its epoch.
     pub fn new(config: &BoxConfig) -> Self {
         if config.epoch < SEGMENTED_EPOCH {
             return Self::with(config, |files| vec![files.put(ROOTFS_TYPE, &rootfs(&config.plan))]);
@@ -245,7 +245,7 @@ impl TestBox {
         Self::with_segments(config, (1..=SEGMENTS).map(|it| segment(it, it.into())).collect())
     }
 
-    /// Writes a box of epoch 3, the plan in whose rootfs is the config's.
+    /// Writes a box of epoch 3, whose rootfs has the plan of the config.
     pub fn epoch3(config: &BoxConfig) -> Self {
         Self::new(&BoxConfig { epoch: 3, ..config.clone() })
     }
@@ -260,7 +260,7 @@ impl TestBox {
         })
     }
 
-    /// Writes a box with the parts of a rootfs that `parts` writes.
+    /// Writes a box whose rootfs consists of the parts that `parts` writes.
     fn with(config: &BoxConfig, parts: impl FnOnce(&BoxFiles) -> Vec<Descriptor>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let files = BoxFiles::of(directory.path());

@@ -1,4 +1,4 @@
-//! Runs cargo so that people see how far it is.
+//! Runs cargo with visible progress.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -7,15 +7,16 @@ use testbed::{Artefacts, KitError, Profile, Result, Workspace, program};
 
 use crate::say;
 
-/// Makes cargo print nothing but diagnostics.
+/// The variable that makes cargo print only diagnostics
+/// ([`term.quiet`](https://doc.rust-lang.org/cargo/reference/config.html#termquiet)).
 const QUIET: &str = "CARGO_TERM_QUIET";
 /// The text of an error whose messages were printed already.
 const SHOWN: &str = "its messages are above";
 
-/// Runs a cargo command to its end. On a terminal it shows its own progress there.
+/// Runs a cargo command to its end. On a terminal, cargo shows its progress there.
 ///
 /// # Errors
-/// It does not start or fails. The error has all that it wrote, unless that is on the terminal.
+/// It does not start or fails. The error contains the complete output, unless that is on the terminal.
 pub fn run(cargo: &mut Command) -> Result<()> {
     if say::on_terminal() {
         cargo.stdin(Stdio::null()).env_remove(QUIET);
@@ -26,10 +27,10 @@ pub fn run(cargo: &mut Command) -> Result<()> {
     captured(cargo)
 }
 
-/// Runs a cargo command to its end, and prints nothing: others run at the same time.
+/// Runs a cargo command to its end without printing, because others run at the same time.
 ///
 /// # Errors
-/// It does not start or fails. The error has all that it wrote.
+/// It does not start or fails. The error contains the complete output.
 pub fn captured(cargo: &mut Command) -> Result<()> {
     let output = program::finish(cargo.env(QUIET, "true"))?;
     let written = [output.stdout, output.stderr].concat();
@@ -38,10 +39,10 @@ pub fn captured(cargo: &mut Command) -> Result<()> {
     succeeded(cargo, status.success(), &status.to_string(), &written)
 }
 
-/// Builds the project's programs as they are installed.
+/// Builds the project's programs in the release profile.
 ///
 /// # Errors
-/// One does not compile.
+/// A program does not compile.
 pub fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
     let build = || Artefacts::release_builds(workspace).iter_mut().try_for_each(run);
     say::step("compiling the programs", build)?;

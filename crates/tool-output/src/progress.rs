@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Writes lines, and while [`Progress::watch`] runs, a line with the elapsed time after every
+/// Writes lines. While [`Progress::watch`] runs, it also writes the elapsed time (a sign of life) after every
 /// interval of silence.
 #[derive(Debug)]
 pub(crate) struct Progress<W> {
@@ -18,17 +18,17 @@ pub(crate) struct Progress<W> {
 #[derive(Debug)]
 struct Output<W> {
     to: W,
-    /// When the last line was written that was not a sign of life: elapsed times start here.
+    /// The time of the last line that was not a sign of life. Elapsed times start here.
     announced: Instant,
-    /// When anything was last written.
+    /// The time of the last write.
     written: Instant,
     /// Whether the next byte starts a line.
     at_line_start: bool,
-    /// The last thing written, if it is the name of a step that has not ended.
+    /// The last text, if it is the name of a step that has not ended.
     at_name: Option<String>,
     /// Whether a child process writes to the same terminal at the moment.
     lent: bool,
-    /// The names of the jobs that run side by side, for signs of life.
+    /// The names of the jobs that run in parallel, for signs of life.
     doing: String,
 }
 
@@ -54,7 +54,7 @@ impl<W: Write + Send> Progress<W> {
         output.announced = output.written;
     }
 
-    /// Sets what signs of life say is being done.
+    /// Sets the text for signs of life.
     pub(crate) fn doing(&self, what: &str) {
         what.clone_into(&mut self.lock().doing);
     }
@@ -68,7 +68,7 @@ impl<W: Write + Send> Progress<W> {
         output.at_name = Some(name.to_owned());
     }
 
-    /// Writes how a step ended: on the line of its name where that is still the last one.
+    /// Writes the result of a step, on the line of its name if that is still the last one.
     pub(crate) fn end(&self, name: &str, verdict: &str, taken: Duration) {
         let mut output = self.lock();
         let ended = format!("{name:<45} {verdict:>10} {:>7.1} s\n", taken.as_secs_f64());
@@ -81,7 +81,7 @@ impl<W: Write + Send> Progress<W> {
         (output.announced, output.at_line_start) = (output.written, true);
     }
 
-    /// Passes on what a child process wrote.
+    /// Forwards the output of a child process.
     pub(crate) fn relay(&self, bytes: &[u8]) {
         if let Some(last) = bytes.last() {
             let mut output = self.lock();
@@ -93,8 +93,7 @@ impl<W: Write + Send> Progress<W> {
         }
     }
 
-    /// Does some work during which nothing is added to the terminal, because a child process
-    /// writes to it and shows its own progress.
+    /// Runs `work` without adding to the terminal, because a child process shows its progress there.
     pub(crate) fn lend<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut output = self.lock();
         output.start_line();
@@ -106,7 +105,7 @@ impl<W: Write + Send> Progress<W> {
         value
     }
 
-    /// Does some work, and writes a sign of life whenever it has been silent for an interval.
+    /// Runs `work`, and writes a sign of life after every interval of silence.
     pub(crate) fn watch<T>(&self, work: impl FnOnce() -> T) -> T {
         thread::scope(|scope| {
             let (running, ended) = mpsc::channel();
@@ -117,7 +116,7 @@ impl<W: Write + Send> Progress<W> {
         })
     }
 
-    /// Does some work, and writes signs of life until it sends something for the first time.
+    /// Runs `work`, and writes signs of life until it sends a message for the first time.
     pub(crate) fn watch_until<T: Send>(&self, work: impl FnOnce(Sender<()>) -> T + Send) -> T {
         let (sender, receiver) = mpsc::channel();
         thread::scope(|scope| {
@@ -141,8 +140,7 @@ impl<W: Write + Send> Progress<W> {
 }
 
 impl<W: Write> Output<W> {
-    /// Writes the elapsed time if nothing was written for an interval. Returns how long to wait
-    /// before the next look.
+    /// Writes the elapsed time if nothing was written for an interval. Returns the time until the next check.
     fn sign_of_life(&mut self, interval: Duration) -> Duration {
         let silent = self.written.elapsed();
         if silent < interval {
@@ -161,7 +159,7 @@ impl<W: Write> Output<W> {
         self.write(format!("{text}\n").as_bytes());
     }
 
-    /// Ends the line that is not yet at its end.
+    /// Ends an unfinished line.
     fn start_line(&mut self) {
         if !self.at_line_start {
             self.write(b"\n");
@@ -169,7 +167,7 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// A terminal that has gone away does not stop the work.
+    /// A closed terminal does not stop the work.
     fn write(&mut self, bytes: &[u8]) {
         drop(self.to.write_all(bytes).and_then(|()| self.to.flush()));
         self.written = Instant::now();
@@ -198,7 +196,7 @@ mod tests {
         let progress = Progress::new(Vec::new(), INTERVAL);
         progress.line("installing");
         progress.watch(|| {
-            // It ends when it is told to, and says nothing before.
+            // The child ends when it is killed, and prints nothing before.
             let mut child = Command::new("sleep").arg("600").spawn().unwrap();
             while text_so_far(&progress).matches("    … ").count() < 3 {
                 thread::sleep(INTERVAL);

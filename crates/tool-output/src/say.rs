@@ -1,6 +1,5 @@
-//! Everything that is printed for people. Progress goes to standard error, results to standard
-//! output.
-#![allow(clippy::print_stdout)] // this module is what prints
+//! All output of the tools. Progress goes to standard error, results to standard output.
+#![allow(clippy::print_stdout)] // this module does the printing
 
 use std::io::{self, IsTerminal, Stderr};
 use std::process::ExitCode;
@@ -12,7 +11,7 @@ use testbed::{KitError, Result};
 
 use crate::progress::Progress;
 
-/// The longest silence of a running step.
+/// The longest silence during a step.
 const INTERVAL: Duration = Duration::from_secs(4);
 
 static PROGRESS: LazyLock<Progress<Stderr>> =
@@ -28,11 +27,10 @@ pub fn result(text: &str) {
     println!("{text}");
 }
 
-/// Does a part of the work: prints its name when it begins, signs of life while it is silent, and
-/// how it ended and how long it took.
+/// Runs a step: prints its name at the beginning, signs of life during silence, and its result and duration at the end.
 ///
 /// # Errors
-/// As `work`.
+/// The errors of `work`.
 pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     PROGRESS.begin(name);
     let started = Instant::now();
@@ -41,47 +39,61 @@ pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     outcome
 }
 
-/// Does a part of the work, and prints signs of life while it is silent.
+/// Runs `work`, and prints signs of life during silence.
 pub fn watch<T>(work: impl FnOnce() -> T) -> T {
     PROGRESS.watch(work)
 }
 
-/// Does a part of the work, and prints signs of life until it sends something for the first time.
+/// Runs `work`, and prints signs of life until it sends a message for the first time.
 pub fn watch_until<T: Send>(work: impl FnOnce(Sender<()>) -> T + Send) -> T {
     PROGRESS.watch_until(work)
 }
 
-/// Sets what is being done, as signs of life show it; nothing with an empty text.
+/// Sets the description for signs of life. An empty text removes it.
 pub fn doing(what: &str) {
     PROGRESS.doing(what);
 }
 
-/// Prints that a part of the work has ended and how long it took.
+/// Prints the result and the duration of a step.
 pub fn ended(name: &str, verdict: &str, taken: Duration) {
     PROGRESS.end(name, verdict, taken);
 }
 
-/// Returns whether people see progress on a terminal.
+/// Returns whether standard error is a terminal.
 pub fn on_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Runs a child process that shows its own progress on this terminal.
+/// Runs a child process that shows its progress on this terminal.
 pub fn lend<T>(work: impl FnOnce() -> T) -> T {
     PROGRESS.lend(work)
 }
 
-/// Passes on what a child process wrote.
+/// Forwards the output of a child process.
 pub fn relay(bytes: &[u8]) {
     PROGRESS.relay(bytes);
 }
 
-/// Prints why something has failed.
+/// Prints an error.
 pub fn error(error: &KitError) {
     note(&format!("error: {error}"));
 }
 
-/// Returns the exit code of a tool, and prints why the tool has failed if it has.
+/// Returns the exit code of a tool, and prints its error if it has failed.
+///
+/// # Examples
+/// ```
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     tool_output::say::exit_code(run())
+/// }
+///
+/// fn run() -> testbed::Result<ExitCode> {
+///     tool_output::say::result("all is well");
+///     Ok(ExitCode::SUCCESS)
+/// }
+/// ```
 pub fn exit_code(outcome: Result<ExitCode>) -> ExitCode {
     outcome.unwrap_or_else(|reason| {
         error(&reason);

@@ -1,7 +1,8 @@
-//! An initramfs archive (kernel documentation: driver-api/early-userspace/buffer-format.rst).
+//! An initramfs archive
+//! ([initramfs buffer format](https://docs.kernel.org/driver-api/early-userspace/buffer-format.html)).
 //!
-//! Entries have inode numbers in their order, no times and no owners but root, so that equal
-//! declarations give equal bytes.
+//! Inode numbers follow the order of the entries, all times are zero, and root owns all files. So equal declarations
+//! give equal bytes.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Adds a directory, and those over it that were not yet added.
+    /// Adds a directory, and its ancestors unless they were added before.
     pub(crate) fn dir(&mut self, path: &str) {
         let path = path.trim_matches('/');
         if !path.is_empty() && self.made.insert(path.to_owned()) {

@@ -1,7 +1,7 @@
-//! The emulated machine's disks: files that it sees as non-volatile memory (NVDIMM).
+//! The emulated host's disks: files that it sees as non-volatile memory (NVDIMM).
 //!
-//! A disk that is memory answers at once. A disk that the emulator reads in the background would
-//! answer when the real machine happens to be ready, and no two runs would take the same time.
+//! Memory answers at once. A disk that QEMU reads in the background would answer whenever the real host is ready, and
+//! no two runs would take the same time.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -20,19 +20,19 @@ use crate::{HostError, Result};
 
 /// Memory devices have sizes that are a multiple of this many bytes.
 const GRANULE: u64 = 2 << 20;
-/// The usual room for a result, in MiB. The file is sparse.
+/// The default size of the result disk, in MiB. The file is sparse.
 pub(crate) const RESULT_MIB: u32 = 512;
 
 /// A file or a directory to pack.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// A file, or a directory with everything in it.
+    /// A file, or a directory with all its content.
     Whole(PathBuf),
-    /// Files: the path of each in the packed directory, and where it is now.
+    /// Files: the path of each on the disk, and its path on the real host.
     Files(Vec<(PathBuf, PathBuf)>),
 }
 
-/// A file that is ready to be one of the machine's disks.
+/// A file that can be attached as a disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) content: Scratch,
@@ -40,14 +40,14 @@ pub(crate) struct Disk {
     pub(crate) writable: bool,
 }
 
-/// Makes the empty disk on which the result is left, with room for so many MiB.
+/// Makes the empty disk for the result, of this size in MiB.
 pub(crate) fn for_result(mib: u32) -> Result<Disk> {
     let (content, size) = (Scratch::new()?, u64::from(mib) << 20);
     content.file().set_len(size).map_err(HostError::file("resize", &content.path()))?;
     Ok(Disk { content, size, writable: true })
 }
 
-/// Packs a file, a directory or several files as a read-only EROFS image.
+/// Packs a file, a directory or several files as a read-only EROFS.
 pub(crate) fn pack(from: &Source) -> Result<Disk> {
     let failed = |error| HostError::Pack { path: from.path().to_owned(), source: error };
     let mut image = ImageBuilder::new(meta(0o755)).map_err(failed)?;
@@ -74,14 +74,14 @@ fn meta(mode: u16) -> Meta {
     Meta { mode, ..Meta::default() }
 }
 
-/// The files of an image, by their content.
+/// The files of an EROFS, by their content.
 #[derive(Default)]
 struct Files {
     paths: HashMap<Blake3Digest, PathBuf>,
 }
 
 impl Source {
-    /// For messages: the path of what is packed, or of the first file.
+    /// Returns the path for messages: the packed file or directory, or the first of several files.
     fn path(&self) -> &Path {
         match self {
             Self::Whole(path) => path,
@@ -100,7 +100,7 @@ impl Files {
         self.add(image, root, &source, CONTENT.as_bytes())
     }
 
-    /// Adds files under their names, and the directories that these are in.
+    /// Adds files under their names, with the directories in these names.
     fn add_named(&mut self, image: &mut ImageBuilder, named: &[(PathBuf, PathBuf)]) -> Result<()> {
         let mut directories = HashMap::from([(PathBuf::new(), image.root())]);
         for (name, now) in named {

@@ -9,7 +9,7 @@ use host_fs::trust::Stranger;
 /// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, HostError>;
 
-/// A machine could not be made, started or understood.
+/// Why a virtual host could not be made or started, or gave no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
@@ -17,7 +17,7 @@ pub enum HostError {
     /// A file or directory could not be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// The action that failed, as a verb.
+        /// The failed action, as a verb.
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum HostError {
         /// The name of the Debian package that has it.
         package: &'static str,
     },
-    /// QEMU is older than what the virtual host needs.
+    /// QEMU is older than the virtual host requires.
     #[error("QEMU {version} is too old: the virtual host needs {oldest} or later")]
     OldEmulator { version: String, oldest: &'static str },
     /// A program could not be started.
@@ -45,19 +45,19 @@ pub enum HostError {
         /// The end of its output.
         output: String,
     },
-    /// A file does not have the form that it should have.
+    /// A file does not follow its format.
     #[error("{what} is malformed: {why}")]
     Malformed { what: String, why: String },
-    /// A program that is to run in the machine needs shared libraries.
+    /// A program for the virtual host needs shared libraries.
     #[error("{} needs shared libraries, and the virtual host has none", .0.display())]
     Dynamic(PathBuf),
     /// A disk could not be packed.
     #[error("cannot pack {} as a disk: {source}", path.display())]
     Pack { path: PathBuf, source: erofs_writer::Error },
-    /// Another user could have changed a kernel that was found.
+    /// Another user could have changed a kernel in the cache.
     #[error("{} is not used: {stranger}", path.display())]
     Stranger { path: PathBuf, stranger: Stranger },
-    /// The machine did not finish in time.
+    /// The virtual host did not finish in time.
     #[error(
         "the virtual host did not finish within {} s; its console ended with:\n{console}",
         limit.as_secs()
@@ -68,7 +68,7 @@ pub enum HostError {
         /// The end of the console's log.
         console: String,
     },
-    /// The machine stopped without leaving a result.
+    /// The virtual host stopped without a result.
     #[error(
         "the virtual host stopped without a result; QEMU ended with {status} and printed:\n{qemu}\n\
          the console ended with:\n{console}"
@@ -79,16 +79,16 @@ pub enum HostError {
         /// The end of the console's log.
         console: String,
     },
-    /// The output could not be passed on.
+    /// The output could not be written to the caller's streams.
     #[error("cannot pass on the output: {0}")]
     Output(#[source] io::Error),
-    /// A step of the machine's own init failed.
+    /// A step of the virtual host's init failed.
     #[error("the virtual host cannot {what}: {source}")]
     Guest { what: String, source: io::Error },
 }
 
 impl HostError {
-    /// Returns a function that names the file of an I/O error.
+    /// Returns a function that adds the action and the file to an I/O error.
     pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { what, path, source }
@@ -99,7 +99,7 @@ impl HostError {
         Self::Malformed { what: what.into(), why: why.to_string() }
     }
 
-    /// Returns a function that names the step of the machine's init that failed.
+    /// Returns a function that adds the failed step of the virtual host's init to an error.
     pub(crate) fn guest<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         let what = what.into();
         move |source| Self::Guest { what, source: source.into() }

@@ -13,13 +13,13 @@ use crate::plan::{FOLLOW, Mount, Plan};
 use crate::scratch::Scratch;
 use crate::{HostError, Machine, Result, disk, initramfs, programs, qemu};
 
-/// The memory of a virtual host beside that of the microVM in it, in MiB: its kernel, its programs and
+/// The memory of a virtual host in addition to the memory of the box's VM, in MiB: for its kernel, its programs and
 /// KVM's tables.
 const BESIDE_A_GUEST: u32 = 768;
-/// How much of the console's log an error shows, in bytes.
+/// The part of the console's log in an error, in bytes.
 const CONSOLE_SHOWN: usize = 3000;
 
-/// An emulated machine that is ready to run commands; each run starts from the same state.
+/// A virtual host that is ready to run commands. Each run starts from the same state.
 #[derive(Debug, Clone)]
 pub struct VirtualHost {
     kernel: HostKernel,
@@ -32,13 +32,12 @@ pub struct VirtualHost {
 }
 
 impl VirtualHost {
-    /// The real time that a run may take unless another limit is set.
+    /// The default limit on the real time of a run.
     pub const MAX_TIME: Duration = Duration::from_secs(20 * 60);
 
-    /// Starts with 1 GiB of memory, no files, and [`Self::MAX_TIME`]. `init` is
-    /// a static program that calls [`crate::guest::run`] where [`crate::guest::is_init`] returns
-    /// `true`, and knows the subcommand [`FOLLOW`]: `boxlaunch`, which is in the machine as
-    /// `/bin/boxlaunch`, too.
+    /// Starts with 1 GiB of memory, no files, and [`Self::MAX_TIME`]. `init` is a static program that calls
+    /// [`crate::guest::run`] if [`crate::guest::is_init`] returns `true`, and has the subcommand [`FOLLOW`].
+    /// `boxlaunch` is such a program; the virtual host also has it as `/bin/boxlaunch`.
     pub fn new(kernel: &HostKernel, init: impl Into<PathBuf>) -> Self {
         Self {
             kernel: kernel.clone(),
@@ -51,51 +50,49 @@ impl VirtualHost {
         }
     }
 
-    /// Sets the memory in MiB. All files and what the commands write are in it.
+    /// Sets the memory in MiB. It also holds all files, and the output of commands.
     #[must_use]
     pub const fn memory(mut self, mib: u32) -> Self {
         self.memory_mib = mib;
         self
     }
 
-    /// Sets the memory that a microVM of so much memory, in MiB, needs.
+    /// Sets the memory for a VM with this much memory, in MiB.
     #[must_use]
     pub const fn for_guest(self, memory_mib: u32) -> Self {
         self.memory(memory_mib.saturating_add(BESIDE_A_GUEST))
     }
 
-    /// Sets the size in MiB of the disk that takes the result. It is empty before, so that commands can use it until they
-    /// end.
+    /// Sets the size in MiB of the disk for the result. The disk is empty until the commands have ended, so they can use it.
     #[must_use]
     pub const fn result_disk(mut self, mib: u32) -> Self {
         self.result_mib = mib;
         self
     }
 
-    /// Sets the real time that a run may take.
+    /// Sets the limit on the real time of a run.
     #[must_use]
     pub const fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
-    /// Gives the machine a file or a directory at an absolute path, in its memory. Of two files at one
-    /// path the first counts.
+    /// Adds a file or a directory at an absolute path, in memory. The first of two files at one path takes precedence.
     #[must_use]
     pub fn file(mut self, source: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         self.files.push((source.into(), guest.into()));
         self
     }
 
-    /// Gives the machine a file or a directory at an absolute path, read-only and not in its
-    /// memory: for what is large. Its files have their sizes, modes and content, and belong to root.
+    /// Adds a file or a directory at an absolute path, read-only and on a disk, for large files. The files keep their
+    /// sizes, modes and content, and belong to root.
     #[must_use]
     pub fn disk(mut self, source: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         self.disks.push((Source::Whole(source.into()), guest.into()));
         self
     }
 
-    /// Gives the machine a directory like [`Self::disk`], of these files: the path of each in it, and where it is now.
+    /// Adds a directory like [`Self::disk`], made of these files: the path of each in it, and its path on the real host.
     #[must_use]
     pub fn disk_of(
         mut self,
@@ -106,21 +103,20 @@ impl VirtualHost {
         self
     }
 
-    /// Runs a command and returns its output. A failing command is not an error: see
-    /// [`Output::status`].
+    /// Runs a command and returns its output. A failing command is not an error; see [`Output::status`].
     ///
     /// # Errors
-    /// A file cannot be read, QEMU is missing, the time limit is reached, or the machine stops
-    /// without a result; the last two show the end of its console.
+    /// A file cannot be read, QEMU is missing, the time limit is reached, or the virtual host stops without a result.
+    /// The last two errors contain the end of the console's log.
     pub fn run<S: AsRef<str>>(&self, command: &[S]) -> Result<Output> {
         self.start(&[words(command)], false, &mut sink(), &mut sink()).map(Output::of_only)
     }
 
-    /// Runs a command like [`Self::run`] and also passes its output on while it runs. For people:
-    /// the machine is slightly slower than without.
+    /// Runs a command like [`Self::run`] and also forwards its output while it runs, for interactive use. The virtual
+    /// host is then slightly slower.
     ///
     /// # Errors
-    /// As for [`Self::run`].
+    /// The errors of [`Self::run`].
     pub fn run_live<S: AsRef<str>>(
         &self,
         command: &[S],
@@ -130,15 +126,15 @@ impl VirtualHost {
         self.start(&[words(command)], true, out, err).map(Output::of_only)
     }
 
-    /// Runs commands in one start of the machine, one after the other, until one fails.
+    /// Runs commands in one start of the virtual host, one after the other, until one fails.
     ///
     /// # Errors
-    /// As for [`Self::run`].
+    /// The errors of [`Self::run`].
     pub fn run_each(&self, commands: &[Vec<String>]) -> Result<Run> {
         self.start(commands, false, &mut sink(), &mut sink())
     }
 
-    /// Describes the machine, for reports: a time means nothing without it.
+    /// Returns the parts of the virtual host for reports: a virtual time is comparable only with the same parts.
     ///
     /// # Errors
     /// QEMU is missing or does not start.
@@ -177,10 +173,10 @@ impl VirtualHost {
         self.conclude(&end, &console, &disks[0].content)
     }
 
-    /// Returns the words that start a program so that it ends with this process, however that ends.
+    /// Returns the prefix of a command line that starts a program which ends with this process.
     fn starter(&self) -> [OsString; 3] {
         let own = std::process::id().to_string();
-        // The emulator is started in another directory.
+        // QEMU is started in another directory.
         let init = std::path::absolute(&self.init).unwrap_or_else(|_| self.init.clone());
         [init.into(), FOLLOW.into(), own.into()]
     }
@@ -193,7 +189,7 @@ impl VirtualHost {
         self.disks.iter().map(mount).collect()
     }
 
-    /// Makes the disks: the one for the result first.
+    /// Makes the disks, with the one for the result first.
     fn disks(&self) -> Result<Vec<disk::Disk>> {
         let mut disks = vec![disk::for_result(self.result_mib)?];
         for (source, _) in &self.disks {

@@ -1,4 +1,4 @@
-//! The initramfs of the emulated machine.
+//! The initramfs of the virtual host.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use crate::kernel::HostKernel;
 use crate::plan::{MODULES, PLAN, Plan};
 use crate::{HostError, Result};
 
-/// The name of the init's program for commands.
+/// The path of the init's program for commands.
 const PROGRAM: &str = "/bin/boxlaunch";
 
 /// Builds the archive: the init, the modules, the plan and the given files.
@@ -36,7 +36,7 @@ pub(crate) fn build(
     Ok(archive.finish())
 }
 
-/// Reads the init, which must be static: the machine has no shared libraries.
+/// Reads the init, which must be static: the virtual host has no shared libraries.
 fn program(path: &Path) -> Result<Vec<u8>> {
     let bytes = read(path)?;
     if needs_loader(&bytes) {
@@ -45,8 +45,8 @@ fn program(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns whether a 64-bit little-endian ELF file names a loader (ELF specification, "Program Header":
-/// a segment of type `PT_INTERP`).
+/// Returns whether a 64-bit little-endian ELF file needs a dynamic loader
+/// ([elf(5)](https://man7.org/linux/man-pages/man5/elf.5.html): it has a segment of type `PT_INTERP`).
 pub fn needs_loader(file: &[u8]) -> bool {
     const PT_INTERP: u32 = 3;
     let types = || {
@@ -77,7 +77,7 @@ fn add_tree(archive: &mut Archive, source: &Path, guest: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the paths of a directory's entries in the order of their names.
+/// Returns the paths of a directory's entries, sorted by name.
 pub(crate) fn sorted_children(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).map_err(HostError::file("list", folder))?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -1,4 +1,4 @@
-//! The results of a run, read from their disk.
+//! The results of a run, read from the result disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,43 +13,43 @@ use crate::{HostError, Result};
 /// The result of a run of one command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Its exit status, as a shell sees it: 128 and the signal's number where one ended it.
+    /// The exit status in the form of a shell: 128 plus the signal's number if a signal ended the command.
     pub status: i32,
     /// The bytes that the command wrote to its standard output.
     pub stdout: Vec<u8>,
     /// The bytes that the command wrote to its standard error.
     pub stderr: Vec<u8>,
-    /// The regular files that it left in `/out`, by their paths below it.
+    /// The regular files that the command left in `/out`, by their paths relative to it.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
-    /// The machine's age at the end in seconds, by its own clock.
+    /// The uptime of the virtual host at the end, in seconds of virtual time.
     pub uptime: String,
-    /// The console output of the machine's kernel and init.
+    /// The console output of the virtual host's kernel and init.
     pub console: Vec<u8>,
 }
 
 /// The results of the commands of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Run {
-    /// The commands, in their order.
+    /// The results, in the order of the commands.
     pub ended: Vec<Ended>,
-    /// As in [`Output::files`].
+    /// See [`Output::files`].
     pub files: BTreeMap<PathBuf, Vec<u8>>,
-    /// As in [`Output::uptime`].
+    /// See [`Output::uptime`].
     pub uptime: String,
-    /// As in [`Output::console`].
+    /// See [`Output::console`].
     pub console: Vec<u8>,
 }
 
 /// The result of one of several commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// As in [`Output::status`].
+    /// See [`Output::status`].
     pub status: i32,
     /// The bytes that the command wrote to its standard output.
     pub stdout: Vec<u8>,
     /// The bytes that the command wrote to its standard error.
     pub stderr: Vec<u8>,
-    /// The time between its start and its end, by the machine's clock.
+    /// The time between the start and the end, in virtual time.
     pub taken: Duration,
 }
 
@@ -60,7 +60,7 @@ impl Output {
         Self { status, stdout, stderr, files: run.files, uptime: run.uptime, console: run.console }
     }
 
-    /// Writes the files that the command left into a directory, made where it is missing.
+    /// Writes the files that the command left into a directory, which is made if it does not exist.
     ///
     /// # Errors
     /// The directory cannot be written.
@@ -77,7 +77,7 @@ impl Output {
     }
 }
 
-/// Reads a result; `None` where none was left or it was cut off.
+/// Reads a result. `None` if there is none or it is truncated.
 pub(crate) fn read(disk: &Scratch) -> Result<Option<Run>> {
     let members = members(disk.file()).map_err(HostError::file("read", &disk.path()))?;
     Ok(sort(members))
@@ -114,7 +114,7 @@ fn sort(mut members: BTreeMap<String, Vec<u8>>) -> Option<Run> {
     Some(Run { ended, files, uptime, console: Vec::new() })
 }
 
-/// Returns the path where it stays below the directory that it is joined to.
+/// Returns the path if it stays below the directory that it is joined to.
 fn safe(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(name);
     path.components().all(|part| matches!(part, Component::Normal(_))).then_some(path)

@@ -4,18 +4,18 @@ use std::process::{Command, Stdio};
 
 use crate::{EMULATOR, HostError, Result};
 
-/// How much of a failed program's output an error shows, in bytes.
+/// The part of a failed program's output in an error, in bytes.
 pub const SHOWN: usize = 4000;
-/// The programs that this crate starts, and the Debian packages that have them.
+/// The programs that this crate starts, with their Debian packages.
 const PACKAGES: [(&str, &str); 4] =
     [(EMULATOR, "qemu-system-x86"), ("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg")];
 
-/// Returns the programs that fetch the virtual host's kernel.
+/// Returns the programs for fetching the virtual host's kernel.
 pub fn fetchers() -> impl Iterator<Item = &'static str> {
     PACKAGES.iter().map(|(name, _)| *name).filter(|name| *name != EMULATOR)
 }
 
-/// Runs a command to its end and returns its standard output, which is in English.
+/// Runs a command in the locale `C` and returns its standard output.
 pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.env("LC_ALL", "C").stdin(Stdio::null()).output();
     let output = output.map_err(|source| not_started(command, source))?;
@@ -30,7 +30,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
     })
 }
 
-/// Returns the error of a program that could not be started.
+/// Returns the error for a program that could not be started.
 pub(crate) fn not_started(command: &Command, source: std::io::Error) -> HostError {
     let program = command.get_program().to_string_lossy().into_owned();
     let package = PACKAGES.iter().find(|(name, _)| *name == program);
@@ -42,13 +42,20 @@ pub(crate) fn not_started(command: &Command, source: std::io::Error) -> HostErro
     }
 }
 
-/// Returns the command line, for people.
+/// Returns the command line, for messages.
 pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the last `limit` bytes of a text, from a whole line on.
+/// Returns the last `limit` bytes of a text, starting at the beginning of a line.
+///
+/// # Examples
+/// ```
+/// use virtual_host::programs::tail;
+///
+/// assert_eq!(tail(b"first\nsecond\n", 9), "second\n");
+/// ```
 pub fn tail(bytes: &[u8], limit: usize) -> String {
     let start = bytes.len().saturating_sub(limit);
     let text = String::from_utf8_lossy(&bytes[start..]).replace('\r', "");

@@ -1,4 +1,4 @@
-//! The emulator: its command line, and its process.
+//! QEMU: its command line, and its process.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -14,32 +14,33 @@ use serde::Serialize;
 use crate::disk::Disk;
 use crate::{HostError, Result, programs};
 
-/// How often the process is looked at.
+/// The interval for polling the process.
 const POLL: Duration = Duration::from_millis(10);
-/// How much of an output is kept for messages, in bytes.
+/// The part of an output that is kept for messages, in bytes.
 const KEPT: usize = 16 << 10;
-/// The emulator's program.
+/// QEMU's program.
 pub const EMULATOR: &str = "qemu-system-x86_64";
-/// The oldest version of it that can be a virtual host.
+/// The oldest version of QEMU that can run a virtual host.
 pub const OLDEST_EMULATOR: &str = "7.2";
 /// The emulated mainboard.
 pub(crate) const MACHINE: &str = "q35";
 /// The emulated CPU.
 pub(crate) const CPU_MODEL: &str = "EPYC";
-/// The number of emulated CPUs. With several, QEMU before version 10 lets the first run until the next timer where
-/// instructions are the clock; and those of a box share one well, because each PAUSE leaves the guest.
+/// The number of emulated CPUs. With several CPUs and the instruction counter as the clock, QEMU before version 10
+/// runs only the first CPU until the next timer. The CPUs of a box share one emulated CPU well, because each PAUSE
+/// leaves the guest.
 pub(crate) const CPUS: u8 = 1;
-/// The model's features that QEMU 7.2 does not emulate. A later one may, and would be another CPU.
+/// The model's features that QEMU 7.2 does not emulate. Later versions may emulate them, and so change the CPU.
 const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,\
     -nrip-save,-xsavec";
-/// The machine's kernel command line: a quiet console, and an end at a panic. The clock is exact, so nothing is
-/// calibrated against anything. The timer of the local APIC could not be: the kernel would wait 0.4 s to find that
-/// out, in a loop of PAUSEs, which are slow to emulate, and use another timer.
+/// The kernel command line: a quiet console, and a power-off at a panic. The clock is exact, so no calibration is
+/// needed. The timer of the local APIC cannot be calibrated: the kernel would wait 0.4 s to find that out, in a loop
+/// of PAUSEs, which are slow to emulate, and use another timer.
 ///
-/// The second line switches off Debian's precautions against attackers, and preemption: they cost a start of a box a tenth of
-/// its instructions. No grace period of RCU is waited for until a tick, of which there is one in 4 ms: otherwise starts of one
-/// box differ by 4 ms. The last line leaves out what the machine never uses, and what takes a tenth of its own start:
-/// the certificates of signed modules, a source of randomness and the events of probes.
+/// The second line switches off Debian's hardening, and preemption: they cost a start of a box a tenth of its
+/// instructions. Grace periods of RCU are expedited, because otherwise they end at a tick, every 4 ms, and starts of
+/// one box differ by 4 ms. The last line disables initcalls that the virtual host never uses and that take a tenth of
+/// its start: the certificates of signed modules, a source of randomness and the events of probes.
 const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
     init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off lsm=landlock,yama preempt=none \
     rcupdate.rcu_expedited=1 no_timer_check tsc_early_khz=1000000 tsc=reliable nolapic_timer \
@@ -48,7 +49,7 @@ const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
 /// The parts of a virtual host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Machine {
-    /// QEMU's version, as it prints it: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
+    /// QEMU's version in its format: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
     pub qemu: String,
     /// The emulated mainboard, by QEMU's name.
     pub machine: String,
@@ -56,7 +57,7 @@ pub struct Machine {
     pub cpu: String,
     /// The number of emulated CPUs.
     pub cpus: u8,
-    /// The version of the machine's kernel.
+    /// The version of the virtual host's kernel.
     pub kernel: String,
 }
 
@@ -77,23 +78,23 @@ pub(crate) fn version() -> Result<String> {
         .ok_or_else(|| HostError::malformed("what qemu --version prints", "it has no version"))
 }
 
-/// Returns the version in the first line of what QEMU prints: `QEMU emulator version 7.2.22 (Debian …)`.
+/// Returns the version in the first line of QEMU's output: `QEMU emulator version 7.2.22 (Debian …)`.
 fn in_line(line: &str) -> Option<&str> {
     line.split_once(" version ").map(|(_, version)| version)
 }
 
-/// Returns whether the QEMU that prints this first line with `--version` can be a virtual host.
+/// Returns whether the QEMU with this first line of `--version` can run a virtual host.
 pub fn is_supported(line: &str) -> bool {
     in_line(line).is_some_and(is_recent)
 }
 
-/// Returns whether a QEMU of this version can be a virtual host.
+/// Returns whether a QEMU of this version can run a virtual host.
 fn is_recent(version: &str) -> bool {
     numbers(version) >= numbers(OLDEST_EMULATOR)
 }
 
-/// Makes sure that QEMU is installed, starts, and is recent enough. What starts the emulator for a run cannot say that it is
-/// missing.
+/// Checks that QEMU is installed, starts, and is recent enough. In a run, another program starts QEMU, and its error
+/// does not show that QEMU is missing.
 ///
 /// # Errors
 /// It is missing, does not start, or is older than [`OLDEST_EMULATOR`].
@@ -111,7 +112,7 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// The machine that [`command`] describes.
+/// The input for [`command`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start<'a> {
     pub(crate) memory_mib: u32,
@@ -119,14 +120,15 @@ pub(crate) struct Start<'a> {
     pub(crate) initramfs: &'a Path,
     pub(crate) console: &'a Path,
     pub(crate) disks: &'a [Disk],
-    /// Whether the second and third serial port are the emulator's standard output and error.
+    /// Whether the second and third serial port are QEMU's standard output and error.
     pub(crate) live: bool,
 }
 
-/// Returns the command that emulates a machine. With instructions as the clock, a calendar that starts on a
-/// fixed day and a fixed seed, the same machine takes the same time in every run.
+/// Returns the command that emulates the host. The clock is the instruction counter, the calendar starts on a fixed
+/// day and the random seed is fixed, so that equal inputs take the same virtual time in every run.
 ///
-/// It runs in `/`: QEMU takes its firmware from the current directory, if a file there has that name, and a box may have put one there.
+/// QEMU runs in `/`, because it takes its firmware from the current directory if a file there has that name, and a
+/// box may have put one there.
 pub(crate) fn command(starter: &[OsString], start: &Start<'_>) -> Command {
     let mut words = starter.iter().map(OsString::as_os_str).chain([OsStr::new(EMULATOR)]);
     let mut command = Command::new(words.next().unwrap_or_default());
@@ -146,7 +148,7 @@ pub(crate) fn command(starter: &[OsString], start: &Start<'_>) -> Command {
     command
 }
 
-/// Adds the memory and, as memory that keeps its content, the disks.
+/// Adds the memory, and the disks as non-volatile memory.
 fn add_memory(command: &mut Command, start: &Start<'_>) {
     let mib: u64 = start.disks.iter().map(|disk| (disk.size >> 20) + 1024).sum();
     let (memory, slots) = (start.memory_mib, start.disks.len());
@@ -161,7 +163,7 @@ fn add_memory(command: &mut Command, start: &Start<'_>) {
     }
 }
 
-/// Appends a path to an option. QEMU reads a doubled comma as a comma.
+/// Appends a path to an option. A comma is escaped as two commas.
 fn with_path(option: &str, path: &Path) -> OsString {
     let path = absolute(path).to_string_lossy().replace(',', ",,");
     OsString::from(format!("{option}{path}"))
@@ -171,15 +173,15 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// How the emulator's process ended.
+/// The end of QEMU's process.
 #[derive(Debug)]
 pub(crate) struct End {
-    /// How it ended; `None` where it was killed at the time limit.
+    /// The status. `None` if the process was killed at the time limit.
     pub(crate) status: Option<ExitStatus>,
     pub(crate) stderr: Vec<u8>,
 }
 
-/// Runs the emulator to its end or to the time limit, and copies its output as it comes.
+/// Runs QEMU to its end or to the time limit, and forwards its output.
 pub(crate) fn run(
     mut command: Command,
     limit: Duration,
@@ -202,8 +204,7 @@ pub(crate) fn run(
     }
 }
 
-/// Waits for the process; returns `None` after it had to be killed, at the limit or because its output was
-/// lost.
+/// Waits for the process. Returns `None` after it had to be killed, at the limit or because its output was lost.
 fn wait(child: &mut Child, limit: Duration, lost: &OnceLock<io::Error>) -> Option<ExitStatus> {
     let started = Instant::now();
     loop {
@@ -213,14 +214,13 @@ fn wait(child: &mut Child, limit: Duration, lost: &OnceLock<io::Error>) -> Optio
             _ => break,
         }
     }
-    // A process that has just ended by itself cannot be killed, and need not.
+    // Killing fails if the process has just ended by itself, which is harmless.
     drop(child.kill());
     drop(child.wait());
     None
 }
 
-/// Copies until the end, and returns the last of it, for messages. The first error of the writer is left in
-/// `lost`.
+/// Copies until the end, and returns the last part for messages. The first error of the writer is stored in `lost`.
 fn copy(mut from: impl Read, to: &mut (dyn Write + Send), lost: &OnceLock<io::Error>) -> Vec<u8> {
     let mut copied = Vec::new();
     let mut chunk = [0; 4096];
@@ -229,7 +229,7 @@ fn copy(mut from: impl Read, to: &mut (dyn Write + Send), lost: &OnceLock<io::Er
         let excess = copied.len().saturating_sub(KEPT);
         copied.drain(..excess);
         if let Err(error) = to.write_all(&chunk[..count]).and_then(|()| to.flush()) {
-            // Only the first one counts.
+            // Only the first error is kept.
             drop(lost.set(error));
         }
     }

@@ -1,4 +1,4 @@
-//! Files that have no name: nothing is left of them, however this process ends.
+//! Files without a name: they vanish with this process, even if it is killed.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::{HostError, Result};
 
-/// A file for the emulator, in the directory for temporary files.
+/// An unnamed file for QEMU, in the directory for temporary files.
 #[derive(Debug)]
 pub(crate) struct Scratch(File);
 
@@ -18,12 +18,12 @@ impl Scratch {
         file.map(Self).map_err(HostError::file("make a file in", &directory))
     }
 
-    /// Returns the open file, which can be read and written.
+    /// Returns the file, open for reading and writing.
     pub(crate) const fn file(&self) -> &File {
         &self.0
     }
 
-    /// Returns a path by which other processes of this user open the file while this process lives.
+    /// Returns a path by which other processes of this user can open the file while this process lives.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
     }

@@ -20,33 +20,34 @@ use crate::jail::{Missing, Report};
 use crate::signals::{StopSignals, Stopped};
 use crate::{SUBCOMMAND, VmmError};
 
-/// The size of the stacks of libkrun's threads, as Rust's standard library takes it from the environment. The
-/// default of 2 MiB is one large page, all of which the host's kernel gives at the first byte.
+/// The stack size of libkrun's threads, in the variable that Rust's standard library reads. The default of 2 MiB is
+/// one huge page, which the host's kernel allocates whole at the first byte.
 pub(crate) const STACK: &str = "RUST_MIN_STACK=524288";
-/// The same where there is a network device: libkrun moves it between threads, with its buffers of 128 KiB, in many copies.
+/// The stack size if there is a network device: libkrun moves the device between threads, with its buffers of
+/// 128 KiB, in many copies.
 const NETWORK_STACK: &str = "RUST_MIN_STACK=1572864";
 /// The longest report of a jail, in bytes.
 const MAX_REPORT: usize = 16 << 10;
-/// The running VMM process; killed when dropped.
+/// The running VMM process. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Vmm {
     process: Process,
     /// Removed after the process.
     group: Option<ControlGroup>,
-    /// The layers of the jail that the supervisor could not put up, until the process has named the others.
+    /// The layers of the jail that the supervisor could not set up. The report of the process adds others.
     pub missing: Vec<Missing>,
     stdin: Option<PipeWriter>,
-    /// The report on its jail.
+    /// The pipe for the report on the jail.
     report: Option<PipeReader>,
     log: Option<PipeReader>,
 }
 
 impl Vmm {
-    /// Starts `program` as a VMM that waits for its configuration, with a box's blobs, its disks and the socket of a network
-    /// device open.
+    /// Starts `program` as a VMM that waits for its configuration. The VMM inherits the box's blobs, its disks and the
+    /// socket of a network device.
     ///
     /// # Errors
-    /// When the process cannot be started.
+    /// If the process cannot be started.
     pub fn spawn(
         program: &Path,
         opened: &OpenBox,
@@ -63,10 +64,10 @@ impl Vmm {
         Self::start(&program)
     }
 
-    /// Starts `program` with an argument, as a process that the jail is put up around, with some files open.
+    /// Starts `program` with one argument and the open files `files`, as a process that sets up a jail around itself.
     ///
     /// # Errors
-    /// When the process cannot be started.
+    /// If the process cannot be started.
     pub fn spawn_as(program: &Path, argument: &str, files: &[RawFd]) -> Result<Self, OsError> {
         Self::start(&Program { path: program, argument, environment: &[STACK], files })
     }
@@ -78,20 +79,20 @@ impl Vmm {
         Ok(Self { process, group: None, missing, stdin, report, log })
     }
 
-    /// Puts the process into a control group that goes with it.
+    /// Moves the process into a control group, which is removed after the process.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// The reason.
     pub fn join(&mut self, group: ControlGroup) -> Result<(), String> {
         group.take(self.process.pid())?;
         self.group = Some(group);
         Ok(())
     }
 
-    /// Tells the process what to run, once; it waits for [`Vmm::go`] before it starts.
+    /// Sends the process its configuration, once. The process waits for [`Vmm::go`] before it starts.
     ///
     /// # Errors
-    /// When the process is gone, or has been started.
+    /// If the process has ended, or was started already.
     pub fn configure(&mut self, config: &impl Serialize) -> Result<(), OsError> {
         let action = "configure the VMM process";
         let json = serde_json::to_vec(config).map_err(OsError::system(action))?;
@@ -101,7 +102,7 @@ impl Vmm {
         }
     }
 
-    /// Lets the configured process become the machine.
+    /// Lets the configured process become the VM.
     pub fn go(&mut self) {
         self.stdin = None;
     }
@@ -111,7 +112,7 @@ impl Vmm {
         self.id().as_raw().unsigned_abs()
     }
 
-    /// Returns the process's id, as calls of the kernel take it.
+    /// Returns the process's id as a [`Pid`].
     pub const fn id(&self) -> Pid {
         self.process.pid()
     }
@@ -119,23 +120,23 @@ impl Vmm {
     /// Returns a descriptor that is readable once the process has ended.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn watch(&self) -> io::Result<OwnedFd> {
         let pid = rustix::process::Pid::from_raw(self.process.pid().as_raw());
         let pid = pid.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         Ok(pidfd_open(pid, PidfdFlags::empty())?)
     }
 
-    /// Returns what libkrun and the guest's console say, once. Its end comes with that of an honest process.
+    /// Returns the pipe with libkrun's log and the guest's console, once. An honest process closes it only when it ends.
     pub fn take_log(&mut self) -> Option<OwnedFd> {
         self.log.take().map(OwnedFd::from)
     }
 
-    /// Waits until the process has said what its jail is, once: it does so before [`Vmm::go`]. `None` where it has ended
-    /// instead.
+    /// Waits for the report of the process on its jail, once: the process sends it before [`Vmm::go`]. Returns `None`
+    /// if the process has ended instead.
     ///
     /// # Errors
-    /// [`Stopped`], [`VmmError::NoJail`] at the deadline, and the kernel's.
+    /// [`Stopped`], [`VmmError::NoJail`] at the deadline, or the kernel's error.
     pub fn await_report(
         &mut self,
         deadline: Instant,
@@ -180,7 +181,7 @@ impl Vmm {
     /// Waits until the process has ended.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn wait(&mut self) -> Result<ExitStatus, OsError> {
         self.process.wait().map_err(OsError::system("wait for the VMM process"))
     }
@@ -189,7 +190,7 @@ impl Vmm {
 impl Drop for Vmm {
     fn drop(&mut self) {
         self.kill();
-        // Fails only where the kernel does.
+        // Waiting fails only if the kernel does.
         drop(self.wait());
     }
 }

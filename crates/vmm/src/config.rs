@@ -1,4 +1,4 @@
-//! What a VMM process is given on its standard input.
+//! The configuration that a VMM process reads from its standard input.
 
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -12,15 +12,15 @@ use crate::root_disk::Part;
 /// The configuration of the VMM process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct VmmConfig {
-    /// The machine's size.
+    /// The VM's size.
     pub size: VmSize,
     /// The inherited descriptors of the blobs.
     pub blobs: BlobFds,
-    /// The verified config of the box, byte for byte: init reads it.
+    /// The verified config of the box, byte for byte, for init.
     pub config: String,
-    /// Those of the disks that it writes to, and that go with it.
+    /// The inherited descriptors of the scratch disks, which the VM writes to and which end with it.
     pub disks: Vec<RawFd>,
-    /// Those of the disks that outlive it.
+    /// The inherited descriptors of the volumes.
     pub volumes: Vec<RawFd>,
     /// The size of the largest of all these disks, in bytes.
     pub largest_disk: u64,
@@ -28,11 +28,11 @@ pub struct VmmConfig {
     pub nonce: Nonce,
     /// The agent's port, of vsock and of TCP in the guest, to which [`AGENT_SOCKET`](crate::AGENT_SOCKET) leads.
     pub agent: Option<u16>,
-    /// The inherited socket of a network that it shares with the host.
+    /// The inherited socket of the network that the VM shares with the host.
     pub shared_network: Option<RawFd>,
-    /// Whether the guest reaches its network, at [`NETWORK_SOCKET`](crate::NETWORK_SOCKET).
+    /// Whether the guest reaches its network through [`NETWORK_SOCKET`](crate::NETWORK_SOCKET).
     pub has_network: bool,
-    /// Whether init is told what of the host to mount.
+    /// Whether the supervisor sends init a list of the host's directories to mount.
     pub has_mounts: bool,
     /// The supervisor's decisions on the jail.
     pub jail: Terms,
@@ -43,14 +43,14 @@ pub struct VmmConfig {
 pub struct BlobFds {
     pub(crate) kernel: RawFd,
     pub(crate) init: RawFd,
-    /// The size of init that the box names, in bytes.
+    /// The size of init in the box's manifest, in bytes.
     pub(crate) init_size: u64,
     /// The parts of the rootfs, in their order.
     pub(crate) rootfs: Vec<Part>,
 }
 
 impl BlobFds {
-    /// Names the open files of a box.
+    /// Returns the descriptors of a box's open files.
     pub fn of(opened: &OpenBox) -> Self {
         let part = |it: &Blob| Part { fd: it.file.as_raw_fd(), size: it.descriptor.size };
         Self {
@@ -61,7 +61,7 @@ impl BlobFds {
         }
     }
 
-    /// Returns those that libkrun opens again: the kernel and the parts of the rootfs.
+    /// Returns the descriptors that libkrun opens again: the kernel and the parts of the rootfs.
     pub(crate) fn opened_again(&self) -> Vec<RawFd> {
         let parts = self.rootfs.iter().map(|it| it.fd);
         [self.kernel].into_iter().chain(parts).collect()

@@ -22,7 +22,7 @@ use crate::{Vmm, VmmError};
 /// Decides on the jail of a VMM process that has no configuration yet.
 ///
 /// # Errors
-/// When the kernel refuses what every host gives.
+/// If the kernel refuses a call that works on every host.
 pub fn terms<'a>(
     blobs: impl IntoIterator<Item = &'a File>,
     disks: &[&File],
@@ -32,14 +32,14 @@ pub fn terms<'a>(
     shares: Vec<ServedShare>,
     vmm: &mut Vmm,
 ) -> Result<Terms, VmmError> {
-    // Whoever is a VMM must not read this process's memory, nor trace it. The VMM process was made before, as its
-    // maps could not be written afterwards.
+    // A VMM process must neither read nor trace this process's memory. The VMM process was started before this call,
+    // because its uid_map could not be written afterwards.
     prctl::set_dumpable(false).map_err(OsError::system("hide the memory"))?;
     let mut missing = mem::take(&mut vmm.missing);
     let device = File::open(device).map_err(OsError::file("open", device))?;
     let owner = owner(&shares)?;
     let ids = Ids::choose(&device, blobs, owner);
-    // Where root is that of a user namespace, there may be no other user in it.
+    // If root is the root of a user namespace, the namespace may have no other user.
     let given = ids.and_then(|ids| {
         let given = ids.map(|ids| {
             let own = |disk| fchown(disk, Some(ids.uid), Some(ids.gid));
@@ -56,8 +56,8 @@ pub fn terms<'a>(
     Ok(Terms { policy, runtime, is_root, ids, shares, missing })
 }
 
-/// Returns the user and group that the machine has to be to write to shared directories; where none can be written, to
-/// read them.
+/// Returns the user and group that own the writable shares, or the read-only shares if none is writable. The VM has
+/// to run as this user.
 fn owner(shares: &[ServedShare]) -> Result<Option<(u32, u32)>, VmmError> {
     let owners = |writable: bool| {
         let of: BTreeSet<_> =
@@ -71,13 +71,13 @@ fn owner(shares: &[ServedShare]) -> Result<Option<(u32, u32)>, VmmError> {
     }
 }
 
-/// Puts a VMM process that has its configuration into a control group of its own, and this process and the one that serves its
-/// network into another where they can have one, and waits until it has confined
-/// itself. `None` where it has ended instead.
+/// Moves a configured VMM process into its control group, and waits until the process has confined itself. If
+/// possible, this process and the process that serves the VM's network (`serving`) get another group. Returns `None`
+/// if the VMM process has ended instead.
 ///
 /// # Errors
-/// [`VmmError::Jail`] where the policy requires a layer that is missing, [`VmmError::Stopped`], and
-/// [`VmmError::NoJail`] at the deadline.
+/// [`VmmError::Jail`] if the policy requires a layer that is missing, [`VmmError::Stopped`], and [`VmmError::NoJail`]
+/// at the deadline.
 pub fn finish(
     size: Size,
     runtime: &RuntimeDir,
@@ -86,7 +86,7 @@ pub fn finish(
     serving: Option<Pid>,
     (deadline, signals): (Instant, &StopSignals),
 ) -> Result<Option<Report>, VmmError> {
-    // While the process confines itself: to move it takes a grace period of the kernel's RCU, some 3 ms.
+    // This runs while the process confines itself, because moving it takes a grace period of the kernel's RCU, some 3 ms.
     let group = ControlGroup::create(runtime.path(), size, vmm.id(), serving);
     if let Err(reason) = group.and_then(|group| vmm.join(group)) {
         vmm.missing.push(Missing::new(Layer::ControlGroup, reason));

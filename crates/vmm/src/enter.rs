@@ -1,4 +1,4 @@
-//! The VMM process from inside: from its configuration to the machine.
+//! The VMM process from inside: from reading its configuration to becoming the VM.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -33,13 +33,13 @@ use crate::{
 
 /// The names of scratch disks.
 const SCRATCH: [&CStr; MAX_SCRATCH] = [c"scratch-0", c"scratch-1", c"scratch-2"];
-/// Those of volumes.
+/// The names of volumes.
 const VOLUMES: [&CStr; MAX_DEVICES] = [c"volume-0", c"volume-1", c"volume-2", c"volume-3"];
-/// A regular file that everybody may execute (`S_IFREG | 0755`).
+/// A regular file that every user may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;
 /// A regular file that only root may read (`S_IFREG | 0400`).
 const SECRET: u32 = 0o100_400;
-/// Reads a `VmmConfig` and becomes the machine that it describes. Returns only on failure.
+/// Reads a `VmmConfig` and becomes the VM that it describes. Returns only on failure.
 pub fn enter(config: impl Read) -> VmmError {
     match prepare(config) {
         Ok(vm) => VmmError::Krun(vm.start()),
@@ -47,10 +47,10 @@ pub fn enter(config: impl Read) -> VmmError {
     }
 }
 
-/// Reads a `VmmConfig`, confines this process, and returns the machine that it describes, which only has to be started.
+/// Reads a `VmmConfig`, confines this process, and returns the VM, ready to start.
 ///
 /// # Errors
-/// When the configuration is malformed, libkrun refuses it, or the jail lacks a layer that is required.
+/// If the configuration is malformed, libkrun refuses it, or the jail lacks a required layer.
 pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
     let mut input = config;
     let config: VmmConfig = configuration(&mut input)?;
@@ -62,8 +62,8 @@ pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
     let init_bytes = map_init(&config.blobs)?;
     close(init).map_err(OsError::system("close init"))?;
     confine()?;
-    // The jail forbids to write to files, and so to make it. It needs no rule of Landlock, which has none for files in
-    // memory and leaves them alone.
+    // The disk is made before the jail, which forbids writing to files. Landlock needs no rule for it: files in
+    // memory (memfd_create(2)) are outside of its hierarchy.
     let root_disk = RootDisk::of(&config.blobs.rootfs);
     let root_disk = root_disk.map_err(OsError::system("make the disk of the rootfs"))?;
     let files = Files {
@@ -74,7 +74,7 @@ pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
     };
     let shares = config.jail.shares.clone();
     let jail = Jail::enter(config.jail, files)?;
-    // After the change of the user, which undoes it.
+    // This comes after the change of the user, which resets the parent-death signal.
     follow_reader()?;
     log_to_stderr()?;
     let mut vm = Vm::new(config.size.cpus, config.size.memory_mib)?;
@@ -106,20 +106,20 @@ pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
     Ok(vm)
 }
 
-/// Reads the configuration that the supervisor has written, after which [`await_go`] can wait.
+/// Reads the configuration from the supervisor. [`await_go`] can wait on the same input afterwards.
 pub fn configuration<T: DeserializeOwned>(input: &mut impl Read) -> Result<T, OsError> {
     let config = serde_json::Deserializer::from_reader(input).into_iter().next();
     let config = config.unwrap_or_else(|| Err(serde::de::Error::custom("it is empty")));
     config.map_err(OsError::system("read the configuration from standard input"))
 }
 
-/// Waits until the supervisor hangs up, which has the report on the jail then.
+/// Waits until the supervisor closes the pipe, which it does after it has received the report on the jail.
 pub fn await_go(input: &mut impl Read) -> Result<(), OsError> {
     let waited = io::copy(input, &mut io::sink());
     waited.map(drop).map_err(OsError::system("wait for the supervisor"))
 }
 
-/// Returns the stream for the report on the jail. Standard output belongs to the log afterwards.
+/// Returns the stream for the report on the jail. From then on, standard output goes to the log.
 pub fn report_stream() -> Result<File, OsError> {
     let action = "report the jail";
     let stream = io::stdout().as_fd().try_clone_to_owned().map_err(OsError::system(action))?;
@@ -127,8 +127,8 @@ pub fn report_stream() -> Result<File, OsError> {
     Ok(stream.into())
 }
 
-/// Maps init from the file that was verified: as with the rootfs, no copy of it takes time and memory. The file can have
-/// changed since then, so it must have the size that the box names.
+/// Maps init from the verified file, because a copy takes time and memory. The file can have changed since it was
+/// verified, so it must still have the size in the box's manifest.
 pub(crate) fn map_init(blobs: &BlobFds) -> Result<&'static [u8], VmmError> {
     let (path, size) = (fd_path(blobs.init), blobs.init_size);
     let read = |error: io::Error| OsError::file("read", &path)(error);
@@ -140,7 +140,7 @@ pub(crate) fn map_init(blobs: &BlobFds) -> Result<&'static [u8], VmmError> {
     Ok(map_file(&file, size).map_err(read)?)
 }
 
-/// Gives the machine the devices of shared directories.
+/// Adds the virtio-fs devices of shared directories to the VM.
 fn add_shares(vm: &mut Vm, shares: &[ServedShare]) -> Result<(), VmmError> {
     if shares.iter().any(|it| !it.is_writable) {
         vm.add_share(READ_ONLY_TAG, Path::new(shares::READ_ONLY), ShareMode::ReadOnly)?;
@@ -153,12 +153,12 @@ fn add_shares(vm: &mut Vm, shares: &[ServedShare]) -> Result<(), VmmError> {
     Ok(())
 }
 
-/// Gives the machine its first root: init, a file with the nonce, whether mounts of the host follow and the config, and mount
-/// points, each in memory. The file is never freed, since libkrun reads it as long as the machine lives. It is one and not two,
-/// since init asks the VMM six times for a file that can be opened once.
+/// Builds the first root of the VM in memory: init, one file with the nonce, the mark for mounts and the config, and
+/// the mount points. The file is leaked, because libkrun reads it as long as the VM runs. It is one file instead of
+/// two because init sends the VMM six requests for each file that can be opened once.
 ///
 /// # Errors
-/// When libkrun refuses.
+/// If libkrun refuses.
 pub fn add_first_root(
     vm: &mut Vm,
     init: &'static [u8],
@@ -171,22 +171,22 @@ pub fn add_first_root(
     for path in KERNEL_DIRECTORIES.into_iter().chain([NEW_ROOT]) {
         vm.add_root_dir(path.as_ref(), 0o755)?;
     }
-    // Init keeps its own file, as the program by which an agent asks it for commands.
+    // The file of init can be opened again: the agent runs it to send commands to init.
     vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init, false)?;
     vm.add_root_file(NONCE_PATH.as_ref(), SECRET, given.leak(), true)?;
     Ok(())
 }
 
-/// Takes from this process what a VMM does not need.
+/// Drops the privileges that a VMM process does not need.
 pub fn confine() -> Result<(), VmmError> {
     let system = OsError::system::<nix::Error>;
     signals::unblock()?;
     prctl::set_no_new_privs().map_err(system("give up new privileges"))?;
-    // Nobody but root reads or traces its memory, which is the guest's.
+    // Only root may read or trace the memory, which is the guest's.
     prctl::set_dumpable(false).map_err(system("hide the memory"))?;
     // A core file would hold the guest's memory.
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(system("forbid core files"))?;
-    // Whatever the caller's is: the root directory of the jail is for another user.
+    // The caller's umask does not apply: the root directory of the jail has to be accessible to another user.
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
     Ok(())
 }

@@ -19,10 +19,10 @@ pub enum VmmError {
     /// libkrun refused a call.
     #[error(transparent)]
     Krun(#[from] KrunError),
-    /// A blob of the box is not what the box names.
+    /// A blob does not match its description in the box.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The jail lacks layers, and all are asked for.
+    /// The jail lacks layers, and the policy requires all of them.
     #[error("this host does not give all layers of the jail: it lacks {}", missing(.0))]
     Jail(Vec<Missing>),
     /// The VMM process has not confined itself in time.
@@ -34,10 +34,10 @@ pub enum VmmError {
     /// A directory of the host cannot be served.
     #[error(transparent)]
     Unshared(#[from] Unshared),
-    /// Directories to be written to belong to several users.
+    /// The shares that the guest may write to belong to several users or groups.
     #[error("directories of several users or groups cannot be shared to be written to")]
     SharedOwners,
-    /// A signal asked for the end.
+    /// A signal asked for the end of the run.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }

@@ -1,4 +1,4 @@
-//! Processes that end with the one that has started them.
+//! Processes that end with their supervisor.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,8 +12,7 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
 
-/// Becomes another program that ends with its supervisor: `PID PROGRAM ARGUMENT…`. Returns only where
-/// that fails.
+/// Becomes another program that ends with its supervisor: `PID PROGRAM ARGUMENT…`. Returns only on failure.
 pub fn follow_as(arguments: &[OsString]) -> OsError {
     let [pid, program, arguments @ ..] = arguments else {
         return OsError::system::<nix::Error>("follow the supervisor")(nix::Error::EINVAL);
@@ -25,7 +24,8 @@ pub fn follow_as(arguments: &[OsString]) -> OsError {
     OsError::file("start", program)(Command::new(program).args(arguments).exec())
 }
 
-/// Ties the life of this process to the supervisor's.
+/// Kills this process when its supervisor ends (`PR_SET_PDEATHSIG`,
+/// [prctl(2)](https://man7.org/linux/man-pages/man2/prctl.2.html)).
 pub fn follow(supervisor: Pid) -> Result<(), OsError> {
     let system = OsError::system::<nix::Error>;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(system("follow the supervisor"))?;
@@ -35,11 +35,11 @@ pub fn follow(supervisor: Pid) -> Result<(), OsError> {
     Ok(())
 }
 
-/// Ties the life of this process to that of the supervisor, which reads its standard error, and which a process in a PID
-/// namespace cannot name.
+/// Kills this process when its supervisor ends. A process in a PID namespace cannot name the supervisor, so this
+/// function checks the reader of standard error instead, which is the supervisor.
 pub(crate) fn follow_reader() -> Result<(), OsError> {
     let system = OsError::system::<nix::Error>;
-    // The change of the user has set what `fs.suid_dumpable` says.
+    // The change of the user has set the attribute to the value of `fs.suid_dumpable`.
     prctl::set_dumpable(false).map_err(system("hide the memory"))?;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(system("follow the supervisor"))?;
     let stderr = io::stderr();

@@ -6,11 +6,10 @@ use nix::unistd::close;
 
 use crate::jail::process;
 use host_fs::OsError;
-/// Closes what this process has inherited from whoever started it, but for its standard streams and `kept`. Nothing
-/// of its own may be open yet.
+/// Closes all inherited files except the standard streams and `kept`. The process must not have opened any file itself yet.
 ///
 /// # Errors
-/// When the open files cannot be listed.
+/// If the open files cannot be listed.
 pub fn close_all_but(kept: &[RawFd]) -> Result<(), OsError> {
     match close_between(kept) {
         // Before Linux 5.9.
@@ -19,7 +18,8 @@ pub fn close_all_but(kept: &[RawFd]) -> Result<(), OsError> {
     }
 }
 
-/// Closes all files between two that are kept at once: a box can have hundreds, and to list them takes far longer.
+/// Closes each range of numbers between two kept files with one call. A box can have hundreds of files, and listing
+/// them takes far longer.
 fn close_between(kept: &[RawFd]) -> nix::Result<()> {
     let mut kept: Vec<u32> = kept.iter().filter_map(|fd| u32::try_from(*fd).ok()).collect();
     kept.sort_unstable();
@@ -43,7 +43,7 @@ fn close_listed(kept: &[RawFd]) -> Result<(), OsError> {
     let open = names.iter().filter_map(|name| name.to_str()?.parse::<RawFd>().ok());
     for fd in open.filter(|fd| *fd > 2 && !kept.contains(fd)) {
         match close(fd) {
-            // The listing's own descriptor is closed already.
+            // The descriptor of the directory listing is closed already.
             Ok(()) | Err(nix::Error::EBADF) => {}
             Err(error) => return Err(OsError::system("close inherited files")(error)),
         }

@@ -1,7 +1,7 @@
-//! A safe wrapper around the part of libkrun's C API that a box needs, and the mapping of what it reads.
+//! A safe wrapper for the part of libkrun's C API that a box needs, and for mapping files into memory.
 //!
-//! Each unsafe block is one call. Each pointer that one of libkrun's gets comes from a `CStr` or a slice that outlives it.
-//! Every resource is named explicitly; libkrun's implicit console, vsock and init are switched off in [`Vm::new`].
+//! Each unsafe block is one call. Each pointer argument comes from a `CStr` or a slice that outlives the call. Every
+//! resource is named explicitly; libkrun's implicit console, vsock and init are switched off in [`Vm::new`].
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -17,44 +17,45 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 const ROOT_TAG: &CStr = c"/dev/root";
 /// `KRUN_KERNEL_FORMAT_ELF`.
 const KERNEL_FORMAT_ELF: u32 = 1;
-/// `KRUN_DISK_FORMAT_RAW`. No file of a box has another format: others can refer to files of the host.
+/// `KRUN_DISK_FORMAT_RAW`. All disks of a box are raw: other formats can refer to files of the host.
 const DISK_FORMAT_RAW: u32 = 0;
-/// `KRUN_DISK_FORMAT_VMDK`: for a descriptor that this program has written.
+/// `KRUN_DISK_FORMAT_VMDK`, only for a descriptor that this program has written.
 const DISK_FORMAT_VMDK: u32 = 2;
-/// `KRUN_SYNC_NONE`: the guest sees a disk without a cache, and flushes nothing.
+/// `KRUN_SYNC_NONE`: the guest sees a disk without a write cache, and sends no flushes.
 const SYNC_NONE: u32 = 0;
-/// `KRUN_SYNC_FULL`: what the guest flushes, libkrun flushes to the host's disk with fsync(2).
+/// `KRUN_SYNC_FULL`: libkrun passes a flush of the guest to the host's disk with fsync(2).
 const SYNC_FULL: u32 = 2;
-/// `KRUN_LOG_LEVEL_ERROR`. The console of a machine without a terminal is logged at this level.
+/// `KRUN_LOG_LEVEL_ERROR`. libkrun logs the console of a VM without a terminal at this level.
 const LOG_ERROR: u32 = 1;
 /// `KRUN_LOG_STYLE_NEVER`: no colours.
 const LOG_PLAIN: u32 = 2;
 /// `KRUN_LOG_OPTION_NO_ENV`: `RUST_LOG` does not change what is logged.
 const LOG_NO_ENV: u32 = 1;
-/// The value that stands for no file descriptor.
+/// The value for an absent file descriptor.
 const NO_FD: i32 = -1;
 const STDERR: i32 = 2;
-/// The word of the kernel's command line that makes it mount devtmpfs on `/dev` of its first root (`devtmpfs.mount`).
+/// The kernel parameter that mounts devtmpfs on `/dev` of the first root
+/// ([`devtmpfs.mount`](https://docs.kernel.org/admin-guide/kernel-parameters.html)).
 const MOUNT_DEVICES: &CStr = c"devtmpfs.mount=1";
-/// How many entries libkrun reads of an environment, which it adds to the command line (`MAX_ARGS`, which is private).
+/// The number of entries that libkrun reads from an environment and adds to the command line (`MAX_ARGS`, which is private).
 const MAX_WORDS: usize = 4096;
 /// No `NET_FEATURE_…` of libkrun.
 const NO_FEATURES: u32 = 0;
-/// No `NET_FLAG_…` of libkrun: its own init would ask for an address.
+/// No `NET_FLAG_…` of libkrun: such a flag asks its init for DHCP.
 const NO_FLAGS: u32 = 0;
 
-/// A call of libkrun that failed.
+/// A failed call of libkrun.
 #[derive(Debug, thiserror::Error)]
 #[error("libkrun refused {call}: {source}")]
 pub struct KrunError {
     /// The function's name.
     pub call: &'static str,
-    /// The error that its negative result means.
+    /// The error for its negative result.
     #[source]
     pub source: io::Error,
 }
 
-/// Whether libkrun connects to a Unix socket or makes it.
+/// The side that connects, for a vsock port that is tied to a Unix socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortMode {
     /// The guest connects out: libkrun connects to the socket.
@@ -63,33 +64,33 @@ pub enum PortMode {
     HostConnects,
 }
 
-/// The access of a machine to a disk.
+/// The access of a VM to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskMode {
-    /// Read it.
+    /// The guest reads it.
     ReadOnly,
-    /// Write to it, too; nothing has to outlive the machine.
+    /// The guest writes to it. Its content ends with the VM.
     ReadWrite,
-    /// Write to it, and have on the host's disk what the guest has flushed.
+    /// The guest writes to it, and a flush reaches the host's disk.
     Kept,
 }
 
-/// The access of a machine to a directory.
+/// The access of a VM to a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShareMode {
-    /// Read it: libkrun itself refuses everything else.
+    /// The guest reads it. libkrun itself refuses everything else.
     ReadOnly,
-    /// Write to it, too.
+    /// The guest writes to it.
     ReadWrite,
 }
 
-/// Sends libkrun's log, errors only, and the guest's console to standard error.
+/// Sends libkrun's log (errors only) and the guest's console to standard error.
 ///
 /// # Errors
-/// When libkrun refuses.
+/// If libkrun refuses.
 ///
 /// # Panics
-/// In libkrun, when the process has a logger already.
+/// libkrun panics if the process has a logger already.
 pub fn log_to_stderr() -> Result<(), KrunError> {
     // SAFETY: standard error is a descriptor that libkrun does not take ownership of.
     let code = unsafe { krun::krun_init_log(STDERR, LOG_ERROR, LOG_PLAIN, LOG_NO_ENV) };
@@ -99,14 +100,14 @@ pub fn log_to_stderr() -> Result<(), KrunError> {
 /// Maps the first `size` bytes of a file, for as long as the process lives.
 ///
 /// # Errors
-/// When the kernel refuses, or `size` is zero.
+/// If the kernel refuses, or `size` is zero.
 pub fn map_file(file: &File, size: u64) -> io::Result<&'static [u8]> {
     let size = usize::try_from(size).map_err(io::Error::other)?;
     let (anywhere, read, own) = (ptr::null_mut(), ProtFlags::READ, MapFlags::PRIVATE);
-    // SAFETY: the kernel chooses a place that nothing else has.
+    // SAFETY: the kernel chooses an unused address range.
     let start = unsafe { mmap(anywhere, size, read, own, file.as_fd(), 0) }?;
-    // SAFETY: nothing unmaps it, and nobody may write to it. Whoever changes the file itself changes bytes of which
-    // nothing is assumed, and ends this process by making it shorter.
+    // SAFETY: the mapping is never unmapped, and it is read-only. If another process changes the file, only bytes
+    // change about which nothing is assumed; if it truncates the file, this process ends.
     Ok(unsafe { slice::from_raw_parts(start.cast(), size) })
 }
 
@@ -117,19 +118,19 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Makes a machine of a size, with nothing implicit in it, and with a console that goes to the
-    /// log: libkrun gives the kernel a console without a terminal in no other way.
+    /// Makes a VM of a size, without libkrun's implicit devices, and with a console that goes to the log: libkrun has
+    /// no other way to give the kernel a console without a terminal.
     ///
     /// # Errors
-    /// When libkrun refuses the size.
+    /// If libkrun refuses the size.
     pub fn new(cpus: u8, memory_mib: u32) -> Result<Self, KrunError> {
         let context = checked("krun_create_ctx", krun::krun_create_ctx())?;
         checked("krun_set_vm_config", krun::krun_set_vm_config(context, cpus, memory_mib))?;
         checked("krun_disable_implicit_init", krun::krun_disable_implicit_init(context))?;
         checked("krun_disable_implicit_console", krun::krun_disable_implicit_console(context))?;
         checked("krun_disable_implicit_vsock", krun::krun_disable_implicit_vsock(context))?;
-        // Without KVM's emulated timer chip (PIT), which no guest uses that has KVM's clock: making it waits for
-        // a grace period of the host's RCU, 14 ms. The interrupt controller is then emulated by this process.
+        // Without KVM's emulated timer chip (PIT), which a guest with KVM's clock does not use: making it waits 14 ms
+        // for a grace period of the host's RCU. This process then emulates the interrupt controller.
         checked("krun_split_irqchip", krun::krun_split_irqchip(context, true))?;
         // SAFETY: no descriptor is passed, so none can be closed or used twice.
         let code = unsafe { krun::krun_add_virtio_console_default(context, NO_FD, NO_FD, NO_FD) };
@@ -137,13 +138,14 @@ impl Vm {
         Ok(Self { context })
     }
 
-    /// Boots the ELF kernel at `path`, with libkrun's own command line and what [`Self::add_memory_root`] adds.
+    /// Sets the ELF kernel at `path`, with libkrun's default command line and the parameter that
+    /// [`Self::add_memory_root`] adds.
     ///
     /// # Errors
-    /// When libkrun refuses the path.
+    /// If libkrun refuses the path.
     pub fn set_kernel(&mut self, path: &Path) -> Result<(), KrunError> {
         let path = c_path("krun_set_kernel", path)?;
-        // SAFETY: the path is a C string for the call; null means no initramfs, default command line.
+        // SAFETY: the path is a C string for the call; null stands for no initramfs and the default command line.
         let code = unsafe {
             krun::krun_set_kernel(
                 self.context,
@@ -156,19 +158,19 @@ impl Vm {
         checked("krun_set_kernel", code).map(drop)
     }
 
-    /// Attaches the raw image at `path` as the next virtio-blk disk.
+    /// Attaches the raw disk at `path` as the next virtio-blk disk.
     ///
     /// # Errors
-    /// When libkrun refuses the path.
+    /// If libkrun refuses the path.
     pub fn add_disk(&mut self, id: &CStr, path: &Path, mode: DiskMode) -> Result<(), KrunError> {
         self.add_image(id, path, DISK_FORMAT_RAW, mode)
     }
 
-    /// Attaches the files that the VMDK descriptor at `path` names, one after another, as the next virtio-blk disk, which can be
-    /// read. libkrun opens whatever the descriptor names, so it must be one of this program's.
+    /// Attaches the files in the VMDK descriptor at `path`, concatenated, as the next virtio-blk disk, read-only.
+    /// libkrun opens every path in the descriptor, so this program must have written it.
     ///
     /// # Errors
-    /// When libkrun refuses the path.
+    /// If libkrun refuses the path.
     pub fn add_extents(&mut self, id: &CStr, path: &Path) -> Result<(), KrunError> {
         self.add_image(id, path, DISK_FORMAT_VMDK, DiskMode::ReadOnly)
     }
@@ -197,10 +199,10 @@ impl Vm {
         checked("krun_add_disk3", code).map(drop)
     }
 
-    /// Adds a directory that the guest mounts by its tag, without a window of shared memory.
+    /// Adds a directory as a virtio-fs device that the guest mounts by its tag, without a window of shared memory (DAX).
     ///
     /// # Errors
-    /// When libkrun refuses.
+    /// If libkrun refuses.
     pub fn add_share(&mut self, tag: &str, path: &Path, mode: ShareMode) -> Result<(), KrunError> {
         let (tag, path) =
             (c_path("krun_add_virtiofs3", Path::new(tag))?, c_path("krun_add_virtiofs3", path)?);
@@ -212,18 +214,18 @@ impl Vm {
         checked("krun_add_virtiofs3", code).map(drop)
     }
 
-    /// Makes the kernel's first root: a file system in the VMM's memory, with no host directory. If it has a directory
-    /// `/dev`, the kernel mounts its devices there before it starts init.
+    /// Makes the kernel's first root: a file system in the VMM's memory, without a directory of the host. If it has a
+    /// directory `/dev`, the kernel mounts devtmpfs there before it starts init.
     ///
-    /// The kernel starts init without standard streams if its console, which a thread of the VMM has to set up, is not there
-    /// yet. Rust's runtime opens `/dev/null` then, and aborts where that is missing.
+    /// The kernel starts init without standard streams if its console, which a thread of the VMM sets up, is not
+    /// ready yet. Rust's runtime then opens `/dev/null`, and aborts if it is absent.
     ///
     /// # Errors
-    /// When libkrun refuses.
+    /// If libkrun refuses.
     pub fn add_memory_root(&mut self) -> Result<(), KrunError> {
         let mut words = [ptr::null(); MAX_WORDS];
         words[0] = MOUNT_DEVICES.as_ptr();
-        // SAFETY: the array is as long as libkrun takes it to be, and ends with null; its one word is a C string, which
+        // SAFETY: the array has the length that libkrun reads, and ends with null. Its one word is a C string, which
         // libkrun copies.
         let code = unsafe { krun::krun_set_env(self.context, words.as_ptr()) };
         checked("krun_set_env", code)?;
@@ -237,7 +239,7 @@ impl Vm {
     /// Adds an empty directory to the first root, by its path in the guest.
     ///
     /// # Errors
-    /// When there is no first root, or its parent does not exist.
+    /// If there is no first root, or the parent directory does not exist.
     pub fn add_root_dir(&mut self, path: &Path, mode: u32) -> Result<(), KrunError> {
         let path = c_path("krun_fs_add_overlay_dir", path)?;
         // SAFETY: both strings are C strings for the call; libkrun copies them.
@@ -247,11 +249,11 @@ impl Vm {
         checked("krun_fs_add_overlay_dir", code).map(drop)
     }
 
-    /// Adds a file to the first root, by its path in the guest; `mode` is an `st_mode`. One that goes can be looked up
-    /// and opened once.
+    /// Adds a file to the first root, by its path in the guest; `mode` is an `st_mode`. With `goes`, the guest can
+    /// look it up and open it only once.
     ///
     /// # Errors
-    /// When there is no first root.
+    /// If there is no first root.
     pub fn add_root_file(
         &mut self,
         path: &Path,
@@ -279,7 +281,7 @@ impl Vm {
     /// Adds the vsock device, without socket impersonation: the guest has no network through it.
     ///
     /// # Errors
-    /// When the machine has a vsock device already.
+    /// If the VM has a vsock device already.
     pub fn add_vsock(&mut self) -> Result<(), KrunError> {
         checked("krun_add_vsock", krun::krun_add_vsock(self.context, 0)).map(drop)
     }
@@ -287,7 +289,7 @@ impl Vm {
     /// Ties a vsock port of the host to a Unix socket.
     ///
     /// # Errors
-    /// When there is no vsock device, or a socket that libkrun is to make exists.
+    /// If there is no vsock device, or libkrun is to make a socket that exists already.
     pub fn add_vsock_port(
         &mut self,
         port: u32,
@@ -302,16 +304,16 @@ impl Vm {
         checked("krun_add_vsock_port2", code).map(drop)
     }
 
-    /// Adds a network device whose frames go to and come from a socket, each after its length.
+    /// Adds a network device that exchanges frames over a stream socket, each frame after its length.
     ///
-    /// It has no features beyond those of every such device. With checksums or segments left to the host, the guest would
-    /// take what it receives unchecked, and keep buffers of 64 KiB where 1.5 KiB are enough.
+    /// No optional features are offered. With checksum or segmentation offload, the guest would accept received
+    /// packets unchecked, and keep buffers of 64 KiB instead of 1.5 KiB.
     ///
     /// # Errors
-    /// When libkrun refuses.
+    /// If libkrun refuses.
     pub fn add_network(&mut self, socket: RawFd, mac: [u8; 6]) -> Result<(), KrunError> {
-        // SAFETY: the hardware address has six bytes, and libkrun copies it; null means that there is no path. libkrun
-        // takes the descriptor over, which this process has inherited for nothing else.
+        // SAFETY: the hardware address has six bytes, and libkrun copies it. Null stands for no path. libkrun takes
+        // ownership of the descriptor, which this process has inherited for this purpose.
         let code = unsafe {
             krun::krun_add_net_unixstream(
                 self.context,
@@ -325,20 +327,19 @@ impl Vm {
         checked("krun_add_net_unixstream", code).map(drop)
     }
 
-    /// Adds the first serial port (COM1), to which the guest can only write: each byte goes to
-    /// `output` at once.
+    /// Adds the first serial port (COM1), output only: each byte goes to `output` at once.
     ///
     /// # Errors
-    /// When libkrun refuses.
+    /// If libkrun refuses.
     pub fn add_serial_output(&mut self, output: OwnedFd) -> Result<(), KrunError> {
-        // SAFETY: libkrun takes the descriptor over, which nothing else owns from here on.
+        // SAFETY: libkrun takes ownership of the descriptor.
         let code = unsafe {
             krun::krun_add_serial_console_default(self.context, NO_FD, output.into_raw_fd())
         };
         checked("krun_add_serial_console_default", code).map(drop)
     }
 
-    /// Becomes the machine: the process ends when the guest powers off. Returns only on failure.
+    /// Becomes the VM: the process ends when the guest powers off. Returns only on failure.
     pub fn start(self) -> KrunError {
         let code = krun::krun_start_enter(self.context);
         KrunError { call: "krun_start_enter", source: errno(code) }
@@ -349,7 +350,7 @@ fn errno(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code.saturating_neg())
 }
 
-/// Takes a result apart: a value, or a negative error number.
+/// Converts a result of libkrun: a value, or a negative error number.
 fn checked(call: &'static str, code: i32) -> Result<u32, KrunError> {
     u32::try_from(code).map_err(|_| KrunError { call, source: errno(code) })
 }

@@ -1,4 +1,4 @@
-//! The secret by which init proves itself.
+//! The secret that init sends first to authenticate itself.
 
 use std::fmt;
 use std::hint::black_box;
@@ -14,10 +14,10 @@ use host_fs::OsError;
 pub struct Nonce(String);
 
 impl Nonce {
-    /// Makes a new one.
+    /// Makes a new nonce.
     ///
     /// # Errors
-    /// When the kernel gives no random bytes.
+    /// If the kernel gives no random bytes.
     pub fn random() -> Result<Self, OsError> {
         let mut bytes = [0; NONCE_LENGTH / 2];
         getrandom::fill(&mut bytes).map_err(OsError::system("get random bytes"))?;
@@ -29,7 +29,7 @@ impl Nonce {
         &self.0
     }
 
-    /// Compares without telling through its duration where the first difference is.
+    /// Compares in constant time.
     pub fn matches(&self, other: &str) -> bool {
         let pairs = self.0.bytes().zip(other.bytes());
         let difference = pairs.fold(0, |seen, (ours, theirs)| black_box(seen | (ours ^ theirs)));

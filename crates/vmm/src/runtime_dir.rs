@@ -13,15 +13,16 @@ use rustix::fs::CWD;
 use crate::VmmError;
 use crate::jail::control_group;
 
-/// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero byte.
+/// The longest path of a Unix socket: `sun_path` of [unix(7)](https://man7.org/linux/man-pages/man7/unix.7.html)
+/// without its final zero byte.
 pub const MAX_SOCKET_PATH: usize = 107;
 
-/// The beginning of a directory's name.
+/// The prefix of the directory's name.
 const PREFIX: &str = "boxlaunch-";
-/// The directory in it that the VMM process may write to: libkrun's sockets are there.
+/// The subdirectory that the VMM process may write to. libkrun's sockets are there.
 pub const VMM: &str = "vmm";
 
-/// A directory of mode 0700 with a name that nobody can guess; removed when dropped.
+/// A directory of mode 0700 with a random name. Dropping it removes the directory.
 #[derive(Debug)]
 pub struct RuntimeDir {
     path: PathBuf,
@@ -31,7 +32,7 @@ impl RuntimeDir {
     /// Makes a directory in `base`.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be made.
     pub fn create(base: &Path) -> Result<Self, OsError> {
         let random = getrandom::u64().map_err(OsError::system("get random bytes"))?;
         let path = base.join(format!("{PREFIX}{random:016x}"));
@@ -44,7 +45,7 @@ impl RuntimeDir {
         Ok(made)
     }
 
-    /// Returns where it is.
+    /// Returns the directory's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -52,15 +53,15 @@ impl RuntimeDir {
     /// Returns the path of a socket in the directory.
     ///
     /// # Errors
-    /// When the path is too long for a socket's address.
+    /// If the path is too long for a socket's address.
     pub fn socket(&self, name: &str) -> Result<PathBuf, VmmError> {
         checked_socket_path(self.path.join(name))
     }
 
-    /// Gives the VMM's directory, and the sockets in it, to the user that the VMM process is.
+    /// Changes the owner of the VMM's subdirectory, and of the sockets in it, to the user of the VMM process.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn give_away(&self, (uid, gid): (u32, u32)) -> Result<(), OsError> {
         let directory = self.path.join(VMM);
         let sockets = fs::read_dir(&directory).map_err(OsError::file("read", &directory))?;
@@ -73,10 +74,10 @@ impl RuntimeDir {
         Ok(())
     }
 
-    /// Returns the path of a socket of the VMM process.
+    /// Returns the path of a socket in the VMM's subdirectory.
     ///
     /// # Errors
-    /// When the path is too long for a socket's address.
+    /// If the path is too long for a socket's address.
     pub fn vmm_socket(&self, name: &str) -> Result<PathBuf, VmmError> {
         checked_socket_path(self.path.join(VMM).join(name))
     }
@@ -84,22 +85,23 @@ impl RuntimeDir {
 
 impl Drop for RuntimeDir {
     fn drop(&mut self) {
-        // Nothing can be done about a directory that stays; it holds no data.
+        // A directory that cannot be removed is left; it contains no data.
         drop(remove(&self.path));
     }
 }
 
-/// Removes a directory with all that is in it. The VMM process may have changed the mode of its own part.
+/// Removes a directory recursively. The VMM process may have changed the mode of its subdirectory.
 fn remove(path: &Path) -> io::Result<()> {
     let own = path.join(VMM);
-    // A link there would lead to something else.
+    // A symbolic link there could lead to another directory.
     if fs::symlink_metadata(&own).is_ok_and(|it| it.is_dir()) {
         drop(fs::set_permissions(own, Permissions::from_mode(0o700)));
     }
     fs::remove_dir_all(path)
 }
 
-/// Removes a directory that a process which was killed has left; nothing that has another name, or is not this user's.
+/// Removes the runtime directory of a killed process. It is a no-op if the name does not fit, or if another user
+/// could change the directory.
 pub fn remove_left(path: &Path) {
     if is_name_of_one(path) && is_ours(path) {
         control_group::remove_left(path);
@@ -107,18 +109,26 @@ pub fn remove_left(path: &Path) {
     }
 }
 
-/// Returns whether a path's last part is the name of such a directory.
+/// Returns whether a path's last part is the name of a runtime directory.
+///
+/// # Examples
+/// ```
+/// use vmm::runtime_dir::is_name_of_one;
+///
+/// assert!(is_name_of_one("/run/boxlaunch-0123456789abcdef".as_ref()));
+/// assert!(!is_name_of_one("/run/boxlaunch-1".as_ref()));
+/// ```
 pub fn is_name_of_one(path: &Path) -> bool {
     let name = path.file_name().and_then(|it| it.to_str()).and_then(|it| it.strip_prefix(PREFIX));
     name.is_some_and(|it| it.len() == 16 && u64::from_str_radix(it, 16).is_ok())
 }
 
-/// Returns whether there is a directory that nobody but this user and root can change.
+/// Returns whether the path is a directory that only this user and root can change.
 pub fn is_ours(path: &Path) -> bool {
     open_private(CWD, path).is_ok()
 }
 
-/// Removes a socket that a process which was killed has left, unless somebody listens on it again.
+/// Removes the socket of a killed process, unless another process listens on it.
 pub fn remove_socket(path: &Path) {
     let is_socket = |it: fs::Metadata| it.file_type().is_socket();
     if fs::symlink_metadata(path).is_ok_and(is_socket) && UnixStream::connect(path).is_err() {
@@ -126,10 +136,10 @@ pub fn remove_socket(path: &Path) {
     }
 }
 
-/// Returns a path that a socket can have.
+/// Checks that a socket can have this path.
 ///
 /// # Errors
-/// When it does not fit a socket's address, or is not UTF-8, which libkrun wants.
+/// If the path does not fit a socket's address, or is not UTF-8, which libkrun requires.
 pub fn checked_socket_path(path: PathBuf) -> Result<PathBuf, VmmError> {
     if path.to_str().is_none() {
         let reason = io::Error::new(io::ErrorKind::InvalidInput, "its path is not valid UTF-8");

@@ -1,4 +1,4 @@
-//! The signals that end a run, as a descriptor to wait on.
+//! The signals that end a run, as a descriptor that can be polled.
 
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,10 +8,11 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use host_fs::OsError;
 
-/// The size of what the descriptor says of a signal, which begins with its number (signalfd(2)).
+/// The size of a `signalfd_siginfo`, which begins with the signal's number
+/// ([signalfd(2)](https://man7.org/linux/man-pages/man2/signalfd.2.html)).
 pub const SIGNAL_SIZE: usize = 128;
 
-/// The end that a signal asked for; holds its number.
+/// A signal asked for the end of the run. Holds its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("stopped by {}", name(*.0))]
 pub struct Stopped(pub i32);
@@ -22,7 +23,7 @@ fn name(number: i32) -> String {
     named.unwrap_or_else(|| format!("signal {number}"))
 }
 
-/// SIGINT, SIGTERM and SIGHUP, which wait here until they are read.
+/// SIGINT, SIGTERM and SIGHUP, blocked, so that they are pending until they are read.
 #[derive(Debug)]
 pub struct StopSignals {
     fd: SignalFd,
@@ -30,11 +31,11 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Blocks the signals in this thread, and so in the threads and programs that it starts later;
-    /// see [`unblock`]. So that none of these threads takes it, SIGWINCH is blocked, too.
+    /// Blocks the signals in this thread, and so in the threads and programs that it starts later; see [`unblock`].
+    /// SIGWINCH is blocked as well, so that none of these threads handles it.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn block() -> Result<Self, OsError> {
         let set = stop_signals();
         let blocked: SigSet = set.iter().chain([Signal::SIGWINCH]).collect();
@@ -47,21 +48,21 @@ impl StopSignals {
     /// Returns the number of the next signal, if one has arrived.
     ///
     /// # Errors
-    /// When the descriptor cannot be read.
+    /// If the descriptor cannot be read.
     pub fn next(&self) -> Result<Option<i32>, OsError> {
         let found = self.fd.read_signal().map_err(OsError::system("read a signal"))?;
         self.taken.set(self.taken.get() || found.is_some());
         Ok(found.map(|info| info.ssi_signo.cast_signed()))
     }
 
-    /// Notes a signal that was read of the descriptor in another way, and returns its number.
+    /// Records a signal that was read from the descriptor by other means, and returns its number.
     pub fn take(&self, information: [u8; SIGNAL_SIZE]) -> i32 {
         self.taken.set(true);
         let [a, b, c, d, ..] = information;
         i32::from_ne_bytes([a, b, c, d])
     }
 
-    /// Forgets what was read: somebody else has got the signal.
+    /// Forgets the signals that were read: another process has received them.
     pub fn forget(&self) {
         self.taken.set(false);
     }
@@ -72,28 +73,27 @@ impl StopSignals {
     }
 }
 
-/// Returns what is readable when the size of this program's terminal has changed. The signal is blocked: see
-/// [`StopSignals::block`].
+/// Returns a descriptor that is readable after the size of this program's terminal has changed. SIGWINCH must be
+/// blocked; see [`StopSignals::block`].
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn resizes() -> nix::Result<SignalFd> {
     let changed: SigSet = [Signal::SIGWINCH].into_iter().collect();
     SignalFd::with_flags(&changed, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
 }
 
-/// Lets signals end this thread's process again, in a program that was started by one that had
-/// blocked them.
+/// Unblocks the signals, in a program that was started by one that had blocked them.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn unblock() -> Result<(), OsError> {
     let blocked: SigSet = stop_signals().iter().chain([Signal::SIGWINCH]).collect();
     blocked.thread_unblock().map_err(OsError::system("unblock signals"))
 }
 
-/// Returns the signals, but for those that the caller had set to be ignored: nohup(1) does so with
-/// SIGHUP, and a shell with SIGINT where it starts a program in the background.
+/// Returns the signals without those that this process inherited as ignored: nohup(1) ignores SIGHUP, and a shell
+/// ignores SIGINT for a program in the background.
 fn stop_signals() -> SigSet {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = ignored(&status);
@@ -101,7 +101,8 @@ fn stop_signals() -> SigSet {
     all.into_iter().filter(|signal| ignored & 1 << (*signal as u32 - 1) == 0).collect()
 }
 
-/// Reads the set of ignored signals from the text of `/proc/PID/status` (proc(5), `SigIgn`).
+/// Reads the set of ignored signals from the text of `/proc/PID/status`
+/// ([proc(5)](https://man7.org/linux/man-pages/man5/proc.5.html), `SigIgn`).
 fn ignored(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)

@@ -13,10 +13,10 @@ use crate::krun::Vm;
 use box_layout::OpenBox;
 use testkit::test_box::{TestBox, config};
 
-/// A program that runs until it is killed, whatever its argument is.
+/// A program that runs until it is killed, with any argument.
 const PATIENT: &str = "/usr/bin/yes";
 
-/// Waits until the process runs another program than this test.
+/// Waits until the process executes the other program.
 fn await_exec(vmm: &Vmm) {
     let name = |id: &str| fs::read_to_string(format!("/proc/{id}/comm")).unwrap();
     while name(&vmm.pid().to_string()) != "yes\n" {
@@ -36,7 +36,7 @@ fn the_process_has_the_blobs_and_nothing_else() {
     for blob in opened.boot_blobs() {
         assert_eq!(inherited(blob.file.as_raw_fd()), Some(blob.path.clone()));
     }
-    // Its number may serve the program's loader meanwhile, which opens libraries.
+    // The program's loader, which opens libraries, may have reused the number.
     let others = fs::canonicalize(made.path().join("index.json")).unwrap();
     assert_ne!(inherited(other.as_raw_fd()), Some(others));
     let environment = format!("{STACK}\0");

@@ -1,4 +1,4 @@
-//! The bounds of a reader: a directory, without the homes that lie below it.
+//! The bounds of a reader: a directory, without the homes below it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,17 +9,19 @@ use rustix::io::Errno;
 use super::Root;
 use crate::known::{Identity, Known};
 
-/// The directory that a reader keeps to, and which of what lies in it is not read.
+/// The directory that a reader may not leave, and the homes in it that it must not read.
 ///
-/// The directory is found once, when the bounds are made. What is put in its place afterwards is not read.
+/// The directory is opened once, when the bounds are made. If another directory is moved to its path later, the
+/// reader does not see it.
 ///
-/// A home that lies below that directory is no part of it: its keys and tokens are checked in nowhere. Where whoever names
-/// the files lies in that home himself, his own directory is read, as it would be without a directory around it.
+/// A home below that directory is not part of the checkout, because its keys and tokens are never checked in. There
+/// is one exception: if the file whose author names the paths (a Boxfile, for example) lies in such a home, the
+/// directory of that file is readable.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// The directory, or why there was none.
+    /// The directory, or why it was not found.
     root: Result<Root, Errno>,
-    /// The directory, without links, that has the file whose author names what is read.
+    /// The directory, with links resolved, of the file whose author names the paths.
     own: PathBuf,
     homes: Known,
 }
@@ -30,13 +32,13 @@ pub struct Bounds {
 pub struct InHome(pub PathBuf);
 
 impl Bounds {
-    /// Keeps a reader to an open directory. `own` is the path without links of the directory that has the file whose author names
-    /// what is read.
+    /// Restricts a reader to an open directory. `own` is the directory, with links resolved, of the file whose author
+    /// names the paths.
     pub fn within(root: Root, own: &Path, homes: Known) -> Self {
         Self { root: Ok(root), own: own.to_owned(), homes }
     }
 
-    /// Refuses everything, as a directory was not found.
+    /// Refuses everything, for a directory that was not found.
     pub fn none() -> Self {
         Self { root: Err(Errno::NOENT), own: PathBuf::new(), homes: Known::default() }
     }
@@ -44,12 +46,12 @@ impl Bounds {
     /// Returns the directory.
     ///
     /// # Errors
-    /// That it was not found.
+    /// That the directory was not found.
     pub fn root(&self) -> io::Result<&Root> {
         self.root.as_ref().map_err(|error| (*error).into())
     }
 
-    /// Checks an open directory below the root, at a path without links, that leads to what is read.
+    /// Checks an open directory on the way to `wanted`. `at` is its path; both are below the root and have no links.
     pub(super) fn check(&self, open: &OwnedFd, at: &Path, wanted: &Path) -> io::Result<()> {
         let is_around_own = at != self.own && self.own.starts_with(at);
         if is_around_own && wanted.starts_with(&self.own) {
@@ -60,7 +62,7 @@ impl Bounds {
     }
 }
 
-/// Keeps a reader to a directory that has no homes below it, or all of whose files are meant.
+/// Restricts a reader to a directory in which no home has to be excluded.
 impl<P: AsRef<Path> + ?Sized> From<&P> for Bounds {
     fn from(root: &P) -> Self {
         Self { root: found(root.as_ref()), own: PathBuf::new(), homes: Known::default() }
@@ -68,6 +70,6 @@ impl<P: AsRef<Path> + ?Sized> From<&P> for Bounds {
 }
 
 fn found(root: &Path) -> Result<Root, Errno> {
-    // An error without a number says that another directory was put in its place meanwhile.
+    // An error without a number means that the directory was replaced meanwhile.
     Root::of(root).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::STALE))
 }

@@ -12,31 +12,31 @@ use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, openat, readlin
 use super::Bounds;
 use crate::read::{Links, open_regular_at};
 
-/// An open directory. Everything in it is reached through its handle, name by name and through no link, so that nobody who
-/// changes the checkout meanwhile leads a reader out of it, or into a home below it.
+/// An open directory. Every entry is opened relative to its handle, name by name, without following links. So another
+/// program that changes the checkout meanwhile cannot lead a reader out of it, or into a home below it.
 #[derive(Debug)]
 pub struct Directory<'b> {
     handle: OwnedFd,
     checkout: &'b Bounds,
-    /// Its path without links, when it was opened.
+    /// The path without links, at the time of opening.
     path: PathBuf,
 }
 
-/// Something in a directory.
+/// An entry of a directory.
 #[derive(Debug)]
 pub enum Entry<'b> {
     /// A directory.
     Directory(Directory<'b>),
     /// A regular file, open for reading.
     File(File),
-    /// A symbolic link, and the path in it.
+    /// A symbolic link, with its target.
     Link(OsString),
     /// A device, a pipe or a socket.
     Special,
 }
 
 impl<'b> Directory<'b> {
-    /// Opens a directory whose handle may be one that is not for reading.
+    /// Opens a directory for reading, from a handle that may be `O_PATH`.
     pub(super) fn open(handle: &OwnedFd, checkout: &'b Bounds, path: PathBuf) -> io::Result<Self> {
         Ok(Self { handle: open(handle, OsStr::new("."))?, checkout, path })
     }
@@ -48,11 +48,11 @@ impl<'b> Directory<'b> {
         Ok(Self { handle, checkout: self.checkout, path })
     }
 
-    /// Returns the names in it, in no order. They are read as they are taken, as a directory can have more than fit into
-    /// memory.
+    /// Returns an iterator over the names, in no order. It reads lazily, because a directory can have more names than
+    /// fit into memory.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
         let name = |entry: rustix::io::Result<DirEntry>| {
             Ok(OsString::from_vec(entry?.file_name().to_bytes().to_owned()))
@@ -63,15 +63,15 @@ impl<'b> Directory<'b> {
         Ok(Dir::read_from(&self.handle)?.map(name).filter(move |it| !is_own(it)))
     }
 
-    /// Returns whether something is at a path in it, be it a link.
+    /// Returns whether `path` exists in this directory. A dangling link exists.
     pub fn has(&self, path: &Path) -> bool {
         statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Returns what a name in it stands for.
+    /// Opens an entry, or returns its type if it is not opened.
     ///
     /// # Errors
-    /// The operating system's; [`InHome`](super::InHome) of a home; and one of a file that was replaced meanwhile.
+    /// The operating system's error, [`InHome`](super::InHome) for a home, or an error for an entry that was replaced meanwhile.
     pub fn entry(&self, name: &OsStr) -> io::Result<Entry<'b>> {
         let found = statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(match FileType::from_raw_mode(found.st_mode) {
@@ -88,7 +88,7 @@ impl<'b> Directory<'b> {
     }
 }
 
-/// Opens a directory for reading by a name in another one, which is not a link.
+/// Opens a directory for reading by its name in another one. A symbolic link is an error.
 fn open(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(parent, name, flags, Mode::empty())?)

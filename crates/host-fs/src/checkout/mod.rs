@@ -1,4 +1,4 @@
-//! Paths that are inside the checkout, those that only seem to be, and replacing a file there.
+//! Checks that paths are inside the checkout even after links are resolved, and replaces files there.
 
 mod bounds;
 mod directory;
@@ -22,11 +22,11 @@ use crate::publish::FileDraft;
 use crate::read::{Links, open_regular_at};
 use crate::upward::REPOSITORIES;
 
-/// Returns a path without symbolic links, or `None` if it leads out of the checkout.
+/// Returns a path with its symbolic links resolved, or `None` if it leads out of the checkout.
 ///
 /// # Errors
-/// The operating system's, and that the path leads to what no checkout has: a repository's own files, such as `.git`,
-/// and those of the kernel.
+/// The operating system's error, or that the path leads to files that are never checked in: a repository's metadata,
+/// such as `.git`, and file systems of the kernel.
 pub fn inside(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
     let path = real(path)?;
     match path.strip_prefix(real(checkout)?) {
@@ -35,7 +35,7 @@ pub fn inside(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Checks that a path without links, `inner` below the checkout, may be checked in.
+/// Checks that a path without links may be checked in. `inner` is the path relative to the checkout.
 fn check_kept(path: &Path, inner: &Path) -> io::Result<()> {
     check_no_repository(inner)?;
     kernel::around(path)?.map_or(Ok(()), |place| Err(kernel::no_files(&place)))
@@ -49,8 +49,8 @@ fn check_no_repository(inner: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether a name in a directory is that of a repository's own files, which are not checked in: keys to the
-/// repository can be in them, for example. Some file systems take `.GIT` and the short name `GIT~1` for `.git`.
+/// Returns whether a name marks a repository's metadata, which is not checked in and can contain keys to the
+/// repository, for example. Some file systems accept `.GIT` and the short name `GIT~1` for `.git`.
 pub fn is_repository(name: &OsStr) -> bool {
     let is_short = |name: &str| {
         let number = name.get(..4).filter(|it| it.eq_ignore_ascii_case("git~")).map(|_| &name[4..]);
@@ -60,20 +60,20 @@ pub fn is_repository(name: &OsStr) -> bool {
         || name.to_str().is_some_and(is_short)
 }
 
-/// Checks that a path is in the checkout, and returns it without symbolic links.
+/// Checks that a path is in the checkout, and returns it with its symbolic links resolved.
 ///
 /// # Errors
-/// Those of [`inside`], or one that says that the path leads out of the checkout.
+/// The errors of [`inside`], or that the path leads out of the checkout.
 pub fn check(checkout: &Path, path: &Path) -> io::Result<PathBuf> {
     explained(path, inside(checkout, path))
 }
 
-/// Opens a regular file for reading, or returns `None` if its path leads out of the checkout: also if somebody
-/// changes the checkout or exchanges it meanwhile, as the file is reached name by name, through no link, from the
-/// directory that was found when the bounds were made.
+/// Opens a regular file for reading, or returns `None` if its path leads out of the checkout. The file is opened name
+/// by name, without following links, from the directory in the bounds. So the result holds even if another program
+/// changes or replaces the checkout meanwhile.
 ///
 /// # Errors
-/// Those of [`inside`], [`InHome`], and that it is no regular file.
+/// The errors of [`inside`], [`InHome`], or that it is no regular file.
 pub fn open_inside(checkout: &Bounds, path: &Path) -> io::Result<Option<File>> {
     let (root, path) = (checkout.root()?, real(path)?);
     let Ok(inner) = path.strip_prefix(root.path()) else { return Ok(None) };
@@ -81,16 +81,14 @@ pub fn open_inside(checkout: &Bounds, path: &Path) -> io::Result<Option<File>> {
     open_below(checkout, inner).map(Some)
 }
 
-/// Opens a regular file by the names on the way to it, of which none is a link: one that is there now was put there
-/// after the path was resolved.
+/// Opens a regular file name by name. A link on the way is an error: it was put there after the path was resolved.
 fn open_below(checkout: &Bounds, inner: &Path) -> io::Result<File> {
     let directory = handle(checkout, inner.parent().unwrap_or(inner))?;
     let name = inner.file_name().map_or(Path::new("."), Path::new);
     Ok(open_regular_at(&directory, name, Links::Refuse)?)
 }
 
-/// Returns a handle of a directory below the root of the checkout, which is reached as in [`open_below`]. None on the way
-/// is a home.
+/// Opens a directory below the root of the checkout in the same way as [`open_below`]. A home on the way is an error.
 fn handle(checkout: &Bounds, inner: &Path) -> io::Result<OwnedFd> {
     let root = checkout.root()?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -104,11 +102,11 @@ fn handle(checkout: &Bounds, inner: &Path) -> io::Result<OwnedFd> {
     Ok(directory)
 }
 
-/// Opens a directory for reading, or returns `None` if its path leads out of the checkout: also if somebody changes the
-/// checkout meanwhile, as of [`open_inside`].
+/// Opens a directory for reading, or returns `None` if its path leads out of the checkout. Changes by other programs
+/// have no effect, as for [`open_inside`].
 ///
 /// # Errors
-/// Those of [`inside`], [`InHome`], that it is no directory, and that a file system of the kernel is mounted in it.
+/// The errors of [`inside`], [`InHome`], that it is no directory, or that a file system of the kernel is mounted in it.
 pub fn open_directory<'b>(checkout: &'b Bounds, path: &Path) -> io::Result<Option<Directory<'b>>> {
     let (root, path) = (checkout.root()?, real(path)?);
     let Ok(inner) = path.strip_prefix(root.path()) else { return Ok(None) };
@@ -119,10 +117,10 @@ pub fn open_directory<'b>(checkout: &'b Bounds, path: &Path) -> io::Result<Optio
     Directory::open(&handle(checkout, inner)?, checkout, path.clone()).map(Some)
 }
 
-/// Opens a regular file of the checkout for reading, as [`open_inside`] does.
+/// Opens a regular file of the checkout for reading, like [`open_inside`].
 ///
 /// # Errors
-/// Those of [`check`] and [`open_inside`].
+/// The errors of [`check`] and [`open_inside`].
 pub fn open(checkout: &Bounds, path: &Path) -> io::Result<File> {
     explained(path, open_inside(checkout, path))
 }
@@ -132,7 +130,7 @@ pub fn open(checkout: &Bounds, path: &Path) -> io::Result<File> {
 #[error("it leads out of the checkout, through a symbolic link")]
 pub struct LeadsOut;
 
-/// Says what is wrong with a path that leads out of the checkout, or with a link that leads nowhere.
+/// Adds the reason to the error of a path that leads out of the checkout, or of a dangling link.
 fn explained<T>(path: &Path, found: io::Result<Option<T>>) -> io::Result<T> {
     let error = |kind, message| Err(io::Error::new(kind, message));
     match found {
@@ -148,28 +146,28 @@ fn explained<T>(path: &Path, found: io::Result<Option<T>>) -> io::Result<T> {
 /// Returns the path of a directory within the checkout.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's error.
 pub fn relative(checkout: &Path, directory: &Path) -> io::Result<PathBuf> {
     let (checkout, directory) = (real(checkout)?, real(directory)?);
     Ok(directory.strip_prefix(&checkout).map(Path::to_owned).unwrap_or_default())
 }
 
-/// Returns a path without symbolic links; the empty path is the current directory.
+/// Returns a path with its symbolic links resolved. The empty path is the current directory.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's error.
 pub fn real(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(if path == Path::new("") { Path::new(".") } else { path })
 }
 
-/// Replaces a file by a text, as a whole or not at all, or makes it. What is there keeps its
-/// permissions, and a symbolic link to it stays one, which may not lead out of its directory.
+/// Replaces the content of a file atomically, or makes the file. An existing file keeps its permissions. A symbolic
+/// link is followed, and may not lead out of its directory.
 ///
 /// # Errors
-/// The operating system's, and that of a link that leads out.
+/// The operating system's error, or [`LeadsOut`].
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let target = target(path)?;
-    // What is checked in is for everybody.
+    // All users may read a file that is checked in.
     let permissions = fs::metadata(&target)
         .map_or_else(|_| Permissions::from_mode(0o644), |metadata| metadata.permissions());
     let draft = FileDraft::beside(&target, 0o600)?;
@@ -178,15 +176,15 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     draft.finish_over(&target)
 }
 
-/// Checks that [`replace`] could make its file.
+/// Checks that [`replace`] could write its file.
 ///
 /// # Errors
-/// Those of [`replace`].
+/// The errors of [`replace`].
 pub fn check_replaceable(path: &Path) -> io::Result<()> {
     FileDraft::beside(&target(path)?, 0o600).map(drop)
 }
 
-/// Returns the file that a path stands for, which need not be there.
+/// Returns the file that a path leads to. It need not exist.
 fn target(path: &Path) -> io::Result<PathBuf> {
     match check(path.parent().unwrap_or(Path::new("")), path) {
         Err(error) if error.kind() == NotFound => Ok(path.to_owned()),
@@ -210,7 +208,7 @@ mod tests {
         fs::write(checkout.join("file"), "").unwrap();
         symlink("../secret", checkout.join("out")).unwrap();
         symlink("../file", checkout.join("inner/in")).unwrap();
-        // A name that begins like the checkout's is not in it.
+        // The names share a prefix, but the directory is not in the checkout.
         fs::create_dir(outer.path().join("checkout-2")).unwrap();
         for good in ["file", "inner/in", "inner/..", ""] {
             check(&checkout, &checkout.join(good)).unwrap();
@@ -273,7 +271,7 @@ mod tests {
         }
         symlink("home", at("link")).unwrap();
         let within = |root: &str, own: &str| {
-            // The home became known by another path, as one that is mounted twice.
+            // The home is registered under another path, as if it were mounted twice.
             Bounds::within(Root::of(&at(root)).unwrap(), &at(own), Known::of([at("link")]))
         };
         let bounds = within("", "");
@@ -290,7 +288,7 @@ mod tests {
         let whole = open_directory(&bounds, &checkout).unwrap().unwrap();
         whole.entry("home".as_ref()).unwrap_err();
         whole.entry("file".as_ref()).unwrap();
-        // Whoever lies in the home has his own directory; the root of a checkout may be a home.
+        // A file in a home may use its directory. The root of a checkout may be a home.
         let inner = within("", "home/clone");
         open(&inner, &at("home/clone/own")).unwrap();
         open(&inner, &at("home/clone/inner/own")).unwrap();
@@ -339,14 +337,14 @@ mod tests {
         symlink(at("home/.ssh"), &proj).unwrap();
         assert_eq!((read("key"), read("sub/key")), (None, None));
         assert!(open_directory(&bounds, &proj.join("sub")).unwrap().is_none());
-        // Another directory, too: what has its path is still below that of the root.
+        // Another directory at the same path is not read either: paths are resolved from the open root.
         fs::remove_file(&proj).unwrap();
         fs::rename(at("home/.ssh"), &proj).unwrap();
         assert_eq!(read("key"), Some("own".into()), "it is reached from the open root");
         let sub = open_directory(&bounds, &proj.join("sub")).unwrap().unwrap();
         let Entry::File(file) = sub.entry("key".as_ref()).unwrap() else { panic!() };
         assert_eq!(io::read_to_string(file).unwrap(), "own");
-        // Nor is what a link around it leads to.
+        // A link in the place of a parent directory has no effect either.
         fs::rename(at("work"), at("away")).unwrap();
         fs::create_dir_all(at("foreign")).unwrap();
         fs::rename(at("away/proj"), at("foreign/proj")).unwrap();
@@ -404,7 +402,7 @@ mod tests {
         assert_eq!(names, ["link", "sub"]);
         let Entry::Directory(sub) = open.entry("sub".as_ref()).unwrap() else { panic!() };
         assert!(matches!(open.entry("link".as_ref()).unwrap(), Entry::Link(to) if to == "sub"));
-        // Somebody puts links in the places of both directories.
+        // Another program replaces both directories with links.
         fs::rename(checkout.join("a/sub"), checkout.join("a/moved")).unwrap();
         symlink(outer.path().join("sub"), checkout.join("a/sub")).unwrap();
         assert!(matches!(open.entry("sub".as_ref()).unwrap(), Entry::Link(_)));

@@ -1,4 +1,4 @@
-//! A directory that was found once, and stays the same one.
+//! A directory that is opened once and stays the same.
 
 use std::fs::File;
 use std::io;
@@ -12,45 +12,45 @@ use crate::known::Identity;
 use crate::read::{Links, ReadError, open_regular_at};
 use crate::way::Way;
 
-/// An open directory. A program that may write to the directory around it, in a box for example, can put a link or another
-/// directory in its place at any moment: that changes nothing of what is reached from here.
+/// An open directory. A program that may write to its parent, such as one in a box, can replace the directory with a
+/// link or another directory at any moment. Paths that are resolved from this handle are not affected.
 #[derive(Debug, Clone)]
 pub struct Root {
     way: Arc<Way>,
-    /// A path on the way.
+    /// A path on that way.
     path: PathBuf,
 }
 
 impl Root {
-    /// Finds a directory by a path that may have links; the empty path is the current directory.
+    /// Opens a directory by a path that may have links. The empty path is the current directory.
     ///
     /// # Errors
-    /// The operating system's; also if somebody exchanges a directory on the way meanwhile.
+    /// The operating system's error, or that a directory on the way was replaced meanwhile.
     pub fn of(path: &Path) -> io::Result<Self> {
         let way = Way::of(if path == Path::new("") { Path::new(".") } else { path })?;
         Ok(Self { path: way.path().to_owned(), way: Arc::new(way) })
     }
 
-    /// Returns the directory with this path without links, if the way to this one led through it.
+    /// Returns the directory at this path without links, if it is this one or one of its ancestors.
     pub fn around(&self, path: &Path) -> Option<Self> {
         self.way.open_of(path)?;
         Some(Self { way: Arc::clone(&self.way), path: path.to_owned() })
     }
 
-    /// Returns its path without links, when it was found.
+    /// Returns the path without links, at the time of opening.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns what it is.
+    /// Returns the directory's identity.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn identity(&self) -> io::Result<Identity> {
         Identity::of_open(self.open()?)
     }
 
-    /// Opens a regular file for reading that somebody has named in it. A link in its place is followed.
+    /// Opens a regular file in the directory for reading, by a name from a user. A symbolic link is followed.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -58,7 +58,7 @@ impl Root {
         open_regular_at(self.open()?, name, Links::Follow)
     }
 
-    /// Returns the directory.
+    /// Returns the handle of the directory.
     pub(super) fn open(&self) -> io::Result<BorrowedFd<'_>> {
         self.way.open_of(&self.path).ok_or_else(|| Errno::NOENT.into())
     }

@@ -10,7 +10,7 @@ use super::parent::{NewEntry, Parent, flush_names, last_of, parent_of};
 use super::sweep::{remove, sweep, sweep_in};
 use crate::named::Place;
 
-/// A file that is being written; it is removed unless it is finished.
+/// A file that is being written. Dropping it removes it, unless it was finished.
 ///
 /// The destination must be on the file system of the draft's directory.
 #[derive(Debug)]
@@ -22,10 +22,10 @@ pub struct FileDraft {
 }
 
 impl FileDraft {
-    /// Makes an empty file in a directory, with these permissions as far as the umask allows.
+    /// Makes an empty file in a directory, with the permissions `mode` less the umask.
     ///
     /// # Errors
-    /// The operating system's; they name no path.
+    /// The operating system's error, without a path.
     pub fn within(directory: &Path, mode: u32) -> io::Result<Self> {
         Self::new(Parent::open(directory)?, mode)
     }
@@ -42,7 +42,7 @@ impl FileDraft {
     /// Makes an empty file beside its destination, and removes leftovers there.
     ///
     /// # Errors
-    /// Those of [`FileDraft::within`].
+    /// The errors of [`FileDraft::within`].
     pub fn beside(to: &Path, mode: u32) -> io::Result<Self> {
         let directory = parent_of(to);
         let draft = Self::within(directory, mode)?;
@@ -50,10 +50,10 @@ impl FileDraft {
         Ok(draft)
     }
 
-    /// Makes an empty file beside the place at which it is to be, and removes leftovers there.
+    /// Makes an empty file in the directory of `place`, and removes leftovers there.
     ///
     /// # Errors
-    /// Those of [`FileDraft::within`].
+    /// The errors of [`FileDraft::within`].
     pub fn at(place: &Place, mode: u32) -> io::Result<Self> {
         let draft = Self::new(Parent::reopen(place.directory(), parent_of(place.path()))?, mode)?;
         sweep_in(&draft.parent, place.name(), |_| false);
@@ -65,15 +65,15 @@ impl FileDraft {
         &self.file
     }
 
-    /// Returns the draft's own path.
+    /// Returns the path of the draft.
     pub fn path(&self) -> PathBuf {
         self.parent.join(&self.name)
     }
 
-    /// Flushes the file and gives it a name that nothing has.
+    /// Flushes the file and renames it to `to`, which must not exist.
     ///
     /// # Errors
-    /// The operating system's: [`io::ErrorKind::AlreadyExists`] where something has the name.
+    /// The operating system's error: [`io::ErrorKind::AlreadyExists`] if `to` exists.
     pub fn finish_new(mut self, to: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         let other = Parent::open(parent_of(to))?;
@@ -82,21 +82,21 @@ impl FileDraft {
         other.flush()
     }
 
-    /// Flushes the file and gives it its name. A file that has the name is replaced in one step.
+    /// Flushes the file and renames it to `to`. An existing file there is replaced in one step.
     ///
     /// # Errors
-    /// The operating system's; before the last flush, what was there is still there.
+    /// The operating system's error. Unless the last flush failed, an old file is unchanged.
     pub fn finish_over(self, to: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         self.finish_over_unflushed(to)?;
         flush_names(parent_of(to))
     }
 
-    /// Flushes a file that was made by [`FileDraft::at`], and gives it the name of that place. A file that has the name is replaced
-    /// in one step.
+    /// Flushes a file that was made by [`FileDraft::at`], and renames it to that place. An existing file there is
+    /// replaced in one step.
     ///
     /// # Errors
-    /// Those of [`FileDraft::finish_over`].
+    /// The errors of [`FileDraft::finish_over`].
     pub fn finish_at(mut self, place: &Place) -> io::Result<()> {
         self.file.sync_all()?;
         self.parent.rename(&self.name, place.name())?;
@@ -104,11 +104,11 @@ impl FileDraft {
         self.parent.flush()
     }
 
-    /// Gives the file its name as [`finish_over`](Self::finish_over) does, but flushes nothing:
-    /// after a crash its bytes may be wrong, or the file may be missing.
+    /// Renames the file like [`finish_over`](Self::finish_over), but without a flush: after a crash its content may
+    /// be wrong, or the file may be missing.
     ///
     /// # Errors
-    /// The operating system's; what was there is still there.
+    /// The operating system's error. An old file is unchanged.
     pub fn finish_over_unflushed(mut self, to: &Path) -> io::Result<()> {
         rustix::fs::renameat(self.parent.fd(), &self.name, CWD, to)?;
         self.finished = true;

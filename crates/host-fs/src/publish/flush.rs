@@ -10,15 +10,14 @@ use rustix::fs::{Dir, FileType, Mode, OFlags};
 
 use super::parent::{flush, flush_names, open_directory, parent_of};
 
-/// How many files and directories are flushed one by one. Beyond that, flushing the whole file
-/// system once is faster.
+/// The number of files and directories that are flushed one by one. Beyond it, flushing the whole file system once is faster.
 const MAX_EACH: usize = 512;
 
-/// Makes a directory and those above it that are missing, with these permissions as far as the
-/// umask allows, and flushes the names of the new ones.
+/// Makes a directory and its missing ancestors, with the permissions `mode` less the umask, and flushes the names of
+/// the new ones.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's error.
 pub fn create_directories(path: &Path, mode: u32) -> io::Result<()> {
     if path == Path::new("") || path.is_dir() {
         return Ok(());
@@ -40,17 +39,16 @@ fn create_directory(path: &Path, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Flushes everything in a directory, from the leaves up.
+/// Flushes all files in a directory, from the leaves up.
 ///
-/// Where there is too much of it, or something that may not be opened, the whole file system is
-/// flushed instead.
+/// If there are too many, or one may not be opened, it flushes the whole file system instead.
 pub(super) fn flush_tree(root: &File) -> io::Result<()> {
     let mut left = MAX_EACH;
     if each(root.as_fd(), &mut left)? { Ok(()) } else { Ok(rustix::fs::syncfs(root)?) }
 }
 
-/// Flushes what is in a directory and then itself, unless there is more than `left` or something
-/// cannot be opened: then it returns `false`.
+/// Flushes the entries of a directory and then the directory. Returns `false` if there are more than `left` or one
+/// cannot be opened.
 fn each(parent: BorrowedFd<'_>, left: &mut usize) -> io::Result<bool> {
     let Ok(entries) = Dir::read_from(parent) else { return Ok(false) };
     for entry in entries {
@@ -70,7 +68,7 @@ fn each(parent: BorrowedFd<'_>, left: &mut usize) -> io::Result<bool> {
             },
             FileType::RegularFile => flush_file(parent, name)?,
             FileType::Unknown => false,
-            // Links, devices and pipes are nothing but their entries in the directory.
+            // Links, devices and pipes have no data apart from their directory entries.
             _ => true,
         };
         if !whole {
@@ -80,7 +78,7 @@ fn each(parent: BorrowedFd<'_>, left: &mut usize) -> io::Result<bool> {
     flush(parent).map(|()| true)
 }
 
-/// Flushes a regular file; returns `false` where it cannot be opened.
+/// Flushes a regular file. Returns `false` if it cannot be opened.
 fn flush_file(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::openat(parent, name, flags, Mode::empty()) {

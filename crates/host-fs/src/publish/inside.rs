@@ -1,7 +1,7 @@
 //! Files and directories in a directory that is being filled.
 //!
-//! Somebody else may write to that directory meanwhile, a box for example that runs and has its parent to write to. So each name is
-//! made below the open directory, and must be new: no link is followed, and nothing that is there is opened.
+//! Another program may write to that directory meanwhile, for example a running box with a share of its parent. So each name is
+//! made relative to the open directory and must be new: no link is followed, and no existing file is opened.
 
 use std::fs::File;
 use std::io;
@@ -11,19 +11,19 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 
 use super::open_directory;
 
-/// Makes a file in an open directory and opens it for reading and writing, with these permissions as far as the umask allows.
+/// Makes a file in an open directory and opens it for reading and writing, with the permissions `mode` less the umask.
 ///
 /// # Errors
-/// The operating system's; [`io::ErrorKind::AlreadyExists`] if something has the name, be it a link to nothing.
+/// The operating system's error: [`io::ErrorKind::AlreadyExists`] if the name exists, even as a dangling link.
 pub fn new_file(directory: impl AsFd, name: &str, mode: u32) -> io::Result<File> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
     Ok(openat(directory, name, flags, Mode::from_raw_mode(mode))?.into())
 }
 
-/// Makes directories in an open one, each in the one before it, such as `blobs/sha256`, and opens the last one.
+/// Makes nested directories in an open directory, such as `blobs/sha256`, and opens the last one.
 ///
 /// # Errors
-/// The operating system's, also if something has one of the names.
+/// The operating system's error, also if one of the names exists.
 pub fn new_directories(directory: impl AsFd, names: &str) -> io::Result<OwnedFd> {
     let mut last = directory.as_fd().try_clone_to_owned()?;
     for name in names.split('/') {
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(names.len(), 1);
         assert_eq!(fs::read_to_string(at("keys/key")).unwrap(), "key");
         let inner = new_directories(&draft, "blobs/sha256").unwrap();
-        // Whoever moves the directory away does not change where the file is made.
+        // Moving the directory does not change where the file is made.
         fs::rename(at("draft"), at("moved")).unwrap();
         symlink("keys", at("draft")).unwrap();
         new_file(&inner, "file", 0o600).unwrap().write_all(b"content").unwrap();

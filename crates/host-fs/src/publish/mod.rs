@@ -1,26 +1,24 @@
-//! Publishing: giving a finished file or directory its name, so that a crash at any moment leaves
-//! the old one or the new one, and nothing that another program put there is lost.
+//! Publishing: renaming a finished file or directory to its destination, so that a crash at any moment leaves the old
+//! one or the new one, and no data of other programs is lost.
 //!
-//! A draft is made beside its destination under the name `.boxbuild-` and 16 hexadecimal digits, and
-//! filled there. Then:
+//! A draft is made beside its destination, for example as `.boxbuild-0123456789abcdef`, and filled there. Then:
 //!
-//! 1. everything in it is flushed to the disk, files before the directories that name them;
-//! 2. one `renameat2` gives it its name: with `RENAME_NOREPLACE` where nothing is there, with
-//!    `RENAME_EXCHANGE` where a directory is to be replaced, with neither for a file that replaces
-//!    another;
-//! 3. the directory that holds the name is flushed;
-//! 4. what came out of an exchange is checked by the caller and removed, or exchanged back.
+//! 1. All its files are flushed to the disk, before the directories that contain them.
+//! 2. One [renameat2](https://man7.org/linux/man-pages/man2/rename.2.html) moves it to the destination: with
+//!    `RENAME_NOREPLACE` if the destination does not exist, with `RENAME_EXCHANGE` to replace a directory, and with
+//!    neither to replace a file.
+//! 3. The parent directory is flushed.
+//! 4. After an exchange, the caller checks the old directory, which is then removed or exchanged back.
 //!
-//! **Locks.** Every draft holds a `flock(2)` as long as the process that makes it lives. A directory
-//! keeps it under its final name until its publisher has finished, and whoever replaces a directory
-//! locks it before. So publishers of one destination take turns for the exchange and the check, and
-//! wait for nobody's filling.
+//! **Locks.** Every draft holds a [flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html) as long as the
+//! process that makes it lives. A directory keeps it under its final name until its publisher has finished, and a
+//! publisher locks a directory before it replaces it. So publishers of one destination take turns for the exchange
+//! and the check, but fill their drafts at the same time.
 //!
-//! **Leftovers.** A killed process leaves a draft whose lock is free; the next publisher beside it
-//! removes it. While a directory may be what was at the destination and is not checked yet, its name
-//! ends in a tag of the destination and `-old`; such a leftover is removed by publishers of the same
-//! destination only, and only if it passes the same check. Where the file system has no such locks
-//! (NFS), nothing is ever taken for a leftover.
+//! **Leftovers.** A killed process leaves a draft whose lock is free. The next publisher in the same directory removes it. While
+//! a draft's name may refer to an old directory that is not checked yet, the name ends in a tag of the destination
+//! and `-old`. Only publishers of the same destination remove such a leftover, and only if it passes the same check.
+//! If the file system has no such locks (NFS), no draft is taken for a leftover.
 
 mod directory;
 mod file;

@@ -10,13 +10,13 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-/// How the names of drafts start.
+/// The prefix of the names of drafts.
 const PREFIX: &str = ".boxbuild-";
-/// How the name of a draft ends while it may be what was at the destination.
+/// The suffix of a draft's name while it may refer to the old directory.
 const ASIDE: &str = "-old";
-/// How many hexadecimal digits are after the prefix, and in the tag of a destination.
+/// The number of hexadecimal digits after the prefix, and in the tag of a destination.
 const DIGITS: usize = 16;
-/// How often another name is tried.
+/// The number of attempts to find a free name.
 const ATTEMPTS: usize = 100;
 
 #[derive(Debug)]
@@ -25,19 +25,19 @@ pub(super) struct Parent {
     path: PathBuf,
 }
 
-/// A new entry of a directory, locked by this process where the file system has locks.
+/// A new entry of a directory. This process holds its lock, if the file system has locks.
 #[derive(Debug)]
 pub(super) struct NewEntry {
     pub(super) name: String,
     pub(super) file: File,
 }
 
-/// The outcome of asking for a lock without waiting.
+/// The result of trying to lock without waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lock {
-    /// This handle has it.
+    /// This handle holds the lock.
     Held,
-    /// Another one has it.
+    /// Another handle holds it.
     Taken,
     /// The file system has no such locks.
     Unsupported,
@@ -60,7 +60,7 @@ impl Parent {
         Ok(Self { directory, path: path.to_owned() })
     }
 
-    /// Opens a directory again of which there is a handle; `path` is for messages.
+    /// Opens a directory again from a handle. `path` is for messages.
     pub(super) fn reopen(directory: impl AsFd, path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(directory, ".", flags, Mode::empty())?;
@@ -76,10 +76,9 @@ impl Parent {
         self.directory.as_fd()
     }
 
-    /// Makes an entry under a name that nobody can predict, and locks it.
+    /// Makes an entry under a random name, and locks it.
     ///
-    /// Between the two another process may take the entry for a leftover and remove it: then there
-    /// is another attempt.
+    /// Between these two steps another process may take the entry for a leftover and remove it. The function then tries again.
     pub(super) fn create(
         &self,
         make: impl Fn(BorrowedFd<'_>, &str) -> rustix::io::Result<OwnedFd>,
@@ -107,7 +106,7 @@ impl Parent {
         Err(last.into())
     }
 
-    /// Removes an empty entry that was made a moment ago, as far as that succeeds.
+    /// Removes a new, empty entry. Failures are ignored.
     fn abandon(&self, name: &str, file: &File) {
         let is_directory = file.metadata().is_ok_and(|it| it.is_dir());
         let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
@@ -119,7 +118,7 @@ impl Parent {
         open_directory(self.fd(), name).map(File::from)
     }
 
-    /// Returns whether an entry is the file that a handle was opened for.
+    /// Returns whether a name refers to the file that is open as `file`.
     pub(super) fn leads_to(
         &self,
         name: impl rustix::path::Arg,
@@ -133,7 +132,7 @@ impl Parent {
         }
     }
 
-    /// Renames an entry, over what has the other name.
+    /// Renames an entry, and replaces the other one.
     pub(super) fn rename(
         &self,
         from: impl rustix::path::Arg,
@@ -147,11 +146,11 @@ impl Parent {
         rustix::fs::renameat_with(self.fd(), one, self.fd(), other, RenameFlags::EXCHANGE)
     }
 
-    /// Gives an entry a name that nothing has, in this directory or another one; [`Errno::EXIST`]
-    /// where something has it.
+    /// Renames an entry to a name that does not exist, in this directory or another one. Returns [`Errno::EXIST`] if
+    /// the name exists.
     ///
-    /// Where the file system cannot ensure that, what another process puts there in the same moment
-    /// is replaced, if it is a file or an empty directory.
+    /// If the file system cannot guarantee that, a file or an empty directory that another process makes there at the
+    /// same moment is replaced.
     pub(super) fn rename_new(
         &self,
         from: &str,
@@ -178,16 +177,16 @@ impl Parent {
 /// Flushes the names in a directory.
 pub(super) fn flush(directory: BorrowedFd<'_>) -> io::Result<()> {
     match rustix::fs::fsync(directory) {
-        // Some network file systems have nothing to flush there.
+        // Some network file systems cannot flush a directory.
         Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
         flushed => Ok(flushed?),
     }
 }
 
-/// Flushes the names in the directory of this path.
+/// Flushes the names in the directory at this path.
 ///
 /// # Errors
-/// The operating system's; they name no path.
+/// The operating system's error, without a path.
 pub fn flush_names(directory: &Path) -> io::Result<()> {
     Parent::open(directory)?.flush()
 }
@@ -203,7 +202,7 @@ pub fn parent_of(path: &Path) -> &Path {
 /// Opens a directory in another one, without following a link.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's error.
 pub fn open_directory(
     parent: impl AsFd,
     name: impl rustix::path::Arg,
@@ -212,23 +211,23 @@ pub fn open_directory(
     rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
-/// Returns whether an error of `renameat2` says that the file system, the kernel or a filter of
-/// system calls does not know its flags.
+/// Returns whether an error of `renameat2` means that the file system, the kernel or a filter of system calls does
+/// not support its flags.
 pub(super) fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)
 }
 
-/// The parts of the name of a draft.
+/// The kinds of names of drafts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DraftName {
-    /// Nobody's but the publisher's.
+    /// A draft of its publisher.
     Draft,
-    /// It may be what was at the destination with this tag.
+    /// Possibly the old directory of the destination with this tag.
     Aside(u64),
 }
 
 impl DraftName {
-    /// Returns what a name says of its entry, or `None` where it is not a draft's.
+    /// Parses a name. Returns `None` if it is not the name of a draft.
     pub(super) fn of(name: &[u8]) -> Option<Self> {
         let rest = name.strip_prefix(PREFIX.as_bytes())?;
         let (digits, end) = rest.split_at_checked(DIGITS)?;
@@ -245,14 +244,13 @@ impl DraftName {
         u64::from_str_radix(tag, 16).ok().map(Self::Aside)
     }
 
-    /// Returns the name of a draft while it may be what was at a destination.
+    /// Returns the name for a draft while it may be the old directory of a destination.
     pub(super) fn aside(draft: &str, last: &OsStr) -> String {
         format!("{draft}-{:0DIGITS$x}{ASIDE}", tag(last))
     }
 }
 
-/// Returns the tag of a destination: FNV-1a of its last component, which two destinations share
-/// only by a rare accident.
+/// Returns the tag of a destination: the FNV-1a hash of its last component. Collisions are rare.
 pub(super) fn tag(last: &OsStr) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     last.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)

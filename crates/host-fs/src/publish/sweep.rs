@@ -1,4 +1,4 @@
-//! Removing drafts, one's own and those of killed processes.
+//! Removing drafts, of this process and of killed ones.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
@@ -11,24 +11,22 @@ use rustix::io::Errno;
 
 use super::parent::{DraftName, Lock, Parent, last_of, open_directory, parent_of, tag};
 
-/// How many entries of a directory are looked at.
+/// The maximum number of directory entries to examine.
 const LOOKED_AT: usize = 1 << 16;
-/// How many leftovers are removed at once.
+/// The maximum number of leftovers to remove at once.
 const REMOVED: usize = 64;
 
-/// Removes the drafts that killed processes of this user left beside a destination: those whose
-/// lock is free.
+/// Removes the drafts beside a destination that killed processes of this user left: their locks are free.
 ///
-/// A directory that may be what was at this destination is removed if `accept` returns `true` for
-/// its path; one that was at another destination stays. What cannot be removed stays, too: it takes
-/// space, and is no reason to fail.
+/// A directory that may have been at this destination is removed if `accept` returns `true` for its path. One that
+/// was at another destination stays. Failures are ignored, because a leftover only takes space.
 pub fn sweep(to: &Path, accept: impl Fn(&Path) -> bool) {
     if let Ok(parent) = Parent::open(parent_of(to)) {
         sweep_in(&parent, last_of(to), accept);
     }
 }
 
-/// As [`sweep`], for a destination with this name in an open directory.
+/// Like [`sweep`], for a destination with the name `last` in an open directory.
 pub(super) fn sweep_in(parent: &Parent, last: &OsStr, accept: impl Fn(&Path) -> bool) {
     let Ok(entries) = Dir::read_from(parent.fd()) else { return };
     let names = entries.take(LOOKED_AT).filter_map(Result::ok);
@@ -54,7 +52,7 @@ pub(super) fn sweep_in(parent: &Parent, last: &OsStr, accept: impl Fn(&Path) -> 
     }
 }
 
-/// Locks a draft of this user that nobody has locked; returns `None` for everything else.
+/// Locks a draft of this user that no process has locked. Returns `None` for all other entries.
 fn lock_leftover(parent: &Parent, name: &str) -> Option<File> {
     let there = rustix::fs::statat(parent.fd(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     if !is_own(&there) {
@@ -73,15 +71,14 @@ fn is_own(found: &Stat) -> bool {
         && found.st_uid == rustix::process::geteuid().as_raw()
 }
 
-/// Removes a draft and everything in it, as far as it can be removed.
+/// Removes a draft recursively. Failures are ignored.
 pub(super) fn remove(parent: &Parent, name: &str) {
     if let Ok(name) = std::ffi::CString::new(name) {
         remove_tree(parent.fd(), &name).ok();
     }
 }
 
-/// Removes a file or a directory with everything in it, without following a link. Another process
-/// may be doing the same.
+/// Removes a file, or a directory recursively, without following links. Another process may be doing the same.
 fn remove_tree(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
     match remove_entry(parent, name) {
         Err(Errno::NOENT) => Ok(()),
@@ -94,7 +91,7 @@ fn remove_entry(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
         Err(Errno::ISDIR | Errno::PERM) => {}
         removed => return removed,
     }
-    // The permissions of an exported directory may forbid to read it, and to remove what is in it.
+    // The permissions of an exported directory may forbid reading it and removing its entries.
     make_writable(parent, name).ok();
     let directory = open_directory(parent, name)?;
     let mut entries = Dir::new(directory)?;
@@ -106,7 +103,7 @@ fn remove_entry(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
         }
     }
     let directory = entries.fd()?;
-    // One that cannot be removed keeps none of the others.
+    // A failure for one entry does not stop the removal of the others.
     let mut removed = Ok(());
     for name in &names {
         removed = removed.and(remove_tree(directory, name));
@@ -115,11 +112,11 @@ fn remove_entry(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Gives the owner of a directory all rights to it, whatever it has, and follows no link.
+/// Gives the owner of a directory all permissions for it, without following a link.
 fn make_writable(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = rustix::fs::openat(parent, name, flags, Mode::empty())?;
-    // fchmod(2) refuses a handle that was opened without a right to the directory.
+    // fchmod(2) refuses a handle that was opened with `O_PATH`.
     let handle = format!("/proc/self/fd/{}", directory.as_raw_fd());
     rustix::fs::chmod(handle, Mode::RWXU)
 }

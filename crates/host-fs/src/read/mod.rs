@@ -1,8 +1,8 @@
 //! Opens and reads regular files within bounds.
 //!
-//! A path can name anything by the time that it is opened: a pipe, whose opening waits for a
-//! writer, a device without an end, a link to either. So a file is opened without blocking, and
-//! what decides is the open handle, not the path.
+//! A path can refer to anything by the time of opening: a pipe, which blocks until there is a writer, a device
+//! without an end, or a link to either. So files are opened without blocking, and the checks apply to the open handle
+//! instead of the path.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,11 +16,10 @@ use rustix::io::Errno;
 
 use crate::FileError;
 
-/// How a symbolic link in the last part of a path is treated. Links before that are always
-/// followed.
+/// How the last component of a path is treated if it is a symbolic link. Links before it are always followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// Follows it: for files that a user names, and for the link farms that Bazel and Nix make.
+    /// Follows it: for files that a user names, and for the trees of links that Bazel and Nix make.
     Follow,
     /// Refuses it with [`ReadError::NotRegular`]: for boxes, stores and state.
     Refuse,
@@ -30,10 +29,10 @@ pub enum Links {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ReadError {
-    /// A directory, a device, a pipe or a socket; or a symbolic link that is not followed.
+    /// A directory, a device, a pipe, a socket, or a symbolic link that is not followed.
     #[error("it is not a regular file")]
     NotRegular,
-    /// The file is longer than allowed; of a file that is growing, `found` is how much was read.
+    /// The file is longer than allowed. For a growing file, `found` is the number of bytes that were read.
     #[error("it has {found} bytes, and at most {limit} are allowed")]
     TooLong { limit: u64, found: u64 },
     /// The operating system failed.
@@ -42,8 +41,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Returns `true` if there is no such file, also because its directory is missing or is not a
-    /// directory.
+    /// Returns `true` if the file does not exist, or its parent does not exist or is not a directory.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io(error) if matches!(
             error.kind(),
@@ -52,7 +50,7 @@ impl ReadError {
     }
 }
 
-/// Makes an I/O error with the same message, for error types that hold one.
+/// Wraps the error in an I/O error with the same message.
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         match error {
@@ -63,7 +61,7 @@ impl From<ReadError> for io::Error {
     }
 }
 
-/// Opens a regular file for reading. Never waits for another process.
+/// Opens a regular file for reading. Never blocks on another process.
 ///
 /// # Errors
 /// [`ReadError::NotRegular`] or [`ReadError::Io`].
@@ -71,8 +69,7 @@ pub fn open_regular(path: &Path, links: Links) -> Result<File, ReadError> {
     open_regular_at(CWD, path, links)
 }
 
-/// Opens a regular file for reading whose path is relative to an open directory. Never waits for
-/// another process.
+/// Opens a regular file for reading by a path relative to an open directory. Never blocks on another process.
 ///
 /// # Errors
 /// [`ReadError::NotRegular`] or [`ReadError::Io`].
@@ -94,7 +91,7 @@ pub fn open_regular_at(directory: impl AsFd, path: &Path, links: Links) -> Resul
 /// Reads a regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// [`ReadError`]; a file that is too long is not read.
+/// [`ReadError`]. A file that is too long is not read.
 pub fn read_file(path: &Path, links: Links, limit: u64) -> Result<Vec<u8>, ReadError> {
     read_open(&open_regular(path, links)?, limit)
 }
@@ -102,7 +99,7 @@ pub fn read_file(path: &Path, links: Links, limit: u64) -> Result<Vec<u8>, ReadE
 /// Returns the bytes of the file at `path` as text.
 ///
 /// # Errors
-/// That it is not UTF-8, with the place of the first byte that is not.
+/// That they are not UTF-8, with the line and column of the first invalid byte.
 pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -118,10 +115,10 @@ pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     })
 }
 
-/// The fault of a text in which [`utf16`] finds one of UTF-16.
+/// The message for a text that [`utf16`] recognizes.
 pub const UTF_16: &str = "it is UTF-16, not UTF-8";
 
-/// Returns what bytes say as UTF-16, as some editors save a text; `None` if they do not begin with its byte order mark.
+/// Decodes UTF-16, in which some editors save a text. Returns `None` if the bytes do not begin with its byte order mark.
 pub fn utf16(bytes: &[u8]) -> Option<String> {
     let of: fn([u8; 2]) -> u16 = match bytes {
         [0xff, 0xfe, ..] => u16::from_le_bytes,
@@ -135,13 +132,13 @@ pub fn utf16(bytes: &[u8]) -> Option<String> {
 /// Reads an open regular file of at most `limit` bytes, from its position to its end.
 ///
 /// # Errors
-/// [`ReadError`]; a file that is too long is not read.
+/// [`ReadError`]. A file that is too long is not read.
 pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, ReadError> {
     let length = file.metadata()?.len();
     if length > limit {
         return Err(ReadError::TooLong { limit, found: length });
     }
-    // A further byte shows that the file has grown meanwhile.
+    // One byte more shows that the file has grown meanwhile.
     let bytes = take(file, length, limit.saturating_add(1))?;
     match bytes.len() as u64 {
         found if found > limit => Err(ReadError::TooLong { limit, found }),
@@ -149,8 +146,7 @@ pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, ReadError> {
     }
 }
 
-/// Reads at most the first `most` bytes of a regular file, for callers with a rule of their own
-/// for what is too long.
+/// Reads at most the first `most` bytes of a regular file, for callers that check the length themselves.
 ///
 /// # Errors
 /// [`ReadError::NotRegular`] or [`ReadError::Io`].
@@ -158,17 +154,16 @@ pub fn read_prefix(path: &Path, links: Links, most: u64) -> Result<Vec<u8>, Read
     Ok(read_open_prefix(&open_regular(path, links)?, most)?)
 }
 
-/// Like [`read_prefix`], of an open regular file, from its position.
+/// Like [`read_prefix`], for an open regular file, from its position.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's error.
 pub fn read_open_prefix(file: &File, most: u64) -> io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     take(file, length.min(most), most)
 }
 
-/// Reads a part of a file, by a handle whose position it leaves alone: several may read the same
-/// file at once.
+/// Reads a part of a file without using the position of the handle, so that several readers can share it.
 #[derive(Debug)]
 pub struct Section<F> {
     file: F,
@@ -177,7 +172,7 @@ pub struct Section<F> {
 }
 
 impl<F: Deref<Target = File>> Section<F> {
-    /// Starts at an offset, and ends after this many bytes, or where the file ends.
+    /// Reads `size` bytes from `offset`, or up to the end of the file.
     pub const fn new(file: F, offset: u64, size: u64) -> Self {
         Self { file, offset, rest: size }
     }
@@ -193,7 +188,7 @@ impl<F: Deref<Target = File>> Read for Section<F> {
     }
 }
 
-/// Reads at most `most` bytes, probably `expected` ones.
+/// Reads at most `most` bytes. `expected` is the likely number.
 fn take(file: &File, expected: u64, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
     file.take(most).read_to_end(&mut bytes)?;

@@ -97,7 +97,7 @@ fn a_file_that_is_too_long_is_named_with_both_numbers_and_not_read() {
 
 #[test]
 fn a_file_without_a_length_is_held_to_the_limit_all_the_same() {
-    // Files of proc have the length zero, whatever can be read from them.
+    // Files of proc have the length zero, even if they have content.
     let error = read_file(Path::new("/proc/self/status"), Links::Refuse, 10).unwrap_err();
     assert!(matches!(error, ReadError::TooLong { limit: 10, found: 11 }), "{error:?}");
 }

@@ -5,7 +5,7 @@ use rustix::fs::{MemfdFlags, Timespec, Timestamps, futimens, memfd_create};
 
 use super::*;
 
-/// A file of tmpfs, on every machine.
+/// Returns a file on a tmpfs, which exists on every host.
 fn in_memory() -> File {
     File::from(memfd_create("stamp", MemfdFlags::CLOEXEC).unwrap())
 }
@@ -14,7 +14,7 @@ fn later() -> SystemTime {
     SystemTime::now() + Duration::from_secs(60)
 }
 
-/// Returns the stamp that a file would have if it had changed at this moment.
+/// Returns the stamp of a file that changed at this time.
 fn changed_at(seconds: i64, nanoseconds: i64) -> Stamp {
     let since_epoch =
         Duration::new(seconds.try_into().unwrap(), u32::try_from(nanoseconds).unwrap());

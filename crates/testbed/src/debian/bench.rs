@@ -1,4 +1,4 @@
-//! Two images of full size, for the benchmark: nothing of their packages is left out.
+//! Two images of full size, for the benchmark: no files of their packages are left out.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ const OPTIONS: [&str; 1] = ["--variant=important"];
 const PYTHON_PACKAGES: &str = "python3,python3-numpy";
 const NODE_PACKAGES: &str = "nodejs,npm";
 
-/// The OCI image layouts of the two images, each of two gzip layers; the tag of each is
-/// [`BenchImages::TAG`]. The lower layer is the same in both, byte for byte.
+/// The OCI image layouts of the two images, each of two gzip layers, with the tag [`BenchImages::TAG`]. The lower
+/// layer is the same in both, byte for byte.
 #[derive(Debug, Clone)]
 pub struct BenchImages {
     /// Debian, python3 and numpy.
@@ -29,8 +29,8 @@ impl BenchImages {
     /// The tag of both images.
     pub const TAG: &str = TAG;
 
-    /// Returns the images, after they were made where they were missing; that takes some minutes,
-    /// downloads about 200 MB, and needs 2 GB of memory and of disk.
+    /// Returns the images. Missing images are made first, which takes some minutes, downloads about 200 MB, and needs
+    /// 2 GB of memory and of disk.
     ///
     /// # Errors
     /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.

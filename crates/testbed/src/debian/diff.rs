@@ -6,16 +6,16 @@ use std::io;
 use crate::{KitError, Result};
 use testkit::images::{Layer, LayerTar};
 
-/// One member of a tar stream: all its bytes, extension headers and padding included.
+/// One member of a tar stream, with its extension headers and padding.
 struct Member<'a> {
     name: String,
-    /// The earlier member that this one is a further name of.
+    /// The earlier member, if this one is a hard link to it.
     hardlink_to: Option<String>,
     bytes: &'a [u8],
 }
 
-/// Returns the layer that, over `base`, gives `full`: what was added or changed, exactly as it is
-/// in `full`, after a whiteout for each topmost thing that was removed.
+/// Returns the layer that turns `base` into `full`: a whiteout for each topmost removed path, and then all added and
+/// changed members, byte for byte from `full`.
 ///
 /// # Errors
 /// One of the two is no tar stream.
@@ -51,8 +51,8 @@ fn members(tar: &[u8]) -> io::Result<Vec<Member<'_>>> {
     Ok(members)
 }
 
-/// Returns the members of `full` that `base` has not or has otherwise. A further name of a changed
-/// file is changed, too: in the base it still is the old file.
+/// Returns the members of `full` that are missing or different in `base`. A hard link to a changed file counts as
+/// changed, because in the base it refers to the old file.
 fn changed<'a>(base: &[Member<'_>], full: &'a [Member<'a>]) -> Vec<&'a Member<'a>> {
     let old: BTreeMap<_, _> = base.iter().map(|member| (&member.name, member.bytes)).collect();
     let mut names = BTreeSet::new();
@@ -67,7 +67,7 @@ fn changed<'a>(base: &[Member<'_>], full: &'a [Member<'a>]) -> Vec<&'a Member<'a
     full.iter().filter(is_changed).collect()
 }
 
-/// Returns the whiteouts, as members of a tar stream without its end.
+/// Returns the whiteouts, as members of a tar stream without its end marker.
 fn whiteouts(base: &[Member<'_>], full: &[Member<'_>]) -> Vec<u8> {
     let kept: BTreeSet<_> = full.iter().map(|member| member.name.as_str()).collect();
     let is_topmost = |name: &str| match name.rsplit_once('/') {

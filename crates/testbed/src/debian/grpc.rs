@@ -13,16 +13,16 @@ const RECIPE: &str = "1";
 const PACKAGES: &str = "protobuf-compiler,python3-grpcio,python3-protobuf";
 const SERVER: &str = include_str!("../../../../examples/agents/python/server.py");
 const PROTO: &str = include_str!("../../../../launcher/proto/code_agent.proto");
-/// Makes the messages, as one would in a file that describes an image, and starts the server with them.
+/// Generates the message classes, as a Dockerfile could, and starts the server with them.
 const START: &str = "protoc --proto_path=/agent --python_out=/tmp /agent/code_agent.proto && \
     PYTHONPATH=/tmp exec python3 /agent/server.py";
 
-/// The OCI image layout of Debian with Python's grpcio and examples/agents/python, which it starts.
+/// The OCI image layout of Debian with Python's grpcio. The image starts examples/agents/python.
 #[derive(Debug, Clone)]
 pub struct GrpcImage(pub PathBuf);
 
 impl GrpcImage {
-    /// Returns the image, after it was made where it was missing; that takes half a minute and downloads about 20 MB.
+    /// Returns the image. A missing image is made first, which takes half a minute and downloads about 20 MB.
     ///
     /// # Errors
     /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.

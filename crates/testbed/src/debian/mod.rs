@@ -1,8 +1,9 @@
-//! Images of the size and shape that real ones have, made of Debian packages.
+//! Images with the size and shape of real ones, made of Debian packages.
 //!
-//! [`DebianImages`] are for the tests that start them, [`RealImages`] for those that compare trees,
-//! [`BenchImages`] for the benchmark, [`WorkloadImage`] for programs that need much of a kernel, [`GrpcImage`] for an agent with an interface. The first two share their base layer, byte for byte. Images are
-//! made once and kept in the build output, in a folder that is named by a digest of their recipe:
+//! [`DebianImages`] are for tests that start them, [`RealImages`] for tests that compare trees, [`BenchImages`] for
+//! the benchmark, [`WorkloadImage`] for programs that use many features of a kernel, and [`GrpcImage`] for an agent
+//! with an interface. The first two share their base layer, byte for byte. Images are made once and kept in the build
+//! output, in a folder named by a digest of their recipe:
 //!
 //! ```text
 //! target/debian-images/KEY/agent       an OCI image layout, tag "latest"

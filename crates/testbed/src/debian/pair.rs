@@ -1,4 +1,4 @@
-//! Images of agents and a business image, small enough to be made in every test run.
+//! Images of agents and a business image, small enough for every test run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use testkit::images::{Compression, Config, Image, Layer};
 const RECIPE: &str = "3";
 const AGENT_PACKAGES: &str = "python3";
 const BUSINESS_PACKAGES: &str = "nodejs";
-/// The directories of the layouts.
+/// The directories of the image layouts.
 const NAMES: [&str; 3] = ["agent", "python", "business"];
 const AGENT: &str = include_str!("agent.py");
 
-/// The OCI image layouts of the images; the tag of each is [`DebianImages::TAG`].
+/// The OCI image layouts of the images, with the tag [`DebianImages::TAG`].
 #[derive(Debug, Clone)]
 pub struct DebianImages {
     /// Debian, python3, and an agent that serves `/health` on port 4088.
     pub agent: PathBuf,
-    /// Debian and python3, which runs `/agent/agent.py`: whoever uses the image puts that there.
+    /// Debian and python3. It runs `/agent/agent.py`, which the test has to provide.
     pub python: PathBuf,
     /// The business image: Debian and nodejs.
     pub business: PathBuf,
@@ -32,8 +32,7 @@ impl DebianImages {
     /// The tag of all images.
     pub const TAG: &str = TAG;
 
-    /// Returns the images, after they were made where they were missing; that takes a minute or
-    /// more and downloads about 60 MB.
+    /// Returns the images. Missing images are made first, which takes a minute or more and downloads about 60 MB.
     ///
     /// # Errors
     /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.

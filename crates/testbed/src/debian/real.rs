@@ -1,4 +1,4 @@
-//! Images to compare unpackers on: Debian trees, and Debian packages as layers.
+//! Images for comparing unpackers, for example with umoci: Debian trees, and Debian packages as layers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,13 +14,12 @@ use testkit::images::{Compression, Config, Image, Layer, LayerTar};
 const RECIPE: &str = "2";
 /// Set-uid and set-gid programs, a program with a file capability (ping), and perl.
 const TOOLS: &str = "iputils-ping,libcap2-bin,sudo,openssh-client,perl,man-db";
-/// Images whose upper layers are packages as Debian ships them, each a layer: what the image is
-/// called, whether it stands on the essential packages, and its packages. None is installed, so that
-/// names without a version do: any Debian has them.
+/// Images with one layer for each Debian package: the image's name, whether it is based on the essential packages,
+/// and its packages. No package is installed, so names without a version are enough, for every Debian release.
 const PACKAGES: [(&str, bool, &[&str]); 8] = [
     // A thousand programs and links; perl has a hard link.
     ("git", true, &["git-man", "git", "perl"]),
-    // These replace /bin and /sbin, which are links by now, by directories; set-uid programs.
+    // These replace /bin and /sbin, which are links by now, with directories. They contain set-uid programs.
     ("login", true, &["coreutils", "login", "passwd", "mount", "sudo", "iputils-ping"]),
     // Translations, fourteen directories deep.
     ("django", false, &["python3-django"]),
@@ -34,13 +33,13 @@ const PACKAGES: [(&str, bool, &[&str]); 8] = [
 /// Many images in OCI image layouts.
 #[derive(Debug, Clone)]
 pub struct RealImages {
-    /// Each image: what it is called, its layout and its tag.
+    /// The name, the layout and the tag of each image.
     pub images: Vec<(&'static str, PathBuf, &'static str)>,
 }
 
 impl RealImages {
-    /// Returns the images, the two of [`DebianImages`] among them, after they were made where they
-    /// were missing; that takes two minutes or more and downloads about 150 MB.
+    /// Returns the images, including the two of [`DebianImages`]. Missing images are made first, which takes two
+    /// minutes or more and downloads about 150 MB.
     ///
     /// # Errors
     /// mmdebstrap is missing and cannot be installed, or fails, or a package cannot be downloaded,
@@ -81,8 +80,8 @@ fn write_images(base: &Base, scratch: &Path, layout: &Path, say: Say<'_>) -> Res
     Ok(())
 }
 
-/// Writes a tree of essential packages; the same with tools; with these removed again, which is a
-/// layer of whiteouts; with the tools' layer a second time; and an edited tree.
+/// Writes a tree of essential packages, the same with tools, the same with the tools removed by a layer of whiteouts,
+/// the same with the tools' layer a second time, and an edited tree.
 fn write_debian(base: &LayerTar, tools: &LayerTar, layout: &Path) -> Result<()> {
     let added = layer_between(base, tools)?;
     let removed = layer_between(tools, base)?;
@@ -94,8 +93,7 @@ fn write_debian(base: &LayerTar, tools: &LayerTar, layout: &Path) -> Result<()> 
     write_image(layout, "edited", [base(), edits().to_tar(), more_edits().to_tar()])
 }
 
-/// Changes that people make to a base image: directories recreated, types replaced, devices, links across
-/// layers.
+/// Typical changes of a base image: recreated directories, changed file types, devices, and links across layers.
 fn edits() -> Layer {
     Layer::new()
         .dir("./", 0o555)
@@ -124,7 +122,7 @@ fn more_edits() -> Layer {
         .file("usr/local/bin/sh", 0o755, "#!/bin/dash\n")
 }
 
-/// Returns a package's files as a layer, as the package has them.
+/// Returns the file archive of a package as a layer.
 fn package_layer(file: &Path) -> Result<LayerTar> {
     program::run(Command::new("dpkg-deb").arg("--fsys-tarfile").arg(file)).map(LayerTar::from)
 }

@@ -1,4 +1,4 @@
-//! Debian trees, made by mmdebstrap: a base, and what packages add to it.
+//! Debian trees, made by mmdebstrap: a base, and the layers of additional packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use testkit::images::LayerTar;
 
 /// The Debian release of all trees.
 pub(super) const SUITE: &str = "bookworm";
-/// No file is newer than this: 2026-01-01, in seconds since 1970.
+/// The newest time of a file: 2026-01-01, in seconds since 1970.
 pub(super) const SOURCE_DATE_EPOCH: &str = "1767225600";
 const SLIM: &str = "1";
-/// Nobody reads manuals here.
+/// Manuals are left out.
 const SLIM_OPTIONS: [&str; 4] = [
     "--variant=essential",
     "--dpkgopt=path-exclude=/usr/share/doc/*",
@@ -23,8 +23,8 @@ const SLIM_OPTIONS: [&str; 4] = [
     "--dpkgopt=path-exclude=/usr/share/locale/*",
 ];
 
-/// Returns the folder of the base that all images of the tests share, for [`Base::read`], after it was made
-/// where it was missing: the essential packages without documentation.
+/// Returns the folder of the base of all test images, for [`Base::read`]: the essential packages without
+/// documentation. A missing base is made first.
 ///
 /// # Errors
 /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.
@@ -38,7 +38,7 @@ pub(super) fn slim_base(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> 
 
 const TAR: &str = "base.tar";
 
-/// A tree that packages can be installed in.
+/// A tree in which packages can be installed.
 pub(super) struct Base {
     tar: PathBuf,
     /// The whole tree as a layer.
@@ -46,7 +46,7 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Makes a tree of the packages that the options choose, and writes it into a folder.
+    /// Makes a tree of the packages that the options select, and writes it to a folder.
     ///
     /// # Errors
     /// mmdebstrap fails, or the disk is full.
@@ -55,7 +55,7 @@ impl Base {
         Self::read(folder)
     }
 
-    /// Reads the tree of a folder.
+    /// Reads the tree from a folder.
     ///
     /// # Errors
     /// The archive is missing, or cannot be read.
@@ -64,8 +64,8 @@ impl Base {
         Ok(Self { layer: LayerTar::read(&tar)?, tar })
     }
 
-    /// Installs packages (with commas between) in a copy of the tree, and returns the whole tree. Only
-    /// what the tree lacks is downloaded and configured.
+    /// Installs packages, separated by commas, in a copy of the tree, and returns the whole tree. Only missing
+    /// packages are downloaded and configured.
     ///
     /// # Errors
     /// mmdebstrap fails, or the disk is full.
@@ -76,8 +76,8 @@ impl Base {
         say: Say<'_>,
     ) -> Result<LayerTar> {
         let tar = scratch.join(format!("{packages}.tar"));
-        // mmdebstrap makes the devices itself, before the hook. Its own `tar-in` writes to a pipe that tar
-        // closes before the padding, and fails if it is late.
+        // mmdebstrap makes the devices itself, before the hook. Its `tar-in` writes to a pipe that tar closes before
+        // the padding, and fails if it is late.
         let unpack = format!(
             "--setup-hook=tar --extract --numeric-owner --xattrs --xattrs-include='*' --exclude='./dev/*' \
              --directory \"$1\" --file '{}'",
@@ -89,10 +89,10 @@ impl Base {
         Ok(LayerTar::read(&tar)?)
     }
 
-    /// Returns the layer that packages (with commas between) are over the tree.
+    /// Returns the layer that adds packages, separated by commas, to the tree.
     ///
     /// # Errors
-    /// As for [`Base::tree_with`].
+    /// The errors of [`Base::tree_with`].
     pub(super) fn layer_of(
         &self,
         packages: &str,
@@ -103,7 +103,7 @@ impl Base {
     }
 }
 
-/// Runs mmdebstrap. Nobody needs the tree after a crash, so nothing waits for the disk.
+/// Runs mmdebstrap without flushing to the disk, because the tree is not needed after a crash.
 fn mmdebstrap(options: &[&str], tar: &Path, say: Say<'_>) -> Result<()> {
     let mut command = Command::new("mmdebstrap");
     command.env("SOURCE_DATE_EPOCH", SOURCE_DATE_EPOCH).arg("--quiet").args(options);

@@ -1,4 +1,4 @@
-//! An image with programs that need much of a kernel.
+//! An image with programs that use many features of a kernel.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,13 @@ use testkit::images::{Compression, Config, Image};
 const RECIPE: &str = "4";
 const PACKAGES: &str = "apt,ca-certificates,curl,git,nodejs,npm,python3-httpx,python3-numpy,python3-pip,python3-requests,python3-venv,sqlite3,strace";
 
-/// The OCI image layout of Debian with apt, curl, git, Node.js and npm, Python with httpx, numpy, pip, requests and venv, SQLite
-/// and strace.
+/// The OCI image layout of Debian with apt, curl, git, Node.js and npm, Python with httpx, numpy, pip, requests and venv,
+/// SQLite and strace.
 #[derive(Debug, Clone)]
 pub struct WorkloadImage(pub PathBuf);
 
 impl WorkloadImage {
-    /// Returns the image, after it was made where it was missing; that takes a minute or more and downloads
-    /// about 150 MB.
+    /// Returns the image. A missing image is made first, which takes a minute or more and downloads about 150 MB.
     ///
     /// # Errors
     /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.

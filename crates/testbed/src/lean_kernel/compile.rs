@@ -1,4 +1,4 @@
-//! One run of the kernel's own build.
+//! One run of the kernel's build.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -11,11 +11,11 @@ use super::{config, source::Source};
 use crate::prerequisites::Say;
 use crate::{KitError, Result, program};
 
-/// After how many compiled files there is a line of progress.
+/// The number of compiled files between two lines of progress.
 const REPORTED: usize = 250;
-/// The start of the line that the kernel's build prints for a file that it compiles.
+/// The prefix of the line that the kernel's build prints for a compiled file.
 const COMPILES: &str = "  CC ";
-/// Everything of the surroundings that would be in the kernel's bytes, fixed.
+/// The environment that would otherwise affect the kernel's bytes.
 const FIXED: [(&str, &str); 6] = [
     ("KBUILD_BUILD_USER", "boxbuild"),
     ("KBUILD_BUILD_HOST", "boxbuild"),
@@ -25,17 +25,17 @@ const FIXED: [(&str, &str); 6] = [
     ("TZ", "UTC"),
 ];
 
-/// How many processes compile at a time.
+/// The number of parallel compiler processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jobs(usize);
 
 impl Jobs {
-    /// As many as the machine has processors.
+    /// The number of the host's processors.
     pub fn of_machine() -> Self {
         Self(thread::available_parallelism().map_or(1, NonZero::get))
     }
 
-    /// Another number, so that files are compiled in another order.
+    /// One more, so that files are compiled in another order.
     pub fn other() -> Self {
         Self(Self::of_machine().0 + 1)
     }
@@ -51,7 +51,7 @@ pub(super) struct Compilation<'a> {
 }
 
 impl Compilation<'_> {
-    /// Leaves `vmlinux` and `config` in a directory.
+    /// Writes `vmlinux` and `config` to a directory.
     pub(super) fn run(&self, into: &Path, say: Say<'_>) -> Result<()> {
         let tree = tempfile::tempdir_in(into).map_err(KitError::file("make", into))?;
         say(&format!("unpacking {}", self.source.name()));
@@ -71,7 +71,7 @@ impl Compilation<'_> {
         program::run(strip.arg(tree.path().join("vmlinux"))).map(drop)
     }
 
-    /// Configures the source: the fragments, and no to everything else.
+    /// Configures the source: the fragments, and all other options off.
     fn configure(&self, tree: &Path, finished: &Path) -> Result<()> {
         let preset = tree.join("preset.config");
         fs::write(&preset, &self.configuration).map_err(KitError::file("write", &preset))?;
@@ -87,7 +87,7 @@ impl Compilation<'_> {
     }
 }
 
-/// Prepares the kernel's build in its tree, in fixed surroundings.
+/// Prepares a run of the kernel's build in its tree, in a fixed environment.
 fn make(tree: &Path) -> Command {
     let mut make = Command::new("make");
     make.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(FIXED);
@@ -95,14 +95,14 @@ fn make(tree: &Path) -> Command {
     make
 }
 
-/// Runs the build, and says now and then how many files it has compiled.
+/// Runs the build, and reports the number of compiled files from time to time.
 fn with_progress(make: &mut Command, say: Say<'_>) -> Result<()> {
     make.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = make.spawn().map_err(|source| program::not_started(make, source))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let reader = thread::spawn(move || {
         let mut said = Vec::new();
-        // An unreadable end of an error message is no reason to fail.
+        // An unreadable end of an error message is not fatal.
         drop(stderr.map(|mut it| it.read_to_end(&mut said)));
         said
     });

@@ -1,13 +1,14 @@
-//! A kernel's configuration: whether the finished one is what was asked for.
+//! Checks that a kernel's finished configuration has the requested options.
 
 use std::collections::BTreeMap;
 
-/// Returns the lines of a fragment that do not hold in a finished configuration, in words.
+/// Returns the options of a fragment that the finished configuration does not have, as text, such as
+/// `CONFIG_A is n, not y`.
 ///
-/// An option that another one needs and does not have is dropped by the kernel's tools without a word.
+/// The kernel's tools silently drop an option whose dependencies are missing.
 pub(super) fn broken(fragment: &str, finished: &str) -> Vec<String> {
     let finished: BTreeMap<_, _> = options(finished).collect();
-    // A later fragment may take back what an earlier one asks for.
+    // A later fragment may override an earlier one.
     let wanted: BTreeMap<_, _> = options(fragment).collect();
     let is = |name: &str| finished.get(name).copied().unwrap_or("n");
     let wrong = wanted.into_iter().filter(|(name, value)| is(name) != *value);

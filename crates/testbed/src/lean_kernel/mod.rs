@@ -1,5 +1,5 @@
-//! Compiles the lean kernel of `kernel/` from Debian's source package: with the same bytes in every directory,
-//! as long as source, configuration and compiler are the same.
+//! Compiles the lean kernel of `kernel/` from Debian's source package. Its bytes depend only on the source, the
+//! configuration and the compiler, and not on the directory.
 
 mod compile;
 mod config;
@@ -18,43 +18,43 @@ use compile::Compilation;
 pub use compile::Jobs;
 use source::Source;
 
-/// Changes when the way of compiling does, so that older kernels are not taken for new ones.
+/// Has to be changed with the way of compiling, so that older kernels are not reused.
 const FORM: &str = "1";
 const ABOUT: &str = "about.json";
-/// How the names of directories begin in which a kernel is being compiled.
+/// The prefix of the directories in which a kernel is being compiled.
 const DRAFT: &str = "draft-";
 
-/// The name of its directories below `target/kernel`, before the digest of its inputs.
+/// The prefix of the kernel's directories below `target/kernel`, before the digest of its inputs.
 const NAME: &str = "lean";
-/// Its configuration, below `kernel`.
+/// The kernel's configuration, below `kernel`.
 const CONFIGURATION: &str = "guest.config";
-/// The changes of the source, below `kernel`.
+/// The patches of the source, below `kernel`.
 const PATCHES: [&str; 2] = ["ask-again.patch", "owners-below-mounts.patch"];
 
-/// A kernel that was compiled.
+/// A compiled kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeanKernel {
-    /// The directory that was made for it.
+    /// The kernel's directory.
     pub directory: PathBuf,
-    /// The facts about it.
+    /// The kernel's metadata.
     pub about: About,
 }
 
-/// The facts about a compiled kernel.
+/// The metadata of a compiled kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// The package of its source and the version: `linux-source-6.12 6.12.117-1~deb12u1`.
+    /// The package of its source with the version: `linux-source-6.12 6.12.117-1~deb12u1`.
     pub source: String,
     /// The sha256 of that package's file, in hexadecimal.
     pub source_sha256: String,
-    /// The compiler and the linker, as they name themselves.
+    /// The first lines of the version output of the compiler and the linker.
     pub compiler: String,
     /// The sha256 of the kernel, in hexadecimal.
     pub sha256: String,
 }
 
 impl LeanKernel {
-    /// Returns the file of the kernel, an ELF.
+    /// Returns the path of the kernel, an ELF file.
     pub fn elf(&self) -> PathBuf {
         self.directory.join("vmlinux")
     }
@@ -62,14 +62,13 @@ impl LeanKernel {
     fn open(directory: PathBuf) -> Option<Self> {
         let about = serde_json::from_slice(&fs::read(directory.join(ABOUT)).ok()?).ok()?;
         let kernel = Self { directory, about };
-        // What was cut off or changed is compiled again.
+        // A truncated or changed kernel is compiled again.
         let sha256 = digest::of_file(&kernel.elf()).ok()?.hex();
         (sha256 == kernel.about.sha256).then_some(kernel)
     }
 }
 
-/// Returns the kernel if it was compiled already, from the present configuration and by the present
-/// compiler.
+/// Returns the kernel if it was compiled already, from the present configuration and with the present compiler.
 ///
 /// # Errors
 /// A part of the configuration cannot be read.
@@ -79,11 +78,10 @@ pub fn find(workspace: &Workspace) -> Result<Option<LeanKernel>> {
     Ok(LeanKernel::open(kept(workspace, &source, &compiler)?))
 }
 
-/// Returns the kernel, after it was compiled where it was missing; that takes some six minutes on two
-/// processors.
+/// Returns the kernel. A missing one is compiled first, which takes some six minutes on two processors.
 ///
 /// # Errors
-/// A tool or the source is missing and cannot be had, or the kernel does not compile.
+/// A tool or the source is missing and unavailable, or the kernel does not compile.
 pub fn build(workspace: &Workspace, say: Say<'_>) -> Result<LeanKernel> {
     if let Some(kernel) = find(workspace)? {
         return Ok(kernel);
@@ -107,11 +105,11 @@ pub fn build(workspace: &Workspace, say: Say<'_>) -> Result<LeanKernel> {
     LeanKernel::open(place).ok_or_else(|| KitError::malformed(ABOUT, "it is incomplete"))
 }
 
-/// Compiles the kernel twice, in two directories and with different numbers of processes at a time, and
-/// returns the sha256 of both.
+/// Compiles the kernel twice, in two directories and with different numbers of parallel processes, and returns the
+/// sha256 of both.
 ///
 /// # Errors
-/// As for [`build`].
+/// The errors of [`build`].
 pub fn build_twice(workspace: &Workspace, say: Say<'_>) -> Result<[String; 2]> {
     let _lock = lock(&folder(workspace))?;
     remove_drafts(&folder(workspace))?;
@@ -124,7 +122,7 @@ pub fn build_twice(workspace: &Workspace, say: Say<'_>) -> Result<[String; 2]> {
     Ok([once(Jobs::of_machine())?, once(Jobs::other())?])
 }
 
-/// Compiles the kernel into a directory of its own.
+/// Compiles the kernel into a new temporary directory.
 fn compile(
     workspace: &Workspace,
     source: &Source,
@@ -156,7 +154,7 @@ fn configuration(workspace: &Workspace) -> Result<String> {
     read(&input(workspace, CONFIGURATION))
 }
 
-/// Returns where the kernel is kept. Its name has a digest of everything that decides its bytes.
+/// Returns the directory of the kernel. Its name has a digest of all inputs that affect the bytes.
 fn kept(workspace: &Workspace, source: &Source, compiler: &str) -> Result<PathBuf> {
     let mut key = [FORM, &source.sha256, compiler].join("\n");
     key.push_str(&configuration(workspace)?);
@@ -167,7 +165,7 @@ fn kept(workspace: &Workspace, source: &Source, compiler: &str) -> Result<PathBu
     Ok(folder(workspace).join(format!("{NAME}-{}", &key[..16])))
 }
 
-/// Removes what interrupted compilations have left. The caller has the lock.
+/// Removes the leftovers of interrupted compilations. The caller has the lock.
 fn remove_drafts(folder: &Path) -> Result<()> {
     let entries = fs::read_dir(folder).map_err(KitError::file("list", folder))?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -190,7 +188,7 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(KitError::file("read", path))
 }
 
-/// Returns the first lines of what compiler and linker print of themselves.
+/// Returns the first lines of the version output of the compiler and the linker.
 fn compiler() -> Result<String> {
     let first = |name: &str| -> Result<String> {
         let text = program::run(Command::new(name).arg("--version"))?;

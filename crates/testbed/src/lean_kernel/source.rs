@@ -1,5 +1,4 @@
-//! The kernels' source: a package of Debian, pinned; the newest of its series where the pinned one is no longer
-//! to be had.
+//! The kernel's source: a pinned Debian package, or the newest of its series if the pinned one is no longer available.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +12,9 @@ use crate::{KitError, Result, digest, program};
 const PACKAGE: &str = "linux-source-6.12";
 const VERSION: &str = "6.12.117-1~deb12u1";
 const SHA256: &str = "e849faf31ca3555757f3a8877cb01af92122f744f75d1f3102734651c4e14703";
-/// The note of which package was downloaded, beside it.
+/// The file with the metadata of the downloaded package, in the same directory.
 const NOTE: &str = "source.json";
-/// The package's file, whatever its version is.
+/// The name of the package's file, independent of its version.
 const FILE: &str = "linux-source.deb";
 
 /// A source package, downloaded or not.
@@ -31,7 +30,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Returns the one that was downloaded, or else the pinned one.
+    /// Returns the downloaded package, or else the pinned one.
     pub(super) fn known(folder: &Path) -> Self {
         let note = fs::read(folder.join(NOTE)).ok();
         let known = note.and_then(|note| serde_json::from_slice::<Self>(&note).ok());
@@ -48,10 +47,10 @@ impl Source {
         }
     }
 
-    /// Returns the source after it was downloaded where it was missing.
+    /// Returns the source. A missing one is downloaded first.
     pub(super) fn get(folder: &Path, say: Say<'_>) -> Result<Self> {
         let known = Self::known(folder);
-        // Another file is what an interruption has left, or was downloaded for another pin.
+        // Otherwise the file is the leftover of an interrupted download, or was downloaded for another pin.
         if known.file().is_file() && digest::check(&known.file(), &known.sha256).is_ok() {
             return Ok(known);
         }

@@ -16,40 +16,40 @@ pub enum Package {
     Qemu,
     /// The virtual host's userland, and the business image of examples/hello.
     Busybox,
-    /// Reads EROFS images, to check ours.
+    /// Reads EROFS, for checking this project's.
     Erofs,
-    /// Unpacks OCI images, to check ours.
+    /// Unpacks OCI images, for checking this project's.
     Umoci,
-    /// Reads OCI images, to check ours.
+    /// Reads OCI images, for checking this project's.
     Skopeo,
-    /// Makes root file systems of Debian packages.
+    /// Makes root file systems from Debian packages.
     Mmdebstrap,
-    /// Reads tar archives otherwise than GNU tar, to check ours.
+    /// Reads tar archives with another implementation than GNU tar, for checking this project's.
     Bsdtar,
     /// Fetches the guest's kernel.
     Pip,
-    /// Compiles the fuzzer's own code.
+    /// Compiles the C++ code of the fuzzer.
     Cxx,
-    /// Inflates as fast as can be, for the benchmark.
+    /// Inflates as fast as possible, for the benchmark.
     Libdeflate,
-    /// Measures what a program takes, for the benchmark.
+    /// Measures the resources of a program, for the benchmark.
     Time,
-    /// Records the files that a program names to the kernel.
+    /// Records the paths in a program's system calls.
     Strace,
-    /// Reads tar archives with its library, to check our reader.
+    /// Reads tar archives with Python's library, for checking this project's reader.
     Python,
-    /// Compiles a program that reads tar archives with Go's library, to check our reader: GCC's compiler, half as large
-    /// as Go's own.
+    /// Compiles a program that reads tar archives with Go's library, for checking this project's reader. It is GCC's
+    /// Go compiler, half as large as the official one.
     Go,
-    /// Mounts a directory by FUSE, with times that can be set back.
+    /// Mounts a directory through FUSE, with times that can be set back.
     Bindfs,
-    /// Runs a program by another clock.
+    /// Runs a program with another clock.
     Faketime,
     /// Connects to an agent through its socket on the host.
     Curl,
-    /// Carries the network that a box shares with its host.
+    /// Forwards the network that a box shares with its host.
     Passt,
-    /// Makes a file system for the benchmark of starts, and checks ours.
+    /// Makes a file system for the benchmark of starts, and checks this project's.
     E2fs,
     /// Compiles kernels.
     Gcc,
@@ -70,7 +70,7 @@ pub enum Package {
 }
 
 impl Package {
-    /// The packages that compile a kernel.
+    /// The packages for compiling a kernel.
     pub(crate) const TO_COMPILE_KERNELS: [Self; 8] = [
         Self::Gcc,
         Self::Make,
@@ -82,7 +82,7 @@ impl Package {
         Self::Patch,
     ];
 
-    /// Returns the name by which apt knows it.
+    /// Returns the name of the package.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Qemu => "qemu-system-x86",
@@ -115,7 +115,7 @@ impl Package {
         }
     }
 
-    /// Returns the program that the package is for.
+    /// Returns the name of the program that the package is for.
     const fn program(self) -> &'static str {
         match self {
             Self::Qemu => "qemu-system-x86_64",
@@ -148,10 +148,10 @@ impl Package {
         }
     }
 
-    /// Returns where its program lies; for a library, where a header of it does.
+    /// Returns the path of the program, or of a header for a library.
     ///
     /// # Errors
-    /// It is missing; the error names the command that installs it.
+    /// It is missing. The error contains the command that installs it.
     pub fn path(self) -> Result<PathBuf> {
         self.find().ok_or_else(|| KitError::Missing {
             program: self.program().to_owned(),
@@ -165,7 +165,7 @@ impl Package {
         match self {
             // The package busybox has a program of the same name, which needs shared libraries.
             Self::Busybox => found.filter(|it| fs::read(it).is_ok_and(|file| !needs_loader(&file))),
-            // Debian has it where only root's PATH leads.
+            // Debian installs it in a directory that is only in root's PATH.
             Self::E2fs => found.or_else(|| at("/usr/sbin/mke2fs")),
             Self::Libelf => at("/usr/include/gelf.h"),
             _ => found,
@@ -173,13 +173,13 @@ impl Package {
     }
 }
 
-/// The words of apt-get that install packages.
+/// The arguments of apt-get for installing packages.
 const INSTALL: [&str; 3] = ["install", "--yes", "--no-install-recommends"];
 
-/// Installs those of `wanted` whose programs are missing.
+/// Installs the packages of `wanted` whose programs are missing.
 ///
 /// # Errors
-/// Something is missing and cannot be installed; the error names the command that mends it.
+/// A program is missing and cannot be installed. The error contains the command that installs it.
 pub fn packages(wanted: &[Package], say: Say<'_>) -> Result<()> {
     let missing: Vec<_> = wanted.iter().filter(|package| package.find().is_none()).collect();
     if missing.is_empty() {
@@ -192,12 +192,12 @@ pub fn packages(wanted: &[Package], say: Say<'_>) -> Result<()> {
     with_fresh_lists(say, install).map(drop)
 }
 
-/// Returns the command that installs packages, as a person types it.
+/// Returns the command that installs packages, for the user.
 fn by_hand(names: &[&str]) -> String {
     format!("apt-get {} {}", INSTALL.join(" "), names.join(" "))
 }
 
-/// Checks that this process can install packages at all.
+/// Checks that this process can install packages.
 fn may_install(program: &str, names: &[&str]) -> Result<()> {
     let missing = |remedy: String| KitError::Missing { program: program.to_owned(), remedy };
     if program::find("apt-get").is_none() {
@@ -209,8 +209,8 @@ fn may_install(program: &str, names: &[&str]) -> Result<()> {
     if is_root() { Ok(()) } else { Err(missing(format!("install it: sudo {}", by_hand(names)))) }
 }
 
-/// Tries, and where that fails tries again after `apt-get update`: the lists of a new machine are
-/// empty, and those of an old one name packages that are no longer there.
+/// Tries, and after a failure tries again after `apt-get update`: the lists of a new system are empty, and old ones
+/// contain packages that no longer exist.
 pub(super) fn with_fresh_lists<T>(say: Say<'_>, attempt: impl Fn() -> Result<T>) -> Result<T> {
     attempt().or_else(|_| {
         say("refreshing the package lists: apt-get update");
@@ -219,7 +219,7 @@ pub(super) fn with_fresh_lists<T>(say: Say<'_>, attempt: impl Fn() -> Result<T>)
     })
 }
 
-/// Returns an apt-get that asks nothing and waits for its turn.
+/// Returns an apt-get command that asks no questions and waits for the lock.
 pub(super) fn apt_get() -> Command {
     let mut command = Command::new("apt-get");
     command
@@ -228,7 +228,8 @@ pub(super) fn apt_get() -> Command {
     command
 }
 
-/// The owner of a process's directory in /proc is its effective user (proc(5)).
+/// The owner of a process's directory in /proc is its effective user
+/// ([proc(5)](https://man7.org/linux/man-pages/man5/proc.5.html)).
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|process| process.uid() == 0)

@@ -1,5 +1,4 @@
-//! The guest's kernel bundle: the pinned build of libkrunfw. The same package's own program is what
-//! the benchmark compares with.
+//! The guest kernel: the pinned build of libkrunfw. The same package contains the program that the benchmark compares with.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,21 +9,21 @@ use guest_kernel::{LIBKRUNFW, Member, PACKAGE, has_pip};
 use super::{Package, Say, lock, packages};
 use crate::{KitError, Result, Workspace, digest};
 
-/// The program that the benchmark compares with, from the package that has the kernel.
+/// The program that the benchmark compares with, from the package of the kernel.
 const MSB: Member = Member {
     name: "msb",
     path: "microsandbox/_bundled/bin/msb",
     sha256: "02230b0d0ccab4da487c96282ef06bc366a603f0b95201e999cf9e13df31767e",
 };
-/// The directories in the build output where the two are kept, each under its name in the package.
+/// The directories of the two in the build output.
 const KEPT_BUNDLE: &str = "kernel";
 const KEPT_MSB: &str = "bench";
 
-/// Returns the kernel bundle: the user's own where one is given, else the pinned one, after it was
-/// downloaded where it was missing.
+/// Returns the path of libkrunfw: the user's, if `own` is given, or else the pinned one. A missing pinned one is
+/// downloaded first.
 ///
 /// # Errors
-/// The user's own is not there; or the pinned one cannot be downloaded, or what came is another.
+/// The user's file does not exist, or the pinned one cannot be downloaded or has another digest.
 pub fn kernel_bundle(workspace: &Workspace, own: Option<&Path>, say: Say<'_>) -> Result<PathBuf> {
     if let Some(own) = own {
         return fs::canonicalize(own).map_err(KitError::file("find", own));
@@ -32,10 +31,10 @@ pub fn kernel_bundle(workspace: &Workspace, own: Option<&Path>, say: Say<'_>) ->
     kept(&LIBKRUNFW, &workspace.target(KEPT_BUNDLE), say)
 }
 
-/// Returns microsandbox's program, after it was downloaded where it was missing.
+/// Returns the path of microsandbox's program. A missing one is downloaded first.
 ///
 /// # Errors
-/// It cannot be downloaded, or what came is another.
+/// It cannot be downloaded, or has another digest.
 pub fn microsandbox(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
     let program = kept(&MSB, &workspace.target(KEPT_MSB), say)?;
     let permissions = fs::Permissions::from_mode(0o755);
@@ -67,7 +66,7 @@ fn fetch(member: &Member, file: &Path, say: Say<'_>) -> Result<()> {
     fs::rename(&unpacked, file).map_err(KitError::file("rename", &unpacked))
 }
 
-/// Makes sure of python3 with pip.
+/// Installs python3 with pip if it is missing.
 ///
 /// # Errors
 /// It is missing and cannot be installed.

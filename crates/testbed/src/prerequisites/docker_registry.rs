@@ -9,9 +9,8 @@ use crate::{KitError, Result, Workspace};
 
 const PACKAGE: &str = "docker-registry";
 
-/// Returns the program `docker-registry`, after it was downloaded where it was missing. The package
-/// is unpacked into the build output and not installed: it would start a service on every network
-/// of the machine. apt checks it against Debian's signatures.
+/// Returns the program `docker-registry`. A missing one is downloaded first, and unpacked into the build output:
+/// installing the package would start a service on every network of the host. apt verifies its Debian signatures.
 ///
 /// # Errors
 /// It cannot be downloaded or unpacked.

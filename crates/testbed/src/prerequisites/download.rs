@@ -1,4 +1,4 @@
-//! The files of Debian packages, which are not installed.
+//! Downloading Debian packages without installing them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,8 +7,8 @@ use super::Say;
 use super::apt::{apt_get, with_fresh_lists};
 use crate::{KitError, Result, program};
 
-/// Downloads packages, named as `NAME` or `NAME=VERSION`, into a folder and returns their files, in the order
-/// of `names`. apt checks them against Debian's signatures.
+/// Downloads packages (`NAME` or `NAME=VERSION`) into a folder and returns their files, in the order of `names`. apt
+/// verifies their Debian signatures.
 ///
 /// # Errors
 /// A package is unknown or cannot be downloaded.
@@ -26,7 +26,7 @@ pub(crate) fn download(names: &[&str], folder: &Path, say: Say<'_>) -> Result<Ve
     names.iter().map(of).collect()
 }
 
-/// Downloads a package and returns the directory below `folder` into which it was unpacked.
+/// Downloads a package, unpacks it below `folder`, and returns the directory.
 ///
 /// # Errors
 /// The package is unknown, or cannot be downloaded or unpacked.
@@ -37,7 +37,7 @@ pub(super) fn unpacked(name: &str, folder: &Path, say: Say<'_>) -> Result<PathBu
     Ok(unpacked)
 }
 
-/// A package's file is called `NAME_VERSION_ARCHITECTURE.deb`.
+/// A package's file has a name of the form `NAME_VERSION_ARCHITECTURE.deb`.
 fn is_of(path: &Path, name: &str) -> bool {
     let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
     file.ends_with(".deb") && file.split('_').next() == Some(name)

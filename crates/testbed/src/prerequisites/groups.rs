@@ -1,4 +1,4 @@
-//! What belongs together: all that the demo, the virtual host or the tests need.
+//! The prerequisites of the demo, the virtual host and the tests.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use super::{
 };
 use crate::{Result, Workspace, lean_kernel};
 
-/// Names the user's own kernel, or one of the two by its name, as for `boxbuild build`.
+/// The variable that selects the user's kernel by path, or one of the two kernels by name, as for `boxbuild build`.
 const KERNEL_VARIABLE: &str = "BOXBUILD_KERNEL";
 
-/// Makes sure of what the demo needs, and returns the guest's kernel: the one that the user names, or the lean one if
-/// it was compiled, or else libkrunfw.
+/// Provides the prerequisites of the demo, and returns the guest kernel: the one that the user selects, or the lean
+/// one if it was compiled, or else libkrunfw.
 ///
 /// # Errors
-/// Something is missing and cannot be had.
+/// A prerequisite is missing and unavailable.
 pub fn for_demo(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
     musl_target(say)?;
     packages(&[Package::Busybox], say)?;
@@ -33,28 +33,28 @@ pub fn for_demo(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
     }
 }
 
-/// Returns the lean kernel if it was compiled, or else libkrunfw, after it was fetched if it was missing.
+/// Returns the lean kernel if it was compiled, or else libkrunfw, which is fetched if it is missing.
 ///
 /// # Errors
-/// It cannot be had.
+/// No kernel is available.
 pub fn guest_kernel(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
     let lean = lean_kernel::find(workspace)?.map(|lean| lean.elf());
     lean.map_or_else(|| kernel_bundle(workspace, None, say), Ok)
 }
 
-/// Makes sure of what the virtual host needs, and returns its kernel.
+/// Provides the prerequisites of the virtual host, and returns its kernel.
 ///
 /// # Errors
-/// Something is missing and cannot be had.
+/// A prerequisite is missing and unavailable.
 pub fn for_virtual_host(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
     packages(&[Package::Qemu, Package::Busybox], say)?;
     host_kernel(workspace, say)
 }
 
-/// Makes sure of what `cargo xtask test` needs.
+/// Provides the prerequisites of `cargo xtask test`.
 ///
 /// # Errors
-/// Something is missing and cannot be had.
+/// A prerequisite is missing and unavailable.
 pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     rust_components(say)?;
     for_demo(workspace, say)?;
@@ -72,10 +72,10 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     for_virtual_host(workspace, say).map(drop)
 }
 
-/// Makes sure of what `cargo xtask test --all` needs: the lean kernel, too, which takes minutes to compile.
+/// Provides the prerequisites of `cargo xtask test --all`. They include the lean kernel, which takes minutes to compile.
 ///
 /// # Errors
-/// Something is missing and cannot be had.
+/// A prerequisite is missing and unavailable.
 pub fn for_all_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     for_tests(workspace, say)?;
     packages(&[Package::Passt], say)?;

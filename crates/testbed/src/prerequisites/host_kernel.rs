@@ -1,4 +1,4 @@
-//! The virtual host as tests want it: its kernel, and the programs of busybox.
+//! The virtual host for tests: its kernel, and the programs of busybox.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use super::apt::with_fresh_lists;
 use super::{Package, Say, lock};
 use crate::{KitError, Result, Workspace, elf, program};
 
-/// Returns the virtual host's kernel, Debian's, after it was downloaded into the build output if it was missing.
+/// Returns the virtual host's kernel, from Debian. A missing one is downloaded into the build output first.
 ///
 /// # Errors
 /// It cannot be downloaded or prepared.
@@ -28,7 +28,7 @@ pub fn host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
     Ok(fetched)
 }
 
-/// Gives a virtual host busybox under all its names, and the users, for scripts.
+/// Adds busybox under all its names, and a list of users, to a virtual host, for scripts.
 ///
 /// # Errors
 /// busybox is missing, or its directory cannot be written.
@@ -46,7 +46,7 @@ pub fn with_busybox(host: VirtualHost, workspace: &Workspace) -> Result<VirtualH
     Ok(host.file(folder, "/"))
 }
 
-/// Gives a virtual host a program and, where it is a dynamic one, its shared libraries.
+/// Adds a program to a virtual host, with its shared libraries if it is dynamic.
 ///
 /// # Errors
 /// The program cannot be read, or `ldd` refuses it.

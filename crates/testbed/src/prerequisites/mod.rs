@@ -1,8 +1,8 @@
-//! Programs and files that the demo and the tests need and the machine may lack.
+//! Programs and files that the demo and the tests need and the host may lack.
 //!
-//! Each function looks first, which takes milliseconds; what is missing it installs (Debian
-//! packages, with apt-get; parts of the Rust toolchain, with rustup) or fetches into the build output (the virtual host's kernel, the
-//! guest's kernel, the validator of SPDX documents), and says so in a line before it starts.
+//! Each function checks first, which takes milliseconds. Missing Debian packages are installed with apt-get, and
+//! parts of the Rust toolchain with rustup. The virtual host's kernel, the guest kernel and the validator of SPDX
+//! documents are fetched into the build output. A line announces each such step.
 
 mod apt;
 mod bundle;
@@ -29,10 +29,10 @@ pub use oras::{Oras, oras};
 pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
 pub use spdx::{SpdxValidator, spdx_validator};
 
-/// Receives a line for people, before something that takes long.
+/// Receives a line of text before an action that takes long.
 pub type Say<'a> = &'a mut dyn FnMut(&str);
 
-/// Makes a directory and waits until nobody else fills it; the lock ends with the file.
+/// Makes a directory and locks it against other processes. The lock ends with the returned file.
 pub(crate) fn lock(folder: &Path) -> Result<File> {
     fs::create_dir_all(folder).map_err(KitError::file("make", folder))?;
     let path = folder.join(".lock");

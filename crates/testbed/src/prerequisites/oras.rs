@@ -7,7 +7,7 @@ use super::Say;
 use super::pypi::python_packages;
 use crate::{Result, Workspace, program};
 
-/// The client, and what it needs: the last jsonschema that is plain Python.
+/// The client and its dependencies, with the last jsonschema that is plain Python.
 const REQUIREMENTS: &str = "\
 oras==0.2.43 --hash=sha256:bf295b1cfb5017f579c35c3394c7a71707f6aff463cb6699d5d191a6d8b56ea6
 requests==2.34.2 --hash=sha256:2a0d60c172f83ac6ab31e4554906c0f3b3588d37b5cb939b1c061f4907e278e0
@@ -28,11 +28,11 @@ pub struct Oras {
 }
 
 impl Oras {
-    /// Copies an artifact from one repository of a registry that speaks plain http to another one: everything that its manifest
-    /// names goes through a directory, and the manifest is written anew. Returns what the manifest was, in JSON.
+    /// Copies an artifact between two repositories of a registry without TLS: all its blobs are written to the
+    /// directory `through`, and a new manifest is made. Returns the original manifest, in JSON.
     ///
     /// # Errors
-    /// It cannot.
+    /// The client fails.
     pub fn copy(&self, from: &str, to: &str, through: &Path) -> Result<String> {
         let mut python = Command::new("python3");
         python.env("PYTHONPATH", &self.folder).args(["-c", PROGRAM, from, to]).arg(through);
@@ -40,10 +40,10 @@ impl Oras {
     }
 }
 
-/// Returns the client, after it was downloaded where it was missing. It is not installed but kept in the build output.
+/// Returns the client. A missing one is downloaded into the build output first, without installing it.
 ///
 /// # Errors
-/// It cannot be downloaded, or what came is another.
+/// It cannot be downloaded, or has another digest.
 pub fn oras(workspace: &Workspace, say: Say<'_>) -> Result<Oras> {
     python_packages(workspace, "oras", REQUIREMENTS, say).map(|folder| Oras { folder })
 }

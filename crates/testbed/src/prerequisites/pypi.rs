@@ -9,9 +9,9 @@ use box_digest::Digest;
 use super::{Say, lock, pip};
 use crate::{KitError, Result, Workspace, program};
 
-/// Returns the directory with packages, after they were downloaded where they were missing. `requirements` has the digest of each, and
-/// all that they need: nothing else is fetched. They are plain Python, so that one list is for each version of it. They are not
-/// installed but kept in the build output; `PYTHONPATH` leads to them.
+/// Returns the directory with packages, for `PYTHONPATH`. Missing ones are downloaded into the build output first,
+/// without installing them. `requirements` lists the packages and all their dependencies with their digests; nothing
+/// else is fetched. They are plain Python, so one list fits every version of it.
 pub(super) fn python_packages(
     workspace: &Workspace,
     name: &str,

@@ -1,4 +1,4 @@
-//! The parts of the Rust toolchain that not every installation has.
+//! The optional parts of the Rust toolchain.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,21 +9,21 @@ use crate::{KitError, Result, program};
 /// The Rust target of the programs that run in the guest: static programs for linux on amd64.
 pub const MUSL: &str = "x86_64-unknown-linux-musl";
 
-/// The Rust target of a kernel of the tests, which runs on no operating system.
+/// The Rust target of the tests' kernel, which runs without an operating system.
 pub const BARE: &str = "x86_64-unknown-none";
 
-/// Makes sure that the toolchain can build for [`MUSL`], with rustup where it cannot yet.
+/// Installs the target [`MUSL`] with rustup if it is missing.
 ///
 /// # Errors
-/// There is no rustup, it fails, or the compiler in use is not one of its.
+/// There is no rustup, it fails, or the compiler in use is not managed by it.
 pub fn musl_target(say: Say<'_>) -> Result<()> {
     target(MUSL, say)
 }
 
-/// Makes sure that the toolchain can build for [`BARE`], likewise.
+/// Installs the target [`BARE`] with rustup if it is missing.
 ///
 /// # Errors
-/// As for [`musl_target`].
+/// The errors of [`musl_target`].
 pub fn bare_target(say: Say<'_>) -> Result<()> {
     target(BARE, say)
 }
@@ -33,16 +33,16 @@ fn target(name: &str, say: Say<'_>) -> Result<()> {
     ensure(&wanted, &["target", "add", name], || has_target(name), say)
 }
 
-/// Makes sure of the toolchain's `cargo fmt` and `cargo clippy`, with rustup where they are missing.
+/// Installs `cargo fmt` and `cargo clippy` with rustup if they are missing.
 ///
 /// # Errors
-/// As for [`musl_target`].
+/// The errors of [`musl_target`].
 pub fn rust_components(say: Say<'_>) -> Result<()> {
     let has_both = || Ok(answers("fmt") && answers("clippy"));
     ensure("cargo fmt or cargo clippy", &["component", "add", "rustfmt", "clippy"], has_both, say)
 }
 
-/// Runs rustup with `arguments` if `is_here` says that a part of the toolchain is missing.
+/// Runs rustup with `arguments` if `is_here` returns `false`.
 fn ensure(
     wanted: &str,
     arguments: &[&str],

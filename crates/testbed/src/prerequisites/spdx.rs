@@ -1,4 +1,4 @@
-//! The SPDX project's own validator, from the Python index.
+//! The validator of the SPDX project, from the Python index.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use super::Say;
 use super::pypi::python_packages;
 use crate::{Result, Workspace, program};
 
-/// The validator, and of what it needs that which it needs for JSON: 2 MB of plain Python.
+/// The validator, and only those of its dependencies that JSON documents need: 2 MB of plain Python.
 const REQUIREMENTS: &str = "\
 spdx-tools==0.8.3 --hash=sha256:638fd9bd8be61901316eb6d063574e16d5403a1870073ec4d9241426a997501a
 beartype==0.23.1 --hash=sha256:4461b4dc57e3fdd6c8a8464b22cf118002eea107c33e9fef651c69068ab3cce3
@@ -18,17 +18,17 @@ uritools==6.1.3 --hash=sha256:136f113e76e53f85bf2d9cce0c3d40ceec775d0409e7d6de9b
 ";
 const PROGRAM: &str = include_str!("spdx.py");
 
-/// The SPDX project's own validator of documents.
+/// The validator of documents of the SPDX project.
 #[derive(Debug, Clone)]
 pub struct SpdxValidator {
     folder: PathBuf,
 }
 
 impl SpdxValidator {
-    /// Returns what is wrong with an SPDX 2.3 document in JSON; nothing where all is right.
+    /// Returns the faults of an SPDX 2.3 document in JSON. The text is empty if there are none.
     ///
     /// # Errors
-    /// The document does not read at all.
+    /// The document cannot be parsed.
     pub fn check(&self, document: &Path) -> Result<String> {
         let mut python = Command::new("python3");
         python.env("PYTHONPATH", &self.folder).args(["-c", PROGRAM]).arg(document);
@@ -36,11 +36,10 @@ impl SpdxValidator {
     }
 }
 
-/// Returns the validator, after it was downloaded where it was missing. It is not installed but kept
-/// in the build output.
+/// Returns the validator. A missing one is downloaded into the build output first, without installing it.
 ///
 /// # Errors
-/// It cannot be downloaded, or what came is another.
+/// It cannot be downloaded, or has another digest.
 pub fn spdx_validator(workspace: &Workspace, say: Say<'_>) -> Result<SpdxValidator> {
     python_packages(workspace, "spdx", REQUIREMENTS, say).map(|folder| SpdxValidator { folder })
 }

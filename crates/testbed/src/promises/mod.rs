@@ -1,38 +1,38 @@
 //! The numbers that the project promises to its users.
 //!
-//! A test or benchmark that holds a promise takes its limit from here, and SPECIFICATION.md lists
-//! all of them. The test of this module compares the document with the constants, and looks for the
-//! same number wherever another page repeats it: a limit cannot change in one place only.
+//! A test or benchmark that checks a promise takes its limit from here, and SPECIFICATION.md lists all of them. The
+//! test of this module compares the document with the constants, and searches for the same number on each page that
+//! repeats it, so that no page can be forgotten.
 
 mod list;
 
 pub use list::*;
 
-/// How a measured value has to compare with the number of a promise.
+/// How a measured value is compared with the number of a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// It is the number or less.
+    /// The value must not be greater.
     AtMost,
-    /// It is the number or more.
+    /// The value must not be less.
     AtLeast,
-    /// It is the number.
+    /// The value must be equal.
     Exactly,
 }
 
-/// A number that the project promises, and where it is held.
+/// A number that the project promises, and the test that checks it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Promise {
-    /// The promise, as SPECIFICATION.md words it.
+    /// The promise, with the wording of SPECIFICATION.md.
     pub what: &'static str,
     /// How a measured value compares with the number.
     pub bound: Bound,
     /// The number.
     pub number: f64,
-    /// The unit of the number, as it is written after it; empty for a plain count or a ratio.
+    /// The unit of the number. Empty for a plain count or a ratio.
     pub unit: &'static str,
     /// `FILE::TEST`, or the command of a benchmark.
     pub held_by: &'static str,
-    /// Other files that repeat the number: each with the text around it, where `{}` is the number.
+    /// Other files that repeat the number: each with the surrounding text, in which `{}` stands for the number.
     pub repeated: &'static [(&'static str, &'static str)],
 }
 
@@ -56,7 +56,7 @@ impl Promise {
         format!("{bound}{} {}", self.digits(), self.unit).trim_end().to_owned()
     }
 
-    /// Returns the number as a page writes it: `105`, `1.25`, `12,000`.
+    /// Returns the number in the format of the pages: `105`, `1.25`, `12,000`.
     fn digits(&self) -> String {
         let text = self.number.to_string();
         match text.len().checked_sub(3) {
@@ -65,7 +65,7 @@ impl Promise {
         }
     }
 
-    /// Checks a measured value, in the promise's unit, and prints it: a test shows it with `--nocapture`.
+    /// Checks a measured value, in the promise's unit, and prints it. A test shows it with `--nocapture`.
     ///
     /// # Panics
     /// The value breaks the promise.
@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    /// Returns whether a value of today leaves a tenth of room to the limit, so that no small change breaks the promise, and
-    /// not more than half, so that a large one does.
+    /// Returns whether today's value is at least a tenth and at most a half away from the limit, so that no small
+    /// change breaks the promise but a large one does.
     fn has_room(promise: &Promise, value: f64) -> bool {
         match promise.bound {
             Bound::AtMost => (1.1..=1.5).contains(&(promise.number / value)),
@@ -156,7 +156,7 @@ mod tests {
             };
             let source = read(file);
             assert!(source.contains(&test), "{file} has no {test}");
-            // An import alone holds nothing.
+            // An import alone checks nothing.
             let imported =
                 source.split_once("promises::").and_then(|(_, rest)| rest.split_once(';'));
             let code = imported.map_or(&*source, |(_, code)| code);

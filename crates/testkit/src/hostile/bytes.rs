@@ -1,9 +1,9 @@
-//! Bytes as the corpus writes them.
+//! The notation for bytes in the corpus.
 
-/// Reads a word: `\0`, `\n`, `\s` (a space), `\\`, `\xHH`, and `{TEXT*N}` for a repetition.
+/// Parses a word: `\0`, `\n`, `\s` (a space), `\\`, `\xHH`, and `{TEXT*N}` for a repetition. For example, `a\s{b*3}` is `a bbb`.
 ///
 /// # Panics
-/// An unknown escape.
+/// On an unknown escape.
 pub(super) fn unescape(word: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = word;
@@ -24,7 +24,7 @@ pub(super) fn unescape(word: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads the rest of an escape, after its backslash, and returns the text after it.
+/// Parses the rest of an escape, after its backslash, and returns the text after it.
 fn escape<'a>(rest: &'a str, bytes: &mut Vec<u8>) -> &'a str {
     let (kind, after) = rest.split_at(1);
     let byte = match kind {

@@ -1,24 +1,24 @@
 //! The language of the cases.
 //!
 //! ```text
-//! == NAME: WHAT IT IS, OR WHERE IT IS FROM
+//! == NAME: DESCRIPTION OR SOURCE
 //! d PATH | f PATH CONTENT | l PATH TARGET | h PATH TARGET | p PATH | c PATH | b PATH
 //! t TYPE PATH                 a member of any type
-//! x PAIR… | g PAIR…           an extended header, a global one, of well-formed records
-//! xraw BODY | graw BODY       the same, of any bytes
+//! x PAIR… | g PAIR…           a local or a global extended header with valid records
+//! xraw BODY | graw BODY       the same, with arbitrary bytes
 //! L PATH | K TARGET           GNU's long name and long link target
-//! zero N | bytes TEXT         blocks of zeros, any bytes
-//! noend | cut N               no zero blocks at the end; less by so many bytes
-//! ---                         where it is split over two layers; else before its last member
-//! = ENTRY…                    the tree that results
-//! ! TEXT                      or the error: how its text begins
-//! =1 =2 !1 !2                 the same for one layer alone, or for two
+//! zero N | bytes TEXT         blocks of zeros, arbitrary bytes
+//! noend | cut N               no zero blocks at the end; N bytes cut from the end
+//! ---                         the split into two layers (default: before the last member)
+//! = ENTRY…                    the resulting tree
+//! ! TEXT                      or the beginning of the error's message
+//! =1 =2 !1 !2                 the same only for one layer, or only for two
 //! ```
 //!
 //! A member's line may end with `FIELD:VALUE` words, see [`super::header`]. An entry is
 //! `d:PATH`, `f:PATH=CONTENT`, `l:PATH=TARGET`, `p:PATH`, `c:PATH=MAJOR,MINOR` or `h:PATH=FIRST`
 //! (the same inode as FIRST), with `[mode=…]`, `[uid=…]`, `[gid=…]`, `[mtime=…]` and `[x.NAME=…]`
-//! where they are not root's, of 1970, and 755, 777 (links) or 644.
+//! for other values than root, 1970, and 755 (directories), 777 (links) or 644.
 
 use super::bytes::unescape;
 use super::entry::{Expected, entry};
@@ -27,16 +27,16 @@ use super::header::{Member, record};
 /// An attack that must be refused or contained.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Names the attack in messages.
+    /// The name of the attack in messages.
     pub name: String,
     /// A description, or its source.
     pub reason: String,
-    /// The expected outcome as one layer.
+    /// The expected outcome of one layer.
     pub one: Expected,
-    /// The expected outcome split over two layers.
+    /// The expected outcome of two layers.
     pub two: Expected,
     members: Vec<Vec<u8>>,
-    /// How many members are in the lower of two layers.
+    /// The number of members in the lower of two layers.
     split: Option<usize>,
     /// Whether the archive ends with two zero blocks.
     end: bool,
@@ -49,8 +49,8 @@ impl Case {
         self.archive(&self.members)
     }
 
-    /// Returns the two archives over which the members are split. One that has but one member is
-    /// put over a layer with a file `evil-lower`.
+    /// Returns the two archives into which the members are split. If there is only one member, the lower layer has a
+    /// file `evil-lower`.
     pub fn two_layers(&self) -> [Vec<u8>; 2] {
         let split = self.split.unwrap_or(self.members.len() - 1);
         let lower = match self.split {
@@ -71,17 +71,17 @@ impl Case {
 
 const LOWER: &[u8] = b"evil-lower";
 
-/// Reads the cases of a text.
+/// Parses the cases of a text.
 pub(super) fn read(file: &str, text: &str) -> Vec<Case> {
     let cases = text.split("\n== ").skip(1);
     cases.map(|text| Reader::new(file, text).case()).collect()
 }
 
-/// A case that is being read.
+/// A case that is being parsed.
 struct Reader<'a> {
     case: Case,
     lines: std::str::Lines<'a>,
-    /// Whether the last member is still without its own header.
+    /// Whether the last member still lacks its main header.
     open: bool,
     expected: [Option<Expected>; 2],
 }
@@ -158,8 +158,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds bytes: to the last member where that is open, as one of their own else. Zeros and odd
-    /// bytes belong to the member before them, or where a layer starts with them, to the next one.
+    /// Adds bytes: to the last member if it is open, or else as a new one. Zeros and partial blocks belong to the
+    /// member before them, or at the start of a layer to the next one.
     fn append(&mut self, bytes: Vec<u8>, opens: bool) {
         let is_odd = bytes.len() < 512 || bytes.iter().all(|byte| *byte == 0);
         let is_first = self.case.split == Some(self.case.members.len());

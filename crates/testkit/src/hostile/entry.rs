@@ -11,37 +11,37 @@ use super::bytes::unescape;
 pub enum Expected {
     /// A tree of these entries, sorted.
     Tree(Vec<Entry>),
-    /// An error whose text begins so.
+    /// An error whose message begins with this text.
     Refused(String),
 }
 
 /// An entry of an expected tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its path, without a leading or trailing slash.
+    /// The path, without a leading or trailing slash.
     pub path: Vec<u8>,
-    /// The type, with what only that type has.
+    /// The type, with its data.
     pub node: Node,
     /// The permission bits with set-uid, set-gid and sticky.
     pub mode: u16,
-    /// Its owner and group.
+    /// The owner and the group.
     pub owner: (u32, u32),
-    /// When it was changed, in seconds since 1970.
+    /// The modification time, in seconds since 1970.
     pub mtime: i64,
-    /// Its extended attributes, sorted.
+    /// The extended attributes, sorted.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// The type of an entry, with what belongs to it.
+/// The type of an entry, with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
-    /// A directory; its entries follow on their own.
+    /// A directory. Its entries are separate.
     Directory,
-    /// A file of this content.
+    /// A file with this content.
     File(Vec<u8>),
-    /// A symbolic link to these bytes.
+    /// A symbolic link with this target.
     Symlink(Vec<u8>),
-    /// A further name of the inode at this path.
+    /// A hard link to the inode at this path.
     Same(Vec<u8>),
     /// A character device with its major and minor number.
     Char(u32, u32),
@@ -52,7 +52,7 @@ pub enum Node {
 }
 
 impl Expected {
-    /// Lists the entries of the tree, with its BLAKE3 for the content of each file.
+    /// Returns the entries of the tree as lines, with the BLAKE3 of each file instead of its content.
     pub fn lines(&self) -> Option<Vec<String>> {
         let Self::Tree(entries) = self else { return None };
         let hashed = |entry: &Entry| match &entry.node {
@@ -70,7 +70,7 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.escape_ascii();
         match &self.node {
-            // A further name has the attributes of the first.
+            // A hard link has the attributes of the first name.
             Node::Same(first) => return write!(f, "h:{path}={}", first.escape_ascii()),
             Node::Directory => write!(f, "d:{path}"),
             Node::File(content) => write!(f, "f:{path}={}", content.escape_ascii()),
@@ -86,7 +86,7 @@ impl fmt::Display for Entry {
     }
 }
 
-/// Reads an entry of an expected tree.
+/// Parses an entry of an expected tree.
 pub(super) fn entry(word: &str) -> Entry {
     let mut parts = word.split('[');
     let (kind, rest) = parts.next().and_then(|it| it.split_once(':')).expect("KIND:PATH");

@@ -1,11 +1,12 @@
-//! Members of a tar archive, written field by field, so that any field can hold anything.
+//! Members of a tar archive, written field by field, so that each field can have any content.
 
 use super::bytes::unescape;
 
-/// The bytes of a block.
+/// The size of a block, in bytes.
 pub(super) const BLOCK: usize = 512;
 
-/// Where the fields of a header lie (POSIX pax(1), "ustar Header Block").
+/// The offsets and lengths of the fields of a header
+/// ([POSIX pax](https://pubs.opengroup.org/onlinepubs/9799919799/utilities/pax.html), "ustar Header Block").
 const FIELDS: [(&str, usize, usize); 16] = [
     ("name", 0, 100),
     ("mode", 100, 8),
@@ -29,14 +30,14 @@ const FIELDS: [(&str, usize, usize); 16] = [
 pub(super) struct Member {
     header: [u8; BLOCK],
     data: Vec<u8>,
-    /// Whether the bytes are summed as signed numbers, as old programs of Sun did.
+    /// Whether the checksum adds the bytes as signed numbers, like old programs of Sun.
     signed: bool,
-    /// The content of the checksum field, where it is not the checksum.
+    /// The content of the checksum field, if it is not the checksum.
     sum: Option<Vec<u8>>,
 }
 
 impl Member {
-    /// Starts a member of root's, from 1970, in the ustar format.
+    /// Starts a member that belongs to root, from 1970, in the ustar format.
     pub(super) fn new(kind: u8, name: &[u8], mode: &str, data: &[u8]) -> Self {
         let header = [0; BLOCK];
         let mut member = Self { header, data: data.to_vec(), signed: false, sum: None };
@@ -51,10 +52,10 @@ impl Member {
         member
     }
 
-    /// Fills a field: the value, then zeros.
+    /// Fills a field with the value and then zeros.
     ///
     /// # Panics
-    /// There is no such field, or it is shorter.
+    /// If there is no such field, or it is shorter than the value.
     pub(super) fn set(&mut self, field: &str, value: &[u8]) {
         let (_, start, length) = FIELDS.iter().find(|it| it.0 == field).expect("a field");
         let bytes = &mut self.header[*start..start + length];
@@ -63,14 +64,14 @@ impl Member {
         bytes[..value.len()].copy_from_slice(value);
     }
 
-    /// Applies a word such as `size:7` or `sum:signed`; returns `false` for any other.
+    /// Applies a word such as `size:7` or `sum:signed`. Returns `false` for any other word.
     pub(super) fn apply(&mut self, word: &str) -> bool {
         let Some((field, value)) = word.split_once(':') else { return false };
         match (field, value) {
             ("sum", "signed") => self.signed = true,
             ("sum", value) => self.sum = Some(unescape(value)),
             ("data", value) => self.data = unescape(value),
-            // The block and its data have the sizes that they have; only the header lies.
+            // The data keeps its size, only the header claims another one.
             ("claims", value) => {
                 let claimed: u64 = value.parse().expect("claims: has a number");
                 self.set("size", format!("{claimed:011o}").as_bytes());
@@ -83,7 +84,7 @@ impl Member {
         true
     }
 
-    /// Returns the header, with its sum, and the data up to the end of its last block.
+    /// Returns the header, with its checksum, and the data, padded to whole blocks.
     pub(super) fn bytes(mut self) -> Vec<u8> {
         self.set("sum", b"        ");
         let sum: i64 = if self.signed {
@@ -99,7 +100,8 @@ impl Member {
     }
 }
 
-/// Writes a record of an extended header: `LENGTH KEY=VALUE\n`, the length counting all of it.
+/// Returns a record of an extended header, `LENGTH KEY=VALUE\n`, in which the length includes itself, such as
+/// `11 path=ab\n`.
 pub(super) fn record(pair: &[u8]) -> Vec<u8> {
     let rest = pair.len() + 2;
     let mut length = rest + 1;

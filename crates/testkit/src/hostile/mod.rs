@@ -1,9 +1,8 @@
 //! A corpus of hostile layers, each with its expected outcome.
 //!
-//! The cases are texts in `cases/`, whose language `case.rs` describes. Each is run as one layer
-//! and split over two, because much of what is refused in one archive has been forgotten across
-//! archives. Every name in them holds the word [`MARKER`], so that no program but one that follows
-//! an archive's paths has a reason to touch a file of such a name.
+//! The cases are texts in `cases/`; `case.rs` describes their language. Each case is run as one layer and split over
+//! two, because checks within one archive are easily forgotten across archives. Every name in them contains the word
+//! [`MARKER`], so that only a program that follows an archive's paths touches a file with such a name.
 
 mod bytes;
 mod case;
@@ -15,7 +14,7 @@ pub use case::Case;
 pub use entry::{Entry, Expected, Node};
 pub use random::{Random, mutate, replace_each};
 
-/// The word that each case's names hold.
+/// The word in the names of each case.
 pub const MARKER: &str = "evil";
 
 const FILES: [(&str, &str); 8] = [
@@ -32,7 +31,7 @@ const FILES: [(&str, &str); 8] = [
 /// Returns all cases, in the order of their files.
 ///
 /// # Panics
-/// A text that is no case; the message names the case.
+/// If a text is no valid case. The message contains the case's name.
 pub fn corpus() -> Vec<Case> {
     FILES.iter().flat_map(|(file, text)| case::read(file, text)).collect()
 }

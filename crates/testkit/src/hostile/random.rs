@@ -1,18 +1,18 @@
-//! Archives and texts changed at random, the same on every machine.
+//! Archives and texts changed at random, but the same on every host.
 
 use super::header::BLOCK;
 
-/// A generator of numbers (xorshift64*, Vigna 2016); not for secrets.
+/// A generator of pseudorandom numbers ([xorshift64*](https://arxiv.org/abs/1402.6246), Vigna 2016), not for secrets.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// Starts a sequence, the same for each seed.
+    /// Starts a sequence. Equal seeds give equal sequences.
     pub const fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Returns a number below `limit`, which is not 0.
+    /// Returns a number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -21,13 +21,13 @@ impl Random {
         usize::try_from(number).unwrap_or(0) % limit
     }
 
-    /// Returns one of these.
+    /// Returns one of the choices.
     pub fn one_of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }
 }
 
-/// Where the fields of a header lie that a reader takes something from.
+/// The offsets and lengths of the header fields that readers use.
 const FIELDS: [(usize, usize); 10] = [
     (0, 100),
     (100, 8),
@@ -40,7 +40,7 @@ const FIELDS: [(usize, usize); 10] = [
     (329, 16),
     (345, 155),
 ];
-/// Values that readers interpret in different ways, or once did.
+/// Values that readers interpret in different ways, or used to.
 const ODD: [&[u8]; 24] = [
     b"",
     b"\0",
@@ -68,8 +68,16 @@ const ODD: [&[u8]; 24] = [
     b"8 a=bc\n",
 ];
 
-/// Replaces parts of a text, one after the other: each is a place, taken modulo the places that there
-/// are, the length of what is there in bytes, and the text instead.
+/// Replaces parts of a text, one after the other. Each part is an offset (modulo the length of the text), a length in
+/// bytes, and the new text.
+///
+/// # Examples
+/// ```
+/// use testkit::hostile::replace_each;
+///
+/// let parts = [(0, 5, "Goodbye".to_owned()), (9, 5, "box".to_owned())];
+/// assert_eq!(replace_each("Hello, world", &parts), "Goodbye, box");
+/// ```
 pub fn replace_each(text: &str, parts: &[(usize, usize, String)]) -> String {
     let mut text = text.to_owned();
     for (place, length, instead) in parts {
@@ -80,8 +88,8 @@ pub fn replace_each(text: &str, parts: &[(usize, usize, String)]) -> String {
     text
 }
 
-/// Returns an archive like `archive`, changed in one to four places; sometimes it continues as
-/// `other` does. The sums of its headers are right again nine times out of ten.
+/// Returns a copy of `archive`, changed in one to four positions. Sometimes the end is taken from `other`. The
+/// checksums of its headers are corrected nine times out of ten.
 pub fn mutate(archive: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = archive.to_vec();
     for _ in 0..=random.below(4) {
@@ -128,7 +136,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Sets the sum of each block that has the sign of a header, or most of its shape.
+/// Corrects the checksum of each block that has the magic number of a header, or most of its shape.
 fn mend(bytes: &mut [u8]) {
     for block in bytes.chunks_exact_mut(BLOCK) {
         let is_header = block[257..262] == *b"ustar" || (block[154] == 0 && block[155] == b' ');

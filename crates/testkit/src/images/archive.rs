@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::layer::{Layer, LayerTar};
 use crate::{FileError, Result};
 
-/// Packs the files of a directory, as an OCI archive has those of a layout; sorted by name.
+/// Packs the files of a directory, sorted by name, in the form of an OCI archive.
 ///
 /// # Errors
 /// A file cannot be read.

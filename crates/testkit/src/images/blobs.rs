@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 
 use crate::{FileError, Result};
 
-/// A layout directory for documents that [`Image`] does not write: indexes as builders nest them, or
-/// what no honest tool makes.
+/// A layout directory for documents that [`Image`] does not write, such as nested indexes, or invalid ones.
+///
+/// [`Image`]: super::Image
 ///
 /// [`Image`]: super::Image
 #[derive(Debug)]
 pub struct LayoutDir(PathBuf);
 
 impl LayoutDir {
-    /// Makes the directory where it is missing.
+    /// Makes the directory if it does not exist.
     ///
     /// # Errors
     /// It cannot be written.
@@ -27,7 +28,7 @@ impl LayoutDir {
         Ok(Self(dir.to_owned()))
     }
 
-    /// Writes a blob and returns what names it.
+    /// Writes a blob and returns its descriptor.
     ///
     /// # Errors
     /// It cannot be written.
@@ -37,7 +38,7 @@ impl LayoutDir {
         Ok(Descriptor::new(media_type, digest, bytes.len() as u64))
     }
 
-    /// Writes a document as a blob and returns what names it.
+    /// Writes a document as a blob and returns its descriptor.
     ///
     /// # Errors
     /// It cannot be written.

@@ -1,4 +1,4 @@
-//! Archives as `docker save` writes them.
+//! Archives in the format of `docker save`.
 
 use box_digest::Digest;
 use serde_json::{Value, json};
@@ -6,18 +6,17 @@ use serde_json::{Value, json};
 use super::layer::{Layer, LayerTar};
 use super::layout::{Compression, Image};
 
-/// How an archive of `docker save` is laid out.
+/// The layout of an archive of `docker save`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
-    /// As before version 25: `HEX.json`, and `ID/layer.tar` for each layer. A layer that comes a second
-    /// time is a symbolic link to the first.
+    /// Before version 25: `HEX.json`, and `ID/layer.tar` for each layer. A repeated layer is a symbolic link to the first.
     Legacy,
-    /// As since then: `blobs/sha256/HEX`. Whether layers are compressed depends on docker's own store.
+    /// Since version 25: `blobs/sha256/HEX`. Whether layers are compressed depends on docker's storage.
     Modern(Compression),
 }
 
 impl Image {
-    /// Returns an archive with some images, each under its names, as `docker save` writes it.
+    /// Returns an archive of images, each with its names.
     pub fn docker_archive(images: &[(&Self, &[&str])], form: Saved) -> LayerTar {
         let mut archive = Layer::new();
         let mut list = Vec::new();
@@ -64,7 +63,7 @@ fn stored(layer: &LayerTar, form: Saved, number: usize) -> (String, &[u8]) {
         Saved::Modern(Compression::Zstd) => layer.zstd(),
     };
     let name = match form {
-        // The ID depends on all layers below.
+        // The ID depends on all lower layers.
         Saved::Legacy => {
             let id = Digest::of(format!("{number} {}", layer.diff_id()).as_bytes());
             format!("{}/layer.tar", id.hex())

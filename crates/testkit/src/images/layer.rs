@@ -1,4 +1,5 @@
-//! A layer: its declaration, and its tar stream (OCI image-spec, layer.md).
+//! A layer: its declaration, and its tar stream
+//! ([OCI image layers](https://github.com/opencontainers/image-spec/blob/main/layer.md)).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,11 +10,11 @@ use box_digest::Digest;
 use super::tar_entry::{Entry, Kind};
 use crate::{FileError, Result};
 
-/// The declared entries of a layer, in the order in which they are written.
+/// The declared entries of a layer, in the order of writing.
 #[derive(Debug, Clone, Default)]
 pub struct Layer {
     entries: Vec<Entry>,
-    /// Further records of the extended headers of some entries, by the entry's number.
+    /// Additional records of the extended headers of some entries, by the entry's index.
     records: BTreeMap<usize, Vec<(String, Vec<u8>)>>,
     uid: u64,
     gid: u64,
@@ -26,14 +27,14 @@ impl Layer {
         Self::default()
     }
 
-    /// Sets the owner of the entries that follow.
+    /// Sets the owner of the next entries.
     #[must_use]
     pub fn owner(mut self, uid: u64, gid: u64) -> Self {
         (self.uid, self.gid) = (uid, gid);
         self
     }
 
-    /// Sets the modification time of the entries that follow, in seconds since 1970.
+    /// Sets the modification time of the next entries, in seconds since 1970.
     #[must_use]
     pub fn mtime(mut self, seconds: u64) -> Self {
         self.mtime = seconds;
@@ -58,7 +59,7 @@ impl Layer {
         self.add(path, 0o777, Kind::Symlink(target.into()))
     }
 
-    /// Adds a further name of the earlier entry `target`, whose mode and owner should be the same.
+    /// Adds a hard link to the earlier entry `target`, with the same mode. The owner should be the same.
     #[must_use]
     pub fn hardlink(self, path: &str, target: &str) -> Self {
         let target = target.trim_start_matches('/');
@@ -66,14 +67,14 @@ impl Layer {
         self.add(path, mode.unwrap_or(0o644), Kind::Hardlink(target.into()))
     }
 
-    /// Deletes `path` of the layers below.
+    /// Adds a whiteout, which deletes `path` of the lower layers.
     #[must_use]
     pub fn whiteout(self, path: &str) -> Self {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         self.add(&format!("{folder}/.wh.{name}"), 0o644, Kind::File(Vec::new()))
     }
 
-    /// Hides all that the layers below have in the directory `path`.
+    /// Adds an opaque whiteout, which hides the content of the directory `path` in the lower layers.
     #[must_use]
     pub fn opaque(self, path: &str) -> Self {
         let path = path.trim_end_matches('/');
@@ -92,7 +93,7 @@ impl Layer {
         self.add(path, mode, Kind::Fifo)
     }
 
-    /// Gives the last entry an extended attribute.
+    /// Adds an extended attribute to the last entry.
     #[must_use]
     pub fn xattr(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
         if let Some(entry) = self.entries.last_mut() {
@@ -101,8 +102,8 @@ impl Layer {
         self
     }
 
-    /// Gives the last entry a record in its extended header, such as `mtime=-1.5`, which goes over
-    /// what its header says.
+    /// Adds a record to the extended header of the last entry, such as `mtime=-1.5`, which takes precedence over the
+    /// header's field.
     #[must_use]
     pub fn record(mut self, key: &str, value: impl Into<Vec<u8>>) -> Self {
         let last = self.entries.len().saturating_sub(1);
@@ -110,14 +111,14 @@ impl Layer {
         self
     }
 
-    /// Adds an entry exactly as given: nothing of its name is checked or changed.
+    /// Adds an entry unchanged and without any checks.
     #[must_use]
     pub fn entry(mut self, entry: Entry) -> Self {
         self.entries.push(entry);
         self
     }
 
-    /// Returns whether there is an entry of this name.
+    /// Returns whether there is an entry with this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.name == name.as_bytes())
     }
@@ -139,7 +140,7 @@ impl Layer {
     }
 }
 
-/// The tar stream of a layer. Clones share their bytes, and images that hold clones share blobs.
+/// The tar stream of a layer. Clones share their bytes, and images with clones share blobs.
 #[derive(Debug, Clone)]
 pub struct LayerTar(Arc<Shared>);
 
@@ -163,7 +164,7 @@ impl From<Vec<u8>> for LayerTar {
 }
 
 impl LayerTar {
-    /// Reads a ready tar file.
+    /// Reads an existing tar file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// Returns what an independent reader sees: name, type, link target, xattrs and content.
+    /// Returns the view of an independent reader: name, type, link target, xattrs and content.
     fn listing(layer: &Layer) -> Vec<String> {
         let tar = layer.to_tar();
         let mut archive = tar::Archive::new(tar.bytes());

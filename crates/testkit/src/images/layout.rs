@@ -1,4 +1,6 @@
-//! An image and the directory that holds it (OCI image-spec v1.1: image-layout.md, config.md).
+//! An image and its directory (OCI image specification v1.1:
+//! [image-layout.md](https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md),
+//! [config.md](https://github.com/opencontainers/image-spec/blob/v1.1.0/config.md)).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +16,10 @@ use super::layer::LayerTar;
 use super::types::Types;
 use crate::{FileError, Result};
 
-/// The annotation of an index's entry that holds the image's tag.
+/// The annotation for the image's tag in the index.
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
-/// How the layers of an image are compressed.
+/// The compression of an image's layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     /// Compressed by gzip.
@@ -29,7 +31,7 @@ pub enum Compression {
     None,
 }
 
-/// The part of an image's config that says how it runs; empty fields are left out.
+/// The runtime part of an image's config. Empty fields are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     /// The program and its fixed arguments.
@@ -67,8 +69,7 @@ impl Config {
     }
 }
 
-/// An image: its layers from the lowest up, and its config. For linux on amd64, unless another
-/// architecture is set.
+/// An image: its config and its layers, the lowest first. The platform is linux on amd64, unless another architecture is set.
 #[derive(Debug, Clone)]
 pub struct Image {
     layers: Vec<LayerTar>,
@@ -83,32 +84,32 @@ impl Image {
         Self { layers: Vec::new(), config, architecture: "amd64", types: Types::OCI }
     }
 
-    /// Sets the CPU that the image is for, in Go's spelling.
+    /// Sets the CPU architecture, in Go's spelling, such as `arm64`.
     #[must_use]
     pub const fn architecture(mut self, architecture: &'static str) -> Self {
         self.architecture = architecture;
         self
     }
 
-    /// Makes the documents Docker's: the same, by other media types.
+    /// Uses Docker's media types. The documents are otherwise the same.
     #[must_use]
     pub const fn with_docker_types(mut self) -> Self {
         self.types = Types::DOCKER;
         self
     }
 
-    /// Adds a layer over those already there.
+    /// Adds a layer on top.
     #[must_use]
     pub fn with(mut self, layer: LayerTar) -> Self {
         self.layers.push(layer);
         self
     }
 
-    /// Writes images for several architectures into an OCI image layout directory under one tag, as
-    /// an index in the index, and returns the inner index's digest.
+    /// Writes images for several architectures into an OCI image layout directory under one tag, as a nested index,
+    /// and returns the digest of the inner index.
     ///
     /// # Errors
-    /// As [`Self::write_layout`].
+    /// The errors of [`Self::write_layout`].
     pub fn write_index(images: &[Self], dir: &Path, tag: &str) -> Result<Digest> {
         let mut manifests = Vec::new();
         for image in images {
@@ -124,8 +125,8 @@ impl Image {
         tag_it(dir, LayoutDir::make(dir)?.put_json(OCI_INDEX_TYPE, &index)?, tag)
     }
 
-    /// Writes the image into an OCI image layout directory, made where it is missing, and returns
-    /// the manifest's digest. Other tags in the directory stay; the same tag is replaced.
+    /// Writes the image into an OCI image layout directory, which is made if it does not exist, and returns the
+    /// manifest's digest. Other tags in the directory stay; the same tag is replaced.
     ///
     /// # Errors
     /// The directory cannot be written, or holds a malformed index.
@@ -133,8 +134,8 @@ impl Image {
         tag_it(dir, self.write_blobs(dir, compression)?, tag)
     }
 
-    /// Writes the image's blobs into an OCI image layout directory, whose index does not name them
-    /// then, and returns what names the manifest.
+    /// Writes the image's blobs into an OCI image layout directory, without an entry in its index, and returns the
+    /// manifest's descriptor.
     ///
     /// # Errors
     /// The directory cannot be written.
@@ -174,7 +175,7 @@ impl Image {
     }
 }
 
-/// Gives what a descriptor names a tag, and returns its digest.
+/// Adds a descriptor to the index under a tag, and returns its digest.
 fn tag_it(dir: &Path, mut named: Descriptor, tag: &str) -> Result<Digest> {
     named.annotations.insert(REF_NAME.to_owned(), tag.to_owned());
     let digest = named.digest;
@@ -182,7 +183,7 @@ fn tag_it(dir: &Path, mut named: Descriptor, tag: &str) -> Result<Digest> {
     Ok(digest)
 }
 
-/// Puts the manifest into the index under its tag, sorted by tag.
+/// Adds the manifest to the index under its tag, sorted by tag.
 fn write_index(dir: &Path, manifest: Descriptor) -> Result<()> {
     let path = dir.join("index.json");
     let mut manifests = match fs::read(&path) {

@@ -1,4 +1,4 @@
-//! OCI image layouts, assembled from declared files by this crate alone.
+//! OCI image layouts from declared files, written without other programs.
 //!
 //! ```no_run
 //! use testkit::images::{Compression, Config, Image, Layer};
@@ -9,7 +9,7 @@
 //! # Ok::<(), testkit::FileError>(())
 //! ```
 //!
-//! The same declaration gives the same bytes on every machine.
+//! The same declaration gives the same bytes on every host.
 
 mod archive;
 mod blobs;

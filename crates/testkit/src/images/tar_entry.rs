@@ -1,17 +1,18 @@
-//! One entry of a layer, and its bytes in a tar stream (POSIX.1-2001 pax).
+//! One entry of a layer, and its bytes in a tar stream
+//! ([POSIX pax](https://pubs.opengroup.org/onlinepubs/9799919799/utilities/pax.html)).
 
 use tar::{EntryType, Header};
 
-/// The type of an entry, with what belongs to it.
+/// The type of an entry, with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file with its content.
     File(Vec<u8>),
     /// A directory (`5`).
     Dir,
-    /// A symbolic link to a target.
+    /// A symbolic link with its target.
     Symlink(Vec<u8>),
-    /// A further name of an earlier entry.
+    /// A hard link to an earlier entry.
     Hardlink(Vec<u8>),
     /// A character device with its major and minor number.
     CharDevice(u32, u32),
@@ -21,12 +22,12 @@ pub enum Kind {
     Fifo,
 }
 
-/// One entry of a layer. Its name is written as it is, so that hostile names can be written.
+/// One entry of a layer. Its name is written unchanged, so that hostile names are possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The name in the tar stream, without a leading slash unless one is wanted.
+    /// The name in the tar stream. A leading slash is kept.
     pub name: Vec<u8>,
-    /// The type, with what only that type has.
+    /// The type, with its data.
     pub kind: Kind,
     /// The permission bits with set-uid, set-gid and sticky.
     pub mode: u32,
@@ -34,15 +35,14 @@ pub struct Entry {
     pub uid: u64,
     /// The numeric group id.
     pub gid: u64,
-    /// Modification time, in seconds since 1970.
+    /// The modification time, in seconds since 1970.
     pub mtime: u64,
-    /// Extended attributes in their order, as `SCHILY.xattr.` records.
+    /// The extended attributes in their order, as `SCHILY.xattr.` records.
     pub xattrs: Vec<(String, Vec<u8>)>,
 }
 
 impl Entry {
-    /// Appends the entry to a tar stream that is not yet ended; `further` records stand in its
-    /// extended header beside its own.
+    /// Appends the entry to a tar stream. The records `further` are added to its extended header.
     pub(crate) fn append_to(&self, tar: &mut Vec<u8>, further: &[(String, Vec<u8>)]) {
         let (entry_type, target, data) = self.parts();
         let mut records = self.pax_records(target);
@@ -103,7 +103,7 @@ impl Entry {
     }
 }
 
-/// Appends `LENGTH KEY=VALUE\n`, where LENGTH counts its own digits.
+/// Appends `LENGTH KEY=VALUE\n`, in which LENGTH includes its own digits.
 fn push_record(records: &mut Vec<u8>, key: &str, value: &[u8]) {
     let rest = key.len() + value.len() + 3;
     let mut length = rest + 1;

@@ -5,7 +5,7 @@
 pub(super) struct Types {
     pub(super) manifest: &'static str,
     pub(super) config: &'static str,
-    /// An uncompressed layer; the others have a suffix.
+    /// An uncompressed layer. The compressed ones have a suffix.
     pub(super) layer: &'static str,
     pub(super) gzip: &'static str,
     #[cfg(feature = "zstd")]
@@ -13,7 +13,7 @@ pub(super) struct Types {
 }
 
 impl Types {
-    /// OCI's (image-spec, media-types.md).
+    /// OCI's ([media-types.md](https://github.com/opencontainers/image-spec/blob/main/media-types.md)).
     pub(super) const OCI: Self = Self {
         manifest: "application/vnd.oci.image.manifest.v1+json",
         config: "application/vnd.oci.image.config.v1+json",

@@ -13,16 +13,16 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use crate::plan::{HOME, Plan, STREAMS, Status, stream_name};
 use crate::{HostError, Result};
 
-/// The serial ports that pass standard output and standard error on.
+/// The serial ports that forward standard output and standard error.
 const SERIAL: [&str; 2] = ["/dev/ttyS1", "/dev/ttyS2"];
 /// The search path of commands.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// The exit status of a command that cannot be started, as of a shell.
+/// The exit status of a command that cannot be started, the same as a shell's.
 const NOT_STARTED: i32 = 127;
-/// How long a machine waits before its end when its output is watched, so that all of it arrives.
+/// The delay before the virtual host powers off if its output is forwarded, so that all of it arrives.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Runs the commands one after the other, until one fails, and returns how each ended.
+/// Runs the commands one after the other, until one fails, and returns the status of each.
 pub(super) fn run_all(plan: &Plan) -> Result<Vec<Status>> {
     let mut ended = Vec::new();
     for (number, words) in plan.commands.iter().enumerate() {
@@ -37,7 +37,7 @@ pub(super) fn run_all(plan: &Plan) -> Result<Vec<Status>> {
     Ok(ended)
 }
 
-/// Returns the file, in the machine's memory, in which a stream of a command is collected.
+/// Returns the path of the file, in memory, that collects a stream of a command.
 pub(super) fn collected(number: usize, stream: &str) -> PathBuf {
     Path::new(HOME).join(stream_name(number, stream))
 }
@@ -65,7 +65,7 @@ fn command(words: &[String]) -> Command {
     command
 }
 
-/// Runs a command whose output goes straight to the files.
+/// Runs a command with its output redirected to the files.
 fn collect(words: &[String], out: File, mut err: File) -> Result<i32> {
     let streams = err.try_clone().map_err(HostError::guest("collect output"))?;
     match command(words).stdout(out).stderr(streams).spawn() {
@@ -74,7 +74,7 @@ fn collect(words: &[String], out: File, mut err: File) -> Result<i32> {
     }
 }
 
-/// Runs a command and passes its output on as well.
+/// Runs a command and also forwards its output.
 fn watched(words: &[String], out: File, err: File) -> Result<i32> {
     let [to_out, to_err] = [serial(SERIAL[0])?, serial(SERIAL[1])?];
     let piped = command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -90,9 +90,9 @@ fn watched(words: &[String], out: File, err: File) -> Result<i32> {
     })
 }
 
-/// Says why a command could not be started, and returns its status.
+/// Reports why a command could not be started, and returns the status for it.
 fn report(words: &[String], error: &io::Error, to: &mut dyn Write) -> i32 {
-    // Its status shows the failure even where this cannot be written.
+    // The status shows the failure even if the report cannot be written.
     drop(writeln!(to, "{}: {error}", words.first().map_or("", String::as_str)));
     NOT_STARTED
 }
@@ -101,12 +101,12 @@ fn wait(mut child: Child) -> Result<i32> {
     child.wait().map(status).map_err(HostError::guest("wait for a command"))
 }
 
-/// Returns an exit status as a shell gives it.
+/// Returns the exit status in the form of a shell.
 fn status(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// Opens a serial port that passes bytes on as they are.
+/// Opens a serial port in raw mode.
 fn serial(path: &str) -> Result<File> {
     let open = || {
         let port = File::options().write(true).read(true).open(path)?;

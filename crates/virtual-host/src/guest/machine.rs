@@ -1,4 +1,4 @@
-//! Preparing the machine: file systems, kernel modules, disks, and the root that commands see.
+//! Preparing the virtual host: file systems, kernel modules, disks, and the root directory for commands.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -25,14 +25,14 @@ const SYSTEM: [(&str, &str); 5] = [
     ("cgroup2", "/sys/fs/cgroup"),
     ("devpts", "/dev/pts"),
 ];
-/// Where the kernel takes settings of its scheduler, and those for turns of 0.3 ms.
+/// The directory of the scheduler's settings, and the settings for time slices of 0.3 ms.
 const DEBUG: &str = "/sys/kernel/debug";
 const TURNS: [(&str, &str); 2] = [("sched/features", "HRTICK"), ("sched/base_slice_ns", "300000")];
-/// The group that may use KVM, as udev arranges it on other hosts.
+/// The device, the group and the mode for KVM, the same as by udev on other hosts.
 const KVM: (&str, u32, u32) = ("/dev/kvm", 104, 0o660);
 /// The directories that programs expect.
 const DIRECTORIES: [&str; 6] = ["/dev/shm", "/tmp", "/run", "/root", "/usr/bin", OUT];
-/// How often, and how many times, a disk is waited for.
+/// The interval and the number of attempts when waiting for a disk.
 const POLL: (Duration, u32) = (Duration::from_millis(1), 5000);
 
 /// Mounts the kernel's file systems and makes the usual directories.
@@ -64,7 +64,7 @@ pub(super) fn load_modules() -> Result<()> {
     Ok(())
 }
 
-/// Lets the members of a group use KVM, where there is one.
+/// Gives a group access to KVM, if the device exists.
 pub(super) fn share_kvm() -> Result<()> {
     let (device, group, mode) = KVM;
     if !Path::new(device).exists() {
@@ -75,20 +75,21 @@ pub(super) fn share_kvm() -> Result<()> {
         .map_err(HostError::guest("share KVM"))
 }
 
-/// Lets this thread, and all that it starts, take turns: one that is woken runs when the running one waits or its turn ends
-/// (sched(7), `SCHED_BATCH`). Otherwise a thread of a VMM interrupts the box's CPU or does not, by how much of a
-/// turn is over, and the starts of one box differ by a millisecond or two.
+/// Sets the policy `SCHED_BATCH` ([sched(7)](https://man7.org/linux/man-pages/man7/sched.7.html)) for this thread and
+/// all processes that it starts: a thread that is woken runs when the running one waits or its time slice ends.
+/// Otherwise a thread of a VMM interrupts the box's CPU or not, depending on the elapsed part of a time slice, and
+/// the starts of one box differ by a millisecond or two.
 pub(super) fn schedule_as_batch() -> Result<()> {
     let batch = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, batch)
         .map_err(|error| HostError::guest("schedule as batch")(io::Error::other(error)))?;
-    // The crate sets a policy and the nice value at once, and names no value for 0.
+    // The crate sets a policy and the nice value at once, and has no name for the value 0.
     setpriority_process(None, 0).map_err(HostError::guest("set its nice value"))?;
     shorten_turns()
 }
 
-/// Ends a turn by a timer. Without it a turn ends at a tick of the kernel, 4 ms apart, and a CPU of a box that waits in a loop for
-/// its host gets an answer only then. A kernel before 6.6 has no setting for their length, and keeps its own.
+/// Ends time slices by a timer. Otherwise a time slice ends at a tick of the kernel, 4 ms apart, and a CPU of a box that spins
+/// for its host gets an answer only then. A kernel before 6.6 has no setting for the length, and keeps its default.
 fn shorten_turns() -> Result<()> {
     let failed = |source| HostError::guest("shorten the scheduler's turns")(source);
     let at = Path::new(DEBUG);
@@ -104,7 +105,7 @@ fn shorten_turns() -> Result<()> {
     unmount(at, UnmountFlags::empty()).map_err(|error| failed(error.into()))
 }
 
-/// Mounts the disks, and returns the device of the one before them: the one for the result.
+/// Mounts the disks, and returns the device of the first one, which is for the result.
 pub(super) fn mount_disks(mounts: &[Mount]) -> Result<PathBuf> {
     let mut disks = disks(mounts.len() + 1)?.into_iter();
     let result = disks.next().ok_or_else(|| missing("a disk for the result"))?;
@@ -114,8 +115,8 @@ pub(super) fn mount_disks(mounts: &[Mount]) -> Result<PathBuf> {
     Ok(result)
 }
 
-/// Returns the devices of the memory-backed disks by their addresses: the kernel numbers them in no
-/// order that it promises, and finds them after its modules are loaded.
+/// Returns the devices of the memory-backed disks, sorted by their addresses: the kernel does not number them in a
+/// guaranteed order, and detects them asynchronously after its modules are loaded.
 fn disks(count: usize) -> Result<Vec<PathBuf>> {
     for _ in 0..POLL.1 {
         let mut found: Vec<_> = children(Path::new("/sys/block"))?
@@ -135,7 +136,7 @@ fn missing(what: &str) -> HostError {
     HostError::guest(format!("find {what}"))(std::io::Error::from(std::io::ErrorKind::NotFound))
 }
 
-/// Returns the physical address of a memory-backed disk; `None` for any other.
+/// Returns the physical address of a memory-backed disk. `None` for other disks.
 fn address(block: &Path) -> Option<u64> {
     let text = fs::read_to_string(block.join("device/resource")).ok()?;
     u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
@@ -167,7 +168,8 @@ fn mount_erofs(disk: &Path, at: &Path) -> Result<()> {
     )))
 }
 
-/// Makes a bind mount of the initramfs the root: pivot_root(2) refuses to leave the initramfs itself.
+/// Makes a bind mount of the initramfs the root, because
+/// [pivot_root(2)](https://man7.org/linux/man-pages/man2/pivot_root.2.html) refuses to replace the initramfs itself.
 pub(super) fn enter_root() -> Result<()> {
     let root = Path::new(HOME).join("root");
     make_directory(&root)?;

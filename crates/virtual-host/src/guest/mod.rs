@@ -1,7 +1,7 @@
-//! The machine's init: `boxlaunch` as process 1 of the virtual host.
+//! The init of the virtual host: `boxlaunch` as process 1.
 //!
-//! It prepares the machine, runs the commands of the plan as root in `/root`, leaves their results
-//! on the first disk, and powers the machine off.
+//! It prepares the virtual host, runs the commands of the plan as root in `/root`, writes their results to the first
+//! disk, and powers off.
 
 mod commands;
 mod machine;
@@ -20,11 +20,11 @@ pub fn is_init() -> bool {
     std::process::id() == 1 && Path::new(PLAN).exists()
 }
 
-/// Does all that the machine is for. Afterwards [`power_off`] ends it.
+/// Prepares the virtual host, runs the commands and writes the results. [`power_off`] has to follow.
 ///
 /// # Errors
-/// A step of the preparation failed, or the results do not fit their disk. The host sees the
-/// console, so whoever calls this prints the error there.
+/// A step of the preparation failed, or the results do not fit their disk. The caller has to print the error to the
+/// console, which the real host reads.
 pub fn run() -> Result<()> {
     machine::mount_system()?;
     machine::load_modules()?;
@@ -39,10 +39,10 @@ pub fn run() -> Result<()> {
     result::leave(&disk, &ended)
 }
 
-/// Powers the machine off.
+/// Powers the virtual host off.
 ///
 /// # Errors
-/// The kernel refuses: the process has not the right to.
+/// The process lacks the privilege.
 pub fn power_off() -> Result<()> {
     rustix::fs::sync();
     reboot(RebootCommand::PowerOff).map_err(HostError::guest("power off"))

@@ -1,4 +1,4 @@
-//! Leaving the results on their disk, as a tar archive.
+//! Writing the results to their disk, as a tar archive.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,7 @@ use super::commands::collected;
 use crate::plan::{End, HOME, OUT, RESULT, STREAMS, Status, end_name, status_name};
 use crate::{HostError, Result};
 
-/// Writes how the commands ended, what they wrote, and the files that they left.
+/// Writes the commands' statuses, their output, and the files that they left.
 pub(super) fn leave(disk: &Path, ended: &[Status]) -> Result<()> {
     let write = || {
         let device = File::options().write(true).open(disk)?;

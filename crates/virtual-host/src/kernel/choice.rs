@@ -1,15 +1,15 @@
-//! Which kernel a run takes.
+//! The choice of the virtual host's kernel.
 
 use std::path::Path;
 
 use super::{HostKernel, fetch, newest_package, prepare_package};
 use crate::Result;
 
-/// Returns the kernel in a named package's file, prepared as by [`prepare_package`]; else the one that a cache directory has; else
-/// fetches the newest, and then `before` gets the command that does so as soon as its package is known.
+/// Returns the kernel from `named`, the file of a package, prepared by [`prepare_package`]. Without it, returns the kernel in the
+/// cache directory, or fetches the newest one. `before` is called with the command for fetching before it runs.
 ///
 /// # Errors
-/// As for [`prepare_package`], [`HostKernel::find`], [`newest_package`] and [`fetch`].
+/// The errors of [`prepare_package`], [`HostKernel::find`], [`newest_package`] and [`fetch`].
 pub fn choose(named: Option<&Path>, cache: &Path, before: impl FnOnce(&str)) -> Result<HostKernel> {
     if let Some(file) = named {
         return prepare_package(file, cache);

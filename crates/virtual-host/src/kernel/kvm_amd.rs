@@ -1,27 +1,25 @@
-//! The module `kvm_amd`, made to leave the guest in two cases that QEMU's emulation needs.
+//! Changes the module `kvm_amd` so that it leaves the guest in two more cases, which QEMU's emulation requires.
 //!
-//! **Right after each interrupt that it injects.** QEMU's emulation of VMRUN (`helper_vmrun` in
-//! `target/i386/tcg/sysemu/svm_helper.c`) leaves `exception_index` set after it has delivered an injected
-//! interrupt. If one of the emulator's timers expires before the next #VMEXIT, the same interrupt is delivered
-//! a second time, wherever the guest is: with interrupts disabled too. A guest's kernel that holds a lock then
-//! waits for itself forever. No CPU does such a thing.
+//! **After each interrupt that it injects.** QEMU's emulation of VMRUN (`helper_vmrun` in
+//! `target/i386/tcg/sysemu/svm_helper.c`) leaves `exception_index` set after it has delivered an injected interrupt.
+//! If one of QEMU's timers expires before the next #VMEXIT, the same interrupt is delivered a second time, even if
+//! the guest has disabled interrupts. A guest's kernel that holds a lock then deadlocks. No real CPU does that.
 //!
-//! KVM has the remedy: before it enters a guest with an event to inject while it steps over an NMI
-//! (`svm_vcpu_run` in `arch/x86/kvm/svm/svm.c`, "smp_send_reschedule is enough to force an immediate
-//! vmexit"), it sends itself an interrupt. The guest takes the event and leaves at its first
-//! instruction, and QEMU's window is closed before a timer can expire. Here that is done for every
-//! event: the condition on the NMI is removed from the module's code. Such a KVM is correct on any CPU,
-//! and costs one exit for each interrupt: below one percent of a start.
+//! KVM already has code for this case: before it enters a guest with an event to inject while it single-steps over an
+//! NMI (`svm_vcpu_run` in `arch/x86/kvm/svm/svm.c`, "smp_send_reschedule is enough to force an immediate vmexit"), it
+//! sends itself an interrupt. The guest takes the event and exits at its first instruction, before a QEMU timer can
+//! expire. The change applies that to every event, by removing the condition on the NMI from the module's code. Such
+//! a KVM is correct on any CPU, and costs one exit for each interrupt: below one percent of a start.
 //!
-//! **At each PAUSE.** The emulator has one CPU, on which those of a box take turns. One that waits for another in
-//! a loop would use up its whole turn. A real CPU counts the PAUSE instructions of such a loop, and KVM then lets
-//! another CPU of the box run (`kvm_vcpu_on_spin`). QEMU's does not count, so that KVM gives up on it
-//! (`svm_vm_init`: "pause_in_guest"); here it does not, and each PAUSE leaves the guest.
+//! **At each PAUSE.** QEMU emulates one CPU, which the CPUs of a box share. A CPU that spins for another would use up
+//! its whole time slice. A real CPU counts the PAUSE instructions of such a loop, and KVM then lets another CPU of
+//! the box run (`kvm_vcpu_on_spin`). QEMU does not count them, so KVM disables these exits (`svm_vm_init`:
+//! "pause_in_guest"). The change enables them, and each PAUSE leaves the guest.
 
 use serde::{Deserialize, Serialize};
 
-/// How `svm_vcpu_run` treats an event while it steps over an NMI, as x86-64 code; `..` is a byte that differs from
-/// build to build.
+/// The code in `svm_vcpu_run` for an event while it single-steps over an NMI, as x86-64 code. `..` is a byte that
+/// differs between builds.
 ///
 /// ```text
 /// 80 bb .. .. .. .. 00    cmpb  $0, nmi_singlestep(%rbx)
@@ -33,17 +31,17 @@ use serde::{Deserialize, Serialize};
 /// ```
 const INJECTION: &str =
     "80 bb .. .. .. .. 00 74 15 48 8b 83 .. .. .. .. 8b .. a8 00 00 00 85 .. 0f 85 .. .. .. ..";
-/// Where `je after` is in [`INJECTION`].
+/// The offset of `je after` in [`INJECTION`].
 const SKIP: usize = 7;
-/// Where the distance of `jne stop_stepping` is.
+/// The offset of the distance of `jne stop_stepping`.
 const DISTANCE: usize = 26;
 /// `mov %rbx, %rdi; call disable_nmi_singlestep`, before the code that sends the interrupt.
 const STOP_STEPPING: [u8; 4] = [0x48, 0x89, 0xdf, 0xe8];
 /// The length of these two instructions.
 const STOP_STEPPING_SIZE: i32 = 8;
-/// An instruction of one byte that does nothing.
+/// The one-byte no-op instruction.
 const NOP: u8 = 0x90;
-/// How `svm_vm_init` lets a guest keep its PAUSE instructions, in Linux 6.1 and 6.12:
+/// The code in `svm_vm_init` that disables exits at PAUSE, in Linux 6.1 and 6.12:
 ///
 /// ```text
 /// 80 3d .. .. .. .. 00    cmpb  $0, enable_apicv(%rip)
@@ -58,10 +56,10 @@ const PAUSE: [&str; 2] = [
     "80 3d .. .. .. .. 00 c6 87 .. .. 00 00 01 74 e9",
     "e9 .. .. .. .. c6 87 .. .. 00 00 01 eb c2",
 ];
-/// Where the value of `pause_in_guest` is, from the end of each of [`PAUSE`].
+/// The offset of the value of `pause_in_guest`, from the end of each of [`PAUSE`].
 const IN_GUEST: usize = 3;
 
-/// Which of the two exits a kernel has.
+/// The exits that a kernel has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Exits {
     /// After each injection.
@@ -74,8 +72,8 @@ impl Exits {
     pub(crate) const BOTH: Self = Self { after_injection: true, at_pause: true };
 }
 
-/// Changes the module so that it has the exits; it must have no signature, which would no longer fit it. If its code is not
-/// the known one, it stays as it is, and the exit is missing in the result.
+/// Changes the module so that it has the exits. The module must have no signature, because the change would
+/// invalidate it. If its code is unknown, it stays unchanged, and the exit is missing in the result.
 pub(crate) fn add_exits(module: &mut [u8]) -> Exits {
     Exits {
         after_injection: exit_after_injection(module).is_some(),
@@ -108,12 +106,12 @@ fn exit_after_injection(module: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Reads a pattern: bytes in hexadecimal, and `None` for those that may be any.
+/// Parses a pattern: bytes in hexadecimal, and `None` for arbitrary bytes.
 fn pattern(text: &str) -> Vec<Option<u8>> {
     text.split(' ').map(|byte| u8::from_str_radix(byte, 16).ok()).collect()
 }
 
-/// Returns where code is in a module; `None` where it is not there exactly once.
+/// Returns the offset of code in a module. `None` unless it occurs exactly once.
 fn position(module: &[u8], code: &[Option<u8>]) -> Option<usize> {
     let matches = |window: &[u8]| {
         window.iter().zip(code).all(|(byte, wanted)| wanted.is_none_or(|it| it == *byte))
@@ -127,7 +125,7 @@ fn position(module: &[u8], code: &[Option<u8>]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Makes a module: the two places, some code, and the code to which the first one jumps.
+    /// Makes a module: both code patterns, other code, and the code at the target of the first jump.
     fn module(stop: &[u8]) -> Vec<u8> {
         module_with(PAUSE[0], stop)
     }

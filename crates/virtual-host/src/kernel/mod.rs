@@ -1,10 +1,10 @@
-//! The emulated machine's kernel, made ready once: Debian's cloud kernel.
+//! The virtual host's kernel, Debian's cloud kernel, prepared once.
 //!
 //! ```text
 //! CACHE/6-6.12.117+deb12-cloud-amd64/
-//!     about.json            the version, whether KVM leaves the guest where it must, and the other files with their lengths
-//!     kernel                the ELF kernel, or Debian's bzImage where it cannot be unpacked
-//!     modules/00-NAME.ko    the modules, numbered in the order in which they are loaded
+//!     about.json            the version, the exits of its KVM, and the other files with their lengths
+//!     kernel                the ELF kernel, or Debian's bzImage if it cannot be unpacked
+//!     modules/00-NAME.ko    the modules, numbered in the order of loading
 //! ```
 
 mod choice;
@@ -31,19 +31,18 @@ use crate::{HostError, Result};
 pub use choice::choose;
 pub use package::{fetch, newest_package, prepare_package};
 
-/// The kernel modules that the machine needs: hardware virtualization, memory-backed disks, and EROFS.
+/// The kernel modules that the virtual host needs: hardware virtualization, memory-backed disks, and EROFS.
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
 /// The module that [`kvm_amd`] changes.
 const CHANGED: &str = "kvm_amd";
-/// The form of a prepared kernel, which changes with what [`lighten`] and [`kvm_amd`] change. A directory of another form is not
-/// looked at.
+/// The version of the prepared form, which changes with [`lighten`] and [`kvm_amd`]. Directories of another version are ignored.
 const FORM: &str = "6-";
 const ABOUT: &str = "about.json";
 /// The largest [`ABOUT`], in bytes.
 const MAX_ABOUT: u64 = 1 << 16;
 const KERNEL: &str = "kernel";
 const MODULES_FOLDER: &str = "modules/";
-/// Where prepared kernels are kept, below the user's cache directory.
+/// The directory of prepared kernels, below the user's cache directory.
 const CACHE: &str = "boxbuild/virtual-host";
 
 /// A kernel that is ready for a [`crate::VirtualHost`].
@@ -53,21 +52,20 @@ pub struct HostKernel {
     about: About,
 }
 
-/// The facts about a prepared kernel.
+/// The metadata of a prepared kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct About {
     version: String,
     exits: Exits,
-    /// The other files, and their lengths in bytes: one that a power failure has cut short is not used.
+    /// The other files, and their lengths in bytes. A file that a power failure has truncated is not used.
     files: BTreeMap<String, u64>,
 }
 
 impl HostKernel {
-    /// Opens the newest kernel that was prepared in a cache directory; `None` if it has no kernel.
+    /// Opens the newest prepared kernel in a cache directory. `None` if there is no kernel.
     ///
     /// # Errors
-    /// [`HostError::Stranger`] if another user could have changed the kernel: it sees the box, and says
-    /// how long it took.
+    /// [`HostError::Stranger`] if another user could have changed the kernel, which can read the box and reports its timing.
     pub fn find(cache: &Path) -> Result<Option<Self>> {
         let found = Self::newest(cache);
         found.iter().try_for_each(Self::check_owner)?;
@@ -90,7 +88,7 @@ impl HostKernel {
         kernel.is_whole().then_some(kernel)
     }
 
-    /// Returns whether all files are there, each with its length.
+    /// Returns whether all files exist with their lengths.
     fn is_whole(&self) -> bool {
         let is_whole = |(name, length): (&String, &u64)| {
             fs::symlink_metadata(self.directory.join(name))
@@ -110,16 +108,16 @@ impl HostKernel {
         &self.about.version
     }
 
-    /// Returns whether KVM leaves the guest after each interrupt that it injects, and at each PAUSE.
+    /// Returns whether KVM leaves the guest after each injected interrupt, and at each PAUSE.
     pub fn exits_where_needed(&self) -> bool {
         self.about.exits == Exits::BOTH
     }
 
-    /// Returns what people should know before they use the kernel; `None` for a known one.
+    /// Returns a warning for the user before the kernel is used. `None` for a known kernel.
     pub const fn warning(&self) -> Option<&'static str> {
         let Exits { after_injection, at_pause } = self.about.exits;
         match (after_injection, at_pause) {
-            // The emulator then delivers some interrupts twice.
+            // QEMU then delivers some interrupts twice.
             (false, _) => Some(
                 "the kvm_amd of the virtual host's kernel is not known: about one start in a hundred hangs",
             ),
@@ -134,7 +132,7 @@ impl HostKernel {
         self.directory.join(KERNEL)
     }
 
-    /// Returns the modules' files in the order in which they are loaded.
+    /// Returns the modules' files in the order of loading.
     pub(crate) fn modules(&self) -> Vec<PathBuf> {
         let names = self.about.files.keys().filter(|name| name.starts_with(MODULES_FOLDER));
         names.map(|name| self.directory.join(name)).collect()
@@ -149,29 +147,35 @@ fn of_this_user(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns whether a text is a kernel's version, which names a directory and is printed.
+/// Returns whether a text is a valid kernel version, which names a directory and is printed.
 fn is_version(text: &str) -> bool {
     text.starts_with(|it: char| it.is_ascii_digit())
         && text.chars().all(|it| it.is_ascii_alphanumeric() || ".+~_-".contains(it))
 }
 
-/// Returns the directory of the user's prepared kernels, by a function that returns a variable's value; `None` where
-/// neither `XDG_CACHE_HOME` nor `HOME` names one.
+/// Returns the directory of the user's prepared kernels. `variable` returns a variable's value. `None` if neither
+/// `XDG_CACHE_HOME` nor `HOME` is usable.
+///
+/// # Examples
+/// ```
+/// let cache = virtual_host::kernel::cache(|name| (name == "HOME").then(|| "/home/ada".into()));
+/// assert_eq!(cache.unwrap().to_str(), Some("/home/ada/.cache/boxbuild/virtual-host"));
+/// ```
 pub fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     user_directory("XDG_CACHE_HOME", ".cache", variable).map(|it| it.join(CACHE))
 }
 
-/// Returns the numbers in a path's last part: 6.1.0-9 is older than 6.1.0-56.
+/// Returns the numbers in a path's last component, for comparing: 6.1.0-9 is older than 6.1.0-56.
 fn numbers(path: &Path) -> Vec<u64> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split(|it: char| !it.is_ascii_digit()).filter_map(|it| it.parse().ok()).collect()
 }
 
-/// Makes the kernel of a package ready in a cache directory, in place of one of the same version.
+/// Prepares the kernel of a package in a cache directory, and replaces one of the same version.
 fn prepare(package: &Package, cache: &Path) -> Result<HostKernel> {
     let into = cache.join(format!("{FORM}{}", package.version));
     let draft = DirectoryDraft::beside(&into, 0o755).map_err(published(&into))?;
-    // It is filled by its path, and another user of the cache directory could put another one there.
+    // The draft is filled by its path, which another user with write access to the cache could redirect.
     of_this_user(draft.path())?;
     fill(package, draft.path())?;
     draft.finish_over(|_| Ok(())).map_err(published(&into))?;
@@ -204,7 +208,7 @@ fn fill(package: &Package, draft: &Path) -> Result<()> {
     write(&draft.join(ABOUT), &about)
 }
 
-/// Returns a function that names the directory that could not be published.
+/// Returns a function that adds the directory to a failure of publishing.
 fn published<E: std::error::Error + Send + Sync + 'static>(
     path: &Path,
 ) -> impl FnOnce(E) -> HostError {
@@ -216,12 +220,12 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).map_err(HostError::file("write", path))
 }
 
-/// The kernel takes `-` and `_` in a module's name for the same.
+/// Returns a module's name with `_` for `-`. The kernel treats them as equal.
 fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Returns [`MODULES`] and what they depend on, each after its dependencies.
+/// Returns [`MODULES`] and their dependencies, each after its dependencies.
 fn load_order(package: &Package) -> Result<Vec<(String, Vec<u8>)>> {
     let mut order = Order { package, begun: Vec::new(), modules: Vec::new() };
     MODULES.iter().try_for_each(|name| order.add_with_dependencies(name))?;
@@ -231,13 +235,13 @@ fn load_order(package: &Package) -> Result<Vec<(String, Vec<u8>)>> {
 /// Modules, each after its dependencies.
 struct Order<'a> {
     package: &'a Package,
-    /// The names of those that are in [`Self::modules`] or wait for their dependencies.
+    /// The names of modules that are in [`Self::modules`] or wait for their dependencies.
     begun: Vec<String>,
     modules: Vec<(String, Vec<u8>)>,
 }
 
 impl Order<'_> {
-    /// Adds a module. Of modules that depend on each other, the first that is asked for comes last.
+    /// Adds a module. If modules depend on each other, the first requested one comes last.
     fn add_with_dependencies(&mut self, name: &str) -> Result<()> {
         let name = canonical(name);
         if self.begun.contains(&name) {
@@ -253,7 +257,7 @@ impl Order<'_> {
     }
 }
 
-/// Reads the field `depends` of a module's section `.modinfo`: NUL-terminated `KEY=VALUE` texts.
+/// Reads the field `depends` of a module's section `.modinfo`: NUL-terminated texts, such as `depends=kvm,irqbypass`.
 fn dependencies(module: &[u8]) -> Vec<String> {
     let key = b"\0depends=";
     let Some(at) = module.windows(key.len()).position(|window| window == key) else {
@@ -272,12 +276,12 @@ mod tests {
     use super::package::Module;
     use super::*;
 
-    /// Returns a module that depends on others.
+    /// Returns a module with dependencies.
     fn module(depends: &str) -> Module {
         Module::plain(format!("ELF\0license=GPL\0depends={depends}\0name=x\0").into_bytes())
     }
 
-    /// Returns a package with modules, each with those that it depends on, and an image that is not compressed.
+    /// Returns a package with modules, each with its dependencies, and an image that is not compressed.
     fn package(modules: &[(&str, &str)]) -> Package {
         let modules = modules.iter().map(|(name, depends)| (canonical(name), module(depends)));
         let mut image = vec![0; 4096];
@@ -312,7 +316,7 @@ mod tests {
             assert!(error.to_string().contains("everybody can write to"), "{error}");
             fs::set_permissions(&stranger, Permissions::from_mode(0o644)).unwrap();
         }
-        // Half of what a power failure leaves.
+        // A power failure can leave a truncated file.
         for lost in [newest.modules()[3].clone(), newest.kernel()] {
             let bytes = fs::read(&lost).unwrap();
             write(&lost, b"").unwrap();
@@ -342,7 +346,7 @@ mod tests {
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
     }
 
-    /// A module as `xz --check=crc32` writes it, which depends on two others.
+    /// The output of `xz --check=crc32` for a module with two dependencies.
     const COMPRESSED: &[u8] = &[
         0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x01, 0x69, 0x22, 0xde, 0x36, 0x02, 0x00, 0x21,
         0x01, 0x16, 0x00, 0x00, 0x00, 0x74, 0x2f, 0xe5, 0xa3, 0x01, 0x00, 0x2f, 0x45, 0x4c, 0x46,
@@ -375,7 +379,7 @@ mod tests {
         assert!(error.to_string().contains("libcrc32c.ko"), "{error}");
         let order = "irqbypass kvm kvm_amd libnvdimm nd_btt nd_pmem nfit libcrc32c erofs";
         assert_eq!(names(&ALL).unwrap().join(" "), order);
-        // Modules that depend on each other, or on themselves, end, too.
+        // Circular dependencies end, too.
         let mut circle = ALL;
         circle[2].1 = "kvm-amd,irqbypass";
         assert_eq!(names(&circle).unwrap().join(" "), order);

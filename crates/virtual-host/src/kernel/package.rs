@@ -1,4 +1,5 @@
-//! Fetching the kernel: a Debian package, by its name. Its file is read and not unpacked: no link in it leads anywhere.
+//! Fetching the kernel from a Debian package, by its name. The package is read and not extracted to disk, so links in
+//! it have no effect.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,22 +14,22 @@ use tar::{Archive, Entry};
 use super::{HostKernel, canonical, is_version, prepare};
 use crate::{HostError, Result, programs};
 
-/// The packages that depend on the newest kernel package of a series, in the order in which they are looked for: Debian 12 has
-/// Linux 6.12 beside its own 6.1, and a start takes a tenth fewer instructions with it. Debian 13's own is 6.12.
+/// The packages that depend on the newest kernel package of a series, in the order of preference: Debian 12 has Linux 6.12 in
+/// addition to its default 6.1, and a start takes a tenth fewer instructions with it. Debian 13's default is 6.12.
 const METAPACKAGES: [&str; 2] = ["linux-image-6.12-cloud-amd64", "linux-image-cloud-amd64"];
-/// How the names of kernel packages start.
+/// The prefix of the names of kernel packages.
 const IMAGE: &str = "linux-image-";
-/// No module and no compressed kernel is larger than this, in bytes.
+/// The maximum size of a module and of a compressed kernel, in bytes.
 const MAX_MEMBER: u64 = 1 << 26;
-/// No package is larger than this when it is unpacked, in bytes. Its modules are held in memory; the package of Linux 6.12 has 36 MB.
+/// The maximum size of an unpacked package, in bytes. Its modules are held in memory; the package of Linux 6.12 has 36 MB.
 const MAX_PACKAGE: u64 = 1 << 29;
-/// What the package's file is called in messages.
+/// The name of the package's file in messages.
 const PACKAGE: &str = "the virtual host's kernel package";
 
-/// Returns the name of the newest kernel package that this machine's apt knows.
+/// Returns the name of the newest kernel package in apt's lists.
 ///
 /// # Errors
-/// There is no apt, or its lists know of no such package: `apt-get update` makes them.
+/// There is no apt, or its lists contain no such package; `apt-get update` refreshes them.
 pub fn newest_package() -> Result<String> {
     let [first, other] = METAPACKAGES;
     dependency_of(first).or_else(|_| dependency_of(other))
@@ -41,17 +42,17 @@ fn dependency_of(metapackage: &str) -> Result<String> {
         .ok_or_else(|| HostError::malformed(metapackage, "it depends on no kernel package"))
 }
 
-/// Returns the kernel package from what `apt-cache depends` prints.
+/// Parses the kernel package from the output of `apt-cache depends`.
 fn parse_depends(text: &str) -> Option<String> {
     let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     names.into_iter().find(|name| name.starts_with(IMAGE)).map(str::to_owned)
 }
 
-/// Downloads a kernel package and prepares it in a cache directory. Nothing is installed, and root is not
-/// needed. apt checks the package against Debian's signatures.
+/// Downloads a kernel package and prepares it in a cache directory. Nothing is installed, and root is not needed. apt
+/// verifies the package's Debian signatures.
 ///
 /// # Errors
-/// It cannot be downloaded, unpacked or prepared.
+/// It cannot be downloaded, read or prepared.
 pub fn fetch(package: &str, cache: &Path) -> Result<HostKernel> {
     let scratch = tempfile::tempdir().map_err(HostError::file("make", Path::new("a directory")))?;
     let mut download = Command::new("apt-get");
@@ -66,19 +67,19 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
     file.ok_or_else(|| HostError::malformed("the download", "apt-get left no file"))
 }
 
-/// Prepares the kernel in a Debian package's file in a cache directory, in place of one of the same version.
+/// Prepares the kernel from the file of a Debian package in a cache directory, and replaces one of the same version.
 ///
 /// # Errors
-/// It is no package, or has no kernel of the expected form, or another user can change the cache directory.
+/// It is no package, it has no kernel of the expected form, or another user can change the cache directory.
 pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
     fs::create_dir_all(cache).map_err(HostError::file("make", cache))?;
     prepare(&Package::open(file)?, cache)
 }
 
-/// What a kernel package has of use here.
+/// The used content of a kernel package.
 #[derive(Debug, Default)]
 pub(super) struct Package {
-    /// The kernel's version, which is safe to print and to name a directory.
+    /// The kernel's version, which is safe to print and to use as a directory's name.
     pub(super) version: String,
     /// The bzImage.
     pub(super) image: Vec<u8>,
@@ -93,7 +94,7 @@ pub(super) struct Module {
     is_xz: bool,
 }
 
-/// A member of a package that is of use here.
+/// A used member of a package.
 #[derive(Debug, PartialEq, Eq)]
 enum Member {
     /// `/boot/vmlinuz-VERSION`.
@@ -106,9 +107,9 @@ impl Package {
     /// Reads a package's file.
     ///
     /// # Errors
-    /// `dpkg-deb` is missing or refuses the file; the package is not one of a kernel, or too large.
+    /// `dpkg-deb` is missing or refuses the file, or the package has no kernel or is too large.
     fn open(file: &Path) -> Result<Self> {
-        // An absolute path is not taken for an option.
+        // An absolute path cannot be mistaken for an option.
         let file = std::path::absolute(file).map_err(HostError::file("find", file))?;
         let mut command = Command::new("dpkg-deb");
         command.arg("--fsys-tarfile").arg(&file).env("LC_ALL", "C").stdin(Stdio::null());
@@ -117,7 +118,7 @@ impl Package {
         let output = child.stdout.take().ok_or_else(|| malformed("it has no output"))?;
         let mut output = output.take(MAX_PACKAGE);
         let read = Self::read(&mut output);
-        // The program ends by itself only if all of its output is read.
+        // The program ends by itself only after all of its output was read.
         drop(io::copy(&mut output, &mut io::sink()));
         if output.limit() == 0 {
             drop(child.kill());
@@ -162,7 +163,7 @@ impl Package {
     /// Returns the bytes of a module.
     ///
     /// # Errors
-    /// The package has none of this name, or it does not decompress.
+    /// The package has no such module, or it does not decompress.
     pub(super) fn module(&self, name: &str) -> Result<Vec<u8>> {
         let module =
             self.modules.get(name).ok_or_else(|| malformed(&format!("it has no {name}.ko")))?;
@@ -181,7 +182,7 @@ impl Package {
 }
 
 impl Member {
-    /// Returns what a member of a package is; `None` for one of no use, such as a link.
+    /// Returns the type of a member. `None` for an unused one, such as a link.
     fn of(entry: &Entry<'_, impl Read>) -> Option<Self> {
         let path = entry.path_bytes();
         let path = str::from_utf8(&path).ok()?;
@@ -193,7 +194,7 @@ impl Member {
         if let Some(version) = path.strip_prefix("boot/vmlinuz-") {
             return Some(Self::Image { version: version.to_owned() });
         }
-        // Since Debian 13 `/lib` is not in packages any more.
+        // Since Debian 13, packages have `usr/lib` instead of `/lib`.
         let path = path.strip_prefix("usr/").unwrap_or(path).strip_prefix("lib/modules/")?;
         let (version, path) = path.split_once("/kernel/")?;
         let file = path.rsplit('/').next()?;
@@ -211,7 +212,7 @@ fn contents(entry: &mut Entry<'_, impl Read>, limit: u64) -> Result<Vec<u8>> {
     if bytes.len() as u64 > limit { Err(malformed("it is too large")) } else { Ok(bytes) }
 }
 
-/// Waits for a program, and returns its error if it has failed.
+/// Waits for a program, and returns an error if it has failed.
 fn ended(child: Child, command: &Command) -> Result<()> {
     let failed = |source| HostError::Start { program: programs::shown(command), source };
     let output = child.wait_with_output().map_err(failed)?;
@@ -246,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns an archive of members: type, path, and the contents or the target of a link.
+    /// Returns an archive of members: the type, the path, and the content or the target of a link.
     fn archive(members: &[(EntryType, &str, &str)]) -> Vec<u8> {
         let mut archive = Builder::new(Vec::new());
         for (kind, path, text) in members {

@@ -1,7 +1,7 @@
-//! The kernel inside a bzImage (kernel documentation: arch/x86/boot.rst).
+//! The kernel inside a bzImage ([Linux/x86 boot protocol](https://docs.kernel.org/arch/x86/boot.html)).
 //!
-//! An emulated CPU takes seconds to unpack a kernel, so it is unpacked once, here. QEMU then starts
-//! the ELF file at its PVH entry.
+//! An emulated CPU takes seconds to unpack a kernel, so it is unpacked once, here. QEMU then starts the ELF file at
+//! its PVH entry.
 
 use std::io::Read as _;
 
@@ -9,14 +9,14 @@ use zstd::stream::read::Decoder;
 
 use crate::{HostError, Result};
 
-/// The first bytes of a Zstandard frame (RFC 8878), which Debian 13 uses.
+/// The first bytes of a Zstandard frame ([RFC 8878](https://www.rfc-editor.org/rfc/rfc8878)), which Debian 13 uses.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The first bytes of LZ4's legacy frame, which Debian 12 uses.
+/// The first bytes of LZ4's [legacy frame](https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md), which Debian 12 uses.
 const LZ4_LEGACY: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
-/// No kernel is larger than this, in bytes.
+/// The maximum size of a kernel, in bytes.
 const MAX_KERNEL: usize = 1 << 28;
 
-/// Returns the ELF kernel of a bzImage, or `None` where it is compressed by other means than LZ4 and Zstandard.
+/// Returns the ELF kernel of a bzImage, or `None` if its compression is neither LZ4 nor Zstandard.
 ///
 /// # Errors
 /// The file is no bzImage, or its payload is damaged.
@@ -27,7 +27,7 @@ pub(crate) fn extract(image: &[u8]) -> Result<Option<Vec<u8>>> {
         Some(&ZSTD) => unpack_zstd,
         _ => return Ok(None),
     };
-    // The last four bytes are the unpacked size, added by the kernel's build.
+    // The last four bytes are the unpacked size, which the kernel's build appends.
     let (frame, size) = payload.split_last_chunk().ok_or_else(|| malformed("it is cut off"))?;
     let kernel = unpack(frame).ok_or_else(|| malformed("its compressed data is damaged"))?;
     if kernel.len() != u32::from_le_bytes(*size) as usize || !kernel.starts_with(b"\x7fELF") {
@@ -68,7 +68,7 @@ fn unpack_lz4(frame: &[u8]) -> Option<Vec<u8>> {
     frame.is_empty().then_some(kernel)
 }
 
-/// Unpacks one independent block (lz4_Block_format.md).
+/// Unpacks one independent [LZ4 block](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md).
 fn unpack_block(mut block: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let floor = out.len();
     while let Some((token, rest)) = block.split_first() {
@@ -88,7 +88,7 @@ fn unpack_block(mut block: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Reads the bytes that continue a length of 15.
+/// Reads the additional bytes of a length that starts with 15.
 fn length(mut count: usize, block: &mut &[u8]) -> Option<usize> {
     if count < 15 {
         return Some(count);
@@ -103,7 +103,7 @@ fn length(mut count: usize, block: &mut &[u8]) -> Option<usize> {
     }
 }
 
-/// Appends `count` bytes from `offset` before the end; the two may overlap.
+/// Appends `count` bytes from `offset` before the end. The two ranges may overlap.
 fn repeat(out: &mut Vec<u8>, floor: usize, offset: usize, count: usize) -> Option<()> {
     let start = out.len().checked_sub(offset).filter(|start| offset > 0 && *start >= floor)?;
     if out.len() + count > MAX_KERNEL {
@@ -123,7 +123,7 @@ fn repeat(out: &mut Vec<u8>, floor: usize, offset: usize, count: usize) -> Optio
 mod tests {
     use super::*;
 
-    /// A bzImage with "\x7fELF", 300 times "ab" and "end" as its kernel.
+    /// A bzImage whose kernel consists of "\x7fELF", 300 times "ab" and "end".
     fn image() -> Vec<u8> {
         let mut block = vec![0x6f];
         block.extend_from_slice(b"\x7fELFab");

@@ -1,7 +1,7 @@
-//! The callers of each call that the filter lets through: none stays there, or comes there, without a reason.
+//! The callers of each system call that the filter allows, so that no call is allowed without a reason.
 //!
-//! A crate's call is looked up in the source that this program is built from: with a new version of libkrun, a call
-//! that it no longer makes is found here.
+//! A crate's call is searched in the source from which this program is built. If a new version of libkrun no longer
+//! makes a call, this test fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,26 +13,26 @@ use testbed::{Workspace, program};
 
 use super::calls::{CALLS, DISK_CALLS, NETWORK_CALLS, SHARE_CALLS, WRITABLE_SHARE_CALLS};
 
-/// A caller.
+/// Code that makes a system call.
 #[derive(Debug, Clone, Copy)]
 enum Caller {
-    /// A crate, in whose file this text is.
+    /// A crate: its name, a file of it, and text in that file.
     In(&'static str, &'static str, &'static str),
     /// Rust's standard library.
     Std(&'static str),
-    /// The C library of the released program.
+    /// The C library of the released program (musl).
     Musl(&'static str),
-    /// That of a program for a distribution.
+    /// The C library of a program for a distribution (glibc).
     Glibc(&'static str),
-    /// The kernel itself has the program make it.
+    /// The kernel, which makes the process issue the call.
     Kernel(&'static str),
-    /// Nobody who was found: it lets through what another call does already.
+    /// No caller is known. The call permits nothing beyond what another allowed call permits.
     Same(&'static str),
 }
 
 use Caller::{Glibc, In, Kernel, Musl, Same, Std};
 
-/// How many calls may be there without a caller. It is not to grow.
+/// The number of allowed calls without a known caller. It must not grow.
 const WITHOUT_CALLER: usize = 2;
 
 const FILES: &str = "src/virtio/file_traits.rs";
@@ -155,7 +155,7 @@ const CALLERS: &[(c_long, Caller)] = &[
     (libc::SYS_setsockopt, In("krun-devices", "src/virtio/net/unixstream.rs", "sockopt::SndBuf")),
 ];
 
-/// Returns where the sources of this program's crates are, by the names of the crates.
+/// Returns the directories with the source of this program's crates, by the names of the crates.
 fn sources() -> BTreeMap<String, Vec<PathBuf>> {
     let mut cargo = Workspace::find().cargo();
     let metadata = program::run(cargo.args(["metadata", "--format-version", "1", "--offline"]));

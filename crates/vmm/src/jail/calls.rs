@@ -1,20 +1,20 @@
-//! The system calls that a machine makes.
+//! The system calls of a VMM process.
 //!
-//! The list was taken from traces of boxes that start, run commands, copy files, and end, and completed by
-//! reading libkrun 1.19.7, imago, and Rust's standard library: what happens on the processors of Intel only, with
-//! glibc instead of musl, where memory is given back, and in a panic. A call that is not in it ends the
-//! process. A test makes each of those; another one starts boxes.
+//! The list was taken from traces of boxes that start, run commands, copy files, and end, and was completed by
+//! reading libkrun 1.19.7, imago, and Rust's standard library: for code that runs only on Intel processors, with
+//! glibc instead of musl, when memory is returned to the host, and in a panic. Any other call kills the process. One
+//! test makes each of the other calls; another one starts boxes.
 
 use nix::libc::{self, c_long};
 
 /// A condition on the arguments of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// Anything.
+    /// No condition.
     Any,
     /// The argument with this index is one of the values, as 32 bits.
     OneOf(u8, &'static [u32]),
-    /// The argument with this index is 0, in all of its 64 bits: a pointer.
+    /// The argument with this index is a null pointer: all of its 64 bits are 0.
     Null(u8),
     /// None of these bits is set in the argument with this index.
     Without(u8, u32),
@@ -33,17 +33,18 @@ const THREAD: u32 = (libc::CLONE_VM
     | libc::CLONE_PARENT_SETTID
     | libc::CLONE_CHILD_CLEARTID)
     .cast_unsigned();
-/// musl says so, too; no kernel has looked at it for twenty years.
+/// musl sets this flag, too. Linux has ignored it for twenty years.
 const DETACHED: u32 = libc::CLONE_DETACHED.cast_unsigned();
 const EXECUTABLE: u32 = libc::PROT_EXEC.cast_unsigned();
-/// Only sockets are made, and they are not by `open`.
+/// The VMM makes no files but sockets, and `open` does not make those.
 const MAKES_FILES: u32 =
     (libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE & !libc::O_DIRECTORY).cast_unsigned();
-/// A byte out of band was a way into the kernel's Unix sockets (CVE-2025-38236).
+/// Out-of-band data led into a use-after-free in the kernel's Unix sockets
+/// ([CVE-2025-38236](https://nvd.nist.gov/vuln/detail/CVE-2025-38236)).
 const OUT_OF_BAND: u32 = libc::MSG_OOB.cast_unsigned();
 
-/// The requests of ioctl(2): KVM's (`linux/kvm.h`), in the order in which a machine is made, and how Rust's
-/// standard library makes a socket non-blocking.
+/// The requests of ioctl(2): [KVM's](https://docs.kernel.org/virt/kvm/api.html), in the order in which a VM is made,
+/// and `FIONBIO`, by which Rust's standard library makes a socket non-blocking.
 const REQUESTS: &[u32] = &[
     0xae00,      // KVM_GET_API_VERSION
     0xae03,      // KVM_CHECK_EXTENSION
@@ -79,9 +80,9 @@ const COMMANDS: &[u32] = &[
     libc::F_DUPFD_CLOEXEC.cast_unsigned(),
 ];
 
-/// The calls that a machine makes, each with its rule.
+/// The calls of every VMM process, each with its rule.
 pub(super) const CALLS: &[(c_long, Rule)] = &[
-    // The descriptors that it has.
+    // Open descriptors.
     (libc::SYS_read, Any),
     (libc::SYS_readv, Any),
     (libc::SYS_pread64, Any),
@@ -94,16 +95,16 @@ pub(super) const CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_fstat, Any),
     (libc::SYS_fstatfs, Any),
     (libc::SYS_lseek, Any),
-    // Of a volume, when the guest flushes it; of any disk, when a start fails.
+    // For a volume when the guest flushes it, and for any disk when a start fails.
     (libc::SYS_fsync, Any),
     (libc::SYS_ioctl, OneOf(1, REQUESTS)),
-    // The files of the box, and the device.
+    // The files of the box, and the device of KVM.
     (libc::SYS_open, Without(1, MAKES_FILES)),
     (libc::SYS_openat, Without(2, MAKES_FILES)),
     (libc::SYS_stat, Any),
     (libc::SYS_newfstatat, Any),
     (libc::SYS_statx, Any),
-    // Of its own sockets, at the end. Landlock refuses it.
+    // libkrun removes its sockets at the end. Landlock refuses it.
     (libc::SYS_unlink, Any),
     // Waiting.
     (libc::SYS_poll, Any),
@@ -127,7 +128,7 @@ pub(super) const CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_sendto, Without(3, OUT_OF_BAND)),
     (libc::SYS_recvfrom, Without(3, OUT_OF_BAND)),
     (libc::SYS_shutdown, Any),
-    // Memory, none of which is ever to be executed.
+    // Memory, which must never become executable.
     (libc::SYS_mmap, Without(2, EXECUTABLE)),
     (libc::SYS_mprotect, Without(2, EXECUTABLE)),
     (libc::SYS_munmap, Any),
@@ -146,27 +147,27 @@ pub(super) const CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_prctl, OneOf(0, &[libc::PR_SET_NAME.cast_unsigned(), PR_SET_VMA])),
     (libc::SYS_prlimit64, Null(2)),
     (libc::SYS_getrandom, Any),
-    // Signals: those with which libkrun interrupts its virtual CPUs, and the one of a panic.
+    // Signals: for interrupting the virtual CPUs, and for a panic.
     (libc::SYS_rt_sigaction, Any),
     (libc::SYS_rt_sigprocmask, Any),
     (libc::SYS_rt_sigreturn, Any),
     (libc::SYS_sigaltstack, Any),
     (libc::SYS_tkill, Any),
     (libc::SYS_tgkill, OneOf(0, &[SELF])),
-    // The end.
+    // Exit.
     (libc::SYS_exit, Any),
     (libc::SYS_exit_group, Any),
 ];
 
-/// The calls that a machine makes beside them which has disks to write.
+/// The additional calls of a VMM process that has writable disks.
 pub(super) const DISK_CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_pwrite64, Any),
     (libc::SYS_pwritev, Any),
-    // Of what the guest does not need any more.
+    // For blocks that the guest discards.
     (libc::SYS_fallocate, Any),
 ];
 
-/// The calls that a machine makes beside them which serves directories of the host.
+/// The additional calls of a VMM process that serves directories of the host.
 pub(super) const SHARE_CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_capget, Any),
     (libc::SYS_umask, Any),
@@ -182,7 +183,7 @@ pub(super) const SHARE_CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_llistxattr, Any),
 ];
 
-/// The calls that a machine makes beside them which serves directories that the guest may write to.
+/// The additional calls of a VMM process that serves writable directories.
 pub(super) const WRITABLE_SHARE_CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_openat, Any),
     (libc::SYS_pwrite64, Any),
@@ -209,17 +210,17 @@ pub(super) const WRITABLE_SHARE_CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_setresgid, Any),
 ];
 
-/// The call that a machine makes beside them which has a network device: it makes room for what the device sends.
+/// The additional call of a VMM process that has a network device: it sets the size of the send buffer.
 pub(super) const NETWORK_CALLS: &[(c_long, Rule)] =
     &[(libc::SYS_setsockopt, OneOf(2, &[libc::SO_SNDBUF.cast_unsigned()]))];
 
-/// The calls that succeed and do nothing: whoever of the guest makes a file, and to whomever it is given there, it
-/// belongs to the one user that this process is.
+/// The calls that the filter turns into successful no-ops: all files that the guest makes belong to the one user that
+/// this process runs as, whatever owner the guest asks for.
 pub(super) const IDLE_CALLS: &[c_long] =
     &[libc::SYS_fchownat, libc::SYS_setresuid, libc::SYS_setresgid];
 
-/// The calls that fail (EPERM) where the argument with this index has a bit of [`SET_ID_BITS`]: a program that is made in
-/// the guest shall not run as its owner on the host.
+/// The calls that fail with EPERM if the argument with this index has a bit of [`SET_ID_BITS`]: a program that the
+/// guest makes must not run as its owner on the host.
 pub(super) const MODE_CALLS: &[(c_long, u8)] = &[
     (libc::SYS_openat, 3),
     (libc::SYS_mkdirat, 2),
@@ -231,13 +232,13 @@ pub(super) const MODE_CALLS: &[(c_long, u8)] = &[
 /// The bits of a mode that make a program run as another user or group.
 pub(super) const SET_ID_BITS: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
 
-/// The flags of open(2) with which it has a mode, each of which is enough; the argument with index 2.
+/// The flags of open(2), the argument with index 2, either of which means that the call has a mode.
 pub(super) const MODE_FLAGS: [u32; 2] =
     [libc::O_CREAT.cast_unsigned(), (libc::O_TMPFILE & !libc::O_DIRECTORY).cast_unsigned()];
 
 /// `PR_SET_VMA` (`linux/prctl.h`), with which newer C libraries name their memory.
 const PR_SET_VMA: u32 = 0x5356_4d41;
-/// Stands for the process's own id, which the filter puts in its place.
+/// Stands for the id of the process itself, which the filter replaces with the real one.
 pub(super) const SELF: u32 = u32::MAX;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The control group of a machine: how much memory, how many processes and how much CPU time it may take at most
-//! (cgroups(7), version 2).
+//! The control group of a VM, which bounds its memory, its processes and its CPU time
+//! ([cgroups(7)](https://man7.org/linux/man-pages/man7/cgroups.7.html), version 2).
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,50 +13,50 @@ use rustix::fs::getxattr;
 
 use crate::jail::isolation::{CGROUPS, cgroups, own_group};
 
-/// The group of root's machines, below the host's own.
+/// The parent of the groups of root's VMs, below the host's first group.
 const PARENT: &str = "boxlaunch";
-/// The group of the supervisor itself, beside those of machines, in a group that was handed over.
+/// The group of the supervisor, a sibling of the groups of VMs, in a delegated group.
 const SUPERVISOR: &str = "supervisor";
-/// The controllers that a machine's group needs.
+/// The controllers that the group of a VM needs.
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
-/// The memory that the VMM process may have beside the guest's, in bytes. It takes a tenth of it; the host's kernel counts
-/// its cache of the box's files as well.
+/// The memory that the VMM process may use in addition to the guest's memory, in bytes. It uses a tenth of that; the
+/// rest is for the host's page cache of the box's files, which counts as well.
 const OWN_MEMORY: u64 = 256 << 20;
-/// The threads that libkrun starts beside those of the virtual CPUs, with as many to spare.
+/// The limit on libkrun's threads in addition to the virtual CPUs: twice as many as it starts.
 const THREADS: u64 = 32;
-/// The memory that a supervisor may have, with passt, in bytes: several times what its own bounds add up to, and the output that
-/// `--json` keeps.
+/// The memory limit of a supervisor and passt, in bytes: several times the sum of the bounds in its code and the
+/// output that `--json` keeps.
 const SUPERVISOR_MEMORY: u64 = 1 << 30;
-/// The threads that a supervisor may have, with passt. It starts some thirty.
+/// The limit on the threads of a supervisor and passt. They start some thirty.
 const SUPERVISOR_THREADS: u64 = 256;
-/// How often a group is emptied whose processes start others meanwhile.
+/// The number of attempts to empty a group whose processes may start others meanwhile.
 const ATTEMPTS: usize = 20;
 /// The period of the limit on CPU time, in microseconds (the kernel's default).
 const PERIOD_US: u64 = 100_000;
 
-/// A group, which is removed when this is dropped, after the processes in it have ended.
+/// A control group. Dropping it removes the group; the processes in it must have ended.
 #[derive(Debug)]
 pub struct ControlGroup {
     path: PathBuf,
-    /// The supervisor's own, where the groups are in one that was handed over.
+    /// The supervisor's group, if the groups are in a delegated one.
     supervisor: Option<Bounded>,
 }
 
-/// The group of a supervisor, beside that of its machine. It is left, and removed, when this is dropped.
+/// The group of a supervisor, a sibling of its VM's group. Dropping it moves the supervisor back and removes the group.
 #[derive(Debug)]
 struct Bounded {
     path: PathBuf,
-    /// The group that it was in before.
+    /// The group that the supervisor was in before.
     back: PathBuf,
 }
 
 impl ControlGroup {
-    /// Makes the group of a machine that has a size, with the name of the run's own directory, for a process `vmm`. In a group
-    /// that was handed over, this process gets one, too, with those that serve it: a flood of the guest's ends the box, and not
-    /// what else the host runs.
+    /// Makes the group for a VM of this size, named after the directory of the run, for the process `vmm`. In a
+    /// delegated group, this process and `serving` get a group as well: a flood from the guest then ends the box, and
+    /// not other processes of the host.
     ///
     /// # Errors
-    /// The reason, for people.
+    /// The reason, as text for the user.
     pub fn create(
         runtime: &Path,
         size: Vm,
@@ -80,7 +80,7 @@ impl ControlGroup {
     /// Puts a process into the group.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// The reason.
     pub fn take(&self, process: Pid) -> Result<(), String> {
         enter(&self.path, &process.to_string())
             .map_err(|error| failed("enter the control group", &error))
@@ -88,8 +88,8 @@ impl ControlGroup {
 }
 
 impl Bounded {
-    /// Makes the group of this process in one that was handed over, with a name of the same run, and moves it there, with the
-    /// process that serves it.
+    /// Makes the group of this process in the delegated `group`, named after the run, and moves this process and
+    /// `serving` there.
     fn enter(group: &Path, name: &OsStr, serving: Option<Pid>) -> Result<Self, String> {
         let name = [OsStr::new(SUPERVISOR), name].join(OsStr::new("-"));
         let made = Self { path: group.join(name), back: group.join(SUPERVISOR) };
@@ -111,13 +111,13 @@ impl Drop for Bounded {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // Of one that stays, the next command finds the group below root's, by the name of the run's directory; one in a
-        // group that was handed over stays until that goes.
+        // If the removal fails, the next command finds a group below root's by the name of the run's directory. A
+        // group in a delegated one stays until the delegated one is removed.
         drop(fs::remove_dir(&self.path));
     }
 }
 
-/// Removes the group of a run that was killed.
+/// Removes the control group of a run that was killed.
 pub fn remove_left(runtime: &Path) {
     if let Some(name) = runtime.file_name() {
         drop(fs::remove_dir(Path::new(CGROUPS).join(PARENT).join(name)));
@@ -128,12 +128,12 @@ fn failed(what: &str, error: &io::Error) -> String {
     format!("cannot {what}: {error}")
 }
 
-/// The group in which the machines' groups are made.
+/// The parent of the VMs' groups.
 #[derive(Debug)]
 enum Parent {
-    /// One that was handed over to this user, where everything is this user's.
+    /// A group that was delegated to this user, who owns everything in it.
     HandedOver(PathBuf),
-    /// Root's, beside all others of the host: a supervisor stays in the one of its service.
+    /// Root's group below the host's first one. The supervisor stays in the group of its service.
     Roots(PathBuf),
 }
 
@@ -144,14 +144,14 @@ impl Parent {
     }
 }
 
-/// Limits the memory of a group, without swap, and its threads.
+/// Limits the memory, without swap, and the threads of a group.
 fn limit(group: &Path, memory: u64, threads: u64) -> Result<(), String> {
     set(group, "memory.max", &memory.to_string())?;
     set(group, "memory.swap.max", "0")?;
     set(group, "pids.max", &threads.to_string())
 }
 
-/// Sets a limit of a group. A kernel may know no swap.
+/// Sets a limit of a group. The file for swap is absent if the kernel has no swap.
 fn set(group: &Path, file: &str, text: &str) -> Result<(), String> {
     match fs::write(group.join(file), text) {
         Err(error) if file == "memory.swap.max" && error.kind() == io::ErrorKind::NotFound => {
@@ -161,7 +161,7 @@ fn set(group: &Path, file: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Returns that group, with all controllers for those in it.
+/// Returns the parent group, with all controllers enabled for its children.
 fn parent(vmm: Pid) -> Result<Parent, String> {
     let (own, is_root) = (own_group(), geteuid().is_root());
     if let Some(fault) = cgroups().fault(is_root) {
@@ -172,7 +172,7 @@ fn parent(vmm: Pid) -> Result<Parent, String> {
         None if is_root => return below(Path::new(CGROUPS)).map(Parent::Roots),
         None => own,
     };
-    // Its processes may be about to start others.
+    // The group's processes may be about to start others.
     for _ in 1..ATTEMPTS {
         vacate(&group, vmm)?;
         if enable(&group).is_ok() {
@@ -184,25 +184,24 @@ fn parent(vmm: Pid) -> Result<Parent, String> {
     Ok(Parent::HandedOver(group))
 }
 
-/// Returns whether a supervisor that is started here has a group of its own, if its machine has one.
+/// Returns whether a supervisor that is started here gets a separate group, if its VM gets one.
 pub fn bounds_supervisor() -> bool {
     !geteuid().is_root() || handed_over(&own_group()).is_some()
 }
 
-/// Returns the group that the service manager has handed over to what runs in `own`, or in the one above, of which `own`
-/// is made for supervisors.
+/// Returns the group that the service manager has delegated: `own`, or its parent if `own` is a supervisor's group.
 fn handed_over(own: &Path) -> Option<&Path> {
     let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(SUPERVISOR.as_bytes());
     let above = own.parent().filter(|_| own.file_name().is_some_and(is_ours));
     [Some(own), above].into_iter().flatten().find(|group| is_marked(group))
 }
 
-/// Moves the processes of a group to one below it: a group whose members are limited by controllers has none itself
-/// (cgroups(7), "no internal processes").
+/// Moves the processes of a group to a child of it: a group that enables controllers for its children must have no
+/// processes itself (cgroups(7), "no internal processes").
 fn vacate(group: &Path, vmm: Pid) -> Result<(), String> {
     let below = group.join(SUPERVISOR);
     make(&below)?;
-    // In a group that is all its own, others than these two may be of the same service, such as the one that waits for
+    // In a delegated group, other processes may belong to the same service, for example one that waits for
     // `run --detach`.
     let processes = match fs::read_to_string(group.join("cgroup.procs")) {
         Ok(all) if is_marked(group) => all,
@@ -211,7 +210,7 @@ fn vacate(group: &Path, vmm: Pid) -> Result<(), String> {
     processes.lines().try_for_each(|process| moved(&below, process))
 }
 
-/// Moves a process to a group, unless it has ended.
+/// Moves a process to a group. It is a no-op if the process has ended.
 fn moved(group: &Path, process: &str) -> Result<(), String> {
     match enter(group, process) {
         Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => Ok(()),
@@ -223,8 +222,9 @@ fn enter(group: &Path, process: &str) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), process)
 }
 
-/// Returns whether the service manager has handed a group over (systemd.resource-control(5), `Delegate=`). Root may write
-/// to every group, but not all are its to change.
+/// Returns whether the service manager has delegated a group
+/// ([systemd.resource-control(5)](https://man7.org/linux/man-pages/man5/systemd.resource-control.5.html),
+/// `Delegate=`). Root can write to every group, but may change only delegated ones.
 fn is_marked(group: &Path) -> bool {
     let marked = |name| {
         let mut value = [0; 8];
@@ -233,7 +233,7 @@ fn is_marked(group: &Path) -> bool {
     marked("user.delegate") || marked("trusted.delegate")
 }
 
-/// Makes the group of root's machines below the host's first group.
+/// Makes the parent of the groups of root's VMs below the host's first group.
 fn below(root: &Path) -> Result<PathBuf, String> {
     let parent = root.join(PARENT);
     enable(root)?;
@@ -251,7 +251,7 @@ fn make(group: &Path) -> Result<(), String> {
     }
 }
 
-/// Gives the groups below a group the controllers.
+/// Enables the controllers for the children of a group.
 fn enable(group: &Path) -> Result<(), String> {
     let file = group.join("cgroup.subtree_control");
     let there = fs::read_to_string(&file).unwrap_or_default();
@@ -277,7 +277,7 @@ mod tests {
         assert!(document.contains(&text), "{text}");
     }
 
-    /// In a directory of files, which a group is not, what is written shows.
+    /// The test uses a directory of ordinary files instead of a group, so that the written values can be read.
     #[test]
     fn a_supervisor_has_a_group_with_limits_and_leaves_it() {
         let group = tempfile::tempdir().unwrap();

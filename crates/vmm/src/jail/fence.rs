@@ -1,4 +1,5 @@
-//! Landlock's rules for the VMM process: the second fence around its files, and one around its network.
+//! The [Landlock](https://docs.kernel.org/userspace-api/landlock.html) rules for the VMM process: a second fence
+//! around its files, and one around its network.
 
 use std::path::Path;
 
@@ -11,14 +12,14 @@ use super::shares::{ServedShare, places};
 use super::{Files, fd_path};
 use crate::jail::isolation::Landlock;
 
-/// The newest version of the interface whose rights are known here.
+/// The newest ABI version whose rights this module knows.
 const NEWEST: ABI = ABI::V6;
 
-/// Lets this process open the device of KVM, the files of the box and its disks, use what is shared, make sockets in a
-/// directory, and nothing else. Returns the version of the interface that this kernel has.
+/// Lets this process open the device of KVM, the files of the box and its disks, use the shares, make sockets in one
+/// directory, and nothing else. Returns the ABI version of this kernel.
 ///
 /// # Errors
-/// Why there are no rules.
+/// The reason why no rules could be applied.
 pub(super) fn restrict(
     device: &Path,
     files: Files<'_>,
@@ -29,10 +30,10 @@ pub(super) fn restrict(
     Ok(Landlock::from(status).version()?)
 }
 
-/// The rights below a directory that can only be read.
+/// The rights below a read-only directory.
 const READING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
-/// The rights below one that can be written: all but to run programs and to make devices.
+/// The rights below a writable directory: all but executing programs and making devices.
 fn writing() -> BitFlags<AccessFs> {
     use AccessFs as Fs;
     READING

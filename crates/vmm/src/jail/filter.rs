@@ -1,4 +1,5 @@
-//! The filter of system calls: [`CALLS`] as a program of the kernel (seccomp(2)).
+//! The filter of system calls: [`CALLS`] as a BPF program
+//! ([seccomp(2)](https://man7.org/linux/man-pages/man2/seccomp.2.html)).
 
 use std::collections::BTreeMap;
 
@@ -19,17 +20,17 @@ use super::{Needs, trace};
 /// A filter that can be installed.
 #[derive(Debug)]
 pub(super) struct Filter {
-    /// Of their answers to a call the strictest counts.
+    /// The kernel applies the strictest of the programs' answers to a call.
     programs: Vec<BpfProgram>,
     trace: bool,
 }
 
 impl Filter {
-    /// Compiles the filter, for a machine with such needs. With `trace`, the call that it forbids is named before the
+    /// Compiles the filter for a VMM process with such needs. With `trace`, a forbidden call is logged before the
     /// process ends.
     ///
     /// # Errors
-    /// When a rule is malformed.
+    /// If a rule is malformed.
     pub(super) fn new(trace: bool, needs: Needs) -> Result<Self, BackendError> {
         let more = [
             (needs.disks, DISK_CALLS),
@@ -41,7 +42,7 @@ impl Filter {
         let rules = CALLS.iter().chain(more).map(|(call, rule)| Ok((*call, conditions(*rule)?)));
         let mut rules: BTreeMap<c_long, Vec<SeccompRule>> =
             rules.collect::<Result<_, BackendError>>()?;
-        // Its flags are in memory, which no filter sees: the C libraries fall back to `clone`.
+        // The flags of clone3 are in memory, which no filter can read. The C libraries fall back to `clone`.
         rules.insert(libc::SYS_clone3, Vec::new());
         let forbidden = if trace { SeccompAction::Trap } else { SeccompAction::KillProcess };
         let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
@@ -53,15 +54,15 @@ impl Filter {
             let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
             programs.push(program(set_id_rules()?, SeccompAction::Allow, refused)?);
         }
-        // The last one forbids to install more.
+        // The last program forbids installing more.
         programs.push(program(rules, forbidden, SeccompAction::Allow)?);
         Ok(Self { programs, trace })
     }
 
-    /// Filters the system calls of this process's threads, of which it has one.
+    /// Applies the filter to this process, which has one thread.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub(super) fn install(self) -> Result<(), seccompiler::Error> {
         if self.trace {
             trace::name_forbidden_calls();
@@ -78,7 +79,7 @@ fn program(
     SeccompFilter::new(rules, otherwise, then, TargetArch::x86_64)?.try_into()
 }
 
-/// Returns the rules that find a call which would set a bit of [`SET_ID_BITS`].
+/// Returns the rules that match a call which would set a bit of [`SET_ID_BITS`].
 fn set_id_rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError> {
     let has = |index, bits: u32| {
         SeccompCondition::new(index, Dword, SeccompCmpOp::MaskedEq(bits.into()), bits.into())
@@ -100,7 +101,7 @@ fn set_id_rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError> {
     Ok(found)
 }
 
-/// Returns the alternatives of a rule; none stands for any call.
+/// Returns the alternatives of a rule. An empty list matches any call.
 fn conditions(rule: Rule) -> Result<Vec<SeccompRule>, BackendError> {
     let one = |index, operator, value: u32| {
         let condition = SeccompCondition::new(index, Dword, operator, value.into())?;
@@ -132,34 +133,34 @@ mod tests {
 
     use super::*;
 
-    /// The highest number of a call that any kernel has today, with some to spare.
+    /// Above the highest call number of any current kernel.
     const LAST: c_long = 600;
-    /// `uretprobe` and `uprobe`, which the kernel lets pass every filter: they do something where the kernel has put them
-    /// only, and end the process with SIGILL elsewhere (`kernel/seccomp.c`).
+    /// `uretprobe` and `uprobe`, which the kernel excludes from every filter: they work only from code that the
+    /// kernel has placed, and otherwise end the process with SIGILL (`kernel/seccomp.c`).
     const UNFILTERED: [c_long; 2] = [335, 336];
-    /// The bit that the calls of x32 have in their number.
+    /// The bit that marks a call of the x32 ABI in the call's number.
     const X32: c_long = 0x4000_0000;
 
-    /// Makes a call under the filter, or without it, in a process of its own.
+    /// Makes a call in a child process, with or without the filter.
     fn made(call: c_long, arguments: [u64; 4], filtered: bool) -> WaitStatus {
         made_with(filtered.then(Needs::default), call, arguments)
     }
 
-    /// Makes a call under the filter of a machine with such needs.
+    /// Makes a call in a child process, under the filter for such needs.
     fn made_with(needs: Option<Needs>, call: c_long, arguments: [u64; 4]) -> WaitStatus {
         // SAFETY: the child makes system calls only, with memory that was made before.
         match unsafe { fork() }.unwrap() {
             ForkResult::Parent { child } => waitpid(child, None).unwrap(),
             ForkResult::Child => {
-                // The process's own id is in it.
+                // The filter contains the process's own id, so it is compiled in the child.
                 let filter = needs.map(|needs| Filter::new(false, needs).unwrap());
                 nix::sys::prctl::set_no_new_privs().ok();
                 filter.map(|it| it.install().ok());
                 let [a, b, c, d] = arguments;
-                // SAFETY: what the call does is the process's alone, and it ends.
+                // SAFETY: the call affects only this process, which ends.
                 let result = unsafe { libc::syscall(call, a, b, c, d, 0, 0) };
                 let is_missing = result == -1 && Errno::last() == Errno::ENOSYS;
-                // SAFETY: it runs nothing of this program.
+                // SAFETY: `_exit` runs no code of this program.
                 unsafe { libc::_exit(i32::from(is_missing)) }
             }
         }
@@ -173,7 +174,7 @@ mod tests {
         call == libc::SYS_clone3 || CALLS.iter().any(|(listed, _)| *listed == call)
     }
 
-    /// Whoever a guest says that it writes as, nothing becomes of it, and no program of it runs as its owner on the host.
+    /// The guest cannot change the owner of a file, and no program that it makes runs as its owner on the host.
     #[test]
     fn a_machine_with_a_directory_to_write_to_stays_who_it_is() {
         let directory = tempfile::tempdir().unwrap();
@@ -213,12 +214,12 @@ mod tests {
                 nix::sys::prctl::set_no_new_privs().ok();
                 filter.install().ok();
                 let wrong = answers.iter().position(|(call, [a, b, c, d], expected)| {
-                    // SAFETY: what the call does is the process's alone, or concerns the files of this test.
+                    // SAFETY: the call affects only this process or the files of this test.
                     let result = unsafe { libc::syscall(*call, *a, *b, *c, *d, 0, 0) };
                     *expected != if result == -1 { Errno::last_raw() } else { 0 }
                 });
                 let code = wrong.map_or(99, |it| i32::try_from(it).unwrap_or(98));
-                // SAFETY: it runs nothing of this program.
+                // SAFETY: `_exit` runs no code of this program.
                 unsafe { libc::_exit(code) }
             }
         }
@@ -276,17 +277,17 @@ mod tests {
             (libc::SYS_recvfrom, [u64::MAX, 0, 0, oob], [u64::MAX, 0, 0, 0]),
         ] {
             assert!(is_killed(call, refused), "the call {call} with {refused:x?}");
-            // A thread needs a stack: the process ends, but not by the filter.
+            // A thread needs a stack: the process crashes, but the filter does not kill it.
             assert!(!is_killed(call, allowed), "the call {call} with {allowed:x?}");
         }
         let parent = u64::from(nix::unistd::getpid().as_raw().cast_unsigned());
         assert!(is_killed(libc::SYS_tgkill, [parent, parent, 0, 0]), "a signal to another process");
     }
 
-    /// The tests are compiled for glibc, boxes start with musl in all other tests.
+    /// The tests are compiled for glibc. In all other tests, boxes start with musl.
     #[test]
     fn threads_and_memory_of_glibc_need_nothing_else() {
-        // SAFETY: fork(3) leaves the child's memory usable, and no lock of this program's own is used in it.
+        // SAFETY: the child's memory is usable after fork(3), and the child takes no lock of this program.
         match unsafe { fork() }.unwrap() {
             ForkResult::Parent { child } => {
                 assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 7));
@@ -300,7 +301,7 @@ mod tests {
                 let threads = [(); 4].map(|()| std::thread::spawn(work));
                 let sum: usize = threads.into_iter().map(|it| it.join().unwrap()).sum();
                 std::thread::sleep(std::time::Duration::from_millis(1));
-                // SAFETY: it runs nothing of this program.
+                // SAFETY: `_exit` runs no code of this program.
                 unsafe { libc::_exit(if sum > 0 { 7 } else { 0 }) }
             }
         }

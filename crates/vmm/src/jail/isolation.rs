@@ -1,4 +1,4 @@
-//! The means of this host's kernel to isolate a process.
+//! The features of this host's kernel that isolate a process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use landlock::{AccessFs, CompatLevel, Compatible as _, LandlockStatus, Ruleset, 
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 
-/// Where control groups are mounted.
+/// The mount point of control groups.
 pub const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// The settings that can forbid user namespaces.
@@ -20,11 +20,11 @@ const SWITCHES: [Switch; 3] = [
 /// The kernel's Landlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Landlock {
-    /// A process restricted itself with it; the version of its interface.
+    /// A process has restricted itself with it. Holds the ABI version.
     Works(i32),
-    /// The kernel has it, and was started without it.
+    /// The kernel was compiled with it, but started without it.
     Disabled,
-    /// The kernel does not have it.
+    /// The kernel was compiled without it.
     Missing,
 }
 
@@ -33,19 +33,19 @@ pub enum Landlock {
 pub enum Cgroups {
     /// Version 2.
     Unified {
-        /// The controllers of this process's own group.
+        /// The controllers of this process's group.
         controllers: Vec<String>,
-        /// Whether this user may make groups below it.
+        /// Whether this user may make groups below that group.
         delegated: bool,
     },
-    /// Version 1, with or without parts of version 2.
+    /// Version 1, with or without a hierarchy of version 2.
     Legacy,
-    /// None are mounted.
+    /// No control groups are mounted.
     Missing,
 }
 
 impl Cgroups {
-    /// Returns why a user can make no group for a machine; `None` where nothing is known to forbid it.
+    /// Returns why a user can make no group for a VM. `None` if no obstacle is known.
     pub const fn fault(&self, is_root: bool) -> Option<&'static str> {
         match self {
             Self::Unified { delegated, .. } if is_root || *delegated => None,
@@ -68,10 +68,10 @@ impl From<LandlockStatus> for Landlock {
 }
 
 impl Landlock {
-    /// Returns the version of its interface.
+    /// Returns the version of Landlock's ABI.
     ///
     /// # Errors
-    /// The reason why it has none.
+    /// The reason why there is none.
     pub const fn version(self) -> Result<i32, &'static str> {
         match self {
             Self::Works(version) => Ok(version),
@@ -81,7 +81,7 @@ impl Landlock {
     }
 }
 
-/// Returns whether this kernel gives a process rules to restrict itself with. This one takes none.
+/// Returns whether this kernel supports Landlock. The call does not restrict this process.
 pub fn has_landlock() -> bool {
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -90,7 +90,7 @@ pub fn has_landlock() -> bool {
     rules.is_ok()
 }
 
-/// Reads which control groups this process is in.
+/// Determines the control groups of this process.
 pub fn cgroups() -> Cgroups {
     let Ok(mounted) = statfs(CGROUPS) else { return Cgroups::Missing };
     if mounted.filesystem_type() != CGROUP2_SUPER_MAGIC {
@@ -116,23 +116,32 @@ fn group_of(text: &str) -> PathBuf {
     Path::new(CGROUPS).join(path.trim_start_matches('/'))
 }
 
-/// Returns a control group, and those around it: the limits of each one count.
+/// Returns a control group and its ancestors. The limits of each of them apply.
+///
+/// # Examples
+/// ```
+/// use vmm::jail::isolation::with_above;
+///
+/// let groups: Vec<_> = with_above("/sys/fs/cgroup/user.slice/box".as_ref()).collect();
+/// assert_eq!(groups[1], "/sys/fs/cgroup/user.slice");
+/// assert_eq!(groups.len(), 3);
+/// ```
 pub fn with_above(group: &Path) -> impl Iterator<Item = &Path> {
     group.ancestors().take_while(|it| it.starts_with(CGROUPS))
 }
 
-/// A setting of the kernel (sysctl(8)).
+/// A kernel parameter ([sysctl(8)](https://man7.org/linux/man-pages/man8/sysctl.8.html)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switch {
-    /// Its name.
+    /// The parameter's name.
     pub name: &'static str,
-    /// The value that forbids something.
+    /// The value that forbids the feature.
     pub forbids: &'static str,
-    /// A value that allows it.
+    /// A value that allows the feature.
     pub allows: &'static str,
 }
 
-/// Returns those that forbid them to ordinary users.
+/// Returns the settings of this host that forbid user namespaces to ordinary users.
 pub fn forbidden() -> Vec<Switch> {
     forbidden_by(Path::new("/proc/sys"))
 }

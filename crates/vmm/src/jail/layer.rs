@@ -1,4 +1,4 @@
-//! The layers of the jail, and what is known of them.
+//! The layers of the jail, and their state.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -15,44 +15,44 @@ named_enum! {
     pub enum Layer {
         /// A control group that bounds memory, processes and CPU time (cgroups(7), version 2).
         ControlGroup "control-group",
-        /// A user namespace: no capability in it counts outside of it.
+        /// A user namespace: its capabilities are void outside of it.
         UserNamespace "user-namespace",
-        /// A PID namespace: other processes cannot be named.
+        /// A PID namespace: the process cannot name other processes.
         PidNamespace "pid-namespace",
         /// A namespace of System V objects and POSIX message queues.
         IpcNamespace "ipc-namespace",
-        /// A network namespace without any interface that is up.
+        /// A network namespace in which no interface is up.
         NetworkNamespace "network-namespace",
         /// A namespace of host names.
         UtsNamespace "uts-namespace",
-        /// A namespace of control groups: the host's are not seen.
+        /// A namespace of control groups: the host's are invisible.
         CgroupNamespace "cgroup-namespace",
-        /// A mount namespace, and in it a root directory with nothing but what the machine needs.
+        /// A mount namespace with a root directory that has only what the VM needs.
         MountNamespace "mount-namespace",
-        /// A user and a group that nothing else has, where root starts the machine.
+        /// A user and a group of no other process, if root starts the VM.
         UserId "user-id",
-        /// No capabilities, and none to get.
+        /// No capabilities, and no way to gain any.
         Capabilities "capabilities",
         /// Limits on what a process may use (setrlimit(2)).
         ResourceLimits "resource-limits",
-        /// Rules of Landlock: which files may be opened, and no TCP.
+        /// Landlock rules: a list of files that may be opened, and no TCP.
         Landlock "landlock",
-        /// A filter that kills the process at a system call that no machine makes.
+        /// A filter that kills the process at a system call that the VMM does not need.
         SystemCalls "system-calls",
     }
 }
 
-/// A layer that this host does not give, and why.
+/// A layer that is unavailable on this host, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// The layer.
     pub layer: Layer,
-    /// The reason, for people.
+    /// The reason, as text for the user.
     pub reason: String,
 }
 
 impl Missing {
-    /// Notes why a layer is missing.
+    /// Records that a layer is missing.
     pub fn new(layer: Layer, reason: impl fmt::Display) -> Self {
         Self { layer, reason: reason.to_string() }
     }
@@ -64,47 +64,47 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The treatment of a host on which a layer is missing.
+/// The reaction to a missing layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// Not to start the machine.
+    /// Refuse to start the VM.
     Require,
-    /// To start it, and to say which.
+    /// Start the VM, and report the missing layers.
     BestEffort,
-    /// As [`Policy::BestEffort`]; a system call that the filter forbids is named.
+    /// As [`Policy::BestEffort`], and log a system call that the filter forbids.
     Trace,
 }
 
 impl Policy {
-    /// Returns that of a run for which none was chosen.
+    /// Returns the policy of a run that sets none.
     pub const fn default_of(is_root: bool) -> Self {
         if is_root { Self::Require } else { Self::BestEffort }
     }
 }
 
-/// Why a directory of the host cannot be served.
+/// Why directories of the host cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unshared {
-    /// This one cannot.
+    /// A directory cannot be served.
     #[error("{reason}")]
     Directory {
-        /// Which one, and why.
+        /// The directory and the reason.
         reason: String,
-        /// Whether this user may not look at it.
+        /// Whether the cause is a lack of permission.
         is_forbidden: bool,
     },
-    /// The box's own files cannot be opened again beside them.
+    /// The files of the box cannot be opened again, which shares require.
     #[error("the box is not there any more: {0}")]
     Box(String),
-    /// The host gives no mount namespace, and they are shared only where nothing else of the host is.
+    /// The host gives no mount namespace. Directories are shared only in one, because it hides the rest of the host.
     #[error("directories are shared only in a mount namespace, which this host does not give: {0}")]
     Host(String),
 }
 
 impl Unshared {
-    /// Returns why a directory cannot be shared or kept, in one word `failed`.
+    /// Returns the error for a directory. `failed` is the participle for the message: `shared` or `kept`.
     pub(super) fn directory(path: &Path, failed: &str, error: &io::Error) -> Self {
         let is_forbidden = error.kind() == ErrorKind::PermissionDenied;
         Self::Directory {
@@ -117,21 +117,21 @@ impl Unshared {
 /// The report of a VMM process on its jail, before the guest's first instruction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The layers that are not there.
+    /// The missing layers.
     pub missing: Vec<Missing>,
-    /// The version of Landlock's interface that is enforced.
+    /// The version of Landlock's ABI that is enforced.
     pub landlock_abi: Option<i32>,
-    /// Why a directory of the host cannot be served; the machine does not start then.
+    /// Why a directory of the host cannot be served. If set, the VM does not start.
     #[serde(default)]
     pub unshared: Option<Unshared>,
-    /// The user and the group that it is to itself.
+    /// The user and the group of the process, as seen in its user namespace.
     #[serde(default)]
     pub ids: (u32, u32),
-    /// How long it took to put up, in nanoseconds.
+    /// The time that it took to set up the jail, in nanoseconds.
     pub taken_ns: u64,
 }
 
-/// Lists layers of the jail.
+/// Returns a list of missing layers as text.
 pub(crate) fn missing(layers: &[Missing]) -> String {
     layers.iter().map(|it| shown(&it.to_string())).collect::<Vec<_>>().join(", ")
 }

@@ -1,20 +1,19 @@
-//! The jail: everything that is taken from the VMM process before it becomes a machine.
+//! The jail: every right that the VMM process gives up before it becomes a VM.
 //!
-//! A guest that breaks out of libkrun is this process. So it is left with what libkrun needs, in this
-//! order:
+//! A guest that breaks out of libkrun controls this process. So the process keeps only what libkrun needs, by these steps:
 //!
-//! 1. The supervisor starts it in a user and a PID namespace (`process`), and puts it into a control
-//!    group (`control_group`) while it does what follows. It has three pipes and
-//!    the box's files open, and one variable of ours for an environment.
-//! 2. It takes namespaces of its own, and a root directory with a view of its own open files,
-//!    `/dev/kvm` and the directory of its sockets (`root`).
-//! 3. It takes limits, gives up its user, and then all capabilities (`privileges`).
-//! 4. Landlock keeps it to the same files where the root directory should fail to (`fence`).
-//! 5. A filter of system calls (`filter`) with a checked-in list (`calls`) comes last: libkrun opens disks
-//!    and starts threads with it in force.
+//! 1. The supervisor starts it in a user and a PID namespace (`process`), and moves it into a control group
+//!    (`control_group`) while it takes the next steps. It has three pipes and the box's open files, and its
+//!    environment is one variable.
+//! 2. It enters further namespaces, and a root directory with its own open files, `/dev/kvm` and the directory of its
+//!    sockets (`root`).
+//! 3. It sets resource limits, changes its user, and then drops all capabilities (`privileges`).
+//! 4. Landlock restricts it to the same files, in case the root directory fails to (`fence`).
+//! 5. A filter of system calls (`filter`) with a checked-in list (`calls`) comes last: libkrun opens disks and starts
+//!    threads under it.
 //!
-//! A host need not have all of these. What is missing is in the [`Report`], and
-//! [`Policy`] decides whether the machine is started; a layer is never left out without a word.
+//! Some hosts lack some of these layers. The [`Report`] lists the missing ones, and [`Policy`] decides whether the VM
+//! starts. A layer is never left out silently.
 
 #[cfg(test)]
 mod callers;
@@ -53,7 +52,7 @@ use shares::{ServedShare, directory};
 use crate::VmmError;
 use crate::runtime_dir::VMM;
 
-/// The namespaces that a process can enter by itself, but for that of mounts.
+/// The namespaces that a process can enter without a new child, except the mount namespace.
 const NAMESPACES: [(Layer, CloneFlags); 4] = [
     (Layer::IpcNamespace, CloneFlags::CLONE_NEWIPC),
     (Layer::NetworkNamespace, CloneFlags::CLONE_NEWNET),
@@ -64,47 +63,47 @@ const NAMESPACES: [(Layer, CloneFlags); 4] = [
 /// The supervisor's decisions on the jail.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Terms {
-    /// Which layers the box has to have.
+    /// The reaction to a missing layer.
     pub policy: Policy,
     /// The run's own directory.
     pub runtime: PathBuf,
-    /// Whether root started the supervisor, and so the VMM process outside of any new user namespace.
+    /// Whether root started the supervisor. The VMM process is then not in a new user namespace at first.
     pub is_root: bool,
-    /// The user and group to be then, where that is possible.
+    /// The user and group to change to in that case, if possible.
     pub ids: Option<Ids>,
     /// The directories of the host to be served.
     pub shares: Vec<ServedShare>,
-    /// The layers that the supervisor could not put up.
+    /// The layers that the supervisor could not set up.
     pub missing: Vec<Missing>,
 }
 
-/// The files of the process: those that it opens again in its jail, by their descriptors, and a socket.
+/// The files that the process opens again in its jail, by their descriptors, and whether it has a socket.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Files<'a> {
-    /// Those of the box, to read.
+    /// The box's files, to read.
     pub blobs: &'a [RawFd],
-    /// Disks, to write.
+    /// The disks, to write.
     pub disks: &'a [RawFd],
     /// The size of the largest disk, in bytes.
     pub largest: u64,
-    /// Whether it has the socket of a network device.
+    /// Whether the process has the socket of a network device.
     pub has_network: bool,
 }
 
-/// The tasks of a machine that most do not have.
+/// The features that only some VMs need.
 #[derive(Debug, Clone, Copy, Default)]
 struct Needs {
-    /// It writes to disks.
+    /// Writable disks.
     disks: bool,
-    /// It serves directories of the host.
+    /// Directories of the host.
     shares: bool,
-    /// Some of them can be written.
+    /// Writable directories of the host.
     writable_shares: bool,
-    /// It has a network device.
+    /// A network device.
     network: bool,
 }
 
-/// Puts Landlock and the filter around this process, as around a machine that has blobs to open and nothing else.
+/// Applies Landlock and the filter to this process, as for a VM with these blobs and nothing else.
 #[cfg(test)]
 pub fn fenced(blobs: &[RawFd]) -> Result<(), String> {
     let files = Files { blobs, ..Files::default() };
@@ -113,7 +112,7 @@ pub fn fenced(blobs: &[RawFd]) -> Result<(), String> {
     filter.install().map_err(|error| error.to_string())
 }
 
-/// Returns why directories cannot be served.
+/// Returns why directories cannot be served, if they cannot.
 fn unshared(shares: &[ServedShare], failed: Option<&RootError>) -> Option<Unshared> {
     match failed? {
         RootError::Share(reason) => Some(reason.clone()),
@@ -123,29 +122,29 @@ fn unshared(shares: &[ServedShare], failed: Option<&RootError>) -> Option<Unshar
     }
 }
 
-/// Returns a name of a directory by which this process reaches it, whoever it becomes, for as long as it runs.
+/// Returns a path by which this process reaches a directory after a change of its user, as long as it runs.
 fn by_descriptor(path: &Path) -> Result<PathBuf, OsError> {
     let opened = directory(path).map_err(OsError::file("open", path))?;
     Ok(root::fd_path(opened.into_raw_fd()))
 }
 
-/// A jail that is being put up around this process.
+/// A jail that is being set up around this process.
 #[derive(Debug)]
 pub struct Jail {
     began: Instant,
     policy: Policy,
     report: Report,
     needs: Needs,
-    /// Where the sockets are, as this process sees them.
+    /// The directory of the sockets, as seen by this process.
     pub sockets: PathBuf,
 }
 
 impl Jail {
-    /// Puts up all layers but the last around this process, which has one thread, and of whose files some are to be
-    /// opened again.
+    /// Sets up all layers but the last around this process. The process must have one thread. It can open `files`
+    /// again afterwards.
     ///
     /// # Errors
-    /// When the process is left in a state in which no machine can start.
+    /// If the process is left in a state in which no VM can start.
     pub fn enter(terms: Terms, files: Files<'_>) -> Result<Self, VmmError> {
         let report = Report { missing: terms.missing, ..Report::default() };
         let shares = terms.shares;
@@ -160,9 +159,9 @@ impl Jail {
         for (layer, flag) in NAMESPACES {
             jail.put(layer, unshare(flag));
         }
-        // Afterwards it cannot be read.
+        // The value cannot be read inside the jail.
         let most_files = most_files();
-        // Only where directories can be written may it call what changes a mode.
+        // The filter allows calls that change a mode only if there are writable directories.
         let fixed = if needs.writable_shares { files.blobs } else { &[] };
         let entered = root::enter(&terms.runtime, &shares, fixed);
         jail.report.unshared = unshared(&shares, entered.as_ref().err());
@@ -179,7 +178,7 @@ impl Jail {
             jail.put(Layer::UserId, ids.take());
         }
         if terms.is_root {
-            // It was not made before: capabilities were still needed.
+            // Root enters the user namespace only now, because the earlier steps needed its capabilities.
             jail.put(Layer::UserNamespace, unshare(CloneFlags::CLONE_NEWUSER));
         }
         let is_confined = !jail.report.missing.iter().any(|it| it.layer == Layer::UserNamespace);
@@ -191,10 +190,10 @@ impl Jail {
         Ok(jail)
     }
 
-    /// Filters the system calls, and tells the supervisor what holds.
+    /// Installs the filter of system calls, and reports the jail to the supervisor.
     ///
     /// # Errors
-    /// When a layer is missing that is required, or the supervisor is gone.
+    /// If a required layer is missing, or the supervisor has ended.
     pub fn close(mut self, mut to: File) -> Result<(), VmmError> {
         let trace = self.policy == Policy::Trace;
         let filter = filter::Filter::new(trace, self.needs).map_err(|error| error.to_string());
@@ -213,7 +212,7 @@ impl Jail {
         Ok(())
     }
 
-    /// Notes a layer that could not be put up.
+    /// Records a layer that could not be set up.
     fn put<T, E: Display>(&mut self, layer: Layer, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(done) => Some(done),

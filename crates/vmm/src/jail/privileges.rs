@@ -14,36 +14,37 @@ use rustix::thread::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The first of the users that machines get. systemd's documentation of the range of users has nothing from here
-/// to 2^31 ("Users, Groups, UIDs and GIDs on systemd Systems").
+/// The first user id for VMs. [systemd's table of ids](https://systemd.io/UIDS-GIDS/) lists no use of the range from
+/// here to 2^31.
 const FIRST_ID: u32 = 0x7000_0000;
-/// The capabilities of a process that serves writable directories, in a user namespace that has one user. libkrun
-/// believes then that it can become the guest's users, which the filter of system calls makes come to nothing: so
-/// whoever writes there, the files are that user's.
+/// The capabilities of a process that serves writable directories, in a user namespace that has one user. With them,
+/// libkrun believes that it can become the guest's users. The filter turns these changes into no-ops, so all files
+/// that the guest writes belong to that one user.
 const KEPT: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 /// The permission bits of a file's group to read and write.
 const GROUP_MAY: u32 = 0o060;
-/// Those of everybody else.
+/// The permission bits of all other users to read and write.
 const OTHERS_MAY: u32 = 0o006;
 const OTHERS_MAY_READ: u32 = 0o004;
 
-/// A user and a group that no other process has which this one can see; or those whose directories are shared.
+/// A user and a group of no other visible process, or the owner of the shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ids {
     /// The user.
     pub uid: u32,
     /// The group.
     pub gid: u32,
-    /// The group that may use the device of KVM, where everybody may not.
+    /// The group that may use the device of KVM. `None` if all users may.
     device_group: Option<u32>,
 }
 
 impl Ids {
-    /// Returns those of the machine that this process supervises; `None` where it is not root's, and has no others to
-    /// give. With an owner of shared directories, it is them: what the machine writes there is theirs.
+    /// Chooses the ids of the VM that this process supervises. Returns `None` if this process does not run as root:
+    /// it cannot change ids. If the shares have an owner, the result is that owner, who then owns what the guest
+    /// writes there.
     ///
     /// # Errors
-    /// Why no other user can run the machine.
+    /// The reason why no other user can run the VM.
     pub fn choose<'a>(
         device: &File,
         blobs: impl IntoIterator<Item = &'a File>,
@@ -64,11 +65,11 @@ impl Ids {
         Ok(Some(Self { uid, gid, device_group }))
     }
 
-    /// Becomes this user, who keeps the one capability that the next step needs: some hosts let only those make a user
-    /// namespace that have it.
+    /// Becomes this user, and keeps the capability CAP_SYS_ADMIN for the next step: some hosts require it to make a
+    /// user namespace.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub(super) fn take(self) -> nix::Result<()> {
         let (user, group) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         let groups: Vec<Gid> = self.device_group.map(Gid::from_raw).into_iter().collect();
@@ -78,13 +79,13 @@ impl Ids {
         setresuid(user, user, user)?;
         let (none, admin) = (CapabilitySet::empty(), CapabilitySet::SYS_ADMIN);
         let kept = CapabilitySets { effective: admin, permitted: admin, inheritable: none };
-        // In a container it may not have been there.
+        // A process in a container may lack the capability.
         set_capabilities(None, kept).ok();
         Ok(())
     }
 }
 
-/// Those who may use a device beside its owner.
+/// The users who may use a device in addition to its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Users {
     /// Every user.
@@ -96,7 +97,7 @@ pub enum Users {
 }
 
 impl Users {
-    /// Reads them of a device's permissions.
+    /// Determines them from a device's mode.
     pub fn of(device: &Metadata) -> Self {
         if device.mode() & OTHERS_MAY == OTHERS_MAY {
             Self::Everybody
@@ -108,7 +109,7 @@ impl Users {
     }
 }
 
-/// Returns the group that one has to be in to use a device; `None` where everybody may.
+/// Returns the group that is needed to use a device. `None` if all users may.
 fn device_group(device: &File) -> Result<Option<u32>, String> {
     let found = device.metadata().map_err(|error| error.to_string())?;
     match Users::of(&found) {
@@ -118,9 +119,9 @@ fn device_group(device: &File) -> Result<Option<u32>, String> {
     }
 }
 
-/// Returns how many files a machine may have open that this process starts: root's as many as the kernel allows one
-/// process, a user's as many as that user may have. The guest decides how many of shared directories it opens, and the
-/// host's other programs need some, so that it is at most a quarter of all (`fs.file-max`).
+/// Returns the number of files that a VMM process may have open. It is the kernel's maximum per process for root, and
+/// the user's limit otherwise. The guest decides how many files of shares are open, and other programs of the host
+/// need some, so it is at most a quarter of all (`fs.file-max`).
 pub fn most_files() -> u64 {
     let own = || getrlimit(Resource::RLIMIT_NOFILE).map_or(MAX_FILES, |(_, most)| most);
     let most = if geteuid().is_root() { MAX_FILES } else { own().min(MAX_FILES) };
@@ -129,35 +130,36 @@ pub fn most_files() -> u64 {
     of_host.map_or(most, |all| most.min(all / 4))
 }
 
-/// Sets the limits of this process, which may write files of so many bytes, if there is a limit, and have so many
-/// files open; it has no core files already.
+/// Sets the resource limits of this process: the size of a file in bytes (`largest`, if set), and the number of open
+/// files. Core files are forbidden before.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(super) fn limit(largest: Option<u64>, files: u64) -> nix::Result<()> {
-    // libkrun panics where a connection finds no descriptor, and has one for each file of a share that the guest knows.
+    // libkrun panics if it finds no descriptor for a connection, and it keeps one for each file of a share that the guest knows.
     if setrlimit(Resource::RLIMIT_NOFILE, files, files).is_err() {
-        // A root of a container may not be allowed more than it has.
+        // Root in a container may not be allowed to raise its limit.
         let (_, own) = getrlimit(Resource::RLIMIT_NOFILE)?;
         let files = own.min(files);
         setrlimit(Resource::RLIMIT_NOFILE, files, files)?;
     }
-    // Beside disks and shares it writes to pipes and sockets only.
+    // Apart from disks and shares, it writes to pipes and sockets only.
     if let Some(largest) = largest {
         setrlimit(Resource::RLIMIT_FSIZE, largest, largest)?;
     }
     setrlimit(Resource::RLIMIT_MSGQUEUE, 0, 0)
 }
 
-/// Bounds what this process can ever have to no capability at all.
+/// Drops all capabilities from the bounding set
+/// ([capabilities(7)](https://man7.org/linux/man-pages/man7/capabilities.7.html)).
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 fn bound() -> io::Result<()> {
     clear_ambient_capability_set()?;
     for capability in CapabilitySet::all().iter() {
         match remove_capability_from_bounding_set(capability) {
-            // This kernel does not know it.
+            // The kernel does not know this capability.
             Ok(()) | Err(rustix::io::Errno::INVAL) => {}
             Err(error) => return Err(error.into()),
         }
@@ -165,13 +167,12 @@ fn bound() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up all capabilities, also those that a new user namespace has brought, but for those of [`KEPT`] where
-/// `keeps` says so.
+/// Drops all capabilities, including those from a new user namespace. With `keeps`, the capabilities [`KEPT`] remain.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(super) fn give_up(keeps: bool) -> io::Result<()> {
-    // A process without the capability to bound them has no way to get any.
+    // A process that may not change its bounding set has no way to gain a capability either.
     let bounded = bound();
     let none = CapabilitySet::empty();
     let kept = if keeps { KEPT } else { none };

@@ -1,7 +1,7 @@
-//! Starts the VMM process in a user and a PID namespace of its own.
+//! Starts the VMM process in a new user and a new PID namespace.
 //!
-//! Nobody enters a PID namespace: one is born into it. So the process is made by `clone`, as posix_spawn(3) does it:
-//! it shares this process's memory until it executes the program, and this thread waits for that.
+//! A process cannot enter a new PID namespace, it has to be created in it. So the child is created by clone(2), in the way of
+//! posix_spawn(3): it shares this process's memory until it executes the program, and this thread waits for that.
 #![allow(unsafe_code)]
 
 use std::convert::Infallible;
@@ -29,7 +29,7 @@ use super::{Layer, Missing};
 
 /// The size of the stack that the child has until it executes the program, in bytes.
 const STACK: usize = 64 << 10;
-/// The exit status of a process that was not started; nobody looks at it.
+/// The exit status of a child that could not execute the program. Its value is not used.
 const NOT_STARTED: isize = 127;
 
 /// A program to start.
@@ -37,11 +37,11 @@ const NOT_STARTED: isize = 127;
 pub struct Program<'a> {
     /// The file.
     pub path: &'a Path,
-    /// Its only argument.
+    /// The only argument.
     pub argument: &'a str,
-    /// Its environment, each as `NAME=value`.
+    /// The environment, each variable as `NAME=value`.
     pub environment: &'a [&'a str],
-    /// The descriptors that it gets, with their numbers.
+    /// The descriptors that it inherits, under the same numbers.
     pub files: &'a [RawFd],
 }
 
@@ -57,20 +57,20 @@ pub struct Process {
 pub struct Started {
     /// The process.
     pub process: Process,
-    /// What it reads.
+    /// The pipe to its standard input.
     pub stdin: PipeWriter,
-    /// What it writes: a report.
+    /// The pipe from its standard output, for the report.
     pub stdout: PipeReader,
-    /// What it writes: the log.
+    /// The pipe from its standard error, for the log.
     pub stderr: PipeReader,
-    /// The namespaces that this host does not give.
+    /// The namespaces that are unavailable on this host.
     pub missing: Vec<Missing>,
 }
 
-/// Starts a program in the directory `/`, in a process group of its own and with a pipe for each standard stream.
+/// Starts a program in the directory `/`, in a new process group, with a pipe for each standard stream.
 ///
 /// # Errors
-/// When it cannot be started, in whatever namespaces.
+/// If it can be started neither with nor without new namespaces.
 pub fn start(program: &Program<'_>) -> io::Result<Started> {
     let ((read_in, stdin), (stdout, write_out)) = (io::pipe()?, io::pipe()?);
     let (stderr, write_err) = io::pipe()?;
@@ -84,7 +84,7 @@ pub fn start(program: &Program<'_>) -> io::Result<Started> {
     Ok(Started { process, stdin, stdout, stderr, missing })
 }
 
-/// Everything that the child needs, made before it: it must not ask for memory.
+/// The data for the child, allocated before it starts: the child must not allocate memory.
 struct Prepared<'a> {
     path: CString,
     arguments: [CString; 2],
@@ -93,7 +93,8 @@ struct Prepared<'a> {
     streams: [BorrowedFd<'a>; 3],
 }
 
-/// The one user and the one group that there are in a user namespace, as the text of `uid_map` and `gid_map`.
+/// The only user and the only group of a user namespace, as the content of `uid_map` and `gid_map`
+/// ([user_namespaces(7)](https://man7.org/linux/man-pages/man7/user_namespaces.7.html)).
 struct Maps {
     user: String,
     group: String,
@@ -108,14 +109,16 @@ impl<'a> Prepared<'a> {
         Ok(Self { path, arguments, environment, files: program.files, streams })
     }
 
-    /// Starts the program in new namespaces. Root needs its own user until it has made the other ones.
+    /// Starts the program in new namespaces. Root enters a user namespace later, because it makes the other
+    /// namespaces as itself.
     fn namespaces(&self) -> nix::Result<Pid> {
         let (user, group) = (geteuid(), getegid());
         if user.is_root() {
             return self.start(CloneFlags::CLONE_NEWPID, None);
         }
         let maps = Maps { user: format!("0 {user} 1"), group: format!("0 {group} 1") };
-        // The files of a process whose memory is hidden belong to root, and the child shares this one's memory.
+        // If a process is not dumpable, root owns its files in `/proc`. The child shares this process's memory and
+        // that attribute.
         let is_hidden = !prctl::get_dumpable()?;
         prctl::set_dumpable(true)?;
         let started = self.start(CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUSER, Some(&maps));
@@ -125,7 +128,7 @@ impl<'a> Prepared<'a> {
         started
     }
 
-    /// Returns the layers that a process without namespaces does not have.
+    /// Returns the layers that a process without these namespaces lacks.
     #[allow(clippy::unused_self, reason = "it belongs to `namespaces`")]
     fn missing(&self, reason: Errno) -> Vec<Missing> {
         let layers = if geteuid().is_root() {
@@ -136,7 +139,7 @@ impl<'a> Prepared<'a> {
         layers.iter().map(|layer| Missing::new(*layer, reason)).collect()
     }
 
-    /// Starts the program, and returns when it runs.
+    /// Starts the program, and returns once it runs.
     fn start(&self, namespaces: CloneFlags, maps: Option<&Maps>) -> nix::Result<Pid> {
         let mut stack = vec![0; STACK];
         let mut failed = None;
@@ -146,8 +149,8 @@ impl<'a> Prepared<'a> {
             NOT_STARTED
         };
         let flags = namespaces | CloneFlags::CLONE_VM | CloneFlags::CLONE_VFORK;
-        // SAFETY: the child has a stack of its own, and this thread sleeps until the child executes a program or ends,
-        // so nothing that it borrows goes or changes meanwhile. It only makes system calls with what was prepared, and
+        // SAFETY: the child has a stack for itself, and this thread sleeps until the child executes a program or
+        // ends, so its borrows stay valid and unchanged. The child only makes system calls on prepared data, and
         // writes its error.
         let pid = unsafe { clone(Box::new(child), &mut stack, flags, Some(SIGCHLD)) }?;
         match failed {
@@ -167,7 +170,7 @@ impl<'a> Prepared<'a> {
             put(c"/proc/self/uid_map", &maps.user)?;
             put(c"/proc/self/gid_map", &maps.group)?;
         }
-        // Ctrl-C at a terminal is for the supervisor, which ends the machine in order.
+        // Ctrl-C at a terminal must reach only the supervisor, which ends the VM in order.
         setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
         chdir(c"/")?;
         let [stdin, stdout, stderr] = self.streams;
@@ -175,7 +178,7 @@ impl<'a> Prepared<'a> {
         dup2_stdout(stdout)?;
         dup2_stderr(stderr)?;
         for file in self.files {
-            // SAFETY: whoever named the descriptor keeps it open while the program is started.
+            // SAFETY: the caller of `start` keeps the descriptor open while the program is started.
             let file = unsafe { BorrowedFd::borrow_raw(*file) };
             fcntl(file, FcntlArg::F_SETFD(FdFlag::empty()))?;
         }
@@ -183,25 +186,25 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Makes all files of this process but its standard streams such that no program which it executes inherits them: whoever
-/// started this process may have left some open.
+/// Sets the close-on-exec flag of all files but the standard streams, so that no program inherits them: the parent of
+/// this process may have left some open.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn close_on_exec() -> nix::Result<()> {
     // `CLOSE_RANGE_CLOEXEC` of linux/close_range.h.
     const CLOEXEC: u32 = 1 << 2;
-    // SAFETY: it changes a flag of descriptors alone, and closes none.
+    // SAFETY: the call changes a flag of descriptors, and closes none.
     let done = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOEXEC) };
     Errno::result(done).map(drop)
 }
 
-/// Closes all files of this process with these numbers and those between. Nothing may own one of them.
+/// Closes all descriptors from `first` to `last`, both included. None of them may have an owner in this process.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn close_range(first: u32, last: u32) -> nix::Result<()> {
-    // SAFETY: whoever calls it says that nothing owns the files.
+    // SAFETY: the caller guarantees that the descriptors have no owner.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0_u32) };
     Errno::result(done).map(drop)
 }
@@ -212,23 +215,23 @@ fn put(path: &CStr, text: &str) -> nix::Result<()> {
 }
 
 impl Process {
-    /// Returns its id.
+    /// Returns the process id.
     pub const fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Kills it.
+    /// Kills the process.
     pub fn kill(&self) {
-        // The id is its own until it was waited for.
+        // The kernel does not reuse the id before the process was waited for.
         if self.status.is_none() {
             kill(self.pid, Signal::SIGKILL).ok();
         }
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process has ended.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.status {
             return Ok(status);

@@ -1,4 +1,4 @@
-//! The root directory of the VMM process: a small file system in memory, with three things of the host's in it.
+//! The root directory of the VMM process: a small tmpfs with three entries of the host.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -20,9 +20,9 @@ use crate::runtime_dir::VMM;
 
 /// The device of KVM.
 pub const DEVICE: &str = "/dev/kvm";
-/// Where the sockets are in it.
+/// The directory of the sockets, in the new root.
 pub(super) const SOCKETS: &str = "/run";
-/// The process's own open files, through which libkrun opens the box's files again.
+/// The open files of this process. libkrun opens the box's files again through this directory.
 const FILES: &str = "/proc/self/fd";
 const NOTHING_SPECIAL: MountFlags =
     MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
@@ -32,25 +32,25 @@ pub fn fd_path(fd: RawFd) -> PathBuf {
     Path::new(FILES).join(fd.to_string())
 }
 
-/// Why there is no such root directory.
+/// Why the root directory could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RootError {
-    /// The host does not give it.
+    /// The kernel refused a call.
     #[error(transparent)]
     System(#[from] io::Error),
     /// A directory cannot be shared.
     #[error(transparent)]
     Share(Unshared),
-    /// A file of the box is not where it was.
+    /// A file of the box is no longer at its path.
     #[error("{0}")]
     Box(String),
 }
 
-/// Makes the root directory over the run's own, and enters it. `files` are opened again, so that nothing of them can be
-/// changed through that.
+/// Makes the root directory over the run's directory, and enters it. `files` are opened again on read-only mounts, so
+/// that their modes and times cannot be changed either.
 ///
 /// # Errors
-/// The kernel's; the directories that this process sees are then the host's. A directory that cannot be shared.
+/// The kernel's error, after which this process still sees the host's directories, or a directory that cannot be shared.
 pub(super) fn enter(
     runtime: &Path,
     shares: &[ServedShare],
@@ -67,9 +67,9 @@ pub(super) fn enter(
             RootError::Box(format!("{} cannot be opened again: {error}", path.display()))
         })?;
     }
-    // In this namespace: nothing is bound that is in another.
+    // The sockets are opened in this mount namespace, because a bind mount from another one fails.
     let sockets = directory(&runtime.join(VMM))?;
-    // Nothing in it is a program or a device, and there is hardly room for a name.
+    // The tmpfs has no programs and no devices, and hardly space for another name.
     let options = format!("mode=755,size=16k,nr_inodes={}", 19 + shares.len());
     let options = CString::new(options).map_err(io::Error::from)?;
     mount("tmpfs", runtime, "tmpfs", NOTHING_SPECIAL, &*options).map_err(io::Error::from)?;
@@ -82,12 +82,12 @@ pub(super) fn enter(
         Ok(change_to(runtime)?)
     });
     kept.inspect_err(|_| {
-        // The sockets are where they were.
+        // The path of the sockets stays valid.
         unmount(runtime, UnmountFlags::DETACH).ok();
     })
 }
 
-/// Puts the host's files in.
+/// Adds the host's entries to the root directory.
 fn fill(root: &Path, sockets: &File) -> io::Result<()> {
     let below = |path: &str| root.join(path.trim_start_matches('/'));
     for directory in [FILES, "/dev", SOCKETS] {
@@ -96,19 +96,20 @@ fn fill(root: &Path, sockets: &File) -> io::Result<()> {
     File::create(below(DEVICE))?;
     mount_bind(FILES, below(FILES))?;
     mount_bind(DEVICE, below(DEVICE))?;
-    // Whoever is the device's owner, as root is, could change its mode, which a guest asks for that is given directories.
-    // To use a device, nothing has to be writable.
+    // The owner of the device, such as root, could change its mode, and a guest with shares can ask for that. A
+    // read-only mount forbids it; using a device needs no write access to the mount.
     let fixed = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NOEXEC;
     mount_remount(below(DEVICE), fixed, c"")?;
     Ok(mount_bind(fd_path(sockets.as_raw_fd()), below(SOCKETS))?)
 }
 
-/// Makes a directory the root, and lets go of the former one.
+/// Makes a directory the root, and detaches the former root.
 fn change_to(root: &Path) -> io::Result<()> {
     chdir(root)?;
     match pivot_root(".", ".") {
         Ok(()) => unmount(".", UnmountFlags::DETACH)?,
-        // The kernel's first root cannot be exchanged (pivot_root(2)): it is covered.
+        // The initial ramfs cannot be replaced
+        // ([pivot_root(2)](https://man7.org/linux/man-pages/man2/pivot_root.2.html)). The new root covers it instead.
         Err(Errno::INVAL) => {
             mount_move(".", "/")?;
             chroot(".")?;

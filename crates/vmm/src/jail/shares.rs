@@ -1,5 +1,5 @@
-//! The directories of the host that the VMM process serves: bound into its root directory, where nothing else of the
-//! host is.
+//! The directories of the host that the VMM process serves. They are bound into its root directory, which has nothing
+//! else of the host.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -19,27 +19,27 @@ use serde::{Deserialize, Serialize};
 use super::fd_path;
 use super::layer::Unshared;
 
-/// Where those are that can only be read.
+/// The parent of the read-only shares.
 pub const READ_ONLY: &str = "/shares/ro";
-/// Where the others are.
+/// The parent of the writable shares.
 pub const WRITABLE: &str = "/shares/rw";
 
 /// A directory of the host to be served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedShare {
-    /// Its path on the host, without links.
+    /// The path on the host, with all links resolved.
     pub path: PathBuf,
-    /// The device and the inode that it has.
+    /// The device and the inode number.
     pub identity: (u64, u64),
-    /// The user and the group that it belongs to.
+    /// The user and the group that own it.
     pub owner: (u32, u32),
     /// Whether the guest may write to it.
     pub is_writable: bool,
-    /// The names of directories in it that the guest may not write to.
+    /// The subdirectories that the guest may only read.
     pub kept: Vec<PathBuf>,
 }
 
-/// Numbers directories: those of each kind from 0. `None` where there are more than numbers.
+/// Numbers the shares: those of each kind from 0. Returns `None` if there are more shares than numbers.
 pub fn sources<'a>(shares: impl IntoIterator<Item = &'a ServedShare>) -> Option<Vec<MountSource>> {
     let (mut read_only, mut writable) = (0..=u16::MAX, 0..=u8::MAX);
     let source = |share: &ServedShare| match share.is_writable {
@@ -49,7 +49,7 @@ pub fn sources<'a>(shares: impl IntoIterator<Item = &'a ServedShare>) -> Option<
     shares.into_iter().map(source).collect()
 }
 
-/// Returns where the directories are in the VMM process's root, in their order.
+/// Returns the paths of the shares in the VMM process's root, in the given order.
 pub fn places(shares: &[ServedShare]) -> Vec<(MountSource, PathBuf)> {
     let place = |source| {
         let (parent, number) = match source {
@@ -59,32 +59,33 @@ pub fn places(shares: &[ServedShare]) -> Vec<(MountSource, PathBuf)> {
         };
         Some((source, Path::new(parent).join(number.to_string())))
     };
-    // Init was told the same numbers, so that there are some.
+    // Init got the same numbers from the supervisor, so `sources` succeeded before.
     sources(shares).into_iter().flatten().filter_map(place).collect()
 }
 
 impl ServedShare {
-    /// Opens the directory again, name by name, and returns a mount of it that is nowhere yet. A handle of the supervisor's
-    /// would be one of another mount namespace, of which nothing can be copied here.
+    /// Opens the directory again, name by name, and returns a detached mount
+    /// ([open_tree(2)](https://man7.org/linux/man-pages/man2/open_tree.2.html)) of it. A handle from the supervisor
+    /// belongs to another mount namespace, from which no mount can be cloned here.
     ///
     /// # Errors
-    /// The kernel's, and where another directory is there now: the supervisor has the one open that it means, so that no other
-    /// one has its number.
+    /// The kernel's error, or that another directory is at the path now. The supervisor keeps the intended directory
+    /// open, so no other directory can get its inode number.
     fn copy(&self) -> io::Result<OwnedFd> {
         let opened = File::from(Way::to(&self.path)?.into_open());
         if identity(&opened.metadata()?) != self.identity {
             return Err(io::Error::other("another directory is at its place now"));
         }
-        // Mounts below it come along: an ordinary user may not uncover what they hide.
+        // The clone includes the mounts below it: an ordinary user may not uncover what they hide.
         copy(&opened, OpenTreeFlags::AT_RECURSIVE, !self.is_writable)
     }
 }
 
-/// Opens a file of the box again, by its path, in this mount namespace and on a mount of its own, through which neither
-/// its mode nor its times can be changed. The descriptor is the same then.
+/// Opens a file of the box again, by its path, in this mount namespace and on a separate read-only mount, through
+/// which neither its mode nor its times can be changed. The descriptor keeps its number.
 ///
 /// # Errors
-/// The kernel's, and where another file is there now.
+/// The kernel's error, or that another file is at the path now.
 pub(super) fn fix(file: RawFd, path: &Path) -> io::Result<()> {
     let flags = (OFlags::PATH | OFlags::NOFOLLOW).bits();
     let found = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
@@ -93,7 +94,7 @@ pub(super) fn fix(file: RawFd, path: &Path) -> io::Result<()> {
     }
     let copy = copy(&found, OpenTreeFlags::empty(), true)?;
     let opened = File::open(fd_path(copy.as_raw_fd()))?;
-    // SAFETY: both are open, and nothing of this process owns `file`, which was inherited.
+    // SAFETY: both are open, and `file`, which was inherited, has no owner in this process.
     Ok(Errno::result(unsafe { libc::dup2(opened.as_raw_fd(), file) }).map(drop)?)
 }
 
@@ -102,7 +103,7 @@ fn identity(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
-/// Returns a mount of a file or directory that is nowhere yet, without devices and programs.
+/// Returns a detached mount (open_tree(2)) of a file or directory, with nosuid, nodev and noexec.
 fn copy(opened: &File, flags: OpenTreeFlags, read_only: bool) -> io::Result<OwnedFd> {
     let flags = flags
         | OpenTreeFlags::OPEN_TREE_CLONE
@@ -113,10 +114,10 @@ fn copy(opened: &File, flags: OpenTreeFlags, read_only: bool) -> io::Result<Owne
     Ok(copy)
 }
 
-/// Opens all of them in this mount namespace.
+/// Opens all shares in this mount namespace.
 ///
 /// # Errors
-/// The first that cannot be served, and why.
+/// The first share that cannot be served, with the reason.
 pub fn open(shares: &[ServedShare]) -> Result<Vec<OwnedFd>, Unshared> {
     let open = |share: &ServedShare| {
         share.copy().map_err(|error| Unshared::directory(&share.path, "shared", &error))
@@ -124,10 +125,10 @@ pub fn open(shares: &[ServedShare]) -> Result<Vec<OwnedFd>, Unshared> {
     shares.iter().map(open).collect()
 }
 
-/// Puts them into a root directory.
+/// Moves the mounts of the shares into a root directory.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[ServedShare]) -> io::Result<()> {
     for kind in [READ_ONLY, WRITABLE] {
         fs::create_dir_all(below(root, Path::new(kind)))?;
@@ -140,10 +141,10 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[ServedShare]) -> 
     Ok(())
 }
 
-/// Makes those directories ones that can only be read that are in one to write to and have to be kept.
+/// Remounts the kept directories of writable shares read-only.
 ///
 /// # Errors
-/// The first that cannot be kept, and why.
+/// The first directory that cannot be kept, with the reason.
 pub(super) fn keep_all(root: &Path, shares: &[ServedShare]) -> Result<(), Unshared> {
     for (share, (_, place)) in shares.iter().zip(places(shares)) {
         for path in &share.kept {
@@ -158,7 +159,7 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Makes a directory one that can only be read, in one that can be written. No link leads to another instead.
+/// Mounts a subdirectory of a writable share read-only. Symbolic links are refused.
 fn keep(outer: &File, path: &Path) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let rule = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
@@ -168,13 +169,13 @@ fn keep(outer: &File, path: &Path) -> io::Result<()> {
     Ok(move_mount(&copy, c"", &kept, c"", here)?)
 }
 
-/// Opens a directory to look at it only. A link at its place is something else.
+/// Opens a directory with `O_PATH`. A symbolic link at the path is an error.
 pub(super) fn directory(path: &Path) -> io::Result<File> {
     let flags = (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
     OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }
 
-/// Makes a mount, and those below it, one without devices and programs.
+/// Sets nosuid, nodev and noexec on a mount and on the mounts below it, and read-only if asked.
 fn restrict(mount: &OwnedFd, read_only: bool) -> nix::Result<()> {
     let special = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
     let attributes = libc::mount_attr {

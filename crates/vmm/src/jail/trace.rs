@@ -6,10 +6,10 @@ use std::io::{self, Write as _};
 use nix::libc::{self, c_int, c_void, siginfo_t};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Where the number of the call is in a `siginfo_t`, counted in numbers of 32 bits (sigaction(2), `si_syscall`).
+/// The index of the call's number in a `siginfo_t`, in units of 32 bits (sigaction(2), `si_syscall`).
 const CALL: usize = 6;
 
-/// Has the process say which call it was that the filter answers with SIGSYS, and end.
+/// Installs a handler for SIGSYS that logs the forbidden call and ends the process.
 pub(super) fn name_forbidden_calls() {
     let handler = SigHandler::SigAction(name_call);
     let action = SigAction::new(handler, SaFlags::SA_SIGINFO, SigSet::all());
@@ -23,12 +23,12 @@ extern "C" fn name_call(_: c_int, information: *mut siginfo_t, _: *mut c_void) {
     let call = unsafe { &*numbers.cast::<[i32; CALL + 1]>() }[CALL];
     let mut line = [0_u8; 80];
     let mut left = &mut line[..];
-    // Nothing can be done about it here.
+    // A failure cannot be handled here.
     writeln!(left, "the jail forbids the system call {call} (x86-64)").ok();
     let unused = left.len();
     let length = line.len() - unused;
-    // Without the lock of standard error, which this thread may have.
+    // Not through the lock of standard error, which this thread may hold.
     nix::unistd::write(io::stderr(), &line[..length]).ok();
-    // SAFETY: it runs nothing of this program.
+    // SAFETY: `_exit` runs no code of this program.
     unsafe { libc::_exit(128 + libc::SIGSYS) }
 }

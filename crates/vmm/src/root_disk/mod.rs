@@ -1,8 +1,8 @@
-//! The disk of the rootfs: the file of its one part, or several files one after another.
+//! The disk of the rootfs: one file, or several files, one after another.
 //!
-//! Several files are one disk by a VMDK descriptor, which this process writes. libkrun's reader of such descriptors (imago)
-//! opens every path that one names. So no file of a box is ever read as a descriptor, and nothing of a box gets into one: its text
-//! has numbers of descriptors and of sectors, and is otherwise always the same.
+//! A VMDK descriptor, which this process writes, joins several files to one disk. libkrun's reader of such
+//! descriptors (imago) opens every path in them. So no file of a box is ever read as a descriptor, and no data of a
+//! box gets into one: its text is constant except for descriptor numbers and sector counts.
 
 use std::fmt::Write as _;
 use std::fs::{File, Permissions};
@@ -19,15 +19,15 @@ use serde::{Deserialize, Serialize};
 use crate::jail::fd_path;
 use crate::krun::{DiskMode, KrunError, Vm};
 
-/// The bytes of a sector of a VMDK descriptor, whatever the disk's are.
+/// The size of a sector in a VMDK descriptor, independent of the disk's.
 const SECTOR: u64 = 512;
-/// What a descriptor begins with. libkrun looks at the version alone.
+/// The first lines of a descriptor. libkrun reads only the version.
 const HEADER: &str =
     "# Disk DescriptorFile\nversion=1\nCID=ffffffff\nparentCID=ffffffff\ncreateType=\"custom\"\n";
-/// Everybody may read the descriptor, and nobody write to it: it is opened again after the change of the user.
+/// All users may read the descriptor, and none may write to it: it is opened again after the change of the user.
 const MODE: u32 = 0o444;
 
-/// A part of the rootfs: an inherited descriptor, and the size that the box names in bytes.
+/// A part of the rootfs: an inherited descriptor, and its size in the box's manifest, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) fd: RawFd,
@@ -37,18 +37,18 @@ pub(super) struct Part {
 /// The disk of the rootfs, as libkrun opens it.
 #[derive(Debug)]
 pub(super) enum RootDisk {
-    /// A raw image in one file.
+    /// A raw disk in one file.
     File(PathBuf),
-    /// A VMDK descriptor in memory that names several files, each a raw part of the image.
+    /// A VMDK descriptor in memory that lists several raw files.
     Extents(PathBuf),
 }
 
 impl RootDisk {
-    /// Makes the disk of these parts. A descriptor is written here and never again: the jail lets this process write to no
-    /// file and make none. It stays open as long as the process lives.
+    /// Makes the disk from these parts. The descriptor is written here, because the jail forbids writing to files. It
+    /// stays open as long as the process lives.
     ///
     /// # Errors
-    /// The kernel's, and for parts that make no disk.
+    /// The kernel's error, or parts that do not form a disk.
     pub(super) fn of(parts: &[Part]) -> io::Result<Self> {
         match parts {
             [] => Err(io::Error::new(io::ErrorKind::InvalidInput, "the rootfs has no parts")),
@@ -57,10 +57,10 @@ impl RootDisk {
         }
     }
 
-    /// Attaches the disk to a machine, which can read it.
+    /// Attaches the disk to a VM, read-only.
     ///
     /// # Errors
-    /// When libkrun refuses.
+    /// If libkrun refuses.
     pub(super) fn attach(&self, vm: &mut Vm) -> Result<(), KrunError> {
         match self {
             Self::File(path) => vm.add_disk(c"rootfs", path, DiskMode::ReadOnly),
@@ -69,7 +69,7 @@ impl RootDisk {
     }
 }
 
-/// Returns the text of the descriptor of a disk with these parts.
+/// Returns the text of the VMDK descriptor for these parts.
 fn descriptor(parts: &[Part]) -> io::Result<String> {
     let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
     let mut text = HEADER.to_owned();
@@ -79,13 +79,14 @@ fn descriptor(parts: &[Part]) -> io::Result<String> {
             return Err(invalid("a part of the rootfs has no whole number of sectors"));
         }
         let sectors = size / SECTOR;
-        // To write to a text succeeds.
+        // Writing to a string cannot fail.
         writeln!(text, "RDONLY {sectors} FLAT \"/proc/self/fd/{number}\" 0").ok();
     }
     Ok(text)
 }
 
-/// Returns a file in memory with a text that nobody can change any more.
+/// Returns a sealed file in memory ([memfd_create(2)](https://man7.org/linux/man-pages/man2/memfd_create.2.html))
+/// with this text.
 fn sealed(text: &str) -> io::Result<OwnedFd> {
     let mut file = File::from(memory_file()?);
     file.write_all(text.as_bytes())?;
@@ -98,7 +99,8 @@ fn sealed(text: &str) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Makes a file in memory that is no program. Kernels before 6.3 know no such ones, and a later one may make no others.
+/// Makes a file in memory that cannot be executed. Kernels before 6.3 do not support `MFD_NOEXEC_SEAL`, and later
+/// ones may require it.
 fn memory_file() -> rustix::io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     match memfd_create(c"rootfs", flags | MemfdFlags::NOEXEC_SEAL) {

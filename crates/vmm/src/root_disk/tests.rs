@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use super::*;
 
 proptest! {
-    /// Whatever the numbers are, each line has the form of its part and nothing else.
+    /// Each line has exactly the form for its part, for arbitrary numbers.
     #[test]
     fn a_descriptor_has_nothing_but_numbers_of_its_parts(
         parts in proptest::collection::vec((any::<RawFd>(), any::<u64>()), 2..300)
@@ -67,7 +67,7 @@ fn nobody_can_change_a_descriptor() {
     assert!(
         file.set_len(9).is_err() && fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::empty())).is_err()
     );
-    // Root may open it to write, which comes to nothing.
+    // Root can open it for writing, but the write fails.
     if let Ok(mut again) = File::options().write(true).open(&path) {
         assert!(again.write_all(b"x").is_err());
     }
@@ -76,7 +76,7 @@ fn nobody_can_change_a_descriptor() {
     assert_eq!(text, "text");
 }
 
-/// Files with the bytes of parts, one of which has one block; and the whole.
+/// Returns files with the bytes of parts of different lengths, the parts, and their concatenation.
 fn parts(count: usize) -> (Vec<File>, Vec<Part>, Vec<u8>) {
     let contents = (0..count).map(|it| {
         let number = u8::try_from(it % 251).unwrap();
@@ -95,7 +95,7 @@ fn parts(count: usize) -> (Vec<File>, Vec<Part>, Vec<u8>) {
     (files, parts, contents.concat())
 }
 
-/// Opens a descriptor as libkrun does (`Block::new` in its `virtio/block/device.rs`).
+/// Opens a descriptor in the same way as libkrun (`Block::new` in its `virtio/block/device.rs`).
 fn opened(disk: &RootDisk) -> io::Result<SyncFormatAccess<Box<dyn DynStorage>>> {
     let RootDisk::Extents(path) = disk else { panic!("{disk:?}") };
     drop(File::open(path)?);
@@ -106,7 +106,7 @@ fn opened(disk: &RootDisk) -> io::Result<SyncFormatAccess<Box<dyn DynStorage>>> 
     SyncFormatAccess::new(vmdk.open_sync(PermissiveImplicitOpenGate::default())?)
 }
 
-/// Returns whether libkrun's reader finds the parts one after another, and reads over their borders.
+/// Returns whether libkrun's reader finds the parts one after another, and reads across their borders.
 fn reads_the_whole(disk: &RootDisk, whole: &[u8]) -> io::Result<bool> {
     let disk = opened(disk)?;
     let mut found = vec![0; whole.len()];
@@ -125,17 +125,17 @@ fn libkruns_reader_finds_the_parts_one_after_another() {
     }
 }
 
-/// Returns whether the disk can be opened, and no file without a rule.
+/// Returns whether the disk can be opened, and a file without a Landlock rule cannot.
 fn is_confined(disk: &RootDisk, whole: &[u8]) -> bool {
     File::open("/etc/passwd").is_err() && reads_the_whole(disk, whole).is_ok_and(|it| it)
 }
 
-/// What the jail leaves to the process is enough to open a disk of as many parts as there can be.
+/// The jail allows opening a disk with the maximum number of parts.
 #[test]
 fn a_disk_of_255_parts_is_opened_behind_landlock_and_the_filter() {
     let (_files, parts, whole) = parts(255);
     let blobs: Vec<_> = parts.iter().map(|it| it.fd).collect();
-    // SAFETY: fork(3) leaves the child's memory usable, and no lock of this program's own is used in it.
+    // SAFETY: the child's memory is usable after fork(3), and the child takes no lock of this program.
     match unsafe { fork() }.unwrap() {
         ForkResult::Parent { child } => {
             assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 7));
@@ -148,17 +148,17 @@ fn a_disk_of_255_parts_is_opened_behind_landlock_and_the_filter() {
                 Ok(()) if is_confined(&disk, &whole) => 7,
                 Ok(()) => 2,
             };
-            // SAFETY: it runs nothing of this program.
+            // SAFETY: `_exit` runs no code of this program.
             unsafe { libc::_exit(code) }
         }
     }
 }
 
-/// Returns what libkrun logs when it starts a machine with a disk and with a kernel that is none, so that nothing boots.
+/// Returns libkrun's log of the start of a VM with a disk and with an invalid kernel, so that nothing boots.
 fn log_of_a_start(disk: &RootDisk) -> String {
     let (mut log, end) = io::pipe().unwrap();
     let kernel = tempfile::NamedTempFile::new().unwrap();
-    // SAFETY: fork(3) leaves the child's memory usable, and no lock of this program's own is used in it.
+    // SAFETY: the child's memory is usable after fork(3), and the child takes no lock of this program.
     match unsafe { fork() }.unwrap() {
         ForkResult::Parent { child } => {
             drop(end);
@@ -176,7 +176,7 @@ fn log_of_a_start(disk: &RootDisk) -> String {
                 Err::<(), _>(vm.start())
             });
             nix::unistd::write(io::stderr(), format!("{started:?}").as_bytes()).ok();
-            // SAFETY: it runs nothing of this program.
+            // SAFETY: `_exit` runs no code of this program.
             unsafe { libc::_exit(0) }
         }
     }

@@ -18,19 +18,19 @@ use super::parent::{
 use super::sweep::{remove, sweep};
 use crate::FileError;
 
-/// How long to wait for the lock of a destination. It is held for an exchange and a check.
+/// The timeout for the lock of a destination. The lock is held for an exchange and a check.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
-/// How often a destination that others change meanwhile is tried.
+/// The number of attempts at a destination that other processes change meanwhile.
 const ATTEMPTS: usize = 1000;
 
-/// How a directory took the place of another one.
+/// How a directory replaced another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
-    /// In one step, or there was none: at every moment either the old or the new was there.
+    /// In one step, or there was no old one: the old or the new directory existed at every moment.
     Atomic,
-    /// The file system has no `RENAME_EXCHANGE`: a crash between two steps would have left nothing
-    /// at the destination, and the old directory beside it.
+    /// The file system has no `RENAME_EXCHANGE`: between the two steps, the destination did not exist and the old
+    /// directory had a temporary name.
     InSteps,
 }
 
@@ -38,18 +38,18 @@ pub enum Swap {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PublishError {
-    /// Something is at the destination, where nothing was to be, or nothing else than what is
-    /// replaced: `what` is the end of a sentence about it, such as `is a symbolic link`.
+    /// The destination exists already, or is not a directory that may be replaced. `what` is the end of a sentence
+    /// about it, such as `is a symbolic link`.
     #[error("{} exists{}", path.display(), and(what.as_deref()))]
     Exists { path: PathBuf, what: Option<String> },
-    /// Other processes kept the destination locked, or changed it again and again.
+    /// Other processes kept the destination locked, or changed it repeatedly.
     #[error("another process is using {}", path.display())]
     Busy { path: PathBuf },
     /// The replaced directory was refused after an exchange, and could not be put back.
     #[error("cannot write {}; what was there is kept as {}", path.display(), kept.display())]
     NotRestored { path: PathBuf, kept: PathBuf, source: io::Error },
-    /// The operating system refused something. Also where a file of the draft is concerned, the path
-    /// is that of the destination.
+    /// The operating system refused something. `path` is the destination, even if the error is about a file
+    /// of the draft.
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -58,18 +58,18 @@ fn and(what: Option<&str>) -> String {
     what.map_or_else(String::new, |what| format!(" and {what}"))
 }
 
-/// A directory that is being filled; it is removed unless it is finished.
+/// A directory that is being filled. Dropping it removes it, unless it was finished.
 #[derive(Debug)]
 pub struct DirectoryDraft {
     parent: Parent,
     to: PathBuf,
-    /// Its name in `parent`.
+    /// The name of the destination in `parent`.
     last: OsString,
     name: String,
     path: PathBuf,
     /// Holds the lock of the draft.
     directory: File,
-    /// Holds the lock of what was at the destination.
+    /// Holds the lock of the old directory at the destination.
     replaced: Option<File>,
     finished: bool,
 }
@@ -82,9 +82,8 @@ impl AsFd for DirectoryDraft {
 }
 
 impl DirectoryDraft {
-    /// Makes an empty directory beside its destination, with these permissions as far as the umask
-    /// allows, and removes leftovers there. A slash at the end of the destination is ignored: it
-    /// would follow a symbolic link.
+    /// Makes an empty directory beside its destination, with the permissions `mode` less the umask, and removes
+    /// leftovers there. A slash at the end of the destination is ignored, because it would follow a symbolic link.
     ///
     /// # Errors
     /// [`PublishError::File`].
@@ -99,18 +98,18 @@ impl DirectoryDraft {
         Ok(Self { parent, to, last, name, path, directory, replaced: None, finished: false })
     }
 
-    /// Returns the draft's own path. Where somebody else may write to the directory that it is in, it may lead elsewhere: fill the draft
-    /// through its handle there.
+    /// Returns the path of the draft. If another user may write to its parent, the path may lead elsewhere; then use
+    /// the handle to fill the draft.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Flushes the directory and gives it its name, which nothing may have.
+    /// Flushes the directory and renames it to the destination, which must not exist.
     ///
-    /// The parent stays the same, so that this needs no permission to write to the directory itself.
+    /// The parent directory stays the same, so this needs no write permission for the directory itself.
     ///
     /// # Errors
-    /// [`PublishError`]; the directory is removed, unless only the last flush failed.
+    /// [`PublishError`]. The directory is removed, unless only the last flush failed.
     pub fn finish_new(mut self) -> Result<(), PublishError> {
         flush_tree(&self.directory).map_err(|source| self.failed("flush", source))?;
         match self.parent.rename_new(&self.name, &self.parent, &self.last) {
@@ -123,13 +122,13 @@ impl DirectoryDraft {
         self.parent.flush().map_err(|source| self.failed("flush", source))
     }
 
-    /// Flushes the directory and gives it its name. A directory that has the name is replaced and
-    /// removed, provided that `accept` returns no error for it: it is called when the directory has
-    /// been taken out, so that it sees all that was ever put there.
+    /// Flushes the directory and renames it to the destination. An existing directory there is replaced and removed
+    /// if `accept` returns no error for it. `accept` is called after the exchange, so that it sees every file that
+    /// was ever put there.
     ///
     /// # Errors
-    /// That of `accept`, and [`PublishError`]. What was there is then there again, except with
-    /// [`PublishError::NotRestored`], which says where it is.
+    /// The error of `accept`, or [`PublishError`]. The old directory is then at the destination again, except after
+    /// [`PublishError::NotRestored`], which has its path.
     pub fn finish_over(
         mut self,
         accept: impl Fn(&Path) -> Result<(), PublishError>,
@@ -138,13 +137,13 @@ impl DirectoryDraft {
         let swap = self.place(&accept)?;
         self.finished = true;
         self.parent.flush().map_err(|source| self.failed("flush", source))?;
-        // After the flush: until then a power failure may bring back what was replaced.
+        // Only after the flush, because until then a power failure may bring back the old directory.
         remove(&self.parent, &self.name);
         sweep(&self.to, |path| accept(path).is_ok());
         Ok(swap)
     }
 
-    /// Puts the draft at its destination. What was there has the draft's name then.
+    /// Moves the draft to its destination. The old directory then has the draft's name.
     fn place(
         &mut self,
         accept: &impl Fn(&Path) -> Result<(), PublishError>,
@@ -167,8 +166,7 @@ impl DirectoryDraft {
         Err(self.busy())
     }
 
-    /// Locks the directory at the destination; returns `None` where it is another one meanwhile, or
-    /// none.
+    /// Locks the directory at the destination. Returns `None` if it was replaced meanwhile, or does not exist.
     fn lock_destination(&self) -> Result<Option<File>, PublishError> {
         let start = Instant::now();
         let file = match self.parent.open_directory(&self.last) {
@@ -186,7 +184,7 @@ impl DirectoryDraft {
         Ok(same.then_some(file))
     }
 
-    /// Exchanges the draft with what is at the destination; returns `None` where nothing is there.
+    /// Exchanges the draft with the directory at the destination. Returns `None` if the destination does not exist.
     fn replace(
         &mut self,
         accept: &impl Fn(&Path) -> Result<(), PublishError>,
@@ -202,15 +200,15 @@ impl DirectoryDraft {
             }
             Err(errno) => return Err(self.failed("write", errno)),
         }
-        // What has the draft's name now is not the draft.
+        // The draft's name now refers to the old directory.
         self.finished = true;
         if let Err(refused) = accept(&self.parent.join(&aside)) {
             match self.parent.exchange(&aside, &self.last) {
-                // Somebody removed the new directory.
+                // Another process removed the new directory.
                 Err(Errno::NOENT) => self.restore(&aside)?,
                 restored => restored.map_err(|errno| self.not_restored(&aside, errno))?,
             }
-            // What came back is the draft, unless others changed the destination once more.
+            // The draft is back under its name, unless others changed the destination once more.
             self.finished = !self.parent.leads_to(&aside, &self.directory).unwrap_or(false);
             return Err(refused);
         }
@@ -218,8 +216,8 @@ impl DirectoryDraft {
         Ok(Some(Swap::Atomic))
     }
 
-    /// Replaces what is at the destination where the file system exchanges nothing; returns `None`
-    /// where nothing is there.
+    /// Replaces the directory at the destination on a file system that cannot exchange. Returns `None` if the
+    /// destination does not exist.
     fn replace_in_steps(
         &mut self,
         accept: &impl Fn(&Path) -> Result<(), PublishError>,
@@ -244,18 +242,18 @@ impl DirectoryDraft {
         Ok(Some(Swap::InSteps))
     }
 
-    /// Puts back what was at the destination, where nothing is now.
+    /// Moves the old directory back to the destination, which does not exist now.
     fn restore(&self, aside: &str) -> Result<(), PublishError> {
         let restored = self.parent.rename_new(aside, &self.parent, &self.last);
         restored.map_err(|errno| self.not_restored(aside, errno))
     }
 
-    /// Returns the draft's name while it may be that of what was at the destination.
+    /// Returns the name for the draft while it may be the old directory.
     fn aside(&self) -> String {
         DraftName::aside(&self.name, &self.last)
     }
 
-    /// Gives the draft, or what has its name, another one beside the destination.
+    /// Renames the draft, or the directory that has its name, in the parent.
     fn rename(&mut self, name: &str) -> Result<(), PublishError> {
         let renamed = self.parent.rename(&self.name, name);
         renamed.map_err(|errno| self.failed("write", errno))?;

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use super::*;
 
-/// A destination with a file `text`, which says `old`, beside nothing else.
+/// A directory with one destination in it, which has a file `text` with the content `old`.
 struct Room {
     directory: tempfile::TempDir,
 }
@@ -26,14 +26,14 @@ impl Room {
         fs::read_to_string(self.to().join("text")).unwrap()
     }
 
-    /// Starts a directory whose file `text` says `new`.
+    /// Starts a directory whose file `text` has the content `new`.
     fn draft(&self) -> DirectoryDraft {
         let draft = DirectoryDraft::beside(&self.to(), 0o777).unwrap();
         fs::write(draft.path().join("text"), "new").unwrap();
         draft
     }
 
-    /// Counts what is there: the destination, and what was left.
+    /// Counts the entries: the destination and leftovers.
     fn count(&self) -> usize {
         fs::read_dir(self.directory.path()).unwrap().count()
     }
@@ -43,7 +43,7 @@ fn anything(_: &Path) -> Result<(), PublishError> {
     Ok(())
 }
 
-/// Accepts directories in which there is nothing but `text`.
+/// Accepts directories that have no file but `text`.
 fn only_text(path: &Path) -> Result<(), PublishError> {
     let mut names = fs::read_dir(path).unwrap().map(|it| it.unwrap().file_name());
     if names.all(|name| name == "text") {
@@ -113,7 +113,7 @@ fn what_was_put_there_meanwhile_is_kept_where_nothing_can_be_exchanged() {
 fn what_cannot_be_put_back_is_kept_and_named() {
     let room = Room::new();
     let draft = room.draft();
-    // Another program puts a directory there while nothing is.
+    // Another program makes a directory there while the destination does not exist.
     let meanwhile = |path: &Path| {
         fs::create_dir(room.to()).unwrap();
         fs::write(room.to().join("text"), "theirs").unwrap();
@@ -172,7 +172,7 @@ fn many_publishers_of_one_destination_all_succeed() {
 fn leftovers_of_killed_processes_are_removed_and_nothing_else() {
     let room = Room::new();
     let at = |name: &str| room.directory.path().join(name);
-    // Neither has a lock: whoever made them is gone.
+    // Neither has a lock: the processes that made them have ended.
     let aside = |number: u8, last: &str| {
         DraftName::aside(&format!(".boxbuild-000000000000000{number}"), OsStr::new(last))
     };
@@ -192,9 +192,9 @@ fn leftovers_of_killed_processes_are_removed_and_nothing_else() {
     fs::create_dir(at(kept[2])).unwrap();
     fs::write(at(kept[2]).join("notes"), "precious").unwrap();
     fs::create_dir(at(kept[3])).unwrap();
-    // This one lives.
+    // This draft is still in use.
     let other = room.draft();
-    // What may have been at the destination is for a check to judge.
+    // Only a check can decide about a directory that may have been at the destination.
     let judged = |path: &Path| match path.join("notes").exists() {
         true => Err(PublishError::Exists { path: path.to_owned(), what: None }),
         false => Ok(()),
