@@ -24,14 +24,14 @@ pub fn run(command: &mut Command) -> Result<Vec<u8>> {
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let mut said = output.stderr;
-    said.extend_from_slice(&output.stdout);
-    Err(failed(command, output.status, &said))
+    let mut text = output.stderr;
+    text.extend_from_slice(&output.stdout);
+    Err(failed(command, output.status, &text))
 }
 
 /// Returns the error of a program that ended with a failure, with the end of what it said.
-pub fn failed(command: &Command, status: ExitStatus, said: &[u8]) -> KitError {
-    let (status, output) = (status.to_string(), tail(said, SHOWN));
+pub fn failed(command: &Command, status: ExitStatus, output: &[u8]) -> KitError {
+    let (status, output) = (status.to_string(), tail(output, SHOWN));
     KitError::Failed { command: shown(command), status, output }
 }
 
