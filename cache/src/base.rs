@@ -92,14 +92,14 @@ mod tests {
         found
     }
 
-    struct Place {
+    struct TestStore {
         directory: tempfile::TempDir,
         key: ActionKey,
         blob: Digest,
         digest: Digest,
     }
 
-    impl Place {
+    impl TestStore {
         /// Makes a store of the machine, with one of each.
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_the_base_has_is_found_and_nothing_is_written_there() {
-        let place = Place::new();
+        let place = TestStore::new();
         let before = all(&place.root());
         let store = Store::open(&place.own()).unwrap().with_base(place.base());
         assert_eq!(store.read(&place.blob).unwrap(), b"blob");
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_boxes_of_both_stores_are_found() {
-        let place = Place::new();
+        let place = TestStore::new();
         let before = all(&place.root());
         let boxes = || StoredBoxes::open(&place.own()).unwrap().with_base(place.base());
         assert_eq!(boxes().named("hello").unwrap().unwrap().digest, place.digest);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_blob_that_is_damaged_in_the_base_is_mended_in_the_own_store() {
-        let place = Place::new();
+        let place = TestStore::new();
         let path = place.root().join("blobs").join(place.blob.hex());
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         fs::write(&path, b"bl0b").unwrap();
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_store_is_no_base_of_itself_whatever_path_leads_there() {
-        let place = Place::new();
+        let place = TestStore::new();
         let link = place.directory.path().join("link");
         std::os::unix::fs::symlink(place.root(), &link).unwrap();
         let base = Base::open(&place.root()).unwrap().unwrap();
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn who_can_read_the_directory_can_read_what_is_in_it() {
-        let place = Place::new();
+        let place = TestStore::new();
         let is_private = |path: &Path| {
             let own = ["lock", "gate", "turn", "sessions", "locks", "tmp"];
             own.iter().any(|name| path == place.root().join(name))
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_base_that_is_not_there_is_none_and_one_that_others_can_change_is_refused() {
-        let place = Place::new();
+        let place = TestStore::new();
         assert!(Base::open(&place.directory.path().join("none")).unwrap().is_none());
         let names = place.root().join("names");
         fs::set_permissions(&names, Permissions::from_mode(0o777)).unwrap();

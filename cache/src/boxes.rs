@@ -503,12 +503,12 @@ mod tests {
     use super::*;
     use crate::label::is_gone;
 
-    struct Place {
+    struct TestStore {
         directory: tempfile::TempDir,
         store: Store,
     }
 
-    impl Place {
+    impl TestStore {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let store = Store::open(&directory.path().join("store")).unwrap();
@@ -538,7 +538,7 @@ mod tests {
 
     #[test]
     fn a_name_means_the_newest_box_of_its_boxfile() {
-        let place = Place::new();
+        let place = TestStore::new();
         assert_eq!(place.boxes().named("hello").unwrap(), None);
         let owner = place.boxfile("line\nend");
         for content in ["old", "old", "new"] {
@@ -558,7 +558,7 @@ mod tests {
 
     #[test]
     fn a_name_belongs_to_its_boxfile_as_long_as_that_is_there() {
-        let place = Place::new();
+        let place = TestStore::new();
         let (one, other) = (place.boxfile("one"), place.boxfile("other"));
         place.store.name_box("hello", &named("1", &one)).unwrap();
         let taken = |result: Result<Option<Named>, StoreError>| matches!(result, Err(StoreError::NameTaken { name, owner }) if name == "hello" && owner == Owner::Boxfile(one.clone()));
@@ -577,7 +577,7 @@ mod tests {
 
     #[test]
     fn a_name_of_an_archive_belongs_to_nobody() {
-        let place = Place::new();
+        let place = TestStore::new();
         let boxfile = place.boxfile("one");
         let archive = Named { digest: Digest::of(b"1"), owner: Owner::Archive };
         place.store.name_box("hello", &archive).unwrap();
@@ -601,7 +601,7 @@ mod tests {
 
     #[test]
     fn a_box_that_is_loaded_is_kept_also_if_a_build_gave_it_the_name() {
-        let place = Place::new();
+        let place = TestStore::new();
         let boxfile = place.boxfile("one");
         place.store.name_box("hello", &named("1", &boxfile)).unwrap();
         let archive = Named { digest: Digest::of(b"1"), owner: Owner::Archive };
@@ -612,7 +612,7 @@ mod tests {
 
     #[test]
     fn a_reference_that_is_offered_takes_no_other_box_s_place() {
-        let place = Place::new();
+        let place = TestStore::new();
         let pulled = |content: &[u8], is_asked| {
             let (digest, registry_digest) = (Digest::of(content), Digest::of(b"registry's"));
             Pulled { reference: "ghcr.io/a:1".to_owned(), digest, registry_digest, is_asked }
@@ -629,7 +629,7 @@ mod tests {
 
     #[test]
     fn a_tag_is_a_name_of_its_boxfile_that_keeps_the_box() {
-        let place = Place::new();
+        let place = TestStore::new();
         let [one, other] = ["one", "other"].map(|name| place.boxfile(name));
         let tagged = Named { digest: Digest::of(b"1"), owner: Owner::Tagged(one.clone()) };
         assert!(tagged.owner.keeps() && Owner::Archive.keeps() && !named("1", &one).owner.keeps());
@@ -642,7 +642,7 @@ mod tests {
 
     #[test]
     fn what_was_pulled_is_found_by_its_reference() {
-        let place = Place::new();
+        let place = TestStore::new();
         let pulled = |reference: &str, content: &[u8]| {
             let (reference, registry_digest) = (reference.to_owned(), Digest::of(b"registry's"));
             Pulled { reference, digest: Digest::of(content), registry_digest, is_asked: true }
@@ -665,7 +665,7 @@ mod tests {
 
     #[test]
     fn of_two_boxfiles_that_want_a_name_at_once_one_gets_it() {
-        let place = Place::new();
+        let place = TestStore::new();
         let boxfiles: Vec<_> = (0..8).map(|at| place.boxfile(&at.to_string())).collect();
         let give = |owner: &PathBuf| {
             let content = owner.to_str().unwrap();
@@ -680,7 +680,7 @@ mod tests {
 
     #[test]
     fn no_name_leads_out_of_the_directory_of_names() {
-        let place = Place::new();
+        let place = TestStore::new();
         let owner = place.boxfile("one");
         for name in [
             "",
@@ -703,7 +703,7 @@ mod tests {
 
     #[test]
     fn a_damaged_name_means_nothing() {
-        let place = Place::new();
+        let place = TestStore::new();
         let path = place.store.root().join("names/hello");
         fs::create_dir(&path).unwrap();
         assert_eq!(place.boxes().named("hello").unwrap(), None);
@@ -721,7 +721,7 @@ mod tests {
 
     #[test]
     fn names_that_another_user_can_change_are_not_read() {
-        let place = Place::new();
+        let place = TestStore::new();
         for part in ["", "names", "boxes", "blobs"] {
             let path = place.store.root().join(part);
             fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
@@ -733,7 +733,7 @@ mod tests {
 
     #[test]
     fn a_boxfile_that_cannot_be_looked_at_keeps_its_name() {
-        let place = Place::new();
+        let place = TestStore::new();
         let long = place.directory.path().join("a".repeat(300));
         assert!(!is_gone(&long), "the name is too long, and not absent");
         assert!(is_gone(&place.directory.path().join("none/Boxfile")));
@@ -743,7 +743,7 @@ mod tests {
 
     #[test]
     fn who_keeps_the_store_locked_is_not_waited_for_without_end() {
-        let place = Place::new();
+        let place = TestStore::new();
         let root = place.store.root().to_owned();
         drop(place.store);
         let lock = fs::File::open(root.join("gate")).unwrap();
@@ -757,7 +757,7 @@ mod tests {
 
     #[test]
     fn one_name_that_cannot_be_read_hides_no_other() {
-        let place = Place::new();
+        let place = TestStore::new();
         place.store.name_box("hello", &named("1", &place.boxfile("one"))).unwrap();
         fs::create_dir(place.store.root().join("names/directory")).unwrap();
         fs::write(place.store.root().join("names/long"), vec![b'x'; 1 << 20]).unwrap();
@@ -766,7 +766,7 @@ mod tests {
 
     #[test]
     fn a_store_of_another_version_is_not_read() {
-        let place = Place::new();
+        let place = TestStore::new();
         fs::write(place.store.root().join("version"), "boxbuild store 9\n").unwrap();
         let error = StoredBoxes::open(place.store.root()).unwrap_err();
         assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
@@ -786,7 +786,7 @@ mod tests {
 
     #[test]
     fn a_box_that_is_kept_is_listed_and_what_is_damaged_is_replaced() {
-        let place = Place::new();
+        let place = TestStore::new();
         let digest = Digest::of(b"manifest");
         let documents = [("index.json", b"index".to_vec()), ("oci-layout", b"layout".to_vec())];
         let published = place.store.publish(&[]).unwrap();
@@ -810,7 +810,7 @@ mod tests {
 
     #[test]
     fn a_root_is_noted_once() {
-        let place = Place::new();
+        let place = TestStore::new();
         for _ in 0..2 {
             place.store.add_root(Path::new("/work/hello.box")).unwrap();
         }

@@ -142,13 +142,13 @@ mod tests {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// A store, and a file beside it of the bytes `content`.
-    struct Place {
+    struct TestStore {
         directory: tempfile::TempDir,
         store: Store,
         blob: Digest,
     }
 
-    impl Place {
+    impl TestStore {
         fn new() -> Self {
             // Where stamps mean nothing, as on some file systems, no file would have one.
             let directory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_large_file_is_hashed_again_when_it_has_changed() {
-        let place = Place::new();
+        let place = TestStore::new();
         sleep(A_WHILE);
         assert!(place.is_it(0, SystemTime::now()));
         let first = place.lines();
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_a_disk_damaged_is_found_within_a_week() {
-        let (place, now) = (Place::new(), SystemTime::now());
+        let (place, now) = (TestStore::new(), SystemTime::now());
         place.damage_without_a_trace(now);
         assert!(place.is_it(0, now + 6 * DAY));
         assert!(!place.is_it(0, now + 7 * DAY));
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_small_file_is_hashed_each_time() {
-        let (place, now) = (Place::new(), SystemTime::now());
+        let (place, now) = (TestStore::new(), SystemTime::now());
         place.damage_without_a_trace(now);
         assert!(place.is_it(6, now));
         assert!(!place.is_it(7, now));
@@ -218,7 +218,7 @@ mod tests {
     fn a_file_that_was_just_written_is_not_remembered() {
         // A machine can stop for longer than that between two calls, though not each time.
         let fresh = (0..20).any(|_| {
-            let place = Place::new();
+            let place = TestStore::new();
             place.is_it(0, SystemTime::now()) && place.lines().is_empty()
         });
         assert!(fresh);
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_newest_files_of_one_digest_are_remembered() {
-        let (place, now) = (Place::new(), SystemTime::now());
+        let (place, now) = (TestStore::new(), SystemTime::now());
         let write = |at: usize| {
             let lines = place.lines();
             note(&place.store, &key(&place.blob), lines, &format!("file {at}"), now).unwrap();

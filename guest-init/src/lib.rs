@@ -53,7 +53,7 @@ use nix::unistd::{Gid, setresgid};
 
 use boot::Given;
 use channel::Channel;
-use component::Setup;
+use component::Starter;
 use error::{InitError, Step as _};
 use logs::Logs;
 use mounts::HostMounts;
@@ -165,14 +165,14 @@ pub fn run(
     let logs = plan.logs.as_ref().map(|it| Logs::make(it, &plan.agent.user)).transpose()?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
-    let setup = Setup { run: &plan, secrets, host };
-    let components = vec![setup.start(ComponentName::Agent, &plan.agent)?];
+    let starter = Starter { run: &plan, secrets, host };
+    let components = vec![starter.start(ComponentName::Agent, &plan.agent)?];
     serve::run(serve::Machine {
         clock,
         channel,
         plan: &plan,
         components,
-        setup: Some(setup),
+        starter: Some(starter),
         carriers: BTreeMap::new(),
         calls,
         task,

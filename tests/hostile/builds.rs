@@ -27,7 +27,7 @@ pub(crate) struct Built {
     /// Its exit code.
     pub(crate) code: i32,
     /// Its messages.
-    pub(crate) said: String,
+    pub(crate) output: String,
     /// Bytes in the store after it.
     stored: u64,
 }
@@ -52,7 +52,7 @@ pub(crate) fn build_in(name: &str, work: &Path) -> (u64, Built) {
     command.args(["build", "--jobs", "16", "--store", "store", "--init"]).arg(&tools.box_init);
     command.arg("--kernel").arg(small_kernel::file(&Workspace::find().target("")).unwrap());
     let (peak, built) = run(&mut command, work);
-    println!("{name}: {peak} KiB, {} bytes in the store: {:.1000}", built.stored, built.said);
+    println!("{name}: {peak} KiB, {} bytes in the store: {:.1000}", built.stored, built.output);
     HOSTILE_BUILD_MEMORY.check(peak as f64 / 1024.0);
     HOSTILE_BUILD_DISK.check(built.stored as f64 / f64::from(1 << 30));
     (peak, built)
@@ -93,8 +93,8 @@ pub(crate) fn run(command: &mut Command, work: &Path) -> (u64, Built) {
     assert!(peak > 0, "the memory of the command was not seen");
     let store = work.join("store");
     let stored = if store.exists() { size(&store) } else { 0 };
-    let said = fs::read_to_string(log).unwrap();
-    (peak, Built { code: status.code().unwrap(), said, stored })
+    let output = fs::read_to_string(log).unwrap();
+    (peak, Built { code: status.code().unwrap(), output, stored })
 }
 
 /// Returns the bytes of all files below a directory.
@@ -191,7 +191,7 @@ fn wide(layout: &Layout, byte: u8, mebibytes: usize) -> Layer {
 #[test]
 fn sixteen_windows_of_zstd() {
     let built = build("windows", |layout| (0..16).map(|byte| wide(layout, byte, 40)).collect());
-    assert_eq!(built.code, 0, "{}", built.said);
+    assert_eq!(built.code, 0, "{}", built.output);
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn nearly_as_many_files_as_a_build_may_have() {
         };
         (1..=3).map(one).collect()
     });
-    assert_eq!(built.code, 0, "{}", built.said);
+    assert_eq!(built.code, 0, "{}", built.output);
 }
 
 #[test]
@@ -296,12 +296,12 @@ fn layers_of_opaque_directories() {
         };
         (0..100).map(one).collect()
     });
-    assert_eq!(built.code, 0, "{}", built.said);
+    assert_eq!(built.code, 0, "{}", built.output);
 }
 
 /// The image is refused for this reason, and what the build decoded is gone.
 pub(crate) fn assert_refused(built: &Built, reason: &str) {
-    assert_eq!(built.code, 1, "{}", built.said);
-    assert!(built.said.contains(reason), "{}", built.said);
+    assert_eq!(built.code, 1, "{}", built.output);
+    assert!(built.output.contains(reason), "{}", built.output);
     assert!(built.stored < 1 << 20, "{} bytes are left", built.stored);
 }

@@ -82,7 +82,7 @@ impl Scene {
     fn look(&self, name: &str, words: &[&str]) -> Built {
         let tools = Artefacts::build(&Workspace::find()).unwrap();
         let (peak, done) = run(Command::new(tools.boxbuild).args(words), self.0.path());
-        println!("{name}: {peak} KiB: {:.1000}", done.said);
+        println!("{name}: {peak} KiB: {:.1000}", done.output);
         assert!(peak as f64 / 1024.0 < LOOKING, "{peak} KiB");
         done
     }
@@ -95,14 +95,14 @@ fn numbered(number: usize) -> String {
 /// Checks that each of two images has its own files alone.
 fn assert_only_their_own(done: &Built) {
     let counts = format!("{OWN} added, {OWN} removed, 0 changed");
-    assert!(done.code == DIFFERENT && done.said.contains(&counts), "{:.1000}", done.said);
+    assert!(done.code == DIFFERENT && done.output.contains(&counts), "{:.1000}", done.output);
 }
 
 #[test]
 fn deep_files_that_are_the_same_in_both_images() {
     let scene = Scene::new(|layout, _| files(layout, numbered, FILES, "same"));
     let built = scene.merge("equal", "");
-    assert_eq!(built.code, 0, "{}", built.said);
+    assert_eq!(built.code, 0, "{}", built.output);
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn deep_files_that_conflict() {
     let contents = ["one", "another"];
     let scene = Scene::new(|layout, number| files(layout, numbered, FILES, contents[number]));
     let built = scene.merge("conflicts", "");
-    assert_eq!(built.code, 1, "{}", built.said);
-    assert!(built.said.contains(&format!("conflict at {FILES} paths")), "{:.1000}", built.said);
-    assert!(built.said.contains(&format!("\"/{}/**\"", deep())), "{:.1000}", built.said);
+    assert_eq!(built.code, 1, "{}", built.output);
+    assert!(built.output.contains(&format!("conflict at {FILES} paths")), "{:.1000}", built.output);
+    assert!(built.output.contains(&format!("\"/{}/**\"", deep())), "{:.1000}", built.output);
     let decided = scene.merge("decided", "conflict \"/**\" policy=\"prefer-business\"\n");
-    assert_eq!(decided.code, 0, "{}", decided.said);
+    assert_eq!(decided.code, 0, "{}", decided.output);
 }
 
 #[test]
@@ -151,9 +151,9 @@ fn packages_at_deep_paths() {
         files(layout, name, if number == 0 { FILES } else { 0 }, metadata)
     });
     let built = scene.merge("packages", "");
-    assert_eq!(built.code, 0, "{}", built.said);
+    assert_eq!(built.code, 0, "{}", built.output);
     let done = scene.look("sbom", &["inspect", "bomb.box", "--store", "store", "--sbom"]);
-    assert_eq!(done.code, 0, "{:.1000}", done.said);
+    assert_eq!(done.code, 0, "{:.1000}", done.output);
 }
 
 #[test]
@@ -180,6 +180,6 @@ fn paths_that_links_make_longer_than_any() {
     let reason = "a path has more than 4352 bytes";
     assert_refused(&scene.merge("long", ""), reason);
     let done = scene.look("diff", &["diff", "oci:one", "oci:two"]);
-    assert_eq!(done.code, 1, "{}", done.said);
-    assert!(done.said.contains(reason), "{:.1000}", done.said);
+    assert_eq!(done.code, 1, "{}", done.output);
+    assert!(done.output.contains(reason), "{:.1000}", done.output);
 }

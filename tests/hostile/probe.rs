@@ -53,7 +53,7 @@ fn probe(layout: &Path, stores: &Path) -> Outcome {
         Err(error) => {
             outcome.kind = format!("{error:?}");
             outcome.text = error.to_string();
-            Kept::default()
+            KeptFile::default()
         }
     };
     let files = |part| files(&place.join(part));
@@ -64,7 +64,7 @@ fn probe(layout: &Path, stores: &Path) -> Outcome {
 
 /// What belongs in the store.
 #[derive(Default)]
-struct Kept {
+struct KeptFile {
     packs: BTreeSet<Digest>,
     segments: BTreeSet<Digest>,
 }
@@ -86,8 +86,8 @@ fn decode_into(
 }
 
 /// Decodes, flattens and bakes, and returns what belongs in the store.
-fn build(image: &Image<'_>, store: &Store, outcome: &mut Outcome) -> Kept {
-    let mut kept = Kept::default();
+fn build(image: &Image<'_>, store: &Store, outcome: &mut Outcome) -> KeptFile {
+    let mut kept = KeptFile::default();
     let mut indexes: Vec<LayerIndex> = Vec::new();
     let mut contents = ContentMap::default();
     for layer in &image.layers {

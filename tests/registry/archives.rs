@@ -28,12 +28,12 @@ use crate::pushed::Pushed;
 use crate::schema::assert_fits;
 
 /// A directory with stores and files.
-struct Place {
+struct Scene {
     dir: tempfile::TempDir,
     tools: Artefacts,
 }
 
-impl Place {
+impl Scene {
     fn new() -> Self {
         let tools = Artefacts::build(&Workspace::find()).unwrap();
         Self { dir: tempfile::tempdir().unwrap(), tools }
@@ -104,7 +104,7 @@ fn digest_of(files: &TestBox) -> Digest {
 
 #[test]
 fn boxes_travel_in_a_file_with_their_names() {
-    let place = Place::new();
+    let place = Scene::new();
     let (one, two) = (named("one", 1, 64), named("two", 1, 64));
     let (first, second) = (digest_of(&one).to_string(), digest_of(&two).to_string());
     let paths = [&one, &two].map(|it| it.path().to_str().unwrap());
@@ -159,7 +159,7 @@ fn boxes_travel_in_a_file_with_their_names() {
 
 #[test]
 fn a_file_of_several_boxes_needs_a_digest_to_run() {
-    let place = Place::new();
+    let place = Scene::new();
     let (one, two) = (named("one", 1, 2), named("two", 1, 2));
     let paths = [&one, &two].map(|it| it.path().to_str().unwrap());
     printed(&place.boxbuild("a", &["save", paths[0], paths[1], "-o", "boxes.tar"]));
@@ -177,7 +177,7 @@ fn a_file_of_several_boxes_needs_a_digest_to_run() {
 
 #[test]
 fn a_name_of_another_box_is_not_taken() {
-    let place = Place::new();
+    let place = Scene::new();
     let one = named("one", 1, 2);
     let store = Store::open(&place.path("a")).unwrap();
     let owner = place.path("Boxfile");
@@ -213,7 +213,7 @@ fn skopeo(args: &[&str]) -> String {
 
 #[test]
 fn skopeo_reads_what_is_saved() {
-    let place = Place::new();
+    let place = Scene::new();
     let (one, two) = (named("one", 1, 8), named("two", 2, 8));
     let store = Store::open(&place.path("a")).unwrap();
     let owner = place.path("Boxfile");
@@ -257,7 +257,7 @@ fn skopeo_reads_what_is_saved() {
 /// As an air-gapped host gets what is in a registry.
 #[test]
 fn what_skopeo_copies_from_a_registry_is_loaded() {
-    let (pushed, place) = (Pushed::open(), Place::new());
+    let (pushed, place) = (Pushed::open(), Scene::new());
     let files = named("one", 1, 64);
     let opened = OpenBox::open(files.path()).unwrap();
     let repository = Repository::new(&pushed.registry.host(), "team/box").unwrap();
@@ -276,7 +276,7 @@ fn what_skopeo_copies_from_a_registry_is_loaded() {
 
 #[test]
 fn ocipkg_reads_what_is_saved_and_writes_what_is_loaded() {
-    let place = Place::new();
+    let place = Scene::new();
     let files = named("one", 1, 8);
     let path = files.path().to_str().unwrap();
     printed(&place.boxbuild("a", &["save", path, "-o", "one.tar"]));
@@ -321,7 +321,7 @@ fn large() -> [TestBox; 2] {
 
 #[test]
 fn a_killed_load_leaves_nothing_half_and_the_next_goes_on() {
-    let place = Place::new();
+    let place = Scene::new();
     let boxes = large();
     let paths = [&boxes[0], &boxes[1]].map(|it| it.path().to_str().unwrap());
     printed(&place.boxbuild("a", &["save", paths[0], paths[1], "-o", "boxes.tar"]));
@@ -362,7 +362,7 @@ fn a_killed_load_leaves_nothing_half_and_the_next_goes_on() {
 
 #[test]
 fn a_killed_save_leaves_no_file() {
-    let place = Place::new();
+    let place = Scene::new();
     let boxes = large();
     let paths = [&boxes[0], &boxes[1]].map(|it| it.path().to_str().unwrap());
     for output in ["boxes.tar", "boxes"] {
@@ -404,7 +404,7 @@ fn a_killed_save_leaves_no_file() {
 }
 
 /// Runs a script with a file system of so many MiB at `disk`, in a mount namespace of its own.
-fn on_a_small_disk(place: &Place, mebibytes: u32, script: &str) -> Output {
+fn on_a_small_disk(place: &Scene, mebibytes: u32, script: &str) -> Output {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let namespaces = if is_root { &["--mount"][..] } else { &["--mount", "--map-root-user"] };
     fs::create_dir_all(place.path("disk")).unwrap();
@@ -417,7 +417,7 @@ fn on_a_small_disk(place: &Place, mebibytes: u32, script: &str) -> Output {
 
 #[test]
 fn a_full_disk_is_an_error_before_anything_is_written_and_while_it_is() {
-    let place = Place::new();
+    let place = Scene::new();
     let boxes = large();
     let path = boxes[0].path().to_str().unwrap();
     printed(&place.boxbuild("a", &["save", path, "-o", "one.tar"]));
@@ -494,7 +494,7 @@ impl Made {
 /// What asks for much memory or time.
 #[test]
 fn a_hostile_file_takes_little_memory() {
-    let place = Place::new();
+    let place = Scene::new();
     let named =
         |digest: Digest, size: u64| json!({ "mediaType": "x", "digest": digest, "size": size });
     let config = named(Digest::of(b"config!"), 7);
@@ -564,7 +564,7 @@ fn a_hostile_file_takes_little_memory() {
 /// Three boxes that differ in their documents and in one small segment, as those on one base do.
 #[test]
 fn three_boxes_on_one_base_take_little_more_than_one() {
-    let place = Place::new();
+    let place = Scene::new();
     let make = |name: &str, own: u8| {
         let mut config = config();
         config.plan.name = name.to_owned();

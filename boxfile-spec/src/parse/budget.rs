@@ -7,11 +7,6 @@ use crate::units::show_duration;
 use crate::{form, schema};
 use diagnostics::{Diagnostic, Spanned};
 
-/// A box made of OCI images is to be ready within 5 s.
-pub(in crate::parse) const IMAGE_TOTAL: u64 = 5000;
-/// A box without an image is to be ready within 3 s.
-pub(in crate::parse) const BINARY_TOTAL: u64 = 3000;
-
 /// Reads the budget; without a declaration, the total alone is limited.
 pub(in crate::parse) fn read(top: &Children<'_>, default_total: u64) -> Budget {
     let budget = Reader::sole(top, &schema::BUDGET, |reader| {

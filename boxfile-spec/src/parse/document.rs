@@ -44,7 +44,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     checkout.skills(skills_dir.as_ref(), &skills);
     // A binary with no image under it is the small mode, for which less time is allowed.
     let small = agent.as_ref().is_some_and(|agent| agent.component.image.is_none());
-    let total = if small { budget::BINARY_TOTAL } else { budget::IMAGE_TOTAL };
+    let total = if small { schema::BINARY_TOTAL_MS } else { schema::IMAGE_TOTAL_MS };
     let (layout, conflicts) = layout::read(&top);
     let platforms = Reader::sole(&top, &schema::PLATFORM, read_platforms);
     // Whatever is missing in the end, all of it was read: each part reports for itself.

@@ -144,13 +144,8 @@ impl<'n> Reader<'n> {
 
     /// Reads the default of a property as if it were written.
     fn default<T: Read>(&self, prop: &Property) -> Option<T> {
-        let text = prop.fixed_default()?;
-        let data = match prop.kind {
-            Kind::Bool => Data::Truth(text == "true"),
-            Kind::Integer { .. } => Data::Integer(text.parse().ok()?),
-            _ => Data::Text(text.to_owned()),
-        };
-        let value = Value { data, span: self.span(), syntax: self.syntax() };
+        let schema::Default::Always(default) = prop.default else { return None };
+        let value = Value { data: default.data(), span: self.span(), syntax: self.syntax() };
         T::read(&value, prop.name, prop.kind).ok()
     }
 

@@ -6,15 +6,11 @@ use crate::errors::DECLARATION_ERRORS;
 use crate::form;
 use crate::parse::component::limits::MemoryLimit;
 use crate::parse::{Children, Reader};
-use crate::schema::{self, MAX_MEMORY};
+use crate::schema::{self, DEFAULT_CPUS, MAX_MEMORY, MEMORY_RESERVE};
 use crate::syntax::tree::Value;
 use crate::units::{MIB, show_size};
 use crate::value::{self, Read as _};
 use diagnostics::{Diagnostic, Sink};
-
-const DEFAULT_CPUS: u8 = 2;
-/// The memory that the default adds to the components' limits, for the kernel and init.
-const RESERVE: u64 = 256 * MIB;
 
 /// Reads the machine's size. `limits` are the memory limits of the components, as far as they are
 /// known: the agent's and the business application's.
@@ -75,7 +71,7 @@ fn read_memory(
 
 /// Returns the memory of a machine that has room for `sum` bytes of limits.
 const fn roomy(sum: u64) -> u64 {
-    sum.next_multiple_of(MIB) + RESERVE
+    sum.next_multiple_of(MIB) + MEMORY_RESERVE
 }
 
 fn default_memory(sensible: u64, limits: &[MemoryLimit], sink: &Sink) -> u64 {
@@ -83,7 +79,7 @@ fn default_memory(sensible: u64, limits: &[MemoryLimit], sink: &Sink) -> u64 {
         && sensible > MAX_MEMORY
     {
         let error = DECLARATION_ERRORS.about("memory-too-large", &label(first), first.span);
-        let most = show_size(MAX_MEMORY - RESERVE);
+        let most = show_size(MAX_MEMORY - MEMORY_RESERVE);
         let error = add_labels(error, &limits[1..]);
         sink.report_missing(
             error.with_help(format!("lower the limits to at most {most} together")),

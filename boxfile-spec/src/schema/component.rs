@@ -3,8 +3,10 @@
 use box_contract::rules::{
     MAX_BYTES, MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS, MAX_VM_MIB, MIN_ADDRESS_SPACE,
 };
+use box_contract::{Limits, Namespaces, Restart};
 
-use super::{Count, Declaration, Kind, prop, required_prop};
+use super::DefaultValue::{Number, Size, Truth, Word};
+use super::{Count, Declaration, Kind, default_prop, dependent_prop, prop, required_prop};
 use crate::units::MIB;
 
 /// Less memory cannot hold a program and its stack.
@@ -12,12 +14,31 @@ pub(crate) const MIN_MEMORY: u64 = 4 * MIB;
 /// The greatest memory of a virtual machine, and so of a component.
 pub(crate) const MAX_MEMORY: u64 = MAX_VM_MIB as u64 * MIB;
 
+/// What a component has unless its declaration says otherwise.
+pub(crate) struct ComponentDefaults {
+    pub(crate) limits: Limits,
+    pub(crate) hostname: &'static str,
+}
+
+/// The weight is that of 512 shares.
+pub(crate) const AGENT_DEFAULTS: ComponentDefaults = ComponentDefaults {
+    limits: Limits { memory_bytes: 512 * MIB, cpu_weight: 20, pids: 100 },
+    hostname: "agent-host",
+};
+/// The weight is that of 1024 shares.
+pub(crate) const BUSINESS_DEFAULTS: ComponentDefaults = ComponentDefaults {
+    limits: Limits { memory_bytes: 1024 * MIB, cpu_weight: 39, pids: 200 },
+    hostname: "business-host",
+};
+const BY_COMPONENT: &str = "{} for the agent, {} for the business application";
+
 pub(crate) static AGENT: Declaration = Declaration::new("agent")
     .with_count(Count::Required)
-    .with_props(&[prop(
+    .with_props(&[dependent_prop(
         "kind",
         Kind::OneOf(AGENT_KINDS),
         "`oci_image` without a `binary`; with one, `local_binary` or `remote_binary`",
+        &[],
     )])
     .with_children(&[
         &IMAGE,
@@ -63,7 +84,7 @@ pub(crate) static BUSINESS: Declaration = Declaration::new("business").with_chil
 pub(crate) static IMAGE: Declaration = Declaration::one("image", "reference", Kind::Image);
 
 pub(crate) static BINARY: Declaration = Declaration::one("binary", "source", Kind::PathOrUrl)
-    .with_props(&[prop("sha256", Kind::Sha256, "")]);
+    .with_props(&[prop("sha256", Kind::Sha256)]);
 
 pub(crate) static ENTRYPOINT: Declaration =
     Declaration::one("entrypoint", "program", Kind::NonEmptyText)
@@ -89,8 +110,13 @@ pub(crate) static ENV_FILE: Declaration =
 pub(crate) static FILE: Declaration = Declaration::keyed("file", "path", Kind::BakedPath)
     .with_props(&[
         required_prop("to", Kind::FilePlace),
-        prop("mode", Kind::Mode, "0644, or 0755 for what is executable in the checkout"),
-        prop("owner", Kind::User, "`0:0`"),
+        dependent_prop(
+            "mode",
+            Kind::Mode,
+            "0644, or 0755 for what is executable in the checkout",
+            &[],
+        ),
+        default_prop("owner", Kind::User, Word("0:0")),
     ]);
 
 pub(crate) static WORKDIR: Declaration = Declaration::one("workdir", "path", Kind::WorkDir);
@@ -101,9 +127,9 @@ pub(crate) static PORT: Declaration = Declaration::one("port", "number", Kind::P
 
 pub(crate) static HEALTH: Declaration =
     Declaration::one("health", "kind", HEALTH_KIND).with_rest("command", Kind::Text).with_props(&[
-        prop("port", Kind::PORT, "the agent's port; `business` has to name one"),
-        prop("path", Kind::HttpPath, ""),
-        prop("service", Kind::GrpcService, ""),
+        dependent_prop("port", Kind::PORT, "the agent's port; `business` has to name one", &[]),
+        prop("path", Kind::HttpPath),
+        prop("service", Kind::GrpcService),
     ]);
 
 const HEALTH_KIND: Kind = Kind::OneOf(&["tcp", "http", "grpc", "a3s", "exec", "none"]);
@@ -111,40 +137,59 @@ const HEALTH_KIND: Kind = Kind::OneOf(&["tcp", "http", "grpc", "a3s", "exec", "n
 pub(crate) static TOOLS: Declaration = Declaration::some("tools", ["name", "names"], Kind::Tool);
 
 pub(crate) static AUTOSTART: Declaration = Declaration::one("autostart", "value", Kind::Bool)
-    .with_props(&[prop("restart", Kind::OneOf(&["never", "on-failure", "always"]), "`never`")]);
+    .with_props(&[default_prop(
+        "restart",
+        Kind::OneOf(&["never", "on-failure", "always"]),
+        Word(Restart::Never.name()),
+    )]);
 
 pub(crate) static NAMESPACES: Declaration = Declaration::new("namespaces").with_props(&[
-    prop("mount", Kind::Bool, "true"),
-    prop("pid", Kind::Bool, "true"),
-    prop("ipc", Kind::Bool, "true"),
-    prop("uts", Kind::Bool, "true"),
-    prop("net", Kind::Bool, "false"),
-    prop("hostname", Kind::Hostname, "`agent-host`, `business-host`"),
+    default_prop("mount", Kind::Bool, Truth(Namespaces::DEFAULT.mount)),
+    default_prop("pid", Kind::Bool, Truth(Namespaces::DEFAULT.pid)),
+    default_prop("ipc", Kind::Bool, Truth(Namespaces::DEFAULT.ipc)),
+    default_prop("uts", Kind::Bool, Truth(Namespaces::DEFAULT.uts)),
+    default_prop("net", Kind::Bool, Truth(Namespaces::DEFAULT.net)),
+    dependent_prop(
+        "hostname",
+        Kind::Hostname,
+        "{}, {}",
+        &[Word(AGENT_DEFAULTS.hostname), Word(BUSINESS_DEFAULTS.hostname)],
+    ),
 ]);
 
 pub(crate) static LIMITS: Declaration = Declaration::new("limits").with_props(&[
-    prop(
+    dependent_prop(
         "memory",
         Kind::size(MIN_MEMORY, MAX_MEMORY),
-        "512MiB for the agent, 1GiB for the business application",
+        BY_COMPONENT,
+        &[Size(AGENT_DEFAULTS.limits.memory_bytes), Size(BUSINESS_DEFAULTS.limits.memory_bytes)],
     ),
-    prop("pids", Kind::count_to(MAX_PIDS), "100 for the agent, 200 for the business application"),
-    prop(
+    dependent_prop(
+        "pids",
+        Kind::count_to(MAX_PIDS),
+        BY_COMPONENT,
+        &[Number(AGENT_DEFAULTS.limits.pids), Number(BUSINESS_DEFAULTS.limits.pids)],
+    ),
+    dependent_prop(
         "cpu-weight",
         Kind::count_to(MAX_CPU_WEIGHT as u64),
-        "20 for the agent, 39 for the business application",
+        BY_COMPONENT,
+        &[
+            Number(AGENT_DEFAULTS.limits.cpu_weight as u64),
+            Number(BUSINESS_DEFAULTS.limits.cpu_weight as u64),
+        ],
     ),
-    prop("cpu-shares", Kind::Integer { least: 2, most: 262_144 }, ""),
+    prop("cpu-shares", Kind::Integer { least: 2, most: 262_144 }),
 ]);
 
 pub(crate) static RLIMITS: Declaration = Declaration::new("rlimits").with_props(&[
-    prop("nofile", Kind::count_to(MAX_FILES), ""),
-    prop("nproc", Kind::count_to(MAX_PIDS), ""),
-    prop("address-space", Kind::size(MIN_ADDRESS_SPACE, MAX_BYTES), ""),
-    prop("cpu", Kind::Seconds, ""),
-    prop("core", Kind::size(0, MAX_BYTES), ""),
-    prop("file-size", Kind::size(0, MAX_BYTES), ""),
+    prop("nofile", Kind::count_to(MAX_FILES)),
+    prop("nproc", Kind::count_to(MAX_PIDS)),
+    prop("address-space", Kind::size(MIN_ADDRESS_SPACE, MAX_BYTES)),
+    prop("cpu", Kind::Seconds),
+    prop("core", Kind::size(0, MAX_BYTES)),
+    prop("file-size", Kind::size(0, MAX_BYTES)),
 ]);
 
 pub(crate) static CAPABILITIES: Declaration = Declaration::new("capabilities")
-    .with_props(&[prop("add", Kind::Capabilities, ""), prop("drop", Kind::Capabilities, "")]);
+    .with_props(&[prop("add", Kind::Capabilities), prop("drop", Kind::Capabilities)]);

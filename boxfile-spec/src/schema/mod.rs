@@ -15,11 +15,16 @@ mod run;
 mod top;
 mod wording;
 
+use crate::syntax::tree::Data;
+use crate::units::{show_duration, show_size};
+
 pub(crate) use component::*;
 pub use json::json_schema;
 pub use reference::reference;
 pub(crate) use run::*;
 pub(crate) use top::*;
+
+const MB: u64 = 1_000_000;
 
 /// A declaration.
 #[derive(Debug)]
@@ -187,9 +192,31 @@ pub(crate) struct Property {
     pub(crate) kind: Kind,
     /// Whether it must be given.
     pub(crate) required: bool,
-    /// The default; empty if there is none. The reader takes a text without spaces ([`Self::fixed_default`]). A sentence is only for
-    /// the reference: then the reader of the declaration has the value.
-    pub(crate) default: &'static str,
+    /// What holds if it is not written.
+    pub(crate) default: Default,
+}
+
+/// What holds if a property is not written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Default {
+    /// Nothing.
+    Nothing,
+    /// This value: [`mod@crate::parse`] reads it as if it were written.
+    Always(DefaultValue),
+    /// One of several values, which the reader of the declaration chooses. The sentence says which, with `{}` for each.
+    Depends(&'static str, &'static [DefaultValue]),
+}
+
+/// The value of a default.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DefaultValue {
+    Truth(bool),
+    Number(u64),
+    /// In bytes.
+    Size(u64),
+    /// In milliseconds.
+    Duration(u64),
+    Word(&'static str),
 }
 
 /// The kind of a value. How one is read is in [`mod@crate::value`].
@@ -278,11 +305,44 @@ impl Kind {
     }
 }
 
-impl Property {
-    /// Returns the default as a text has it; nothing where there is none, or where it depends on something else and so is
-    /// a sentence.
-    pub(crate) fn fixed_default(&self) -> Option<&'static str> {
-        Some(self.default.trim_matches('`')).filter(|it| !it.is_empty() && !it.contains(' '))
+impl Default {
+    /// Describes the default in Markdown; empty if there is none.
+    fn description(self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Always(value) => value.description(),
+            Self::Depends(sentence, values) => {
+                values.iter().fold(sentence.to_owned(), |text, value| {
+                    text.replacen("{}", &value.description(), 1)
+                })
+            }
+        }
+    }
+}
+
+impl DefaultValue {
+    /// Returns the value as a Boxfile has it.
+    pub(crate) fn data(self) -> Data {
+        match self {
+            Self::Truth(truth) => Data::Truth(truth),
+            Self::Number(number) => Data::Integer(number.into()),
+            Self::Size(bytes) if bytes.is_multiple_of(MB) => {
+                Data::Text(format!("{}MB", bytes / MB))
+            }
+            Self::Size(bytes) => Data::Text(show_size(bytes)),
+            Self::Duration(ms) => Data::Text(show_duration(ms)),
+            Self::Word(word) => Data::Text(word.to_owned()),
+        }
+    }
+
+    /// Returns the value as Markdown has it.
+    fn description(self) -> String {
+        match (self, self.data()) {
+            (Self::Word(word), _) => format!("`{word}`"),
+            (_, Data::Text(text)) => text,
+            (Self::Number(number), _) => number.to_string(),
+            (value, _) => matches!(value, Self::Truth(true)).to_string(),
+        }
     }
 }
 
@@ -294,10 +354,24 @@ const fn optional(name: &'static str, kind: Kind) -> Argument {
     Argument { name, kind, optional: true }
 }
 
-const fn prop(name: &'static str, kind: Kind, default: &'static str) -> Property {
-    Property { name, kind, required: false, default }
+const fn prop(name: &'static str, kind: Kind) -> Property {
+    Property { name, kind, required: false, default: Default::Nothing }
+}
+
+const fn default_prop(name: &'static str, kind: Kind, default: DefaultValue) -> Property {
+    Property { default: Default::Always(default), ..prop(name, kind) }
+}
+
+/// Makes a property whose default depends on something else.
+const fn dependent_prop(
+    name: &'static str,
+    kind: Kind,
+    sentence: &'static str,
+    values: &'static [DefaultValue],
+) -> Property {
+    Property { default: Default::Depends(sentence, values), ..prop(name, kind) }
 }
 
 const fn required_prop(name: &'static str, kind: Kind) -> Property {
-    Property { name, kind, required: true, default: "" }
+    Property { required: true, ..prop(name, kind) }
 }

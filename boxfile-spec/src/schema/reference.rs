@@ -97,7 +97,7 @@ fn argument(of: &Declaration, argument: &Argument, position: &str) -> Vec<String
 }
 
 fn property(of: &Declaration, property: &Property) -> Vec<String> {
-    let default = if property.required { "required" } else { property.default };
+    let default = if property.required { "required" } else { &property.default.description() };
     row(property.name, "property", property.kind, default, of.doc(property.name))
 }
 

@@ -1,10 +1,16 @@
 //! Declarations of a run: what the box is given, and what its commands may do.
 
+use box_contract::NetworkLimits;
+use box_contract::defaults::MAX_OUTPUT_BYTES;
+use box_contract::network::USUAL_PORTS;
 use box_contract::rules::{
     MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MIN_RATE, MIN_SCRATCH_BYTES,
 };
 
-use super::{Count, Declaration, Kind, prop, required, required_prop};
+use super::DefaultValue::{Duration, Number, Size, Truth, Word};
+use super::{
+    Count, Declaration, Kind, default_prop, dependent_prop, prop, required, required_prop,
+};
 use crate::units::GIB;
 
 const SCOPE: Kind = Kind::OneOf(&["agent", "business", "both"]);
@@ -12,16 +18,16 @@ const SCOPE: Kind = Kind::OneOf(&["agent", "business", "both"]);
 pub(crate) static SHARE: Declaration =
     Declaration::keyed("share", "name", Kind::Name).with_props(&[
         required_prop("guest", Kind::MountPoint),
-        prop("host", Kind::LaunchPath, ""),
-        prop("access", Kind::OneOf(&["ro", "rw"]), "`ro`"),
-        prop("component", SCOPE, "`both`"),
+        prop("host", Kind::LaunchPath),
+        default_prop("access", Kind::OneOf(&["ro", "rw"]), Word("ro")),
+        default_prop("component", SCOPE, Word("both")),
     ]);
 
 pub(crate) static SCRATCH: Declaration = Declaration::keyed("scratch", "name", Kind::Name)
     .with_props(&[
         required_prop("guest", Kind::MountPoint),
         required_prop("size", Kind::size(MIN_SCRATCH_BYTES, MAX_SCRATCH_BYTES)),
-        prop("component", SCOPE, "`both`"),
+        default_prop("component", SCOPE, Word("both")),
     ]);
 
 pub(crate) static NETWORK: Declaration =
@@ -33,11 +39,15 @@ pub(crate) static NETWORK: Declaration =
 
 const NETWORK_MODES: &[&str] = &["none", "filtered", "shared", "cap-only"];
 
-pub(crate) static ALLOW_PEER: Declaration =
-    peers("allow").with_props(&[prop("port", Kind::PORT, "80 and 443")]);
+pub(crate) static ALLOW_PEER: Declaration = peers("allow").with_props(&[dependent_prop(
+    "port",
+    Kind::PORT,
+    "{} and {}",
+    &[Number(USUAL_PORTS[0] as u64), Number(USUAL_PORTS[1] as u64)],
+)]);
 
 pub(crate) static DENY_PEER: Declaration =
-    peers("deny").with_props(&[prop("port", Kind::PORT, "all ports")]);
+    peers("deny").with_props(&[dependent_prop("port", Kind::PORT, "all ports", &[])]);
 
 const fn peers(name: &'static str) -> Declaration {
     Declaration::some(name, ["peer", "peers"], Kind::Peer).with_count(Count::Repeatable)
@@ -45,38 +55,50 @@ const fn peers(name: &'static str) -> Declaration {
 
 pub(crate) static NETWORK_LIMITS: Declaration = Declaration::new("limits")
     .with_props(&[
-        prop("connections", Kind::count_to(MAX_CONNECTIONS as u64), "128"),
-        prop("rate", Kind::size(MIN_RATE, MAX_RATE), "64MiB"),
-        prop("names", Kind::count_to(MAX_NAMES as u64), "300"),
+        default_prop(
+            "connections",
+            Kind::count_to(MAX_CONNECTIONS as u64),
+            Number(NetworkLimits::DEFAULT.connections as u64),
+        ),
+        default_prop(
+            "rate",
+            Kind::size(MIN_RATE, MAX_RATE),
+            Size(NetworkLimits::DEFAULT.bytes_per_second),
+        ),
+        default_prop(
+            "names",
+            Kind::count_to(MAX_NAMES as u64),
+            Number(NetworkLimits::DEFAULT.names_per_minute as u64),
+        ),
     ])
     .replacing();
 
 pub(crate) static SECRET: Declaration = Declaration::keyed("secret", "name", Kind::Variable)
-    .with_props(&[prop("path", Kind::SecretPath, ""), prop("component", SCOPE, "`agent`")]);
+    .with_props(&[prop("path", Kind::SecretPath), default_prop("component", SCOPE, Word("agent"))]);
 
 pub(crate) static TASK: Declaration = Declaration::new("task")
     .with_first(required("id", Kind::NonEmptyText))
     .with_props(&[
         required_prop("type", Kind::NonEmptyText),
         required_prop("description", Kind::Text),
-        prop("input", Kind::Json, ""),
-        prop("timeout", Kind::Duration, ""),
+        prop("input", Kind::Json),
+        prop("timeout", Kind::Duration),
     ])
     .with_children(&[&TAGS]);
 
 pub(crate) static TAGS: Declaration = Declaration::list("tags", "tags", Kind::NonEmptyText);
 
 pub(crate) static LOGS: Declaration = Declaration::new("logs").with_props(&[
-    prop("stdout", Kind::Bool, "true"),
-    prop("stderr", Kind::Bool, "true"),
-    prop("events", Kind::Bool, "true"),
-    prop("atif", Kind::Bool, "true"),
+    default_prop("stdout", Kind::Bool, Truth(true)),
+    default_prop("stderr", Kind::Bool, Truth(true)),
+    default_prop("events", Kind::Bool, Truth(true)),
+    default_prop("atif", Kind::Bool, Truth(true)),
 ]);
 
 pub(crate) static CAP: Declaration = Declaration::keyed("cap", "kind", CAP_KIND)
     .with_props(&[
-        prop("max-connections", Kind::count_to(1024), "16"),
-        prop("timeout", Kind::Duration, "30s"),
+        default_prop("max-connections", Kind::count_to(1024), Number(16)),
+        default_prop("timeout", Kind::Duration, Duration(30_000)),
     ])
     .with_children(&[&RELAYS])
     .enforced_later();
@@ -89,12 +111,13 @@ pub(crate) static RELAYS: Declaration =
 pub(crate) static SANDBOX: Declaration = Declaration::new("sandbox")
     .with_first(required("preset", Kind::OneOf(&["default", "development", "ci"])))
     .with_props(&[
-        prop(
+        dependent_prop(
             "fallback",
             Kind::OneOf(&["strict", "warn"]),
             "`strict`; `warn` for the preset `development`",
+            &[],
         ),
-        prop("max-output", Kind::size(1, GIB), "10MB"),
+        default_prop("max-output", Kind::size(1, GIB), Size(MAX_OUTPUT_BYTES)),
     ])
     .with_children(&[&WRITABLE, &DENY_READ, &DENY_WRITE, &ALLOW, &ASK, &FORBID])
     .enforced_later();

@@ -3,15 +3,25 @@
 use box_contract::rules::{MAX_CPUS, MIN_VM_MIB};
 use box_contract::{Platform, SkillMode};
 
+use super::DefaultValue::{Duration, Number, Size, Word};
 use super::{
     AGENT, BUSINESS, CAP, Count, Declaration, Kind, LOGS, MAX_MEMORY, NETWORK, SANDBOX, SCRATCH,
-    SECRET, SHARE, TASK, optional, prop, required_prop,
+    SECRET, SHARE, TASK, default_prop, dependent_prop, optional, prop, required_prop,
 };
 use crate::ConflictPolicy;
 use crate::units::MIB;
 
 /// Less does not start a kernel with its page tables, init and one small program.
 pub(crate) const MIN_MACHINE: u64 = MIN_VM_MIB as u64 * MIB;
+
+/// The processors of a machine.
+pub(crate) const DEFAULT_CPUS: u8 = 2;
+/// The memory that a machine has beyond the components' limits, for the kernel and init.
+pub(crate) const MEMORY_RESERVE: u64 = 256 * MIB;
+/// A box made of OCI images is to be ready within this time.
+pub(crate) const IMAGE_TOTAL_MS: u64 = 5000;
+/// A box without an image is to be ready within this time.
+pub(crate) const BINARY_TOTAL_MS: u64 = 3000;
 
 /// The declarations of a file, in the order in which the reference explains them.
 pub(crate) static TOP: &[&Declaration] = &[
@@ -31,18 +41,24 @@ const PLATFORMS: &[&str] = &[Platform::LinuxAmd64.name(), Platform::LinuxArm64.n
 
 const SKILL_MODE: Kind = Kind::OneOf(&[SkillMode::Baked.name(), SkillMode::Mounted.name()]);
 
-pub(crate) static SKILL: Declaration = Declaration::keyed("skill", "name", Kind::Name)
-    .with_props(&[required_prop("path", Kind::Path), prop("mode", SKILL_MODE, "`bake`")]);
+pub(crate) static SKILL: Declaration =
+    Declaration::keyed("skill", "name", Kind::Name).with_props(&[
+        required_prop("path", Kind::Path),
+        default_prop("mode", SKILL_MODE, Word(SkillMode::Baked.name())),
+    ]);
 
-pub(crate) static SKILLS: Declaration = Declaration::new("skills")
-    .with_props(&[required_prop("dir", Kind::Path), prop("mode", SKILL_MODE, "`bake`")]);
+pub(crate) static SKILLS: Declaration = Declaration::new("skills").with_props(&[
+    required_prop("dir", Kind::Path),
+    default_prop("mode", SKILL_MODE, Word(SkillMode::Baked.name())),
+]);
 
 pub(crate) static VM: Declaration = Declaration::new("vm").with_props(&[
-    prop("cpus", Kind::count_to(MAX_CPUS as u64), "2"),
-    prop(
+    default_prop("cpus", Kind::count_to(MAX_CPUS as u64), Number(DEFAULT_CPUS as u64)),
+    dependent_prop(
         "memory",
         Kind::size(MIN_MACHINE, MAX_MEMORY),
-        "the components' limits, rounded up to MiB, and 256MiB",
+        "the components' limits, rounded up to MiB, and {}",
+        &[Size(MEMORY_RESERVE)],
     ),
 ]);
 
@@ -60,17 +76,22 @@ const POLICIES: &[&str] = &[
 ];
 
 pub(crate) static BUDGET: Declaration = Declaration::new("budget").with_props(&[
-    prop("vmm", Kind::Duration, ""),
-    prop("jail", Kind::Duration, ""),
-    prop("kernel", Kind::Duration, ""),
-    prop("init", Kind::Duration, ""),
-    prop("ready", Kind::Duration, ""),
-    prop("total", Kind::Duration, "5s, or 3s for a box without an image"),
+    prop("vmm", Kind::Duration),
+    prop("jail", Kind::Duration),
+    prop("kernel", Kind::Duration),
+    prop("init", Kind::Duration),
+    prop("ready", Kind::Duration),
+    dependent_prop(
+        "total",
+        Kind::Duration,
+        "{}, or {} for a box without an image",
+        &[Duration(IMAGE_TOTAL_MS), Duration(BINARY_TOTAL_MS)],
+    ),
 ]);
 
 pub(crate) static KERNEL: Declaration = Declaration::new("kernel")
     .with_first(optional("path", Kind::Kernel))
-    .with_props(&[prop("sha256", Kind::Sha256, "")])
+    .with_props(&[prop("sha256", Kind::Sha256)])
     .replacing();
 
 pub(crate) static PROFILE: Declaration = Declaration::keyed("profile", "name", Kind::Name)

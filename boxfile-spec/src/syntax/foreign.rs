@@ -11,11 +11,11 @@ pub(super) fn other_syntax(source: &Source) -> Option<Diagnostic> {
     match source.syntax {
         Syntax::Kdl => {
             let help = "give it a name that ends with `.toml`: `Boxfile.toml`";
-            first_line_of_toml(&source.text).map(|line| instead("KDL", "TOML", line, help))
+            first_line_of_toml(&source.text).map(|line| wrong_syntax("KDL", "TOML", line, help))
         }
         Syntax::Toml => {
             let help = "give it a name that does not end with `.toml`: `Boxfile`, or `Boxfile.kdl`";
-            is_kdl(&source.text).then(|| instead("TOML", "KDL", Span::default(), help))
+            is_kdl(&source.text).then(|| wrong_syntax("TOML", "KDL", Span::default(), help))
         }
     }
 }
@@ -43,7 +43,7 @@ fn first_line_of_toml(source: &str) -> Option<Span> {
     sure.then(|| Span::at(at, line.len()))
 }
 
-fn instead(named: &str, written: &str, place: Span, help: &str) -> Diagnostic {
+fn wrong_syntax(named: &str, written: &str, place: Span, help: &str) -> Diagnostic {
     let message = format!("the file's name says {named}, but it is written in {written}");
     Diagnostic::new(message, place, format!("{written} from here on")).with_help(help)
 }

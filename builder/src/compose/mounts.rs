@@ -49,7 +49,7 @@ fn check_secrets(
 ) -> Result<(), ComposeError> {
     for secret in boxfile.secrets.iter().filter(|it| it.scope.includes(component)) {
         let SecretDelivery::File { path } = &secret.delivery else { continue };
-        if let Some((inode, path)) = taken(tree, path.as_bytes()) {
+        if let Some((inode, path)) = occupied(tree, path.as_bytes()) {
             let (whose, baked) = owner(inode, component);
             return Err(ComposeError::Hidden {
                 component: whose,
@@ -65,7 +65,7 @@ fn check_secrets(
 }
 
 /// Returns what is at a path, also a link that leads nowhere, or is no directory on the way to it, and where that is.
-fn taken<'t>(tree: &'t Tree, path: &[u8]) -> Option<(&'t Inode, Vec<u8>)> {
+fn occupied<'t>(tree: &'t Tree, path: &[u8]) -> Option<(&'t Inode, Vec<u8>)> {
     let (mut directory, mut at) = (Tree::ROOT, Vec::new());
     for name in path::names(path) {
         at = path::join(&at, name);

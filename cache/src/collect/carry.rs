@@ -30,7 +30,7 @@ pub(super) struct Done {
     /// Whether all was.
     pub(super) is_all: bool,
     /// How many files and directories were taken.
-    taken: usize,
+    moved: usize,
 }
 
 /// The store, and until when something may be taken from it.
@@ -102,8 +102,8 @@ impl Carrier<'_> {
     /// Takes a file or directory from its place; one that is gone already is no error. Returns whether there is time for more.
     fn take(&mut self, part: &str, name: &str) -> Result<bool, StoreError> {
         take(self.root, part, name)?;
-        self.done.taken += 1;
-        Ok(self.done.taken < MIN_AT_ONCE || Instant::now() < self.end)
+        self.done.moved += 1;
+        Ok(self.done.moved < MIN_AT_ONCE || Instant::now() < self.end)
     }
 }
 
@@ -125,7 +125,7 @@ fn take(root: &Path, part: &str, name: &str) -> Result<(), StoreError> {
             free_gone(root);
             fs::rename(&path, gone).context("remove", &path)
         }
-        taken => taken.context("remove", &path),
+        removed => removed.context("remove", &path),
     }
 }
 

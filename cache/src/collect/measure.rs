@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use super::tests::{Lines, Place};
+use super::tests::{Lines, TestStore};
 use super::*;
 
 #[test]
 #[ignore = "measures"]
 #[allow(clippy::print_stdout, reason = "the figures are the result")]
 fn a_collection_of_ten_thousand_blobs_and_records() {
-    let place = Place::new();
+    let place = TestStore::new();
     let blobs = place.root().join("blobs");
     let mut all = Vec::new();
     for number in 0..10_000_u32 {

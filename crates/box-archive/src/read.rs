@@ -28,19 +28,19 @@ pub(crate) const MAX_MANIFESTS_BYTES: u64 = 16 << 20;
 pub struct Archive {
     /// What it is called, for messages.
     title: String,
-    place: Place,
+    place: FileSource,
     /// What its index names.
     listed: Vec<Listed>,
 }
 
 /// Where the files are.
-enum Place {
+enum FileSource {
     Tar(File, MemberIndex),
     Directory(PathBuf),
     Stream(Box<Stream>),
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for FileSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tar(..) => "Tar",
@@ -75,7 +75,7 @@ impl Archive {
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         let title = path.display().to_string();
         if path.is_dir() {
-            return Self::new(title, Place::Directory(path.to_owned()));
+            return Self::new(title, FileSource::Directory(path.to_owned()));
         }
         let file = open_regular(path, Links::Follow).map_err(FileError::of("read", path))?;
         let failed = || FileError::of("read", path);
@@ -88,7 +88,7 @@ impl Archive {
         let length = file.metadata().map_err(failed())?.len();
         let members = MemberIndex::read(&file, length);
         let members = members.map_err(|error| not_tar(&title, error.offset, error.to_string()))?;
-        Self::new(title, Place::Tar(file, members))
+        Self::new(title, FileSource::Tar(file, members))
     }
 
     /// Reads the beginning of an archive from a stream, which may be compressed with gzip or zstd: its index and the manifests.
@@ -97,10 +97,10 @@ impl Archive {
     /// [`ArchiveError::NotAStream`] if these are not at its beginning, and as [`Self::open`].
     pub fn read(title: String, stream: impl Read + Send + 'static) -> Result<Self, ArchiveError> {
         let (stream, listed) = Stream::open(title.clone(), decompressed(stream))?;
-        Ok(Self { title, place: Place::Stream(Box::new(stream)), listed })
+        Ok(Self { title, place: FileSource::Stream(Box::new(stream)), listed })
     }
 
-    fn new(title: String, place: Place) -> Result<Self, ArchiveError> {
+    fn new(title: String, place: FileSource) -> Result<Self, ArchiveError> {
         let mut archive = Self { title, place, listed: Vec::new() };
         let at = |name: &str| Path::new(&archive.title).join(name);
         // ocipkg writes archives without it.
@@ -171,7 +171,7 @@ impl Archive {
     fn found(&self, listed: &Listed) -> Result<Found, ArchiveError> {
         let &Listed { digest, size, .. } = listed;
         let bytes = match &self.place {
-            Place::Stream(stream) => stream.document(&digest)?,
+            FileSource::Stream(stream) => stream.document(&digest)?,
             _ => self.manifest(digest, size)?,
         };
         let what = format!("the manifest {digest} in {}", self.title);
@@ -225,10 +225,10 @@ impl Archive {
     /// Opens a file of the layout; `None` if there is none, or in its place something else than a file.
     fn open_file(&self, name: &str) -> io::Result<Option<(Box<dyn Read + '_>, u64)>> {
         match &self.place {
-            Place::Tar(file, members) => Ok(members.file(name).map(|(offset, size)| {
+            FileSource::Tar(file, members) => Ok(members.file(name).map(|(offset, size)| {
                 (Box::new(Section::new(file, offset, size)) as Box<dyn Read>, size)
             })),
-            Place::Directory(directory) => {
+            FileSource::Directory(directory) => {
                 match open_regular(&directory.join(name), Links::Refuse) {
                     Ok(file) => {
                         let size = file.metadata()?.len();
@@ -238,7 +238,7 @@ impl Archive {
                     Err(error) => Err(error.into()),
                 }
             }
-            Place::Stream(_) => Ok(None),
+            FileSource::Stream(_) => Ok(None),
         }
     }
 
@@ -290,7 +290,7 @@ impl Origin for Early<'_> {
         wanted: &[(Digest, u64)],
         target: Targets<'_, 's>,
     ) -> Result<(), BoxRegistryError> {
-        if let (Place::Stream(_), Some((digest, _))) = (&self.0.place, wanted.first()) {
+        if let (FileSource::Stream(_), Some((digest, _))) = (&self.0.place, wanted.first()) {
             let (what, digest) = (self.0.title.clone(), *digest);
             return Err(BoxRegistryError::Later { what, digest });
         }
@@ -310,7 +310,7 @@ impl Origin for Blobs<'_> {
         wanted: &[(Digest, u64)],
         target: Targets<'_, 's>,
     ) -> Result<(), BoxRegistryError> {
-        if let Place::Stream(stream) = &self.archive.place {
+        if let FileSource::Stream(stream) = &self.archive.place {
             return stream.fetch(self.named, wanted, target);
         }
         let read = |sent: &(Digest, u64)| match into(target, &sent.0)? {

@@ -1,7 +1,7 @@
 //! The archives of `boxlaunch cp` and of `boxlaunch skills`: a path becomes one, and one becomes a path. The host does one
 //! of it and the box the other.
 //!
-//! Where both begin is a [`Place`]: an open directory, which the caller finds by its own rules about links, and a name in it.
+//! Where both begin is a [`CopyEnd`]: an open directory, which the caller finds by its own rules about links, and a name in it.
 //!
 //! An archive is a tar of directories, files and symbolic links, in the format of GNU tar. Its first name is the last one
 //! of the path, or `.` where the path ends with `/.`: then what is in the directory is meant, and not the directory.
@@ -23,7 +23,7 @@ use std::path::Path;
 
 pub use archive::Archive;
 pub use pack::{LeftOut, pack};
-pub use place::{Place, at_path, by_path};
+pub use place::{CopyEnd, at_path, by_path};
 pub use unpack::{Author, unpack};
 
 /// How many names a path of an archive has at most.

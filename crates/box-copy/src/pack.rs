@@ -18,7 +18,7 @@ use tar::EntryType;
 
 use crate::MAX_DEPTH;
 use crate::archive::{self, Head, pad, put_header};
-use crate::place::Place;
+use crate::place::CopyEnd;
 
 /// How much is written at a time, in bytes: a pipe holds as much.
 const BUFFER: usize = 64 << 10;
@@ -50,7 +50,7 @@ impl fmt::Display for LeftOut {
 ///
 /// # Errors
 /// Those of the files, which are named, and the writer's.
-pub fn pack(from: &Place, archive: impl Write) -> io::Result<LeftOut> {
+pub fn pack(from: &CopyEnd, archive: impl Write) -> io::Result<LeftOut> {
     let mut packing = Packing {
         archive: BufWriter::with_capacity(BUFFER, archive),
         base: from.path.clone(),
@@ -205,7 +205,7 @@ mod tests {
 
     fn packed(path: &Path) -> String {
         let mut archive = Vec::new();
-        pack(&Place::source(path, by_path).unwrap(), &mut archive).unwrap();
+        pack(&CopyEnd::source(path, by_path).unwrap(), &mut archive).unwrap();
         String::from_utf8(archive).unwrap()
     }
 
@@ -225,7 +225,7 @@ mod tests {
             let archive = packed(&at(path));
             assert!(archive.contains("../keys") && !archive.contains("canary"), "{path}");
         }
-        let mut open = Place::source(&at("project/file"), by_path).unwrap();
+        let mut open = CopyEnd::source(&at("project/file"), by_path).unwrap();
         open.name = Some("none".into());
         let error = pack(&open, &mut Vec::new()).unwrap_err().to_string();
         assert_eq!(

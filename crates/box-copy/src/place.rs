@@ -15,7 +15,7 @@ use crate::name_of;
 
 /// Where something is that is copied, or where a copy is to be.
 #[derive(Debug)]
-pub struct Place {
+pub struct CopyEnd {
     pub(crate) directory: OwnedFd,
     /// The path of the directory, for people.
     pub(crate) path: PathBuf,
@@ -23,7 +23,7 @@ pub struct Place {
     pub(crate) name: Option<OsString>,
 }
 
-impl Place {
+impl CopyEnd {
     /// Finds what a path means that is to be packed: what has its last name, or if it ends with `/.` what is in the directory.
     /// `find` opens a directory by its path, such as [`by_path`].
     ///
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     /// Returns which directory is asked for, and the name in it.
-    fn parts(place: &Place) -> (String, Option<&str>) {
+    fn parts(place: &CopyEnd) -> (String, Option<&str>) {
         let name = place.name.as_deref().and_then(OsStr::to_str);
         (place.path.display().to_string(), name)
     }
@@ -140,7 +140,7 @@ mod tests {
             ("..", "..", None),
             ("/", "/", None),
         ] {
-            let place = Place::source(Path::new(path), find).unwrap();
+            let place = CopyEnd::source(Path::new(path), find).unwrap();
             assert_eq!(parts(&place), (directory.to_owned(), name), "{path}");
         }
         for (path, directory, name) in [
@@ -152,7 +152,7 @@ mod tests {
             ("/missing/.", "/", Some("missing")),
             ("..", "..", None),
         ] {
-            let place = Place::destination(Path::new(path), find).unwrap();
+            let place = CopyEnd::destination(Path::new(path), find).unwrap();
             assert_eq!(parts(&place), (directory.to_owned(), name), "{path}");
         }
     }
@@ -165,12 +165,12 @@ mod tests {
         symlink("real", at("link")).unwrap();
         let refused = |_: &Path| Err("refused");
         for path in ["link/a", "link/", "link/.", "real"] {
-            assert_eq!(Place::source(&at(path), refused).unwrap_err(), "refused", "{path}");
-            assert_eq!(Place::destination(&at(path), refused).unwrap_err(), "refused", "{path}");
+            assert_eq!(CopyEnd::source(&at(path), refused).unwrap_err(), "refused", "{path}");
+            assert_eq!(CopyEnd::destination(&at(path), refused).unwrap_err(), "refused", "{path}");
         }
         // A link is no directory to go into, unless the path says so.
         let enter = |path: &str| {
-            let place = Place::destination(&at(path), by_path).unwrap().enter().unwrap();
+            let place = CopyEnd::destination(&at(path), by_path).unwrap().enter().unwrap();
             (place.path, place.name)
         };
         assert_eq!(enter("real"), (at("real"), None));
@@ -182,8 +182,8 @@ mod tests {
     fn what_is_not_there_is_named() {
         let error = by_path(Path::new("/none/.")).unwrap_err().to_string();
         assert_eq!(error, "/none: No such file or directory (os error 2)");
-        let place = Place::source(Path::new("/none"), by_path).unwrap();
+        let place = CopyEnd::source(Path::new("/none"), by_path).unwrap();
         assert_eq!(place.check().unwrap_err().to_string(), error);
-        Place::source(Path::new("/tmp"), by_path).unwrap().check().unwrap();
+        CopyEnd::source(Path::new("/tmp"), by_path).unwrap().check().unwrap();
     }
 }

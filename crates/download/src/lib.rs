@@ -29,6 +29,6 @@ pub use body::Body;
 pub use download::{Download, Draft, DraftError, Source, Target};
 pub use error::DownloadError;
 pub use http::{NetworkOptions, Progress};
-pub use request::{FinalResponse, Payload, Place, Request};
+pub use request::{FinalResponse, Payload, Request, RequestUrl};
 pub use retry::{Attempts, Cancel, Deadline, Policy, Retry, RetryObserver, Retryable, retry};
 pub use size::Size;

@@ -15,7 +15,7 @@ const REDIRECTS: usize = 5;
 
 /// A URL, and whether those who led to it are the server that the user has named.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct RequestUrl {
     /// What is requested.
     pub url: RemoteUrl,
     /// The server that the user has named, or its configuration.
@@ -23,7 +23,7 @@ pub struct Place {
     same_origin: bool,
 }
 
-impl Place {
+impl RequestUrl {
     /// Takes a URL that no server has led to.
     pub fn named(url: RemoteUrl) -> Self {
         Self { origin: url.clone(), url, same_origin: true }
@@ -90,7 +90,7 @@ pub struct Request<'a> {
     /// says that the method stays (307 and 308).
     pub method: Method,
     /// Where it goes first.
-    pub at: Place,
+    pub at: RequestUrl,
     /// The headers for every server.
     pub headers: HeaderMap,
     /// The header for the origin that the user has named, and only until a redirect leaves it.
@@ -103,14 +103,14 @@ pub struct Request<'a> {
 #[derive(Debug)]
 pub struct FinalResponse {
     /// Where it came from.
-    pub at: Place,
+    pub at: RequestUrl,
     /// The status, the headers, and the body that is not read yet.
     pub response: Response,
 }
 
 impl<'a> Request<'a> {
     /// Makes a request for what is at a URL.
-    pub const fn get(what: &'a str, at: Place, headers: HeaderMap) -> Self {
+    pub const fn get(what: &'a str, at: RequestUrl, headers: HeaderMap) -> Self {
         let (method, payload) = (Method::GET, Payload::None);
         Self { what, method, at, headers, authorization: None, payload }
     }
@@ -133,7 +133,7 @@ impl<'a> Request<'a> {
     }
 
     /// Sends the request to one server.
-    fn ask(&self, client: &Client, at: &Place) -> Result<Response, DownloadError> {
+    fn ask(&self, client: &Client, at: &RequestUrl) -> Result<Response, DownloadError> {
         let (method, mut headers) = (self.method.clone(), self.headers.clone());
         if at.same_origin
             && let Some(authorization) = &self.authorization

@@ -49,7 +49,7 @@ pub enum NamedError {
 /// # Errors
 /// [`NamedError`].
 pub fn open(path: &Path, search: &Search) -> Result<File, NamedError> {
-    Ok(Place::of_file(path, search)?.open()?)
+    Ok(FileSlot::of_file(path, search)?.open()?)
 }
 
 /// Finds the way to a directory that a user named. Links are followed by the rules of [`open`], including the last one.
@@ -68,14 +68,14 @@ pub fn directory(path: &Path, search: &Search) -> Result<Way, NamedError> {
 /// The path of a file that a user named, resolved to an open directory and a name in it. Replacing a directory on the
 /// way afterwards has no effect.
 #[derive(Debug)]
-pub struct Place {
+pub struct FileSlot {
     directory: OwnedFd,
     name: OsString,
     path: PathBuf,
     is_kernels: bool,
 }
 
-impl Place {
+impl FileSlot {
     /// Resolves the path of an existing file. Links are followed by the rules of [`open`], including the last one.
     ///
     /// # Errors
@@ -221,11 +221,11 @@ impl<'s> Walk<'s> {
     }
 
     /// Checks the links, and returns the place.
-    fn end(self, name: OsString) -> Result<Place, NamedError> {
+    fn end(self, name: OsString) -> Result<FileSlot, NamedError> {
         let path = self.way.path().join(&name);
         self.check(&path)?;
         let is_kernels = kernel::around(&path)?.is_some();
-        Ok(Place { directory: self.way.into_open(), name, path, is_kernels })
+        Ok(FileSlot { directory: self.way.into_open(), name, path, is_kernels })
     }
 }
 
@@ -328,8 +328,8 @@ mod tests {
         assert_eq!(read(&at("mine/out/repository/file"), &search), Ok("repository/file".into()));
         directory(&at("mine/out/"), &search).unwrap_err();
         directory(&at("mine/inner/"), &search).unwrap();
-        Place::of_new(&at("mine/out/new"), &search).unwrap_err();
-        Place::of_new(&at("mine/new"), &search).unwrap();
+        FileSlot::of_new(&at("mine/out/new"), &search).unwrap_err();
+        FileSlot::of_new(&at("mine/new"), &search).unwrap();
     }
 
     #[test]
@@ -410,8 +410,8 @@ mod tests {
         let (_root, home, search) = scene();
         let at = |path: &str| home.join(path);
         fs::write(at("plain/inner/file"), "inner").unwrap();
-        let found = Place::of_file(&at("plain/inner/file"), &search).unwrap();
-        let new = Place::of_new(&at("plain/inner/new"), &search).unwrap();
+        let found = FileSlot::of_file(&at("plain/inner/file"), &search).unwrap();
+        let new = FileSlot::of_new(&at("plain/inner/new"), &search).unwrap();
         fs::rename(at("plain/inner"), at("plain/moved")).unwrap();
         symlink("../elsewhere", at("plain/inner")).unwrap();
         fs::write(at("elsewhere/file"), "secret").unwrap();
@@ -429,14 +429,14 @@ mod tests {
         symlink("../elsewhere", at("plain/out")).unwrap();
         symlink("inner", at("plain/in")).unwrap();
         symlink("../secret", at("plain/inner/link")).unwrap();
-        let place = |path: &str| Place::of_new(&at(path), &search);
+        let place = |path: &str| FileSlot::of_new(&at(path), &search);
         assert_eq!(place("plain/in/new").unwrap().path(), at("plain/inner/new"));
         assert_eq!(place("plain/inner/link").unwrap().path(), at("plain/inner/link"));
         let error = place("plain/out/new").unwrap_err().to_string();
         assert!(error.contains("plain/out is a link: the path leads to "), "{error}");
         place("plain/none/new").unwrap_err();
         place("plain/..").unwrap_err();
-        assert!(Place::of_new(Path::new("/dev/stdout"), &search).unwrap().is_kernels());
+        assert!(FileSlot::of_new(Path::new("/dev/stdout"), &search).unwrap().is_kernels());
     }
 
     #[test]

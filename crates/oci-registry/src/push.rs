@@ -11,7 +11,7 @@ use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
 use download::http::Content;
 use download::{
-    Cancel, FinalResponse, NetworkOptions, Payload, Place, Progress, Request, Retryable, retry,
+    Cancel, FinalResponse, NetworkOptions, Payload, Progress, Request, RequestUrl, Retryable, retry,
 };
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, StatusCode};
@@ -43,7 +43,7 @@ pub enum Uploaded {
 /// Where an upload goes on.
 enum Begun {
     Mounted,
-    At(Place),
+    At(RequestUrl),
 }
 
 impl Pusher {
@@ -77,7 +77,7 @@ impl Pusher {
     pub fn has_blob(&self, digest: &Digest, size: u64) -> Result<bool, RegistryError> {
         let resource = self.blob(digest);
         self.retry(|| {
-            let at = Place::named(self.session.server.url(&resource.path)?);
+            let at = RequestUrl::named(self.session.server.url(&resource.path)?);
             let request = Request::get(&resource.what, at, HeaderMap::new());
             let response = self.session.send(Request { method: Method::HEAD, ..request })?;
             match response.response.status() {
@@ -130,7 +130,7 @@ impl Pusher {
         let kind = kind.unwrap_or(HeaderValue::from_static(OCI_MANIFEST_TYPE));
         let digest = Digest::of(bytes);
         self.retry(|| {
-            let at = Place::named(self.session.server.url(&path)?);
+            let at = RequestUrl::named(self.session.server.url(&path)?);
             let headers = HeaderMap::from_iter([(CONTENT_TYPE, kind.clone())]);
             let request = Request::get(&what, at, headers);
             let (method, payload) = (Method::PUT, Payload::Bytes(bytes));
@@ -197,7 +197,7 @@ impl Upload<'_> {
         let server = &self.session.server;
         let url = server.url("blobs/uploads/")?;
         let url = if query.is_empty() { url } else { url.with_query(query) };
-        let request = Request::get(self.what, Place::named(url), HeaderMap::new());
+        let request = Request::get(self.what, RequestUrl::named(url), HeaderMap::new());
         let (method, payload) = (Method::POST, Payload::Bytes(b""));
         let response = self.session.send(Request { method, payload, ..request })?;
         match response.response.status() {
@@ -211,7 +211,7 @@ impl Upload<'_> {
     }
 
     /// Returns where the registry wants the bytes: relative to what was asked, or on another server.
-    fn continued_at(&self, response: &FinalResponse) -> Result<Place, RegistryError> {
+    fn continued_at(&self, response: &FinalResponse) -> Result<RequestUrl, RegistryError> {
         let location = response.response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
         let Some(location) = location else {
             let reason = "it does not say where the bytes go";
@@ -223,7 +223,7 @@ impl Upload<'_> {
     }
 
     /// Sends the bytes; `false` where a new token was needed for them.
-    fn finish(&self, at: Place) -> Result<bool, RegistryError> {
+    fn finish(&self, at: RequestUrl) -> Result<bool, RegistryError> {
         let server = &self.session.server;
         let kind = HeaderValue::from_static("application/octet-stream");
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, kind)]);

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use download::http::HttpError;
-use download::{Attempts, DownloadError, FinalResponse, Place, Request};
+use download::{Attempts, DownloadError, FinalResponse, Request, RequestUrl};
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
@@ -43,7 +43,7 @@ impl Session {
         resource: &Resource,
         headers: &HeaderMap,
     ) -> Result<FinalResponse, RegistryError> {
-        let at = Place::named(self.server.url(&resource.path)?);
+        let at = RequestUrl::named(self.server.url(&resource.path)?);
         self.send(Request::get(&resource.what, at, headers.clone()))
     }
 

@@ -7,7 +7,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use download::http::{HttpError, RemoteUrl};
-use download::{Attempts, Body, FinalResponse, Place};
+use download::{Attempts, Body, FinalResponse, RequestUrl};
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Deserialize;
@@ -89,7 +89,7 @@ fn request(
             server.client.get(&realm.with_query(&query), HeaderMap::new())
         }
     };
-    Ok(FinalResponse { at: Place::named(realm.clone()), response: response? })
+    Ok(FinalResponse { at: RequestUrl::named(realm.clone()), response: response? })
 }
 
 fn read(

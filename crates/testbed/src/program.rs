@@ -23,14 +23,14 @@ pub fn run(command: &mut Command) -> Result<Vec<u8>> {
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let mut said = output.stderr;
-    said.extend_from_slice(&output.stdout);
-    Err(failed(command, output.status, &said))
+    let mut text = output.stderr;
+    text.extend_from_slice(&output.stdout);
+    Err(failed(command, output.status, &text))
 }
 
 /// Returns the error for a failed program, with the end of its output.
-pub fn failed(command: &Command, status: ExitStatus, said: &[u8]) -> KitError {
-    let (status, output) = (status.to_string(), tail(said, SHOWN));
+pub fn failed(command: &Command, status: ExitStatus, output: &[u8]) -> KitError {
+    let (status, output) = (status.to_string(), tail(output, SHOWN));
     KitError::Failed { command: shown(command), status, output }
 }
 

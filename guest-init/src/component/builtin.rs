@@ -6,7 +6,7 @@ use std::path::Path;
 
 use box_contract::wire::Builtin;
 use box_contract::{ComponentPlan, Health};
-use box_copy::{Author, LeftOut, Place, by_path};
+use box_copy::{Author, CopyEnd, LeftOut, by_path};
 use nix::sys::prctl::set_dumpable;
 
 use super::health;
@@ -49,13 +49,13 @@ pub(crate) fn run(builtin: Builtin, arguments: &[String], plan: &ComponentPlan) 
 /// the same component.
 fn unpack(path: &Path) -> Result<(), String> {
     let unpack = |to| box_copy::unpack(io::stdin().lock(), to, Author::User);
-    let unpacked = Place::destination(path, by_path).and_then(unpack);
+    let unpacked = CopyEnd::destination(path, by_path).and_then(unpack);
     unpacked.map(drop).map_err(|error| error.to_string())
 }
 
 fn pack(path: &Path) -> Result<(), String> {
     let pack = |from| box_copy::pack(&from, io::stdout().lock());
-    let packed = Place::source(path, by_path).and_then(pack);
+    let packed = CopyEnd::source(path, by_path).and_then(pack);
     let left_out = packed.map_err(|error| error.to_string())?;
     if left_out != LeftOut::default() {
         drop(writeln!(io::stderr(), "{left_out}"));

@@ -34,7 +34,7 @@ const TO_START: Duration = Duration::from_secs(5);
 
 /// The arguments of a holder.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting<'a> {
+pub(crate) struct HolderArgs<'a> {
     /// Which component it holds.
     pub(crate) name: ComponentName,
     /// How the box runs.
@@ -56,19 +56,19 @@ pub(crate) struct Setting<'a> {
 }
 
 /// The whole life of a holder; returns its exit status.
-pub(crate) fn run(setting: Setting<'_>) -> i32 {
-    let result = Holder::prepare(setting).and_then(|mut holder| {
+pub(crate) fn run(args: HolderArgs<'_>) -> i32 {
+    let result = Holder::prepare(args).and_then(|mut holder| {
         holder.report(&Event::Prepared)?;
         holder.serve()
     });
     let Err(error) = result else { return 0 };
     // Where this cannot be sent, init sees the end of the link.
-    drop(setting.link.send(&Event::Failed(error.report()), &[]));
+    drop(args.link.send(&Event::Failed(error.report()), &[]));
     1
 }
 
 struct Holder<'a> {
-    setting: Setting<'a>,
+    args: HolderArgs<'a>,
     /// Readable when a child has ended.
     signals: SignalFd,
     null: File,
@@ -101,10 +101,10 @@ enum Source {
 impl<'a> Holder<'a> {
     /// Enters the component. From then on nothing is opened by a path: what is there may be a
     /// workload's.
-    fn prepare(setting: Setting<'a>) -> Result<Self, InitError> {
-        let Setting { name, plan, leaf, link, .. } = setting;
+    fn prepare(args: HolderArgs<'a>) -> Result<Self, InitError> {
+        let HolderArgs { name, plan, leaf, link, .. } = args;
         let own = [link.as_fd(), leaf.as_fd()];
-        let kept: Vec<_> = own.into_iter().chain(setting.host.files()).collect();
+        let kept: Vec<_> = own.into_iter().chain(args.host.files()).collect();
         sys::close_all_but(&kept).step("close init's files")?;
         // The console would be opened by its path.
         console::speak_of_panics_on_stderr();
@@ -119,12 +119,12 @@ impl<'a> Holder<'a> {
         if plan.namespaces.net {
             boot::loopback_up()?;
         }
-        rootfs::enter(&setting)?;
+        rootfs::enter(&args)?;
         let (null, pts) = (dev::open_null()?, dev::Terminals::open()?);
         let signals =
             wait::child_signals().step_with(|| format!("watch the {}'s processes", name.name()))?;
         let (programs, starting) = (BTreeMap::new(), Vec::new());
-        Ok(Self { setting, signals, null, pts, programs, starting, health: None })
+        Ok(Self { args, signals, null, pts, programs, starting, health: None })
     }
 
     /// Serves until init hangs up.
@@ -148,7 +148,7 @@ impl<'a> Holder<'a> {
     /// Waits until there is something to do. Ends come first: they free a component's processes.
     fn wait(&self) -> Result<Vec<Source>, InitError> {
         let fixed =
-            [(Source::Children, self.signals.as_fd()), (Source::Init, self.setting.link.as_fd())];
+            [(Source::Children, self.signals.as_fd()), (Source::Init, self.args.link.as_fd())];
         let starting = self.starting.iter().map(|it| (Source::Starting(it.pid), it.report.as_fd()));
         let sources: Vec<_> = fixed.into_iter().chain(starting).collect();
         let mut fds: Vec<_> =
@@ -164,7 +164,7 @@ impl<'a> Holder<'a> {
 
     /// Serves one request; false where init has hung up.
     fn serve_request(&mut self) -> Result<bool, InitError> {
-        let received = self.setting.link.receive::<Request>().step("receive a request")?;
+        let received = self.args.link.receive::<Request>().step("receive a request")?;
         let Some((request, fds)) = received else { return Ok(false) };
         match request {
             Request::Start { id: ProgramId::AGENT } => self.start(ProgramId::AGENT, fds)?,
@@ -179,13 +179,13 @@ impl<'a> Holder<'a> {
     }
 
     const fn base(&self) -> Base<'_> {
-        Base { plan: self.setting.plan, leaf: self.setting.leaf, null: &self.null }
+        Base { plan: self.args.plan, leaf: self.args.leaf, null: &self.null }
     }
 
     /// Starts the plan's own program.
     fn start(&mut self, id: ProgramId, fds: Vec<OwnedFd>) -> Result<(), InitError> {
         let streams = streams(fds).step("receive a request")?;
-        let workload = Workload::planned(&self.setting.plan.argv);
+        let workload = Workload::planned(&self.args.plan.argv);
         self.spawn(id, workload, &streams)
     }
 
@@ -259,7 +259,7 @@ impl<'a> Holder<'a> {
         let step = "make a terminal";
         let (ours, theirs) = self.pts.make().step(step)?;
         sys::terminal::set_size(ours.as_fd(), size).step(step)?;
-        let sent = self.setting.link.send(&Event::Terminal { id }, &[ours.as_fd()]);
+        let sent = self.args.link.send(&Event::Terminal { id }, &[ours.as_fd()]);
         sent.step("report to init")?;
         Streams::terminal(theirs).step(step)
     }
@@ -308,7 +308,7 @@ impl<'a> Holder<'a> {
             if id == ProgramId::AGENT {
                 self.stop_health_check();
             }
-            if id == ProgramId::BUSINESS && self.setting.plan.restart.applies(status) {
+            if id == ProgramId::BUSINESS && self.args.plan.restart.applies(status) {
                 // What is left of this run would hold the ports of the next.
                 let _ = signal::killpg(pid, Signal::SIGKILL);
             }
@@ -334,7 +334,7 @@ impl<'a> Holder<'a> {
     }
 
     fn report(&self, event: &Event) -> Result<(), InitError> {
-        self.setting.link.send(event, &[]).step("report to init")
+        self.args.link.send(event, &[]).step("report to init")
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Component {
 
 /// The means to start components.
 #[derive(Debug)]
-pub(crate) struct Setup<'a> {
+pub(crate) struct Starter<'a> {
     /// How the box runs.
     pub(crate) run: &'a RunPlan,
     /// The files of all secrets, which each component takes from its own copy of this memory.
@@ -63,7 +63,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) host: HostMounts,
 }
 
-impl Setup<'_> {
+impl Starter<'_> {
     /// Makes the cgroup of a component and starts its holder, which takes requests at once and serves them when it has set up
     /// the component's root and namespaces.
     ///
@@ -81,9 +81,9 @@ impl Setup<'_> {
         let calls = run.calls_from(name);
         let holder = sys::fork(clone_flags(plan.namespaces), None, || {
             let (leaf, link) = (&leaf, &theirs);
-            let setting =
-                holder::Setting { name, run, plan, leaf, link, skills, calls, secrets, host };
-            holder::run(setting)
+            let args =
+                holder::HolderArgs { name, run, plan, leaf, link, skills, calls, secrets, host };
+            holder::run(args)
         })
         .step_with(|| format!("start the holder of the {}", name.name()))?;
         let stop_signal = plan.stop_signal;

@@ -29,7 +29,7 @@ use box_contract::{ComponentName, ComponentPlan};
 use nix::mount::{MsFlags, mount};
 use nix::unistd::{chdir, chroot};
 
-use super::holder::Setting;
+use super::holder::HolderArgs;
 use super::{dev, workdir};
 use crate::boot::{self, NO_SUID_DEV, NO_SUID_DEV_EXEC, mount_fs};
 use crate::disks;
@@ -68,14 +68,14 @@ const SHM_DIVISOR: u64 = 4;
 ///
 /// # Errors
 /// The step that failed.
-pub(crate) fn enter(setting: &Setting<'_>) -> Result<(), InitError> {
-    let plan = setting.plan;
+pub(crate) fn enter(args: &HolderArgs<'_>) -> Result<(), InitError> {
+    let plan = args.plan;
     if plan.namespaces.mount {
         let flags = MsFlags::MS_PRIVATE | MsFlags::MS_REC;
         change_mount(Path::new("/"), flags, "make the mounts private")?;
     }
-    let root = mount_overlay(setting.name, plan)?;
-    fill(&root, setting)?;
+    let root = mount_overlay(args.name, plan)?;
+    fill(&root, args)?;
     chdir(&root).step("enter the component's root")?;
     if plan.namespaces.mount {
         boot::enter_root()?;
@@ -85,7 +85,7 @@ pub(crate) fn enter(setting: &Setting<'_>) -> Result<(), InitError> {
     // Before the secrets, which may lie in it: it belongs to its user.
     workdir::make(&plan.workdir, &plan.user)?;
     // Those of this process are cleared with that.
-    secrets::write(&setting.secrets.take(), setting.name, &plan.user)
+    secrets::write(&args.secrets.take(), args.name, &plan.user)
 }
 
 /// Mounts the image with what the box adds to it and its scratch layer; returns where.
@@ -114,26 +114,26 @@ fn copy_owner_and_mode(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Mounts everything that lies in the root.
-fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
-    let shm_bytes = setting.plan.limits.memory_bytes / SHM_DIVISOR;
+fn fill(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
+    let shm_bytes = args.plan.limits.memory_bytes / SHM_DIVISOR;
     dev::build(&root.join("dev"), shm_bytes)?;
     mount_fs("proc", &root.join("proc"), NO_SUID_DEV_EXEC, "")?;
     let flags = NO_SUID_DEV_EXEC | MsFlags::MS_RDONLY;
     mount_fs("sysfs", &root.join("sys"), flags, "")?;
-    bind_read_only(setting.leaf.path(), &root.join("sys/fs/cgroup"), NO_SUID_DEV_EXEC)?;
+    bind_read_only(args.leaf.path(), &root.join("sys/fs/cgroup"), NO_SUID_DEV_EXEC)?;
     let below = |path: &str| root.join(path.trim_start_matches('/'));
-    disks::show(root, setting.run, setting.name)?;
-    if setting.skills {
+    disks::show(root, args.run, args.name)?;
+    if args.skills {
         bind_read_only(Path::new(SKILLS_PATH), &below(SKILLS_PATH), NO_SUID_DEV)?;
     }
-    setting.host.show(root, setting.run, setting.name)?;
-    if setting.run.task.is_some() && setting.name == ComponentName::Agent {
+    args.host.show(root, args.run, args.name)?;
+    if args.run.task.is_some() && args.name == ComponentName::Agent {
         task::show(root)?;
     }
-    if let (Some(logs), ComponentName::Agent) = (&setting.run.logs, setting.name) {
+    if let (Some(logs), ComponentName::Agent) = (&args.run.logs, args.name) {
         logs::show(logs, root)?;
     }
-    if setting.calls {
+    if args.calls {
         for (source, path) in [(boot::SELF, BOX_EXEC_PATH), (calls::SOCKET, EXEC_SOCKET_PATH)] {
             bind_read_only(Path::new(source), &below(path), NO_SUID_DEV)?;
         }

@@ -74,7 +74,7 @@ impl Input {
 
     /// Writes what the file takes; returns how many bytes have gone, for which the host may send others.
     pub(crate) fn write(&mut self) -> u32 {
-        let taken = match &mut self.state {
+        let accepted = match &mut self.state {
             State::Awaited => 0,
             State::Closed => self.waiting.len(),
             State::Pipe(file) | State::Terminal(file) => match file.write(&self.waiting) {
@@ -86,11 +86,11 @@ impl Input {
                 }
             },
         };
-        self.waiting.drain(..taken);
+        self.waiting.drain(..accepted);
         if self.ends && self.waiting.is_empty() && !matches!(self.state, State::Awaited) {
             self.state = State::Closed;
         }
-        u32::try_from(taken).unwrap_or(u32::MAX)
+        u32::try_from(accepted).unwrap_or(u32::MAX)
     }
 }
 

@@ -29,7 +29,7 @@ use nix::unistd::Pid;
 
 use crate::channel::Channel;
 use crate::component::protocol::{Event, Request};
-use crate::component::{Component, Setup};
+use crate::component::{Component, Starter};
 use crate::console;
 use crate::error::{InitError, Step as _};
 use crate::logs::Logs;
@@ -54,7 +54,7 @@ pub(crate) struct Machine<'a> {
     /// The components that run, the agent first.
     pub(crate) components: Vec<Component>,
     /// The means to start the others, as soon as the agent has executed its program: its start waits for none of them.
-    pub(crate) setup: Option<Setup<'a>>,
+    pub(crate) starter: Option<Starter<'a>>,
     /// The processes that carry connections of components, each with what it does.
     pub(crate) carriers: BTreeMap<Pid, &'static str>,
     /// Where the agent asks for commands in the business component, if there is one.
@@ -162,14 +162,14 @@ impl Server<'_> {
     /// Sets up all but the agent: the other component, and the ports that the host reaches.
     fn set_up_rest(&mut self) -> Result<(), InitError> {
         let machine = &mut self.machine;
-        let Some(setup) = machine.setup.take() else { return Ok(()) };
+        let Some(starter) = machine.starter.take() else { return Ok(()) };
         for (name, plan) in machine.plan.components().skip(machine.components.len()) {
-            let component = setup.start(name, plan)?;
+            let component = starter.start(name, plan)?;
             component.wait_until_prepared()?;
             machine.components.push(component);
         }
         // Each secret is in its component now.
-        drop(setup);
+        drop(starter);
         for (component, (_, plan)) in machine.components.iter().zip(machine.plan.components()) {
             let bridge = bridge::start(component, plan)?;
             machine.carriers.extend(bridge.map(|pid| (pid, "bridge the agent's port")));
@@ -191,7 +191,7 @@ impl Server<'_> {
     /// Connects a component to the host's end of the network, unless it is connected.
     fn connect(&mut self, name: ComponentName) -> Result<(), InitError> {
         let machine = &mut self.machine;
-        if machine.setup.is_some() && machine.plan.network.mode != NetworkMode::Filtered {
+        if machine.starter.is_some() && machine.plan.network.mode != NetworkMode::Filtered {
             // With all else that the agent's start need not wait for.
             self.wanted.push(name);
             return Ok(());
@@ -239,7 +239,7 @@ impl Server<'_> {
             let input = program.input.as_ref().and_then(Input::pending);
             sources.extend(input.map(|fd| (Source::Input(*id), fd, PollFlags::POLLOUT)));
         }
-        let has_callee = self.machine.setup.is_none();
+        let has_callee = self.machine.starter.is_none();
         let new = self.machine.calls.as_ref().filter(|_| has_callee && self.calls.has_room());
         sources.extend(new.map(|it| (Source::NewCall, it.as_fd(), PollFlags::POLLIN)));
         sources.extend(self.calls.fds().map(|(id, fd)| (Source::Call(id), fd, PollFlags::POLLIN)));

@@ -24,19 +24,19 @@ const PLACE: OFlag =
 /// # Errors
 /// In words: the kernel's, and where the component has files of its own there.
 pub(super) fn show(shown: &Path, component: &Component, plan: &RunPlan) -> Result<(), String> {
-    let said = |errno: Errno| errno.desc().to_owned();
-    let own = open_namespace("self").map_err(said)?;
-    let copy = mounts::copy(shown).map_err(said)?;
+    let reason = |errno: Errno| errno.desc().to_owned();
+    let own = open_namespace("self").map_err(reason)?;
+    let copy = mounts::copy(shown).map_err(reason)?;
     let process = component.holder.to_string();
     // The root is opened from here: without a mount namespace of its own, the component is only confined to it.
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let root =
-        open(format!("/proc/{process}/root").as_str(), flags, Mode::empty()).map_err(said)?;
-    let theirs = open_namespace(&process).map_err(said)?;
-    setns(&theirs, CloneFlags::CLONE_NEWNS).map_err(said)?;
+        open(format!("/proc/{process}/root").as_str(), flags, Mode::empty()).map_err(reason)?;
+    let theirs = open_namespace(&process).map_err(reason)?;
+    setns(&theirs, CloneFlags::CLONE_NEWNS).map_err(reason)?;
     let mounted = mount(&copy, root, plan);
     // The next component, and the layer itself, are found from init's mounts.
-    setns(&own, CloneFlags::CLONE_NEWNS).map_err(said)?;
+    setns(&own, CloneFlags::CLONE_NEWNS).map_err(reason)?;
     mounted
 }
 
@@ -48,12 +48,12 @@ fn open_namespace(process: &str) -> nix::Result<OwnedFd> {
 }
 
 fn mount(copy: &OwnedFd, root: OwnedFd, plan: &RunPlan) -> Result<(), String> {
-    let said = |errno: Errno| format!("{SKILLS_PATH}: {}", errno.desc());
-    let place = reach(root).map_err(said)?;
-    if is_same(copy, &place).map_err(said)? {
+    let reason = |errno: Errno| format!("{SKILLS_PATH}: {}", errno.desc());
+    let place = reach(root).map_err(reason)?;
+    if is_same(copy, &place).map_err(reason)? {
         return Ok(());
     }
-    if plan.skills.is_empty() && !is_empty(&place).map_err(said)? {
+    if plan.skills.is_empty() && !is_empty(&place).map_err(reason)? {
         return Err(format!("it has files of its own in {SKILLS_PATH}, which skills would hide"));
     }
     let is_mounted = |skill: &&SkillPlan| skill.mode == SkillMode::Mounted;
@@ -61,11 +61,11 @@ fn mount(copy: &OwnedFd, root: OwnedFd, plan: &RunPlan) -> Result<(), String> {
     let kept: Vec<_> = mounted
         .map(|name| Ok((name, mounts::copy_at(&place, Path::new(name))?)))
         .collect::<Result<_, _>>()
-        .map_err(said)?;
-    mounts::place(copy, &place).map_err(said)?;
+        .map_err(reason)?;
+    mounts::place(copy, &place).map_err(reason)?;
     for (name, mount) in kept {
-        let below = openat(copy, name, PLACE, Mode::empty()).map_err(said)?;
-        mounts::place(&mount, &below).map_err(said)?;
+        let below = openat(copy, name, PLACE, Mode::empty()).map_err(reason)?;
+        mounts::place(&mount, &below).map_err(reason)?;
     }
     Ok(())
 }

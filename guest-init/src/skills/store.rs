@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use box_contract::SkillPlan;
 use box_contract::plan::SKILL_DEFINITION;
 use box_contract::rules::{MAX_LOADED_SKILLS, is_name};
-use box_copy::{Author, Place, by_path, unpack};
+use box_copy::{Author, CopyEnd, by_path, unpack};
 
 use crate::sys;
 
@@ -81,7 +81,7 @@ impl<'a> Store<'a> {
             Error::new(error.kind(), text)
         };
         let unpacked =
-            Place::destination(&draft, by_path).and_then(|to| unpack(archive, to, Author::User));
+            CopyEnd::destination(&draft, by_path).and_then(|to| unpack(archive, to, Author::User));
         unpacked.map_err(said)?;
         if !fs::symlink_metadata(draft.join(SKILL_DEFINITION)).is_ok_and(|it| it.is_file()) {
             return Err(refused("the host has sent a skill without its definition"));
@@ -200,7 +200,7 @@ mod tests {
 
     fn packed(path: &Path) -> Vec<u8> {
         let mut archive = Vec::new();
-        box_copy::pack(&Place::source(path, by_path).unwrap(), &mut archive).unwrap();
+        box_copy::pack(&CopyEnd::source(path, by_path).unwrap(), &mut archive).unwrap();
         archive
     }
 

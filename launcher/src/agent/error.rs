@@ -38,7 +38,7 @@ pub enum AgentError {
     #[error("the agent's answer to {method} is malformed: {reason}")]
     Malformed { method: &'static str, reason: String },
     /// The agent has answered with an error.
-    #[error("the agent refused {method}: {}{}", status_name(*.code), said(.message))]
+    #[error("the agent refused {method}: {}{}", status_name(*.code), message_suffix(.message))]
     Status { method: &'static str, code: u32, message: String },
 }
 
@@ -79,6 +79,6 @@ fn status_name(code: u32) -> String {
 }
 
 /// Ends a sentence with the words of the agent, if it has sent any.
-fn said(message: &str) -> String {
+fn message_suffix(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use box_contract::{TaskPlan, TaskStatus};
 use host_fs::OsError;
-use host_fs::named::Place;
+use host_fs::named::FileSlot;
 use host_fs::publish::FileDraft;
 use rustix::fs::{AtFlags, FileType, statat, unlinkat};
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,7 @@ const RESULT_FILE_MODE: u32 = 0o666;
 ///
 /// # Errors
 /// [`RecordError::ResultPlace`], and when the directory cannot be written to.
-pub fn check_result_place(place: &Place) -> Result<(), RecordError> {
+pub fn check_result_place(place: &FileSlot) -> Result<(), RecordError> {
     let found = statat(place.directory(), place.name(), AtFlags::SYMLINK_NOFOLLOW);
     if found.is_ok_and(|it| FileType::from_raw_mode(it.st_mode) != FileType::RegularFile) {
         return Err(RecordError::ResultPlace(place.path().to_owned()));
@@ -79,7 +79,7 @@ pub fn check_result_place(place: &Place) -> Result<(), RecordError> {
 ///
 /// # Errors
 /// The file's.
-pub fn write_result(place: &Place, result: &[u8]) -> Result<(), OsError> {
+pub fn write_result(place: &FileSlot, result: &[u8]) -> Result<(), OsError> {
     if result.is_empty() {
         let remove = || unlinkat(place.directory(), place.name(), AtFlags::empty());
         return absent(place.path(), |_| Ok(remove()?));
@@ -107,8 +107,8 @@ mod tests {
 
     use super::*;
 
-    fn place(path: &Path) -> Place {
-        Place::of_new(path, &Search::of_user(|_| None)).unwrap()
+    fn place(path: &Path) -> FileSlot {
+        FileSlot::of_new(path, &Search::of_user(|_| None)).unwrap()
     }
 
     /// As a box can do while it runs that has the directory to write to.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use box_contract::wire::Follow;
 use box_contract::{ComponentName, ErrorCode};
-use box_copy::Place;
+use box_copy::CopyEnd;
 use boxlaunch::boxes::{Boxes, is_entry_name};
 use boxlaunch::client::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
 use boxlaunch::client::{Client, ClientError};
@@ -55,9 +55,9 @@ pub(crate) fn copy(args: &CopyArgs) -> Result<u8, CommandError> {
     // An archive, which is for no terminal.
     let screen = Screen::new(&signals, true)?;
     let code = match copied(args, &signals, &screen) {
-        Ok(said) if said.is_empty() || is_quiet() => 0,
-        Ok(said) => {
-            screen.notice(&format!("boxlaunch: {said}\n"));
+        Ok(text) if text.is_empty() || is_quiet() => 0,
+        Ok(text) => {
+            screen.notice(&format!("boxlaunch: {text}\n"));
             0
         }
         Err(error) => screen.report(&error, false),
@@ -83,13 +83,13 @@ fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<Str
     let component = component(args.component, |name| record.components.contains(&name))?;
     let mut client = Client::connect(&record, Follow::Nothing, signals)?;
     let inside = Inside { component, user: args.user.clone(), path };
-    let said = match end {
+    let copied = match end {
         HostEnd::Output => archive_from_box(&mut client, &inside, screen.program_stdout()),
         HostEnd::Input => archive_to_box(&mut client, Input::new(own_input()?), &inside),
         HostEnd::To(place) => from_box(&mut client, &inside, place),
         HostEnd::From(place) => to_box(&mut client, place, &inside),
     };
-    said.map_err(CommandError::from)
+    copied.map_err(CommandError::from)
 }
 
 /// The end of a copy that is on this host.
@@ -97,17 +97,17 @@ fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<Str
 enum HostEnd {
     Input,
     Output,
-    From(Place),
-    To(Place),
+    From(CopyEnd),
+    To(CopyEnd),
 }
 
 /// Finds the end of a copy on this host, once: a box that runs leads it nowhere else afterwards.
 fn host_end(from: &str, to: &str) -> Result<HostEnd, CommandError> {
     Ok(match (in_box(from).is_some(), from, to) {
         (true, _, STREAM) => HostEnd::Output,
-        (true, ..) => HostEnd::To(Place::destination(Path::new(to), directory)?),
+        (true, ..) => HostEnd::To(CopyEnd::destination(Path::new(to), directory)?),
         (false, STREAM, _) => HostEnd::Input,
-        (false, ..) => HostEnd::From(Place::source(Path::new(from), directory)?),
+        (false, ..) => HostEnd::From(CopyEnd::source(Path::new(from), directory)?),
     })
 }
 

@@ -35,10 +35,10 @@ pub(super) fn run() -> Result<u8, CommandError> {
         .spawn()
         .map_err(OsError::system("start the supervisor"))?;
     let Some(mut output) = child.stdout.take() else { return Ok(exit::BUG) };
-    let mut said = Vec::new();
-    while receive(&mut output, &mut said, &child, &signals)? {}
-    let is_detached = said.pop_if(|last| *last == DETACHED).is_some();
-    print(&String::from_utf8_lossy(&said))?;
+    let mut received = Vec::new();
+    while receive(&mut output, &mut received, &child, &signals)? {}
+    let is_detached = received.pop_if(|last| *last == DETACHED).is_some();
+    print(&String::from_utf8_lossy(&received))?;
     if is_detached {
         return Ok(exit::DONE);
     }
@@ -50,7 +50,7 @@ pub(super) fn run() -> Result<u8, CommandError> {
 /// Reads what the supervisor has printed; returns `false` at its end. Signals are passed on.
 fn receive(
     output: &mut ChildStdout,
-    said: &mut Vec<u8>,
+    received: &mut Vec<u8>,
     child: &Child,
     signals: &StopSignals,
 ) -> Result<bool, LaunchError> {
@@ -71,7 +71,7 @@ fn receive(
     let mut chunk = [0; 4096];
     let read = output.read(&mut chunk);
     let length = read.map_err(OsError::system("hear from the supervisor"))?;
-    said.extend_from_slice(&chunk[..length]);
+    received.extend_from_slice(&chunk[..length]);
     Ok(length > 0)
 }
 

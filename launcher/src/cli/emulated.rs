@@ -59,7 +59,7 @@ fn by_name(error: HostError) -> HostError {
 }
 
 /// Returns the command that runs the same box so, unless the box or an option is refused then.
-pub(super) fn instead(args: &RunArgs, plan: &RunPlan) -> Option<String> {
+pub(super) fn command(args: &RunArgs, plan: &RunPlan) -> Option<String> {
     // The parser refuses these.
     let conflicts = args.detach || args.nested || args.name.is_some() || args.max_scratch.is_some();
     let refused = refuse_what_has_no_host(args)
@@ -185,7 +185,7 @@ mod tests {
     fn emulation_is_proposed_only_where_it_is_not_refused() {
         let plan = testkit::test_box::config().plan;
         let of = |options: &[&str], plan: &RunPlan| {
-            instead(&RunArgs::of_words(["my box"].iter().chain(options)).unwrap(), plan)
+            command(&RunArgs::of_words(["my box"].iter().chain(options)).unwrap(), plan)
         };
         let command = Some("boxlaunch run --emulated 'my box'".to_owned());
         assert_eq!(of(&["--", "true"], &plan), command);

@@ -29,7 +29,7 @@ pub(crate) struct CommandError {
     /// The errors; none if the reader closed the pipe.
     problems: Vec<Problem>,
     /// The last lines of the guest's output, for people.
-    said: String,
+    last_output: String,
     /// The exit code.
     pub(crate) exit: u8,
 }
@@ -40,20 +40,20 @@ impl CommandError {
         let explanation = explanation.into();
         let exit = exit_code(explanation.code);
         let problems = vec![Problem::new(explanation, message)];
-        Self { problems, said: String::new(), exit }
+        Self { problems, last_output: String::new(), exit }
     }
 
     /// Returns the failure of a command with several errors of one kind.
     pub(crate) fn of(problems: impl Iterator<Item = Problem>) -> Self {
         let problems: Vec<_> = problems.collect();
         let exit = problems.first().map_or(exit::FAILED, |it| exit_code(it.code));
-        Self { problems, said: String::new(), exit }
+        Self { problems, last_output: String::new(), exit }
     }
 
     /// Returns the failure of a command with what was found in a text.
     pub(crate) fn found(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
         let problems = Problem::of_diagnostics(code, found, sources);
-        Self { problems, said: String::new(), exit: exit_code(code) }
+        Self { problems, last_output: String::new(), exit: exit_code(code) }
     }
 
     /// Prints the error and returns the exit code. One that standard output does not take is printed
@@ -70,7 +70,7 @@ impl CommandError {
         // The words of the guest have no colours, whatever they look like.
         match cli_common::problem::text(&self.problems) {
             text if text.is_empty() => text,
-            text => format!("{}{}\n", self.said, painted(text.trim_end())),
+            text => format!("{}{}\n", self.last_output, painted(text.trim_end())),
         }
     }
 
@@ -100,7 +100,11 @@ impl<E: Into<LaunchError>> From<E> for CommandError {
             LaunchError::Stream(StreamError::Output(source))
                 if source.kind() == io::ErrorKind::BrokenPipe =>
             {
-                Self { problems: Vec::new(), said: String::new(), exit: signal_code(SIGPIPE) }
+                Self {
+                    problems: Vec::new(),
+                    last_output: String::new(),
+                    exit: signal_code(SIGPIPE),
+                }
             }
             LaunchError::Stopped(Stopped(signal)) => {
                 Self { exit: signal_code(*signal), ..Self::new(explain(&error), error) }
@@ -126,14 +130,17 @@ impl From<FailedRun> for CommandError {
 
 impl CommandError {
     /// Returns the failure of a box that needs KVM, with the command that starts it without, if there is one.
-    pub(crate) fn of_kvm(error: &KvmError, instead: Option<&str>) -> Self {
-        Self::new((KvmUnavailable, without_kvm(error, instead)), shown(&error.to_string()))
+    pub(crate) fn of_kvm(error: &KvmError, alternative: Option<&str>) -> Self {
+        Self::new((KvmUnavailable, without_kvm(error, alternative)), shown(&error.to_string()))
     }
 
-    /// Returns the failure of a run; `instead` is as of [`Self::of_kvm`].
-    pub(crate) fn of_run(FailedRun { error, said }: FailedRun, instead: Option<&str>) -> Self {
+    /// Returns the failure of a run; `alternative` is as of [`Self::of_kvm`].
+    pub(crate) fn of_run(
+        FailedRun { error, last_output }: FailedRun,
+        alternative: Option<&str>,
+    ) -> Self {
         let failed = match error {
-            LaunchError::Kvm(error) => Self::of_kvm(&error, instead),
+            LaunchError::Kvm(error) => Self::of_kvm(&error, alternative),
             error => Self::from(error),
         };
         let is_about_the_guest = failed.problems.iter().any(|it| {
@@ -143,13 +150,13 @@ impl CommandError {
             return failed;
         }
         let mut text = String::new();
-        for said in said.iter().filter(|said| !said.words.is_empty()) {
-            text += &format!("{}:\n", said.source);
-            said.words.lines().for_each(|line| text += &format!("  {line}\n"));
+        for output in last_output.iter().filter(|it| !it.text.is_empty()) {
+            text += &format!("{}:\n", output.source);
+            output.text.lines().for_each(|line| text += &format!("  {line}\n"));
         }
-        let with_words = |it: Problem| it.with_details("", &[("said", json!(said))]);
-        let problems = failed.problems.into_iter().map(with_words).collect();
-        Self { problems, said: text, ..failed }
+        let with_output = |it: Problem| it.with_details("", &[("said", json!(last_output))]);
+        let problems = failed.problems.into_iter().map(with_output).collect();
+        Self { problems, last_output: text, ..failed }
     }
 }
 
@@ -176,7 +183,7 @@ mod tests {
     use std::path::PathBuf;
 
     use boxlaunch::host::error::Allowed;
-    use boxlaunch::machine::{MachineError, Said};
+    use boxlaunch::machine::{LastOutput, MachineError};
     use serde_json::Value;
     use vmm::VmmError;
     use vmm::jail::Unshared;
@@ -259,8 +266,8 @@ mod tests {
 
     #[test]
     fn a_box_that_can_be_emulated_comes_with_the_command() {
-        let instead = Some("boxlaunch run --emulated a.box");
-        insta::assert_snapshot!(CommandError::of_kvm(&KvmError::Kernel, instead).text(), @"
+        let alternative = Some("boxlaunch run --emulated a.box");
+        insta::assert_snapshot!(CommandError::of_kvm(&KvmError::Kernel, alternative).text(), @"
         error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
           = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
         ");
@@ -268,15 +275,16 @@ mod tests {
 
     #[test]
     fn last_words_are_shown_where_the_guest_is_to_blame() {
-        let said = vec![Said { source: "console", words: "panic\nat once".to_owned() }];
-        let failed = |error| CommandError::from(RunFailure { error, said: said.clone() });
+        let last_output = vec![LastOutput { source: "console", text: "panic\nat once".to_owned() }];
+        let failed =
+            |error| CommandError::from(RunFailure { error, last_output: last_output.clone() });
         let why = Some("port 80: no answer".to_owned());
         let timeout = failed(MachineError::Timeout { seconds: 60, reason: why });
         assert!(timeout.text().starts_with("console:\n  panic\n  at once\nerror: the agent was "));
         assert_eq!(object(&timeout)["code"], "startup-timeout");
         let message = "the agent was not ready after 60 s; its health check: port 80: no answer";
         assert_eq!(object(&timeout)["message"], message);
-        assert_eq!(object(&timeout)["said"], json!(said));
+        assert_eq!(object(&timeout)["said"], json!(last_output));
         let signal = failed(MachineError::Stopped(Stopped(2)));
         assert_eq!(signal.text(), "error: stopped by SIGINT\n");
         assert_eq!(object(&signal)["said"], Value::Null);

@@ -352,13 +352,13 @@ const fn fixed_help(mode: SkillMode) -> &'static str {
     }
 }
 
-/// Returns what to do about a KVM that cannot be used, for somebody who wants to start a box; `instead` is the command that
+/// Returns what to do about a KVM that cannot be used, for somebody who wants to start a box; `alternative` is the command that
 /// does so without KVM, if there is one.
-pub(super) fn without_kvm(error: &KvmError, instead: Option<&str>) -> String {
-    let instead = instead.map_or_else(String::new, |command| {
+pub(super) fn without_kvm(error: &KvmError, alternative: Option<&str>) -> String {
+    let alternative = alternative.map_or_else(String::new, |command| {
         format!("; or run the box slowly without KVM: `{command}`")
     });
-    format!("{}{instead}; `boxlaunch doctor` shows what this host offers", kvm_help(error))
+    format!("{}{alternative}; `boxlaunch doctor` shows what this host offers", kvm_help(error))
 }
 
 /// Returns what makes a KVM usable.

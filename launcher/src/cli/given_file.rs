@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use host_fs::OsError;
-use host_fs::named::{self, NamedError, Place};
+use host_fs::named::{self, FileSlot, NamedError};
 use host_fs::upward::Search;
 use host_fs::way::Way;
 use safe_text::shell_word;
@@ -44,12 +44,12 @@ pub(super) fn directory(
 ///
 /// # Errors
 /// The link's, or the operating system's.
-pub(super) fn place(path: &Path, action: &'static str) -> Result<Place, CommandError> {
+pub(super) fn place(path: &Path, action: &'static str) -> Result<FileSlot, CommandError> {
     let failed = |error| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         OsError::file(action, path)(error).into()
     };
-    Place::of_new(path, &search()).map_err(|error| refused(error, "file", failed))
+    FileSlot::of_new(path, &search()).map_err(|error| refused(error, "file", failed))
 }
 
 /// Returns the error of an option's file that cannot be read, with what was to come from it.

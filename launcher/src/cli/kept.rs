@@ -23,7 +23,7 @@ use super::paths;
 use super::run::RunArgs;
 
 /// A directory that the programs trust.
-struct Kept {
+struct ProtectedFile {
     path: PathBuf,
     /// The program that keeps it.
     program: &'static str,
@@ -37,15 +37,15 @@ fn kept(
     state: &Path,
     store: Option<&Path>,
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Vec<Kept> {
-    let readable = |program| move |path| Kept { path, program, is_private: false };
+) -> Vec<ProtectedFile> {
+    let readable = |program| move |path| ProtectedFile { path, program, is_private: false };
     let stores =
         [own::store(None, &variable), store.map(Path::to_owned), own::base_store(&variable)];
     let of_builder =
         stores.into_iter().chain([own::configuration(&variable), own::data(&variable)]);
     let of_builder = of_builder.flatten().map(readable("boxbuild"));
     let host_kernels = virtual_host::kernel::cache(&variable).map(readable("boxlaunch"));
-    let state = Kept { path: state.to_owned(), program: "boxlaunch", is_private: true };
+    let state = ProtectedFile { path: state.to_owned(), program: "boxlaunch", is_private: true };
     [state].into_iter().chain(of_builder).chain(host_kernels).collect()
 }
 
@@ -83,8 +83,8 @@ pub(super) fn check(
 
 /// Checks a share for one of those directories. Around it, a box may only read: the user has named a directory of which that
 /// is a small part.
-fn check_kept(share: &HostShare, kept: &Kept) -> Result<(), CommandError> {
-    let Kept { path, program, is_private } = kept;
+fn check_kept(share: &HostShare, kept: &ProtectedFile) -> Result<(), CommandError> {
+    let ProtectedFile { path, program, is_private } = kept;
     let may = if share.is_writable() { "change" } else { "read" };
     if (share.is_writable() || *is_private) && share.is_in(path) {
         return Err(refused(share, may, program, &outside_of(path)));

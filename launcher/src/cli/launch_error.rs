@@ -7,7 +7,7 @@ use boxlaunch::boxes::RecordError;
 use boxlaunch::client::ClientError;
 use boxlaunch::from_below;
 use boxlaunch::host::error::{KvmError, PolicyError};
-use boxlaunch::machine::{MachineError, RunFailure, Said};
+use boxlaunch::machine::{LastOutput, MachineError, RunFailure};
 use boxlaunch::mounts::volumes::VolumeError;
 use boxlaunch::network::{NetworkError, Published};
 use boxlaunch::opened::OpenBoxError;
@@ -85,17 +85,17 @@ from_below!(ClientError => LaunchError::Client, Os, Stopped, Stream);
 pub(crate) struct FailedRun {
     pub(crate) error: LaunchError,
     /// Empty before the machine started.
-    pub(crate) said: Vec<Said>,
+    pub(crate) last_output: Vec<LastOutput>,
 }
 
 impl From<RunFailure> for FailedRun {
-    fn from(RunFailure { error, said }: RunFailure) -> Self {
-        Self { error: error.into(), said }
+    fn from(RunFailure { error, last_output }: RunFailure) -> Self {
+        Self { error: error.into(), last_output }
     }
 }
 
 impl<E: Into<LaunchError>> From<E> for FailedRun {
     fn from(error: E) -> Self {
-        Self { error: error.into(), said: Vec::new() }
+        Self { error: error.into(), last_output: Vec::new() }
     }
 }

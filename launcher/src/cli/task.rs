@@ -7,7 +7,7 @@ use box_contract::task::TaskError;
 use box_contract::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
 use boxlaunch::boxes::task::{EndedTask, Task, check_result_place};
 use boxlaunch::boxes::{Boxes, RecordError};
-use host_fs::named::Place;
+use host_fs::named::FileSlot;
 use host_fs::read::{ReadError, read_open};
 use safe_text::shown;
 use serde_json::json;
@@ -113,7 +113,7 @@ pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
 pub(super) fn result_place(
     args: &RunArgs,
     plan: &RunPlan,
-) -> Result<Option<Arc<Place>>, CommandError> {
+) -> Result<Option<Arc<FileSlot>>, CommandError> {
     let Some(path) = &args.result else { return Ok(None) };
     if path.as_os_str() == "-" {
         let help = "name a file; `boxlaunch task NAME --result` prints the result later";

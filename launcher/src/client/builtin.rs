@@ -12,7 +12,7 @@ use crate::streams::input::Input;
 use crate::streams::output::{Route, Sink};
 
 /// How much of the messages from the box is kept, in bytes.
-const MAX_SAID: usize = 4096;
+const MAX_STDERR: usize = 4096;
 
 /// Does a task. Returns what the program says beside its output, or why it failed; both are safe for a terminal.
 ///
@@ -24,30 +24,30 @@ pub(crate) fn run(
     input: Option<Input>,
     stdout: Box<dyn Sink>,
 ) -> Result<Result<String, String>, ClientError> {
-    let said = Kept::new(MAX_SAID);
-    let mut output = Route::Pass { stdout, stderr: Box::new(said.clone()) };
+    let stderr = BoundedOutput::new(MAX_STDERR);
+    let mut output = Route::Pass { stdout, stderr: Box::new(stderr.clone()) };
     let setup = CommandSetup { exec, input, tty: None, output: &mut output };
     let exit = client.exec(setup, &mut Route::Nowhere);
     // Who fills the input would wait for ever for somebody to read on.
     client.let_go();
-    Ok(match (exit?.status, shown(said.text().trim_end())) {
-        (0, said) if said.is_empty() => Ok(said),
-        (0, said) => Ok(format!("the box says: {said}")),
-        (status, said) if said.is_empty() => {
+    Ok(match (exit?.status, shown(stderr.text().trim_end())) {
+        (0, text) if text.is_empty() => Ok(text),
+        (0, text) => Ok(format!("the box says: {text}")),
+        (status, text) if text.is_empty() => {
             Err(format!("the program in the box ended with status {status}"))
         }
-        (_, said) => Err(format!("in the box: {said}")),
+        (_, text) => Err(format!("in the box: {text}")),
     })
 }
 
 /// The beginning of what a program in a box writes.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct BoundedOutput {
     bytes: Rc<RefCell<Vec<u8>>>,
     limit: usize,
 }
 
-impl Kept {
+impl BoundedOutput {
     /// Keeps so many bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self { bytes: Rc::default(), limit }
@@ -59,7 +59,7 @@ impl Kept {
     }
 }
 
-impl Write for Kept {
+impl Write for BoundedOutput {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let mut bytes = self.bytes.borrow_mut();
         let room = self.limit - bytes.len();

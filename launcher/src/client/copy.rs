@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use box_contract::ComponentName;
 use box_contract::wire::{Builtin, Exec};
-use box_copy::{Author, LeftOut, Place, pack, unpack};
+use box_copy::{Author, CopyEnd, LeftOut, pack, unpack};
 use host_fs::OsError;
 use safe_text::shown;
 
@@ -33,7 +33,7 @@ pub struct Inside<'a> {
 pub fn from_box(
     client: &mut Client<'_>,
     inside: &Inside<'_>,
-    to: Place,
+    to: CopyEnd,
 ) -> Result<String, ClientError> {
     let (reader, writer) = io::pipe().map_err(OsError::system("make a pipe"))?;
     let source = inside.path.to_owned();
@@ -48,8 +48,8 @@ pub fn from_box(
             Err(error)
         }
         (_, Err(error)) => Err(ClientError::Copy(shown(&error.to_string()))),
-        (Ok(said), Ok(LeftOut { links: 0, .. })) => Ok(said),
-        (Ok(said), Ok(left_out)) => Ok(format!("{left_out}\n{said}").trim_end().to_owned()),
+        (Ok(text), Ok(LeftOut { links: 0, .. })) => Ok(text),
+        (Ok(text), Ok(left_out)) => Ok(format!("{left_out}\n{text}").trim_end().to_owned()),
     }
 }
 
@@ -71,7 +71,7 @@ pub fn archive_from_box(
 /// As of [`from_box`].
 pub fn to_box(
     client: &mut Client<'_>,
-    from: Place,
+    from: CopyEnd,
     inside: &Inside<'_>,
 ) -> Result<String, ClientError> {
     // A path that is not there makes nothing in the box.

@@ -12,7 +12,7 @@ use host_fs::OsError;
 use serde::{Serialize, Serializer};
 
 use crate::boxes::Record;
-use crate::client::builtin::{self, Kept};
+use crate::client::builtin::{self, BoundedOutput};
 use crate::client::copy::joined;
 use crate::client::{Client, ClientError, PATIENCE};
 use crate::streams::StreamError;
@@ -89,7 +89,7 @@ pub fn list(client: &mut Client<'_>, record: &Record) -> Result<Vec<Listed>, Cli
 
 /// Asks a box which skills were loaded.
 fn loaded(client: &mut Client<'_>) -> Result<Vec<SkillPlan>, ClientError> {
-    let listed = Kept::new(MAX_LISTED);
+    let listed = BoundedOutput::new(MAX_LISTED);
     client.give_up_after(PATIENCE);
     run(client, "list the skills", SkillTask::List, None, None, Box::new(listed.clone()))?;
     read(&listed.text())

@@ -96,38 +96,39 @@ pub struct RunFailure {
     #[source]
     pub error: MachineError,
     /// The last words before that; empty before the machine started.
-    pub said: Vec<Said>,
+    pub last_output: Vec<LastOutput>,
 }
 
 impl RunFailure {
     /// Adds the agent's output, where it was captured.
     #[must_use]
     pub fn with_output(mut self, output: &Route) -> Self {
-        self.said.insert(0, Said::output(output));
+        self.last_output.insert(0, LastOutput::output(output));
         self
     }
 }
 
-/// Words from the machine, safe for a terminal.
+/// Output of the machine, safe for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Said {
+pub struct LastOutput {
     /// Where they come from, for people.
     pub source: &'static str,
-    /// The words; may be empty.
-    pub words: String,
+    /// The text; may be empty.
+    #[serde(rename = "words")]
+    pub text: String,
 }
 
-impl Said {
+impl LastOutput {
     /// Returns the captured output of an agent.
     pub(crate) fn output(output: &Route) -> Self {
         let captured = output.captured();
-        let words = shown_lines(&(captured.stdout() + &captured.stderr()));
-        Self { source: "the agent's output", words }
+        let text = shown_lines(&(captured.stdout() + &captured.stderr()));
+        Self { source: "the agent's output", text }
     }
 }
 
 impl<E: Into<MachineError>> From<E> for RunFailure {
     fn from(error: E) -> Self {
-        Self { error: error.into(), said: Vec::new() }
+        Self { error: error.into(), last_output: Vec::new() }
     }
 }

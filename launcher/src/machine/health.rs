@@ -25,14 +25,14 @@ pub fn answer() -> Route {
 
 /// Returns why a check with this limit has not passed, as one line that is safe for a terminal; `None` where it has.
 pub fn reason(exit: Exited, answer: &Route, limit: Duration) -> Option<String> {
-    let said = answer.captured();
-    let said = [said.stderr(), said.stdout()].map(|text| shown(text.trim_end()));
-    match (exit.status, said) {
+    let captured = answer.captured();
+    let output = [captured.stderr(), captured.stdout()].map(|text| shown(text.trim_end()));
+    match (exit.status, output) {
         _ if exit.timed_out => {
             Some(format!("the check took longer than {} s", limit.as_secs_f64()))
         }
         (0, _) => None,
-        (_, [said, _] | [_, said]) if !said.is_empty() => Some(said),
+        (_, [text, _] | [_, text]) if !text.is_empty() => Some(text),
         (status, _) => Some(format!("the check ended with status {status}")),
     }
 }
@@ -45,9 +45,9 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(1);
 
-    fn reason_of(status: u8, timed_out: bool, said: &[(Stream, &str)]) -> Option<String> {
+    fn reason_of(status: u8, timed_out: bool, output: &[(Stream, &str)]) -> Option<String> {
         let mut answer = answer();
-        said.iter().for_each(|(stream, text)| answer.write(*stream, text.as_bytes()).unwrap());
+        output.iter().for_each(|(stream, text)| answer.write(*stream, text.as_bytes()).unwrap());
         reason(
             Exited { id: ProgramId::COMMAND, status, oom_killed: false, timed_out },
             &answer,

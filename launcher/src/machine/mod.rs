@@ -37,7 +37,7 @@ use crate::opened::check_enforced;
 use crate::streams::StreamError;
 use crate::streams::log::Logs;
 use crate::streams::output::Route;
-pub use error::{MachineError, RunFailure, Said, because};
+pub use error::{LastOutput, MachineError, RunFailure, because};
 use events::{Event, Events, WatchedSignals};
 use prepare::{Prepared, prepare};
 pub use setup::{BoxToRun, HostGifts, Progress, StartPolicy, Watch};
@@ -232,9 +232,9 @@ impl Machine {
         when: &'static str,
         output: &mut Route,
     ) -> MachineError {
-        let mut said = Vec::new();
-        let error = explain_end(&mut self.events, event, when, &mut |it| said.push(it)).await;
-        self.take_rest(said, output);
+        let mut messages = Vec::new();
+        let error = explain_end(&mut self.events, event, when, &mut |it| messages.push(it)).await;
+        self.take_rest(messages, output);
         error
     }
 
@@ -252,20 +252,20 @@ impl Machine {
     /// Puts to an error what helps to understand it: the console's end and the agent's output.
     async fn failure(&mut self, error: MachineError, output: &mut Route) -> RunFailure {
         if !error.is_an_end() {
-            let mut said = Vec::new();
-            self.events.settle(&mut |it| said.push(it)).await;
-            self.take_rest(said, output);
+            let mut messages = Vec::new();
+            self.events.settle(&mut |it| messages.push(it)).await;
+            self.take_rest(messages, output);
         }
         // The error at hand matters more than one while the last half line is written.
         drop(output.finish());
-        let said = vec![Said::output(output), self.console_end()];
-        RunFailure { error, said }
+        let last_output = vec![LastOutput::output(output), self.console_end()];
+        RunFailure { error, last_output }
     }
 
     /// Returns the end of the console.
-    pub(crate) fn console_end(&self) -> Said {
-        let words = self.events.console.tail();
-        Said { source: "the end of the machine's console", words }
+    pub(crate) fn console_end(&self) -> LastOutput {
+        let text = self.events.console.tail();
+        LastOutput { source: "the end of the machine's console", text }
     }
 }
 

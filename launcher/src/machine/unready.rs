@@ -37,9 +37,9 @@ impl Machine {
         let (mut answer, deadline) = (health::answer(), Instant::now() + ANSWER);
         loop {
             match self.events.next(Some(deadline), Some(signals)).await? {
-                Event::Message(GuestMessage::Output(said)) if said.id == CHECK => {
-                    answer.write(said.stream, &said.data).map_err(StreamError::Output)?;
-                    self.grant(CHECK, said.cost());
+                Event::Message(GuestMessage::Output(output)) if output.id == CHECK => {
+                    answer.write(output.stream, &output.data).map_err(StreamError::Output)?;
+                    self.grant(CHECK, output.cost());
                 }
                 Event::Message(GuestMessage::Exited(exit)) if exit.id == CHECK => {
                     let reason = health::reason(exit, &answer, LIMIT);

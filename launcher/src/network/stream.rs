@@ -79,10 +79,11 @@ impl Inlet {
     /// Takes bytes; returns `false` where the component sends more than it may, or after its end.
     pub(super) fn push(&self, data: &[u8]) -> bool {
         let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
-        let taken = self.upward.window.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            left.checked_sub(length).filter(|_| length > 0)
-        });
-        if taken.is_err() {
+        let reserved =
+            self.upward.window.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(length).filter(|_| length > 0)
+            });
+        if reserved.is_err() {
             return false;
         }
         self.upward.held.fetch_add(data.len(), Ordering::Relaxed);
@@ -207,7 +208,7 @@ async fn pass_down(
 ) {
     let mut chunk = vec![0; MAX_STREAM_DATA];
     loop {
-        let Some(most) = taken(credit).await else { return };
+        let Some(most) = acquired(credit).await else { return };
         let length = reader.read(&mut chunk[..most]).await.unwrap_or(0);
         credit.add_permits(most - length);
         let message = match length {
@@ -221,7 +222,7 @@ async fn pass_down(
 }
 
 /// Waits until the component takes some bytes; returns how many are to be read for it.
-async fn taken(credit: &Semaphore) -> Option<usize> {
+async fn acquired(credit: &Semaphore) -> Option<usize> {
     credit.acquire().await.ok()?.forget();
     let more = credit.available_permits().min(MAX_STREAM_DATA - 1);
     match credit.try_acquire_many(u32::try_from(more).ok()?) {

@@ -92,8 +92,14 @@ impl Supervisor {
             }
             message => self.programs.addressed(message, own.unwrap_or(ProgramId::AGENT))?,
         };
-        if let Err(error) = self.machine.events.send(&message) {
-            if let HostMessage::Exec(exec) = &message {
+        self.send_for(client, &message)?;
+        Ok(CONTINUE)
+    }
+
+    /// Sends to the guest what a client asks for.
+    fn send_for(&mut self, client: u64, message: &HostMessage) -> Result<(), String> {
+        if let Err(error) = self.machine.events.send(message) {
+            if let HostMessage::Exec(exec) = message {
                 self.programs.remove(exec.id);
             }
             return Err(error.to_string());
@@ -101,6 +107,6 @@ impl Supervisor {
         if matches!(message, HostMessage::Measure(_)) {
             self.measured_for.push_back(client);
         }
-        Ok(CONTINUE)
+        Ok(())
     }
 }

@@ -87,7 +87,7 @@ pub(super) struct Clients {
     /// That of the client in this process, which is never given up.
     first: JoinSet<()>,
     /// Grows as clients read.
-    taken: Arc<AtomicUsize>,
+    delivered: Arc<AtomicUsize>,
 }
 
 impl Clients {
@@ -100,9 +100,9 @@ impl Clients {
         let listener = listen().map_err(OsError::system("listen for clients"))?;
         let (asked, messages) = channel(MAX_ASKED);
         drop(tokio::spawn(accept(listener, asked.clone())));
-        let (connected, next, taken) = (BTreeMap::new(), 0, Arc::default());
+        let (connected, next, delivered) = (BTreeMap::new(), 0, Arc::default());
         let (writers, first) = (JoinSet::new(), JoinSet::new());
-        Ok(Self { connected, next, asked, messages, writers, first, taken })
+        Ok(Self { connected, next, asked, messages, writers, first, delivered })
     }
 
     /// Waits for the next thing that a client does.
@@ -136,7 +136,7 @@ impl Clients {
         let (reader, writer) = stream.into_split();
         let (queue, frames) = unbounded_channel();
         let queued = Arc::new(AtomicUsize::new(0));
-        let writing = write(writer, frames, Arc::clone(&queued), Arc::clone(&self.taken));
+        let writing = write(writer, frames, Arc::clone(&queued), Arc::clone(&self.delivered));
         let writer = self.writers.spawn(writing);
         self.next += 1;
         self.connected.insert(self.next, Client { follow, queue, queued, writer });
@@ -203,11 +203,11 @@ impl Clients {
     /// Hangs up on all clients, once they have read what is left for them.
     pub(super) async fn close(&mut self) {
         self.connected.clear();
-        let mut taken = self.taken.load(Ordering::Relaxed);
+        let mut delivered = self.delivered.load(Ordering::Relaxed);
         while let Some(ended) = timeout(LINGER, self.writers.join_next()).await.transpose() {
-            let before = std::mem::replace(&mut taken, self.taken.load(Ordering::Relaxed));
+            let before = std::mem::replace(&mut delivered, self.delivered.load(Ordering::Relaxed));
             // Who reads nothing for so long has no use for it.
-            if ended.is_err() && before == taken {
+            if ended.is_err() && before == delivered {
                 break;
             }
         }
@@ -241,14 +241,14 @@ async fn write(
     mut stream: OwnedWriteHalf,
     mut frames: UnboundedReceiver<Frame>,
     queued: Arc<AtomicUsize>,
-    taken: Arc<AtomicUsize>,
+    delivered: Arc<AtomicUsize>,
 ) {
     while let Some(frame) = frames.recv().await {
         if stream.write_all(&frame.bytes).await.is_err() {
             return;
         }
         queued.fetch_sub(cost(&frame.bytes), Ordering::Relaxed);
-        taken.fetch_add(1, Ordering::Relaxed);
+        delivered.fetch_add(1, Ordering::Relaxed);
     }
 }
 

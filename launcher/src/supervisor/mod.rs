@@ -29,7 +29,7 @@ use box_contract::wire::{
 use box_contract::{ComponentName, PeerPlan};
 use egress_proxy::LOOKUPS;
 use host_fs::OsError;
-use host_fs::named::Place;
+use host_fs::named::FileSlot;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::boxes::Entry;
@@ -169,7 +169,7 @@ pub struct Terms {
     /// How long its programs may take to end then, or after a signal.
     pub grace: Duration,
     /// The place for the result of its task, if there is one.
-    pub result: Option<Arc<Place>>,
+    pub result: Option<Arc<FileSlot>>,
 }
 
 /// Serves a box.
@@ -223,21 +223,21 @@ impl Supervisor {
         let error = error.or(incomplete);
         let Self { machine, entry, mut clients, .. } = self;
         drop(entry.end(status, error));
-        let said = vec![machine.console_end()];
+        let last_output = vec![machine.console_end()];
         // Whoever waits for the end finds all of it done.
         drop(machine);
         if let Err(error) = &ended {
             clients.tell_all(&failed(RUN, &error.to_string()));
         }
         clients.close().await;
-        ended.map(|()| task).map_err(|error| RunFailure { error, said })
+        ended.map(|()| task).map_err(|error| RunFailure { error, last_output })
     }
 
     /// Passes on what is left to say of a machine that has failed.
     async fn settle(&mut self) {
-        let mut said = Vec::new();
-        self.machine.events.settle(&mut |it| said.push(it)).await;
-        for message in said {
+        let mut messages = Vec::new();
+        self.machine.events.settle(&mut |it| messages.push(it)).await;
+        for message in messages {
             // The error at hand matters more than another one.
             drop(self.serve_guest(message));
         }
@@ -290,10 +290,10 @@ impl Supervisor {
             Event::Signal(_) => Ok(self.begin_stop(self.terms.grace)),
             _ if self.kill_at.is_some() => Ok(BREAK),
             event => {
-                let mut said = Vec::new();
-                let each = &mut |it| said.push(it);
+                let mut messages = Vec::new();
+                let each = &mut |it| messages.push(it);
                 let error = explain_end(&mut self.machine.events, event, WHEN, each).await;
-                for message in said {
+                for message in messages {
                     // Whatever it says, the machine has ended.
                     let _ = self.serve_guest(message)?;
                 }

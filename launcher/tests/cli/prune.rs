@@ -15,11 +15,11 @@ use testkit::test_box::config;
 use crate::{Ended, boxlaunch, ended};
 
 /// A store, and a user who has run nothing.
-struct Place {
+struct TestStore {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl TestStore {
     fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
     }
@@ -103,7 +103,7 @@ fn numbered(number: u8) -> BoxConfig {
 
 #[test]
 fn a_box_goes_with_its_last_name() {
-    let place = Place::new();
+    let place = TestStore::new();
     let [one, _] = [place.add(&["a", "b"], &numbered(1)), place.add(&["c"], &numbered(2))];
     let before = place.blobs();
     assert_eq!(
@@ -121,7 +121,7 @@ fn a_box_goes_with_its_last_name() {
 
 #[test]
 fn a_name_whose_box_is_gone_can_be_removed() {
-    let place = Place::new();
+    let place = TestStore::new();
     place.add(&["a"], &numbered(1));
     fs::remove_dir_all(place.root().join("boxes")).unwrap();
     fs::create_dir(place.root().join("boxes")).unwrap();
@@ -132,7 +132,7 @@ fn a_name_whose_box_is_gone_can_be_removed() {
 
 #[test]
 fn what_cannot_be_removed_is_said_before_anything_is() {
-    let place = Place::new();
+    let place = TestStore::new();
     let named = place.add(&["a", "b"], &numbered(1));
     let runs = place.add(&["c"], &numbered(2));
     let held = place.held(&runs);
@@ -157,7 +157,7 @@ fn what_cannot_be_removed_is_said_before_anything_is() {
 
 #[test]
 fn what_was_used_least_recently_goes_and_the_rest_is_explained() {
-    let place = Place::new();
+    let place = TestStore::new();
     place.add(&["old"], &numbered(1));
     let runs = place.add(&["runs"], &numbered(2));
     let held = place.held(&runs);
@@ -181,7 +181,7 @@ fn what_was_used_least_recently_goes_and_the_rest_is_explained() {
 
 #[test]
 fn sizes_say_what_goes_with_a_box() {
-    let place = Place::new();
+    let place = TestStore::new();
     place.add(&["a"], &numbered(1));
     let alone = place.json(&["images", "--sizes"])["images"][0].clone();
     assert!(alone["shared_bytes"] == 0 && alone["own_bytes"].as_u64() > Some(0));
@@ -197,7 +197,7 @@ fn sizes_say_what_goes_with_a_box() {
 
 #[test]
 fn without_a_store_there_is_nothing_to_remove_and_none_is_made() {
-    let place = Place::new();
+    let place = TestStore::new();
     let pruned = place.run(&["prune"]);
     assert!(pruned.code == Some(0) && pruned.stdout.starts_with("nothing to remove"), "{pruned:?}");
     assert!(!place.root().exists());

@@ -81,9 +81,9 @@ fn jailed(attempt: Attempt, target: &str, machine: &Machine<'_>) -> String {
     symlink("/proc/self/exe", &program).expect("the link is made");
     match start(&program, machine) {
         Ok(_) => "a machine has started".to_owned(),
-        Err(RunFailure { error: MachineError::VmmEnded { status, .. }, said }) => {
-            let mut words = said.iter().flat_map(|it| it.words.lines());
-            let line = words.rfind(|line| line.contains("attempt: "));
+        Err(RunFailure { error: MachineError::VmmEnded { status, .. }, last_output }) => {
+            let mut lines = last_output.iter().flat_map(|it| it.text.lines());
+            let line = lines.rfind(|line| line.contains("attempt: "));
             line.map_or_else(|| status.to_string(), |it| it.trim().replace("attempt: ", ""))
         }
         Err(failure) => failure.error.to_string(),

@@ -101,10 +101,10 @@ fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Dig
 }
 
 /// A path, and the tag or name after its colon.
-type Place<T> = Result<(String, Option<T>), Diagnostic>;
+type PathAndName<T> = Result<(String, Option<T>), Diagnostic>;
 
 /// Reads the path of a layout, and the name of one of its images.
-fn place_and_tag(value: &Value, place: &str, what: &str) -> Place<String> {
+fn place_and_tag(value: &Value, place: &str, what: &str) -> PathAndName<String> {
     let (path, tag) = split_place(value, place, what)?;
     let tag = tag.map(|tag| fitting(value, tag, is_layout_name, "image-layout"));
     Ok((path, tag.transpose()?))
@@ -112,7 +112,7 @@ fn place_and_tag(value: &Value, place: &str, what: &str) -> Place<String> {
 
 /// Reads the file of a docker archive, and the name of one of its images: a tag, or as docker has it,
 /// `NAME[:TAG]`.
-fn place_and_name(value: &Value, place: &str) -> Place<String> {
+fn place_and_name(value: &Value, place: &str) -> PathAndName<String> {
     let (path, name) = split_place(value, place, "file")?;
     if let Some(name) = name.filter(|name| !is_tag(name)) {
         registry(value, name, None)?;
@@ -121,7 +121,7 @@ fn place_and_name(value: &Value, place: &str) -> Place<String> {
 }
 
 /// Splits a path from what follows it.
-fn split_place<'p>(value: &Value, place: &'p str, what: &str) -> Place<&'p str> {
+fn split_place<'p>(value: &Value, place: &'p str, what: &str) -> PathAndName<&'p str> {
     // The first colon: a tag holds none, so a path with colons would be read as a wrong one.
     let (path, tag) = place.split_once(':').map_or((place, None), |(path, tag)| (path, Some(tag)));
     if path.is_empty() {

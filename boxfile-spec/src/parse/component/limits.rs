@@ -58,7 +58,7 @@ fn read_weight(reader: &mut Reader<'_>) -> Option<u16> {
 /// Converts `cpu.shares` of cgroup v1, 2 to 262144, to `cpu.weight` of cgroup v2, 1 to 10000, in
 /// the same proportion as container runtimes do.
 #[expect(clippy::cast_possible_truncation, reason = "the result is at most 10000")]
-pub(super) const fn weight(shares: u32) -> u16 {
+const fn weight(shares: u32) -> u16 {
     let above = shares.saturating_sub(2) as u64;
     let weight = 1 + above * 9_999 / 262_142;
     if weight > 10_000 { 10_000 } else { weight as u16 }

@@ -9,21 +9,15 @@ mod image;
 pub(super) mod limits;
 mod namespaces;
 
-use box_contract::{AgentKind, Limits, Restart};
+use box_contract::{AgentKind, Restart};
 
 use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader, names};
-use crate::schema::{self, Declaration};
+use crate::schema::{self, AGENT_DEFAULTS, BUSINESS_DEFAULTS, ComponentDefaults, Declaration};
 use crate::syntax::tree::Node;
-use crate::units::MIB;
 use crate::{Agent, Binary, Business, Component, form};
 use diagnostics::{Diagnostic, Sink, Spanned, Syntax};
 use limits::MemoryLimit;
-
-const AGENT_LIMITS: Limits =
-    Limits { memory_bytes: 512 * MIB, cpu_weight: limits::weight(512), pids: 100 };
-const BUSINESS_LIMITS: Limits =
-    Limits { memory_bytes: 1024 * MIB, cpu_weight: limits::weight(1024), pids: 200 };
 
 /// Reads the agent, if it is declared, and the memory that it asks for. An agent that has neither
 /// image nor binary is reported.
@@ -32,7 +26,7 @@ pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<
     let mut reader = Reader::new(node, &schema::AGENT, sink);
     let kind: Option<Spanned<AgentKind>> = reader.optional("kind");
     let children = reader.children();
-    let (component, memory) = common(&children, node, &AGENT_LIMITS, "agent-host");
+    let (component, memory) = common(&children, node, &AGENT_DEFAULTS);
     let binary = children.one(&schema::BINARY);
     let program = Reader::sole(&children, &schema::BINARY, image::binary);
     let image = children.one(&schema::IMAGE);
@@ -61,7 +55,7 @@ pub(super) fn business(
     let Some(node) = node else { return (None, None) };
     let reader = Reader::new(node, &schema::BUSINESS, sink);
     let children = reader.children();
-    let (component, memory) = common(&children, node, &BUSINESS_LIMITS, "business-host");
+    let (component, memory) = common(&children, node, &BUSINESS_DEFAULTS);
     let (autostart, restart) =
         Reader::sole(&children, &schema::AUTOSTART, read_autostart).unwrap_or_default();
     let health = health::of_business(&children);
@@ -85,11 +79,10 @@ fn read_autostart(reader: &mut Reader<'_>) -> Option<(bool, Restart)> {
 fn common(
     children: &Children<'_>,
     node: &Node,
-    limits: &Limits,
-    hostname: &str,
+    defaults: &ComponentDefaults,
 ) -> (Component, Option<MemoryLimit>) {
-    let (namespaces, hostname) = namespaces::read(children, hostname);
-    let (limits, memory) = limits::read(children, node, *limits);
+    let (namespaces, hostname) = namespaces::read(children, defaults.hostname);
+    let (limits, memory) = limits::read(children, node, defaults.limits);
     let user = Reader::sole(children, &schema::USER, Reader::first);
     let rlimits = limits::read_rlimits(children, user.as_ref());
     let context = capabilities::Context { user: user.as_ref(), own_mounts: namespaces.mount };

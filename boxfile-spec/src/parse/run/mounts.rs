@@ -43,14 +43,14 @@ fn whole_size(reader: &mut Reader<'_>) -> Option<u64> {
 
 /// A place that a declaration fills, and who sees it.
 #[derive(Clone, Copy)]
-struct Place<'b> {
+struct DeclaredPath<'b> {
     path: &'b str,
     span: Span,
     scope: Scope,
     kind: AtPlace,
 }
 
-impl Place<'_> {
+impl DeclaredPath<'_> {
     /// Returns whether it is that of a file of the box, which hides nothing.
     fn is_baked(&self) -> bool {
         self.kind == AtPlace::Baked
@@ -83,10 +83,10 @@ pub(in crate::parse) struct Placed<'b> {
 
 impl<'b> Placed<'b> {
     /// Returns all places, sorted so that those inside of another directly follow it.
-    fn places(&self) -> Vec<Place<'b>> {
+    fn places(&self) -> Vec<DeclaredPath<'b>> {
         let mut places = Vec::new();
         let mut add = |path: &'b str, span, scope, kind| {
-            places.push(Place { path, span, scope, kind });
+            places.push(DeclaredPath { path, span, scope, kind });
         };
         for Spanned { value: share, span } in self.shares {
             add(&share.guest, *span, share.scope, AtPlace::Mount);
@@ -116,7 +116,7 @@ pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
     let places = placed.places();
     let mut reported = HashSet::new();
     for hidden in [Scope::Business, Scope::Agent] {
-        let [mut outer, mut inner, mut baked]: [Option<Place<'_>>; 3] = [None; 3];
+        let [mut outer, mut inner, mut baked]: [Option<DeclaredPath<'_>>; 3] = [None; 3];
         for place in places.iter().filter(|place| place.scope != hidden) {
             let same = baked.filter(|it| place.is_baked() && it.path == place.path);
             let excluding = [inner, outer].into_iter().flatten().find(|it| it.excludes(place));
@@ -135,7 +135,7 @@ pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
     }
 }
 
-fn on_another(outer: Place<'_>, inner: Place<'_>) -> Diagnostic {
+fn on_another(outer: DeclaredPath<'_>, inner: DeclaredPath<'_>) -> Diagnostic {
     let [outside, inside] = [outer, inner].map(|place| quote(place.path));
     let message = if outside == inside {
         format!("two things would be at {inside}")
@@ -144,7 +144,7 @@ fn on_another(outer: Place<'_>, inner: Place<'_>) -> Diagnostic {
     } else {
         format!("{inside} is inside {outside}, which is already in use")
     };
-    let label = |place: Place<'_>| format!("the place of this `{}`", place.declaration());
+    let label = |place: DeclaredPath<'_>| format!("the place of this `{}`", place.declaration());
     let help = match outside == inside {
         true => "give one of them another place, or remove it",
         false => "choose places that are not inside one another",

@@ -8,9 +8,10 @@ use serde_json::Value;
 use super::{as_toml, from_toml, nodes, parsed, wrong};
 use crate::schema::place::{self, SchemaPlace};
 use crate::schema::{
-    Argument, CONFLICT, Count, Declaration, Kind, Merge, NETWORK, Property, SHARE, SKILLS, TOOLS,
-    TOP,
+    Argument, CONFLICT, Count, Declaration, Default, Kind, Merge, NETWORK, Property, SHARE, SKILLS,
+    TOOLS, TOP,
 };
+use crate::syntax::tree::Data;
 use crate::units::show_size;
 use crate::{Reach, read, read_within};
 use diagnostics::{Source, Syntax, suggest};
@@ -189,142 +190,17 @@ fn ranges_are_those_of_the_parser() {
     }
 }
 
-/// A default that depends on something else.
-struct Dependent {
-    property: &'static str,
-    default: &'static str,
-    /// Declarations that say the same, without the property and with it.
-    same: &'static [[&'static str; 2]],
-}
-
-#[rustfmt::skip]
-const DEPENDENT: [Dependent; 12] = [
-    Dependent {
-        property: "agent kind",
-        default: "`oci_image` without a `binary`; with one, `local_binary` or `remote_binary`",
-        same: &[
-            ["agent { image i; }", "agent kind=oci_image { image i; }"],
-            ["agent { binary p; }", "agent kind=local_binary { binary p; }"],
-            ["agent { binary \"http://h/p\" sha256=\"X\"; }",
-             "agent kind=remote_binary { binary \"http://h/p\" sha256=\"X\"; }"],
-        ],
-    },
-    Dependent {
-        property: "agent.health port",
-        default: "the agent's port; `business` has to name one",
-        // The model has none: the image can name the agent's port, too.
-        same: &[],
-    },
-    Dependent {
-        property: "agent.file mode",
-        default: "0644, or 0755 for what is executable in the checkout",
-        // The model has none: it depends on the checkout.
-        same: &[],
-    },
-    Dependent {
-        property: "agent.namespaces hostname",
-        default: "`agent-host`, `business-host`",
-        same: &[
-            ["agent { image i; }", "agent { image i; namespaces hostname=agent-host; }"],
-            ["agent { image i; }\nbusiness { image i; }",
-             "agent { image i; }\nbusiness { image i; namespaces hostname=business-host; }"],
-        ],
-    },
-    Dependent {
-        property: "agent.limits memory",
-        default: "512MiB for the agent, 1GiB for the business application",
-        same: &[
-            ["agent { image i; }", "agent { image i; limits memory=\"512MiB\"; }"],
-            ["agent { image i; }\nbusiness { image i; }",
-             "agent { image i; }\nbusiness { image i; limits memory=\"1GiB\"; }"],
-        ],
-    },
-    Dependent {
-        property: "agent.limits pids",
-        default: "100 for the agent, 200 for the business application",
-        same: &[
-            ["agent { image i; }", "agent { image i; limits pids=100; }"],
-            ["agent { image i; }\nbusiness { image i; }",
-             "agent { image i; }\nbusiness { image i; limits pids=200; }"],
-        ],
-    },
-    Dependent {
-        property: "agent.limits cpu-weight",
-        default: "20 for the agent, 39 for the business application",
-        same: &[
-            ["agent { image i; }", "agent { image i; limits cpu-weight=20; }"],
-            ["agent { image i; }\nbusiness { image i; }",
-             "agent { image i; }\nbusiness { image i; limits cpu-weight=39; }"],
-        ],
-    },
-    Dependent {
-        property: "network.allow port",
-        default: "80 and 443",
-        // The filter knows them: see `a_rule_without_a_port_is_about_the_ports_that_the_reference_says`.
-        same: &[],
-    },
-    Dependent {
-        property: "network.deny port",
-        default: "all ports",
-        same: &[],
-    },
-    Dependent {
-        property: "sandbox fallback",
-        default: "`strict`; `warn` for the preset `development`",
-        same: &[
-            ["agent { image i; }\nsandbox ci", "agent { image i; }\nsandbox ci fallback=strict"],
-            ["agent { image i; }\nsandbox development",
-             "agent { image i; }\nsandbox development fallback=warn"],
-        ],
-    },
-    Dependent {
-        property: "vm memory",
-        default: "the components' limits, rounded up to MiB, and 256MiB",
-        same: &[
-            ["agent { image i; }", "agent { image i; }\nvm memory=\"768MiB\""],
-            ["agent { image i; limits memory=\"4100KiB\"; }\nbusiness { image i; }",
-             "agent { image i; limits memory=\"4100KiB\"; }\nbusiness { image i; }\nvm memory=\"1285MiB\""],
-        ],
-    },
-    Dependent {
-        property: "budget total",
-        default: "5s, or 3s for a box without an image",
-        same: &[
-            ["agent { image i; }", "agent { image i; }\nbudget total=\"5s\""],
-            ["agent { binary p; }", "agent { binary p; }\nbudget total=\"3s\""],
-        ],
-    },
-];
-
-/// Checks a default that depends on something else.
-fn assert_dependent(property: &str, default: &str) {
-    let known = DEPENDENT.iter().find(|it| it.property == property && it.default == default);
-    let model = |text: &&str| {
-        let text = format!("box b\n{}", text.replace('X', &"0".repeat(64)));
-        parsed(&text).into_result().expect(&text).canonical()
-    };
-    for [without, with] in known.expect(property).same {
-        assert_eq!(model(without), model(with), "{property}");
-    }
-}
-
 #[test]
 fn defaults_are_those_of_the_parser() {
     let mut checked = 0;
     for place in place::all() {
         for prop in place.declaration.props {
-            let default = prop.default.trim_matches('`');
-            if default.is_empty() {
-                continue;
-            }
-            if default.contains(' ') {
-                assert_dependent(&format!("{} {}", place.id(), prop.name), prop.default);
-                continue;
-            }
-            let written = match prop.kind {
-                Kind::Bool => format!(" {}=#{default}", prop.name),
-                Kind::Integer { .. } => format!(" {}={default}", prop.name),
-                _ => format!(" {}=\"{default}\"", prop.name),
+            let Default::Always(default) = prop.default else { continue };
+            let written = match default.data() {
+                Data::Truth(truth) => format!(" {}=#{truth}", prop.name),
+                Data::Integer(number) => format!(" {}={number}", prop.name),
+                Data::Text(text) => format!(" {}=\"{text}\"", prop.name),
+                other => panic!("no default is {other:?}"),
             };
             let models = |last: &str| {
                 let texts = statements(place.declaration, prop.name, last).into_iter();

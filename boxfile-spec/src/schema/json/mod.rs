@@ -174,5 +174,5 @@ fn argument(of: &Declaration, argument: &Argument) -> Value {
 }
 
 fn property(of: &Declaration, property: &Property) -> Value {
-    values::documented(of, property.name, property.kind, property.default)
+    values::documented(of, property.name, property.kind, &property.default.description())
 }

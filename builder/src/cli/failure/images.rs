@@ -22,7 +22,7 @@ impl Explain for SourceError {
                     Found::Nothing | Found::Lacks(_) => ImageNotFound,
                     _ => ImageMalformed,
                 };
-                return help(code, instead(path, *expected, *found));
+                return help(code, other_form(path, *expected, *found));
             }
             Self::Choice { count: 0, .. } => (ImageNotFound, "copy an image into it"),
             Self::Choice { names, form, is_missing, .. } if !names.is_empty() => {
@@ -97,7 +97,7 @@ impl Explain for ExportError {
 }
 
 /// Returns what to write or run where a path has something else than an image.
-fn instead(path: &Path, expected: Form, found: Found) -> String {
+fn other_form(path: &Path, expected: Form, found: Found) -> String {
     let form = |form: Form| format!("\"{}{}\"", form.prefix(), path.display());
     // As one word of a shell: whoever wrote the Boxfile chose it.
     let word = |before: &str, after: &str| shell_word(format!("{before}{}{after}", path.display()));

@@ -7,7 +7,7 @@ use diagnostics::Syntax;
 use diagnostics::in_quotes;
 
 use super::conflicts::Conflicts;
-use super::patterns::{Patterns, Place, pattern};
+use super::patterns::{PatternNode, Patterns, pattern};
 
 /// The most declarations that are advised. Beside one pattern for everything, there are at most as
 /// many as there are files that only their own name decides, which are fewer.
@@ -123,7 +123,7 @@ impl Grouping {
     }
 
     /// Adds the line of a place to those for what is below it, or to the pattern that replaces them.
-    fn with_place(&self, number: usize, place: &Place, below: LinesBelow) -> Vec<Line> {
+    fn with_place(&self, number: usize, place: &PatternNode, below: LinesBelow) -> Vec<Line> {
         let line = |is_below, paths| Line { place: number, is_below, paths };
         let mut lines = below.lines;
         if place.parts >= self.least_parts && lines.len() > self.most_lines {

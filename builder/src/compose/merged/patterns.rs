@@ -13,7 +13,7 @@ use super::policies::fits;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Patterns {
     /// A place comes after the directory that it is in; the first is the root.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<PatternNode>,
     /// The places by the directory that they are in, and their pattern.
     known: HashMap<(usize, Arc<str>), usize>,
     trail: Trail<usize>,
@@ -21,7 +21,7 @@ pub(super) struct Patterns {
 
 /// A place in the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PatternNode {
     /// The pattern for its name; empty for the root.
     name: Arc<str>,
     /// The directory that it is in; for the root itself.
@@ -34,7 +34,7 @@ pub(super) struct Place {
 
 impl Default for Patterns {
     fn default() -> Self {
-        let root = Place { name: Arc::from(""), above: 0, parts: 0, paths: 0 };
+        let root = PatternNode { name: Arc::from(""), above: 0, parts: 0, paths: 0 };
         Self { places: vec![root], known: HashMap::new(), trail: Trail::new(0) }
     }
 }
@@ -56,7 +56,7 @@ impl Patterns {
         }
         let place = self.places.len();
         let parts = self.places[above].parts + 1;
-        self.places.push(Place { name: Arc::clone(&name), above, parts, paths: 0 });
+        self.places.push(PatternNode { name: Arc::clone(&name), above, parts, paths: 0 });
         self.known.insert((above, name), place);
         place
     }

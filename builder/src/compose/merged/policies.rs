@@ -84,7 +84,7 @@ pub(super) fn decide(policies: &mut [PolicyUse], path: &[u8]) -> Option<Conflict
 }
 
 /// A place in the pattern, and one in the path.
-type Place = (usize, usize);
+type Positions = (usize, usize);
 
 /// Returns whether a pattern stands for a path: `*` stands for any bytes but `/`, `**` for any bytes;
 /// both for none, too.
@@ -94,7 +94,7 @@ type Place = (usize, usize);
 pub(super) fn fits(pattern: &[u8], path: &[u8]) -> bool {
     let (mut p, mut at) = (0, 0);
     // Where to go on in the pattern, and where in the path, if a star is to stand for more.
-    let (mut star, mut stars): (Option<Place>, Option<Place>) = (None, None);
+    let (mut star, mut stars): (Option<Positions>, Option<Positions>) = (None, None);
     loop {
         if pattern[p..].starts_with(b"**") {
             p += 2;

@@ -72,7 +72,7 @@ pub fn check_programs(
 }
 
 /// Where a path leads.
-enum Place {
+enum PathEnd {
     /// To an entry.
     Entry(InodeId),
     /// Into something that is mounted when the box runs.
@@ -143,9 +143,9 @@ impl Finder<'_> {
         let mut reason = Unrunnable::Missing;
         for path in self.candidates(program) {
             match self.follow(path.as_bytes()) {
-                Place::Mounted => return Ok(None),
-                Place::Nowhere => {}
-                Place::Entry(id) => {
+                PathEnd::Mounted => return Ok(None),
+                PathEnd::Nowhere => {}
+                PathEnd::Entry(id) => {
                     let inode = self.root.inode(id);
                     match inode.content() {
                         Some(content) if inode.meta.mode & 0o111 != 0 => return Ok(Some(*content)),
@@ -182,17 +182,17 @@ impl Finder<'_> {
     }
 
     /// Follows a path and the symbolic links on it, as a process in the component does.
-    fn follow(&self, path: &[u8]) -> Place {
+    fn follow(&self, path: &[u8]) -> PathEnd {
         let mut walk = Walk::new(self.root, Tree::ROOT, path, Follow::All);
         loop {
             // A mount point need not be in the image.
             if self.is_mounted(&walk.path_ahead()) {
-                return Place::Mounted;
+                return PathEnd::Mounted;
             }
             match walk.step() {
                 Ok(Step::Taken) => {}
-                Ok(Step::End) => return Place::Entry(walk.here()),
-                Ok(Step::Missing) | Err(_) => return Place::Nowhere,
+                Ok(Step::End) => return PathEnd::Entry(walk.here()),
+                Ok(Step::Missing) | Err(_) => return PathEnd::Nowhere,
             }
         }
     }
@@ -242,7 +242,7 @@ impl Finder<'_> {
         let elsewhere = self.candidates(name).into_iter().find(|path| is_program(path));
         elsewhere.filter(|_| is_path).or_else(|| {
             directories.iter().find_map(|directory| {
-                let Place::Entry(id) = self.follow(directory.as_bytes()) else { return None };
+                let PathEnd::Entry(id) = self.follow(directory.as_bytes()) else { return None };
                 let names = self.root.inode(id).names()?.keys();
                 let names = names.take(NEAR_NAMES).filter_map(|it| std::str::from_utf8(it).ok());
                 let names: Vec<&str> =

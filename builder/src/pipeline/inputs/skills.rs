@@ -83,7 +83,7 @@ pub(super) fn check(
 /// Reads a skill, unless it was checked before: then it only takes the memory that it would.
 fn check_one(
     request: &Request<'_>,
-    place: Place,
+    place: SkillSource,
     checked: &mut Checked,
     warnings: &mut Reports,
     together: &mut Together,
@@ -102,12 +102,12 @@ fn check_one(
 }
 
 /// Finds all skills, sorted by name.
-fn places(request: &Request<'_>) -> Result<Vec<Place>, BuildError> {
+fn places(request: &Request<'_>) -> Result<Vec<SkillSource>, BuildError> {
     let single = |skill: &boxfile_spec::Skill| {
         let Spanned { value: source, span } = skill.path.clone();
-        Place { name: skill.name.clone(), source, mode: skill.mode, span }
+        SkillSource { name: skill.name.clone(), source, mode: skill.mode, span }
     };
-    let mut places: Vec<Place> = request.boxfile.skills.iter().map(single).collect();
+    let mut places: Vec<SkillSource> = request.boxfile.skills.iter().map(single).collect();
     if let Some(skills) = &request.boxfile.skills_dir {
         places.extend(in_directory(request, skills)?);
         if places.len() > MAX_SKILLS {
@@ -125,7 +125,7 @@ fn places(request: &Request<'_>) -> Result<Vec<Place>, BuildError> {
 }
 
 /// Where a skill is.
-struct Place {
+struct SkillSource {
     name: String,
     source: String,
     mode: SkillMode,
@@ -133,14 +133,14 @@ struct Place {
 }
 
 /// Finds the skills of a directory: every directory in it that has a `SKILL.md`.
-fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>, BuildError> {
+fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<SkillSource>, BuildError> {
     let SkillsDir { dir: Spanned { value: directory, span }, mode, .. } = skills;
     let path = request.base.join(directory);
     let names = checkout::skill::list(&request.checkout, &path);
     let names = names.map_err(|error| unreadable(skills, &path, error))?;
     let place = |name: String| {
         let source = format!("{}/{name}", directory.trim_end_matches('/'));
-        Place { name, source, mode: *mode, span: *span }
+        SkillSource { name, source, mode: *mode, span: *span }
     };
     Ok(names.into_iter().map(place).collect())
 }
@@ -150,13 +150,13 @@ fn unreadable(skills: &SkillsDir, directory: &Path, error: SkillError) -> BuildE
     BuildError::unusable(what, skills.dir.span, error)
 }
 
-fn unusable(skill: &Place, error: SkillError) -> BuildError {
+fn unusable(skill: &SkillSource, error: SkillError) -> BuildError {
     BuildError::unusable(format!("the skill `{}` cannot be read", skill.name), skill.span, error)
 }
 
 fn read_one(
     request: &Request<'_>,
-    place: Place,
+    place: SkillSource,
     warnings: &mut Reports,
     together: &mut Together,
 ) -> Result<SkillInput, BuildError> {
@@ -176,6 +176,6 @@ fn read_one(
             None => warnings.add(&text, found),
         }
     }
-    let Place { name, source, mode, .. } = place;
+    let SkillSource { name, source, mode, .. } = place;
     Ok(SkillInput { name, source, mode, skill })
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_collection_that_was_killed_is_finished_by_the_next_one() {
-    let place = Place::new();
+    let place = TestStore::new();
     let blob = place.blob("a", 1);
     place.make_box(&[blob]);
     place.age(DAY);
@@ -22,7 +22,7 @@ fn a_collection_that_was_killed_is_finished_by_the_next_one() {
 
 #[test]
 fn a_long_collection_lets_others_in_between() {
-    let place = Place::new();
+    let place = TestStore::new();
     let blobs: Vec<_> = (0..400).map(|it| place.blob(&it.to_string(), 1)).collect();
     place.records(&blobs);
     let made = place.make_box(&blobs[..3]);
@@ -39,7 +39,7 @@ fn a_long_collection_lets_others_in_between() {
 
 #[test]
 fn what_is_not_the_stores_is_left_where_it_is() {
-    let place = Place::new();
+    let place = TestStore::new();
     let made = place.make_box(&[place.blob("a", 1)]);
     let precious = place.directory.path().join("precious");
     fs::create_dir(&precious).unwrap();
@@ -72,7 +72,7 @@ fn what_is_not_the_stores_is_left_where_it_is() {
 #[test]
 fn a_store_that_another_user_can_change_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
+    let place = TestStore::new();
     for part in ["", "blobs", "actions", "data", "names", "boxes", "roots", "tmp", "sessions"] {
         let path = place.root().join(part);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
@@ -88,7 +88,7 @@ fn a_store_that_another_user_can_change_is_refused() {
 
 #[test]
 fn a_box_whose_manifest_is_damaged_keeps_nothing_and_stops_nothing() {
-    let place = Place::new();
+    let place = TestStore::new();
     let blob = place.blob("a", 1);
     let made = place.make_box(&[blob]);
     let path = place.root().join("blobs").join(made.hex());

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_box_that_was_made_within_the_hour_is_kept() {
-    let place = Place::new();
+    let place = TestStore::new();
     let made = place.make_box(&[place.blob("a", 1)]);
     let report = place.collect_to(0);
     assert_eq!(reason(&report), [Some(Why::Young)]);
@@ -18,7 +18,7 @@ fn a_box_that_was_made_within_the_hour_is_kept() {
 
 #[test]
 fn a_box_that_runs_is_kept_as_long_as_it_does() {
-    let place = Place::new();
+    let place = TestStore::new();
     let blob = place.blob("a", 1);
     let made = place.make_box(&[blob]);
     place.name("hello", made);
@@ -36,7 +36,7 @@ fn a_box_that_runs_is_kept_as_long_as_it_does() {
 
 #[test]
 fn a_thin_directory_keeps_its_box_until_it_is_gone() {
-    let place = Place::new();
+    let place = TestStore::new();
     let blob = place.blob("a", 1);
     let made = place.make_box(&[blob]);
     let thin = place.thin("hello.box", made);
@@ -57,7 +57,7 @@ fn a_thin_directory_keeps_its_box_until_it_is_gone() {
 
 #[test]
 fn a_build_may_note_a_directory_that_it_has_not_made_yet() {
-    let place = Place::new();
+    let place = TestStore::new();
     let made = place.make_box(&[place.blob("a", 1)]);
     place.open().add_root(Path::new("/none/hello.box")).unwrap();
     place.collect_to(0);
@@ -72,7 +72,7 @@ fn a_build_may_note_a_directory_that_it_has_not_made_yet() {
 
 #[test]
 fn what_a_process_uses_that_has_the_store_open_is_kept() {
-    let place = Place::new();
+    let place = TestStore::new();
     let [found, old] = ["found", "old"].map(|it| place.blob(it, 1));
     let kept = place.record(1, &[place.blob("recorded", 1)], &[]);
     let gone = place.record(2, &[old], &[]);
@@ -96,7 +96,7 @@ fn what_a_process_uses_that_has_the_store_open_is_kept() {
 
 #[test]
 fn a_box_that_is_being_published_is_waited_for() {
-    let place = Place::new();
+    let place = TestStore::new();
     let [blob, old] = ["a", "old"].map(|it| place.blob(it, 1));
     place.record(1, &[old], &[]);
     place.age(DAY);
@@ -118,7 +118,7 @@ fn a_box_that_is_being_published_is_waited_for() {
 
 #[test]
 fn what_a_person_tagged_pulled_or_loaded_is_kept() {
-    let place = Place::new();
+    let place = TestStore::new();
     let boxes =
         ["tagged", "loaded", "pulled", "built"].map(|it| place.make_box(&[place.blob(it, 1)]));
     let file = place.root().join("version");

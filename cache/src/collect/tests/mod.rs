@@ -42,11 +42,11 @@ impl Contents for Lines {
 }
 
 /// A store that nobody has open.
-pub(super) struct Place {
+pub(super) struct TestStore {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl TestStore {
     pub(super) fn new() -> Self {
         let place = Self { directory: tempfile::tempdir().unwrap() };
         drop(place.open());

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn what_is_asked_for_goes_with_all_that_keeps_it() {
-    let place = Place::new();
+    let place = TestStore::new();
     let [shared, own] = ["shared", "own"].map(|it| place.blob(it, 1));
     let made = place.make_box(&[shared, own]);
     let decoded = place.record(1, &[shared], &[]);
@@ -41,7 +41,7 @@ fn what_is_asked_for_goes_with_all_that_keeps_it() {
 
 #[test]
 fn a_box_of_several_names_goes_as_a_whole_only_if_all_are_asked_for() {
-    let place = Place::new();
+    let place = TestStore::new();
     let made = place.make_box(&[place.blob("a", 1)]);
     ["a", "b"].iter().for_each(|name| place.name(name, made));
     place.age(DAY);
@@ -57,7 +57,7 @@ fn a_box_of_several_names_goes_as_a_whole_only_if_all_are_asked_for() {
 
 #[test]
 fn what_was_asked_for_once_does_not_go_again_when_it_comes_back() {
-    let place = Place::new();
+    let place = TestStore::new();
     let blobs: Vec<_> = (0..300).map(|at| place.blob(&at.to_string(), 1)).collect();
     let made = place.make_box(&blobs);
     for at in 0..200 {
@@ -78,7 +78,7 @@ fn what_was_asked_for_once_does_not_go_again_when_it_comes_back() {
 
 #[test]
 fn a_name_of_a_box_that_is_gone_goes_when_it_is_old() {
-    let place = Place::new();
+    let place = TestStore::new();
     place.name("lost", Digest::of(b"none"));
     place.record(1, &[], &[]);
     place.collect(&Rules::default());

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn the_least_recently_used_goes_first_and_no_more_than_has_to() {
-    let place = Place::new();
+    let place = TestStore::new();
     let shared = place.blob("shared", 10);
     let boxes: Vec<_> = (0..4)
         .map(|at| {
@@ -36,7 +36,7 @@ fn the_least_recently_used_goes_first_and_no_more_than_has_to() {
 
 #[test]
 fn a_store_that_is_small_enough_loses_only_what_nothing_refers_to() {
-    let place = Place::new();
+    let place = TestStore::new();
     let (used, unused) = (place.blob("used", 1), place.blob("unused", 1));
     let made = place.make_box(&[used]);
     place.age(30 * DAY);
@@ -47,7 +47,7 @@ fn a_store_that_is_small_enough_loses_only_what_nothing_refers_to() {
 
 #[test]
 fn what_was_not_used_for_long_goes_if_that_is_asked_for() {
-    let place = Place::new();
+    let place = TestStore::new();
     let old = place.make_box(&[place.blob("old", 1)]);
     place.age(2 * DAY);
     let new = place.make_box(&[place.blob("new", 1)]);
@@ -66,7 +66,7 @@ fn what_was_not_used_for_long_goes_if_that_is_asked_for() {
 
 #[test]
 fn what_a_start_fetched_goes_by_age() {
-    let place = Place::new();
+    let place = TestStore::new();
     let digest = place.make_box(&[place.blob("a", 1)]);
     let reference = "ghcr.io/acme/agent:v1".to_owned();
     let pulled = Pulled { reference, digest, registry_digest: digest, is_asked: false };
@@ -79,7 +79,7 @@ fn what_a_start_fetched_goes_by_age() {
 
 #[test]
 fn a_dry_run_removes_nothing_and_says_what_would_go() {
-    let place = Place::new();
+    let place = TestStore::new();
     let blob = place.blob("a", 1);
     let made = place.make_box(&[blob]);
     place.age(DAY);
@@ -92,7 +92,7 @@ fn a_dry_run_removes_nothing_and_says_what_would_go() {
 
 #[test]
 fn a_time_in_the_future_is_no_use() {
-    let place = Place::new();
+    let place = TestStore::new();
     let made = place.make_box(&[place.blob("a", 1)]);
     let directory = File::open(place.root().join("boxes").join(made.hex())).unwrap();
     directory.set_modified(SystemTime::now() + 30 * DAY).unwrap();
@@ -101,7 +101,7 @@ fn a_time_in_the_future_is_no_use() {
 
 #[test]
 fn own_and_shared_bytes_of_a_box() {
-    let place = Place::new();
+    let place = TestStore::new();
     let [shared, own] = [place.blob("shared", 3), place.blob("own", 5)];
     let one = place.make_box(&[shared, own]);
     let other = place.make_box(&[shared]);

@@ -36,7 +36,7 @@ proptest! {
 
     #[test]
     fn nothing_goes_that_is_kept_and_the_cap_holds(random in random()) {
-        let place = Place::new();
+        let place = TestStore::new();
         let blob = |number: &u8| place.blob(&format!("blob {number}"), u64::from(*number) + 1);
         let _unused: Vec<_> = random.unused.iter().map(blob).collect();
         let set = |path: &Path, hours: u16| {

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_record_keeps_its_blobs_and_is_as_young_as_who_refers_to_it() {
-    let place = Place::new();
+    let place = TestStore::new();
     let [layer, made, other] = ["layer", "made", "other"].map(|it| place.blob(it, 3));
     let decoded = place.record(1, &[layer], &[]);
     place.open().data_writer().unwrap().commit(&decoded).unwrap();
@@ -26,7 +26,7 @@ fn a_record_keeps_its_blobs_and_is_as_young_as_who_refers_to_it() {
 
 #[test]
 fn a_blob_stays_until_the_last_that_refers_to_it_goes() {
-    let place = Place::new();
+    let place = TestStore::new();
     let blob = place.blob("a", 3);
     let record = place.record(1, &[blob], &[]);
     place.age(DAY);
@@ -39,7 +39,7 @@ fn a_blob_stays_until_the_last_that_refers_to_it_goes() {
 
 #[test]
 fn a_store_without_anything_that_refers_to_its_blobs_is_left_alone() {
-    let place = Place::new();
+    let place = TestStore::new();
     let blob = place.blob("a", 1);
     place.age(DAY);
     let collect = || place.collector().collect(&Lines, &Rules { cap: Some(0), ..Rules::default() });

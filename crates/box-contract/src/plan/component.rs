@@ -171,9 +171,14 @@ pub struct Namespaces {
     pub net: bool,
 }
 
+impl Namespaces {
+    /// All but a network.
+    pub const DEFAULT: Self = Self { mount: true, pid: true, ipc: true, uts: true, net: false };
+}
+
 impl Default for Namespaces {
     fn default() -> Self {
-        Self { mount: true, pid: true, ipc: true, uts: true, net: false }
+        Self::DEFAULT
     }
 }
 

@@ -174,9 +174,15 @@ pub struct NetworkLimits {
     pub names_per_minute: u32,
 }
 
+impl NetworkLimits {
+    /// What passes unless a plan says otherwise.
+    pub const DEFAULT: Self =
+        Self { connections: 128, bytes_per_second: 64 << 20, names_per_minute: 300 };
+}
+
 impl Default for NetworkLimits {
     fn default() -> Self {
-        Self { connections: 128, bytes_per_second: 64 << 20, names_per_minute: 300 }
+        Self::DEFAULT
     }
 }
 

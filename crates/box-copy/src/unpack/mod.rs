@@ -24,7 +24,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, linkat, mkdirat, openat, renameat, symli
 use rustix::io::Errno;
 use tar::{EntryType, Header};
 
-use crate::place::{Place, at_path};
+use crate::place::{CopyEnd, at_path};
 use crate::{BLOCK, LeftOut, MAX_DEPTH, name_of, padding};
 
 /// How many names are tried for a file while it is written.
@@ -49,7 +49,7 @@ pub enum Author<'a> {
 ///
 /// # Errors
 /// The archive's, and those of the files, which are named. What was unpacked before that stays.
-pub fn unpack(mut archive: impl Read, to: Place, author: Author<'_>) -> io::Result<LeftOut> {
+pub fn unpack(mut archive: impl Read, to: CopyEnd, author: Author<'_>) -> io::Result<LeftOut> {
     let archive: &mut dyn Read = &mut archive;
     let mut unpacking = Unpacking::at(to.enter()?, author);
     let (mut path, mut target, mut is_empty) = (None, None, true);
@@ -142,8 +142,8 @@ struct Unpacking<'a> {
 }
 
 impl<'a> Unpacking<'a> {
-    fn at(place: Place, author: Author<'a>) -> Self {
-        let Place { directory: base, path: directory, name } = place;
+    fn at(place: CopyEnd, author: Author<'a>) -> Self {
+        let CopyEnd { directory: base, path: directory, name } = place;
         let renamed = name.map(OsString::into_vec);
         Self { base, directory, renamed, author, left_out: LeftOut::default() }
     }

@@ -15,12 +15,12 @@ use crate::{LeftOut, by_path, pack};
 /// Copies as from a box; returns what both ends have left out.
 fn copy(from: &Path, to: &Path) -> io::Result<LeftOut> {
     let mut archive = Vec::new();
-    let LeftOut { special, .. } = pack(&Place::source(from, by_path)?, &mut archive)?;
+    let LeftOut { special, .. } = pack(&CopyEnd::source(from, by_path)?, &mut archive)?;
     unpack_to(to, &archive, Author::Box(from)).map(|it| LeftOut { special, ..it })
 }
 
 fn unpack_to(to: &Path, archive: &[u8], author: Author<'_>) -> io::Result<LeftOut> {
-    unpack(archive, Place::destination(to, by_path)?, author)
+    unpack(archive, CopyEnd::destination(to, by_path)?, author)
 }
 
 /// Unpacks into a directory what was asked for under a name.

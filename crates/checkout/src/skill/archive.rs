@@ -42,7 +42,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
 
-    use box_copy::{Author, Place, by_path, unpack};
+    use box_copy::{Author, CopyEnd, by_path, unpack};
 
     #[test]
     fn what_is_unpacked_is_the_same_skill() {
@@ -61,7 +61,7 @@ mod tests {
         let (skill, mut archive) = (read(from.path()), Vec::new());
         skill.archive(&mut archive).unwrap();
         let unpacked = to.path().join("notes");
-        let place = Place::destination(&unpacked, by_path).unwrap();
+        let place = CopyEnd::destination(&unpacked, by_path).unwrap();
         unpack(archive.as_slice(), place, Author::User).unwrap();
         assert!(!unpacked.join("empty").exists());
         assert_eq!(read(&unpacked).files.tree.digest(), skill.files.tree.digest());

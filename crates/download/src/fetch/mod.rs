@@ -21,7 +21,7 @@ use crate::download::{Download, Source};
 use crate::error::DownloadError;
 use crate::http::{Client, NetworkOptions};
 pub use crate::http::{RemoteUrl, UrlError};
-use crate::request::{FinalResponse, Place, Request};
+use crate::request::{FinalResponse, Request, RequestUrl};
 use crate::retry::{Attempts, Cancel};
 use crate::size::Size;
 
@@ -127,7 +127,7 @@ impl Source for File<'_> {
     }
 
     fn get(&self, headers: HeaderMap) -> Result<FinalResponse, DownloadError> {
-        Request::get(&self.what, Place::named(self.url.clone()), headers).send(&self.client)
+        Request::get(&self.what, RequestUrl::named(self.url.clone()), headers).send(&self.client)
     }
 
     fn refusal(&self, response: FinalResponse) -> DownloadError {

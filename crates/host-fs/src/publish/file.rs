@@ -8,7 +8,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 use super::parent::{NewEntry, Parent, flush_names, last_of, parent_of};
 use super::sweep::{remove, sweep, sweep_in};
-use crate::named::Place;
+use crate::named::FileSlot;
 
 /// A file that is being written. Dropping it removes it, unless it was finished.
 ///
@@ -54,7 +54,7 @@ impl FileDraft {
     ///
     /// # Errors
     /// The errors of [`FileDraft::within`].
-    pub fn at(place: &Place, mode: u32) -> io::Result<Self> {
+    pub fn at(place: &FileSlot, mode: u32) -> io::Result<Self> {
         let draft = Self::new(Parent::reopen(place.directory(), parent_of(place.path()))?, mode)?;
         sweep_in(&draft.parent, place.name(), |_| false);
         Ok(draft)
@@ -97,7 +97,7 @@ impl FileDraft {
     ///
     /// # Errors
     /// The errors of [`FileDraft::finish_over`].
-    pub fn finish_at(mut self, place: &Place) -> io::Result<()> {
+    pub fn finish_at(mut self, place: &FileSlot) -> io::Result<()> {
         self.file.sync_all()?;
         self.parent.rename(&self.name, place.name())?;
         self.finished = true;

@@ -101,10 +101,10 @@ fn with_progress(make: &mut Command, say: Say<'_>) -> Result<()> {
     let mut child = make.spawn().map_err(|source| program::not_started(make, source))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let reader = thread::spawn(move || {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         // An unreadable end of an error message is not fatal.
-        drop(stderr.map(|mut it| it.read_to_end(&mut said)));
-        said
+        drop(stderr.map(|mut it| it.read_to_end(&mut output)));
+        output
     });
     let lines = stdout
         .map(BufReader::new)
@@ -120,6 +120,6 @@ fn with_progress(make: &mut Command, say: Say<'_>) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    let said = reader.join().unwrap_or_default();
-    Err(program::failed(make, status, &said))
+    let output = reader.join().unwrap_or_default();
+    Err(program::failed(make, status, &output))
 }

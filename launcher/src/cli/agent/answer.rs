@@ -41,8 +41,8 @@ pub(super) fn capabilities(answer: &GetCapabilitiesResponse) -> String {
         ("models", models),
         ("limits", answer.limits.as_ref().map(limits).unwrap_or_default()),
     ];
-    let said = rows.iter().filter(|(_, value)| !value.is_empty());
-    let text: String = said.map(|(name, value)| format!("{name:<13}{}\n", shown(value))).collect();
+    let given = rows.iter().filter(|(_, value)| !value.is_empty());
+    let text: String = given.map(|(name, value)| format!("{name:<13}{}\n", shown(value))).collect();
     text + &pairs(&answer.metadata)
 }
 

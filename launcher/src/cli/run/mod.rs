@@ -29,7 +29,7 @@ use boxlaunch::streams::output::{Prefixed, Route};
 use boxlaunch::supervisor::Started;
 use egress_rules::Local;
 use host_fs::OsError;
-use host_fs::named::Place;
+use host_fs::named::FileSlot;
 use rustix::fs::{Mode, OFlags, openat};
 use safe_text::readable;
 use vmm::runtime_dir::RuntimeDir;
@@ -106,9 +106,9 @@ fn boot(
     let boot = Boot { args, opened: &opened, state: &state, signals, screen };
     boot.say(&asked)?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
-    let instead = emulated::instead(args, opened.plan());
+    let alternative = emulated::command(args, opened.plan());
     let tried = host::ensure_kvm(Path::new(SELF), &state)
-        .map_err(|error| CommandError::of_kvm(&error, instead.as_deref()))?;
+        .map_err(|error| CommandError::of_kvm(&error, alternative.as_deref()))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = boot.record(&asked, &runtime);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
@@ -123,7 +123,7 @@ fn boot(
         }
         Err(failure) => {
             note_failure(entry, &failure);
-            Err(CommandError::of_run(failure, instead.as_deref()))
+            Err(CommandError::of_run(failure, alternative.as_deref()))
         }
     }
 }
@@ -132,8 +132,8 @@ fn boot(
 struct Asked {
     task: Option<TaskPlan>,
     /// Where the result of the task is to be written.
-    result: Option<Arc<Place>>,
-    console: Option<Place>,
+    result: Option<Arc<FileSlot>>,
+    console: Option<FileSlot>,
     agent_socket: Option<PathBuf>,
     secrets: Vec<Secret>,
     shares: Vec<HostShare>,
@@ -361,11 +361,11 @@ fn agent_socket(args: &RunArgs) -> Result<Option<PathBuf>, CommandError> {
 const WRITE_CONSOLE: &str = "write the console to";
 
 /// Returns where the console is to be written.
-fn console_place(args: &RunArgs) -> Result<Option<Place>, CommandError> {
+fn console_place(args: &RunArgs) -> Result<Option<FileSlot>, CommandError> {
     args.console.as_deref().map(|it| given_file::place(it, WRITE_CONSOLE)).transpose()
 }
 
-fn create_console(place: &Place) -> Result<File, OsError> {
+fn create_console(place: &FileSlot) -> Result<File, OsError> {
     // A pipe that nobody reads would be waited for, with signals blocked; nor is one waited for later whose reader
     // pauses.
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

@@ -17,7 +17,7 @@ use boxlaunch::streams::StreamError;
 use boxlaunch::streams::output::Route;
 use boxlaunch::supervisor::{Served, Started, Terms};
 use cli_common::Problem;
-use host_fs::named::Place;
+use host_fs::named::FileSlot;
 use safe_text::shown;
 use serde_json::json;
 use vmm::signals::{StopSignals, Stopped};
@@ -63,7 +63,7 @@ pub(super) struct Run<'a> {
     pub(super) signals: &'a StopSignals,
     pub(super) screen: &'a Screen,
     /// Where the result of the task is to be written.
-    pub(super) result: Option<Arc<Place>>,
+    pub(super) result: Option<Arc<FileSlot>>,
 }
 
 impl Run<'_> {

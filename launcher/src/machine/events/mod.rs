@@ -186,13 +186,13 @@ impl Events {
                     self.running = None;
                     self.note_end();
                 }
-                said = said(&mut self.log, &mut self.control, &mut chunk) => match said {
-                    Said::InLog(length) => {
+                incoming = incoming(&mut self.log, &mut self.control, &mut chunk) => match incoming {
+                    Incoming::InLog(length) => {
                         self.keep(length, &chunk)?;
                         // A chunk may be thousands of lines: clients are served between any two.
                         yield_now().await;
                     }
-                    Said::InControl(progress) => {
+                    Incoming::InControl(progress) => {
                         if let Some(event) = self.follow(progress?)? {
                             return Ok(event);
                         }
@@ -256,7 +256,7 @@ impl Events {
     /// Takes a step of the control connection's life; returns what has happened by it.
     fn follow(&mut self, progress: Progress) -> Result<Option<Event>, MachineError> {
         let stream = match progress {
-            Progress::Said(message) => return Ok(Some(Event::Message(message))),
+            Progress::Message(message) => return Ok(Some(Event::Message(message))),
             Progress::Received => return Ok(None),
             Progress::Connected(stream) => Some(stream),
             Progress::Ended => None,
@@ -290,7 +290,7 @@ enum Progress {
     /// Something has arrived.
     Received,
     /// It was a message.
-    Said(GuestMessage),
+    Message(GuestMessage),
     /// The connection is at its end.
     Ended,
 }
@@ -306,7 +306,7 @@ impl Control {
             }
             Self::Open(channel) => {
                 if let Some(message) = channel.message()? {
-                    return Ok(Progress::Said(message));
+                    return Ok(Progress::Message(message));
                 }
                 let received = channel.receive().await?;
                 Ok(if received { Progress::Received } else { Progress::Ended })
@@ -317,17 +317,17 @@ impl Control {
 }
 
 /// Something that a machine has said.
-enum Said {
+enum Incoming {
     InLog(io::Result<usize>),
     InControl(Result<Progress, StreamError>),
 }
 
 /// Waits for what a machine says in its log or on its control channel: in any order, since a flood on one of them must not
 /// drown the other. May be dropped at any time.
-async fn said(log: &mut Option<Receiver>, control: &mut Control, chunk: &mut [u8]) -> Said {
+async fn incoming(log: &mut Option<Receiver>, control: &mut Control, chunk: &mut [u8]) -> Incoming {
     tokio::select! {
-        length = read(log, chunk) => Said::InLog(length),
-        progress = control.progress() => Said::InControl(progress),
+        length = read(log, chunk) => Incoming::InLog(length),
+        progress = control.progress() => Incoming::InControl(progress),
     }
 }
 

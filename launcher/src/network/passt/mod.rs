@@ -44,7 +44,7 @@ const PASST_MAC: &str = "02:00:00:00:00:01";
 /// How long passt may take to answer. It needs some milliseconds.
 const LIMIT: Duration = Duration::from_secs(2);
 /// Only this much of what it says is read, in bytes.
-const MAX_SAID: usize = 4096;
+const MAX_STDERR: usize = 4096;
 /// Where passt finds the resolver of this host.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
@@ -202,10 +202,10 @@ impl Passt {
     /// Returns the last line that it has said, once it has ended, safe for a terminal.
     fn reason(&mut self) -> Option<String> {
         self.child.kill().ok()?;
-        let mut said = [0; MAX_SAID];
-        let length = self.stderr.read(&mut said).ok()?;
-        let said = String::from_utf8_lossy(&said[..length]).into_owned();
-        said.lines().rfind(|line| !line.trim().is_empty()).map(|line| shown(line.trim()))
+        let mut bytes = [0; MAX_STDERR];
+        let length = self.stderr.read(&mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        text.lines().rfind(|line| !line.trim().is_empty()).map(|line| shown(line.trim()))
     }
 }
 

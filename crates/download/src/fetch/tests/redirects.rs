@@ -7,7 +7,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use super::server::{Server, file, redirect, reply};
 use super::*;
 use crate::http::Client;
-use crate::request::{FinalResponse, Place, Request};
+use crate::request::{FinalResponse, Request, RequestUrl};
 
 #[test]
 fn five_redirects_are_followed() {
@@ -96,7 +96,7 @@ fn lookup(name: &str) -> std::io::Result<Vec<SocketAddr>> {
 fn led_to(server: &Server, host: &str) -> Result<FinalResponse, DownloadError> {
     let client = Client::with_lookup(&quick().network, None, 0, lookup).unwrap();
     let url: RemoteUrl = server.url(&format!("/to/{host}")).parse().unwrap();
-    Request::get("it", Place::named(url), HeaderMap::new()).send(&client)
+    Request::get("it", RequestUrl::named(url), HeaderMap::new()).send(&client)
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn authorization_goes_to_the_first_origin_until_a_redirect_leaves_it() {
     let url: RemoteUrl = server.url("/").parse().unwrap();
     let authorization = Some(HeaderValue::from_static("Bearer secret"));
     let request =
-        Request { authorization, ..Request::get("it", Place::named(url), HeaderMap::new()) };
+        Request { authorization, ..Request::get("it", RequestUrl::named(url), HeaderMap::new()) };
     assert!(!request.send(&client).unwrap().at.same_origin());
     let requests = server.requests();
     let with_secret: Vec<_> = requests.iter().map(|it| it.contains("secret")).collect();

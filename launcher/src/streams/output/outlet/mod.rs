@@ -65,7 +65,7 @@ enum State {
 #[derive(Debug)]
 struct Pump {
     /// Grows as the reader takes something.
-    taken: Arc<AtomicUsize>,
+    drained: Arc<AtomicUsize>,
     /// At its end when the thread has ended.
     done: PipeReader,
     thread: JoinHandle<io::Result<()>>,
@@ -118,7 +118,7 @@ impl Inner {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let room = PollFd::new(queue.as_fd(), PollFlags::POLLOUT);
-                    match wait(room, &self.signals, self.linger, &pump.taken)? {
+                    match wait(room, &self.signals, self.linger, &pump.drained)? {
                         Waited::Ready => {}
                         Waited::Signal => return Err(ErrorKind::WouldBlock.into()),
                         Waited::Enough => self.close(),
@@ -153,7 +153,7 @@ impl Inner {
         };
         let State::Ending(pump) = &self.state else { return Ok(()) };
         let end = PollFd::new(pump.done.as_fd(), PollFlags::POLLIN);
-        match wait(end, &self.signals, self.linger, &pump.taken)? {
+        match wait(end, &self.signals, self.linger, &pump.drained)? {
             Waited::Ready => return self.join(),
             Waited::Signal => return Err(ErrorKind::WouldBlock.into()),
             Waited::Enough => self.close(),
@@ -185,8 +185,8 @@ impl Pump {
         let (mut reader, queue) = io::pipe()?;
         let (done, ending) = io::pipe()?;
         fcntl(&queue, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        let taken = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&taken);
+        let drained = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&drained);
         let body = move || {
             let result = pump(&mut reader, &mut file, &counter);
             // Only now, and also where the pump panics, does `done` come to its end.
@@ -194,11 +194,11 @@ impl Pump {
             result
         };
         let thread = thread::Builder::new().name("output".to_owned()).spawn(body)?;
-        Ok((queue, Self { taken, done, thread }))
+        Ok((queue, Self { drained, done, thread }))
     }
 }
 
-fn pump(reader: &mut PipeReader, file: &mut File, taken: &AtomicUsize) -> io::Result<()> {
+fn pump(reader: &mut PipeReader, file: &mut File, drained: &AtomicUsize) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     loop {
         match reader.read(&mut chunk) {
@@ -206,7 +206,7 @@ fn pump(reader: &mut PipeReader, file: &mut File, taken: &AtomicUsize) -> io::Re
             Ok(length) => {
                 for piece in chunk[..length].chunks(PIECE) {
                     file.write_all(piece)?;
-                    taken.fetch_add(piece.len(), Ordering::Relaxed);
+                    drained.fetch_add(piece.len(), Ordering::Relaxed);
                 }
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -229,13 +229,13 @@ fn wait(
     on: PollFd<'_>,
     signals: &StopSignals,
     linger: Duration,
-    taken: &AtomicUsize,
+    drained: &AtomicUsize,
 ) -> io::Result<Waited> {
     let hurried = signals.any_taken();
     let linger = PollTimeout::try_from(linger).unwrap_or(PollTimeout::MAX);
     let timeout = if hurried { linger } else { PollTimeout::NONE };
     let mut fds = [on, PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    while_taken(taken, || poll_again(&mut fds, timeout))?;
+    while_drained(drained, || poll_again(&mut fds, timeout))?;
     let [ready, signal] = fds.map(|fd| fd.any().unwrap_or(true));
     Ok(match (ready, signal && !hurried) {
         (true, _) => Waited::Ready,
@@ -245,13 +245,13 @@ fn wait(
 }
 
 /// Waits again where a wait ended without an event and the reader took something meanwhile.
-fn while_taken(
-    taken: &AtomicUsize,
+fn while_drained(
+    drained: &AtomicUsize,
     mut wait: impl FnMut() -> io::Result<libc::c_int>,
 ) -> io::Result<()> {
     loop {
-        let before = taken.load(Ordering::Relaxed);
-        if wait()? > 0 || taken.load(Ordering::Relaxed) == before {
+        let before = drained.load(Ordering::Relaxed);
+        if wait()? > 0 || drained.load(Ordering::Relaxed) == before {
             return Ok(());
         }
     }

@@ -113,17 +113,17 @@ fn a_reader_that_comes_back_after_a_signal_gets_the_last_of_it() {
 
 #[test]
 fn a_wait_lasts_as_long_as_something_is_taken() {
-    let (taken, mut waits) = (AtomicUsize::new(0), 0);
-    while_taken(&taken, || {
+    let (drained, mut waits) = (AtomicUsize::new(0), 0);
+    while_drained(&drained, || {
         waits += 1;
-        taken.fetch_add(usize::from(waits < 4), Ordering::Relaxed);
+        drained.fetch_add(usize::from(waits < 4), Ordering::Relaxed);
         Ok(0)
     })
     .unwrap();
     assert_eq!(waits, 4, "the last one in vain");
-    while_taken(&taken, || {
+    while_drained(&drained, || {
         waits += 1;
-        taken.fetch_add(1, Ordering::Relaxed);
+        drained.fetch_add(1, Ordering::Relaxed);
         Ok(libc::c_int::from(waits == 6))
     })
     .unwrap();
@@ -134,7 +134,7 @@ fn a_wait_lasts_as_long_as_something_is_taken() {
 fn the_pump_counts_what_was_taken_and_no_more() {
     let (mut reader, mut queue) = io::pipe().unwrap();
     let (mut sink, file) = io::pipe().unwrap();
-    let taken = AtomicUsize::new(0);
+    let drained = AtomicUsize::new(0);
     queue.write_all(&vec![b'a'; CHUNK]).unwrap();
     drop(queue);
     let mut file = File::from(OwnedFd::from(file));
@@ -142,9 +142,9 @@ fn the_pump_counts_what_was_taken_and_no_more() {
     fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
     let full = CHUNK - PIECE;
     file.write_all(&vec![b'b'; full]).unwrap();
-    let error = pump(&mut reader, &mut file, &taken).unwrap_err();
+    let error = pump(&mut reader, &mut file, &drained).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
-    assert_eq!(taken.load(Ordering::Relaxed), PIECE);
+    assert_eq!(drained.load(Ordering::Relaxed), PIECE);
     drop(file);
     assert_eq!(io::copy(&mut sink, &mut io::sink()).unwrap(), CHUNK as u64);
 }
