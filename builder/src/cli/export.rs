@@ -18,7 +18,7 @@ use serde_json::json;
 use super::failure::Failure;
 use super::options::component;
 use super::stored;
-use super::{locate, terminal};
+use super::terminal;
 use cli_common::store::BoxArgument;
 
 /// Writes the files of a box in a form that other programs read.
@@ -160,7 +160,7 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
         privileged: Privileged::default(),
     };
     if !is_stream(args) {
-        locate::check_output(&exported.output)?;
+        box_archive::check_output(&exported.output)?;
     }
     if args.format == Format::Erofs {
         let written = to_file(args, &exported.output, |out| copy_rootfs(opened, out))?;
