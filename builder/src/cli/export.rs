@@ -16,7 +16,6 @@ use host_fs::FileError;
 use serde_json::json;
 
 use super::failure::Failure;
-use super::options::component;
 use super::stored;
 use super::terminal;
 use cli_common::store::BoxArgument;
@@ -39,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "erofs")]
     format: Format,
     /// Take this component's root only; not with erofs
-    #[arg(long, value_parser = component())]
+    #[arg(long, value_parser = cli_common::component_name())]
     component: Option<ComponentName>,
     /// Where to write to; `-` is standard output. An oci image is one file if the name ends in .tar
     /// [default: ./BOX.FORMAT, ./BOX-COMPONENT.FORMAT]
