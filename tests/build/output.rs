@@ -179,6 +179,21 @@ fn a_box_is_not_built_into_another() {
 }
 
 #[test]
+fn a_box_is_not_built_into_a_store() {
+    let checkout = changed();
+    for output in ["store/inner.box", "store/blobs/inner.box"] {
+        let ran = checkout.run(&["build", "--json", "-o", output]);
+        let error = &ran.json()["errors"][0];
+        assert_eq!((ran.code, &error["code"]), (1, &"output-exists".into()), "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("{output} is in ")), "{message}");
+        assert!(message.ends_with("store, a store, which holds nothing else"), "{message}");
+        assert_eq!(error["help"], "name another place with --output");
+        assert!(!checkout.path(output).exists());
+    }
+}
+
+#[test]
 fn an_output_that_is_meant_to_be_a_file_is_refused() {
     let checkout = Checkout::new();
     for (output, meant) in [("-", "standard output"), ("out.tar", "an archive")] {

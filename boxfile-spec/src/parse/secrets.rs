@@ -147,7 +147,7 @@ fn plain_word(name: &str, word: &Value, leak: &Leak, needs: Needs) -> Diagnostic
 
 /// Reports every variable of a component that it is given as a secret, too.
 fn check_declared(component: &Node, secrets: &[Secret], sink: &Sink) {
-    let named = ComponentName::ALL.into_iter().find(|it| it.name() == component.name.value);
+    let named = ComponentName::of(&component.name.value);
     let gets = |scope: Scope| named.is_some_and(|it| scope.includes(it));
     let names = secrets.iter().filter(|it| gets(it.scope)).filter_map(|it| it.name.as_ref());
     let places: HashMap<&str, Span> = names.map(|name| (&*name.value, name.span)).collect();

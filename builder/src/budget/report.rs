@@ -10,10 +10,6 @@ use super::Measurement;
 const VIRTUAL_TIME: &str =
     "virtual time: 1 ns per instruction; compare it with other virtual times only";
 
-/// The line about a box whose start may take any time.
-const NO_BUDGET: &str =
-    "the box has no budget: `boxbuild budget BOX --write 20%` puts one into its Boxfile\n";
-
 /// Two boxes, measured alike.
 #[derive(Debug, Clone, Copy)]
 pub struct Comparison<'m> {
@@ -32,8 +28,8 @@ impl Comparison<'_> {
 }
 
 /// Renders a measurement: what each phase may take and took, the floor, and the machine. Beside another
-/// box, also what it took there.
-pub fn table(measured: &Measurement, old: Option<&Measurement>) -> String {
+/// box, also what it took there. `advice` says how a box that has no budget gets one.
+pub fn table(measured: &Measurement, old: Option<&Measurement>, advice: &str) -> String {
     let old = old.map(|old| Comparison { old, new: measured });
     let mut table = format!("{:<8}{:>10}{:>12}{:>21}", "phase", "allowed", "taken", "min to max");
     table += if old.is_some() { "      before   ratio\n" } else { "\n" };
@@ -41,7 +37,7 @@ pub fn table(measured: &Measurement, old: Option<&Measurement>) -> String {
     for phase in Phase::ALL {
         table += &row(measured, phase, old, over.iter().find(|it| it.phase == phase));
     }
-    table + &footer(measured, old)
+    table + &footer(measured, old, advice)
 }
 
 fn row(
@@ -67,7 +63,7 @@ fn row(
 }
 
 /// Returns the lines below the phases.
-fn footer(measured: &Measurement, old: Option<Comparison<'_>>) -> String {
+fn footer(measured: &Measurement, old: Option<Comparison<'_>>, advice: &str) -> String {
     let (floor, ratio) = (ms(measured.floor_ms), measured.over_floor());
     let mut lines = format!(
         "\nfloor: {floor} for the same kernel with an init that only connects; the box takes {ratio:.2} times that\n"
@@ -80,7 +76,7 @@ fn footer(measured: &Measurement, old: Option<Comparison<'_>>) -> String {
         lines += &format!("before: {}, {}\n", old.name, old.digest);
     }
     if measured.budget == Budget::default() {
-        lines += NO_BUDGET;
+        lines += &format!("the box has no budget: {advice}\n");
     }
     let (runs, machine) = (measured.runs.len(), &measured.machine);
     let starts = if runs == 1 { "start" } else { "starts" };
@@ -156,17 +152,21 @@ mod tests {
         total: Some(400),
     };
 
+    const ADVICE: &str = "one is put into its Boxfile";
+
     #[test]
     fn the_table_shows_limits_times_and_what_is_over() {
         let measured = measurement(BUDGET, &[312.25, 310.0, 314.0]);
-        insta::assert_snapshot!(table(&measured, None));
+        insta::assert_snapshot!(table(&measured, None, ADVICE));
     }
 
     #[test]
     fn a_box_without_a_budget_is_shown_with_a_hint() {
         let measured = measurement(Budget::default(), &[312.0]);
-        assert!(table(&measured, None).contains("has no budget"));
-        assert!(!table(&Measurement { budget: BUDGET, ..measured }, None).contains("no budget"));
+        assert!(table(&measured, None, ADVICE).contains("has no budget"));
+        assert!(
+            !table(&Measurement { budget: BUDGET, ..measured }, None, ADVICE).contains("no budget")
+        );
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         let old = measurement(Budget::default(), &[260.0]);
         let mut new = measurement(BUDGET, &[312.25, 310.0, 314.0]);
         new.runs.iter_mut().for_each(|run| run.init = 0.0);
-        insta::assert_snapshot!(table(&new, Some(&old)));
+        insta::assert_snapshot!(table(&new, Some(&old), ADVICE));
         let mut none = old.clone();
         none.runs[0].init = 0.0;
         assert_eq!(Comparison { old: &none, new: &new }.ratio(Phase::Init), None);

@@ -24,6 +24,9 @@ use super::stored;
 use super::{installed, locate, search, terminal};
 use cli_common::store::BoxArgument;
 
+/// How a box gets a budget.
+const TO_HAVE_ONE: &str = "`boxbuild budget BOX --write 20%` puts one into its Boxfile";
+
 /// Measures how long a box takes to start, and compares that with its budget. Needs no KVM.
 ///
 /// The box starts on the virtual host, an emulated machine whose clock is its instruction counter: the times are
@@ -99,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     });
     let old = old.transpose()?;
     if !args.json {
-        terminal::pieces([boxbuild::budget::table(&new, old.as_ref())]);
+        terminal::pieces([boxbuild::budget::table(&new, old.as_ref(), TO_HAVE_ONE)]);
     }
     let written = boxfile.map(|(file, margin)| write(&file, &new, margin)).transpose()?;
     let over = exceeded(&new).filter(|_| args.write.is_none());

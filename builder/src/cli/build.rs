@@ -35,7 +35,7 @@ use super::options::{
 use super::stages::Stages;
 use super::transfer::{destination, pushed_json, send};
 use super::warnings::Warnings;
-use super::{locate, locking, registries, terminal};
+use super::{locking, registries, terminal};
 use crate::cli::stored::PROGRAM;
 use cli_common::store::after_adding;
 
@@ -121,7 +121,7 @@ fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure
     };
     request.check_platform().map_err(failed)?;
     let target = Target::new(args, &loaded)?;
-    locate::check_output(&target.directory)?;
+    box_archive::check_output(&target.directory)?;
     let directory = &target.directory;
     let stages = Stages::new(args.project.json);
     stages.begin("reading images and files");

@@ -17,7 +17,6 @@ use box_tree::listing::Found;
 use safe_text::{shell_path, shell_word};
 
 use super::failure::Failure;
-use super::options::component;
 use super::stored;
 use super::terminal;
 use cli_common::store::BoxArgument;
@@ -40,7 +39,7 @@ pub(crate) struct Args {
     #[arg(value_name = "PATH")]
     path: OsString,
     /// Take this component's root as /
-    #[arg(long, value_parser = component())]
+    #[arg(long, value_parser = cli_common::component_name())]
     component: Option<ComponentName>,
     /// Print the bytes as they are, also to a terminal
     #[arg(long)]

@@ -16,9 +16,8 @@ use host_fs::FileError;
 use serde_json::json;
 
 use super::failure::Failure;
-use super::options::component;
 use super::stored;
-use super::{locate, terminal};
+use super::terminal;
 use cli_common::store::BoxArgument;
 
 /// Writes the files of a box in a form that other programs read.
@@ -39,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "erofs")]
     format: Format,
     /// Take this component's root only; not with erofs
-    #[arg(long, value_parser = component())]
+    #[arg(long, value_parser = cli_common::component_name())]
     component: Option<ComponentName>,
     /// Where to write to; `-` is standard output. An oci image is one file if the name ends in .tar
     /// [default: ./BOX.FORMAT, ./BOX-COMPONENT.FORMAT]
@@ -160,7 +159,7 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
         privileged: Privileged::default(),
     };
     if !is_stream(args) {
-        locate::check_output(&exported.output)?;
+        box_archive::check_output(&exported.output)?;
     }
     if args.format == Format::Erofs {
         let written = to_file(args, &exported.output, |out| copy_rootfs(opened, out))?;

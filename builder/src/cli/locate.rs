@@ -1,20 +1,11 @@
 //! Finding what the command line does not name: the user's directories.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use box_contract::ErrorCode;
 
 use super::failure::Failure;
-
-/// Refuses an output in the directory of a box, or of any other OCI image layout, which would hold
-/// something foreign then.
-pub(crate) fn check_output(output: &Path) -> Result<(), Failure> {
-    let Some(layout) = box_layout::layout_above(output) else { return Ok(()) };
-    let (output, layout) = (output.display(), layout.display());
-    let message = format!("{output} is in {layout}, an OCI image layout, which holds nothing else");
-    Err(Failure::new((ErrorCode::OutputExists, "name another place with --output"), message))
-}
 
 /// Returns the directory of the virtual host's kernels.
 pub(crate) fn host_kernels() -> Result<PathBuf, Failure> {

@@ -11,7 +11,6 @@ use box_tree::path::names;
 use serde_json::json;
 
 use super::failure::Failure;
-use super::options::component;
 use super::stored;
 use super::terminal;
 use cli_common::store::BoxArgument;
@@ -37,7 +36,7 @@ pub(crate) struct Args {
     #[arg(value_name = "PATH", default_value = "/")]
     path: OsString,
     /// Take this component's root as /
-    #[arg(long, value_parser = component())]
+    #[arg(long, value_parser = cli_common::component_name())]
     component: Option<ComponentName>,
     /// List at most this many levels below PATH; 0 is PATH alone
     #[arg(long, value_name = "N")]

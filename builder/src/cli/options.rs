@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use box_contract::Platform;
-use box_contract::{ComponentName, ErrorCode, exit};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use box_contract::{ErrorCode, exit};
 pub(crate) use cli_common::store::StoreOption;
 pub(crate) use cli_registry::RegistryOptions;
 use host_fs::own;
@@ -94,13 +93,6 @@ pub(crate) fn lock_command(project: &ProjectOptions, inputs: &InputOptions) -> S
     let checkout = option("--checkout", project.checkout.directory.as_ref());
     let lock = option("--lock-file", inputs.lock_file.as_ref());
     format!("boxbuild lock{file}{checkout}{lock}")
-}
-
-/// Returns the reader of a component's name.
-pub(crate) fn component() -> impl TypedValueParser<Value = ComponentName> {
-    let names = PossibleValuesParser::new(ComponentName::ALL.map(ComponentName::name));
-    let named = |name: String| ComponentName::ALL.into_iter().find(|it| it.name() == name);
-    names.try_map(move |name| named(name).ok_or("no component has this name"))
 }
 
 /// Reads a platform of the command line.

@@ -152,8 +152,7 @@ impl ComposeError {
             | Self::Unplaceable { component, .. }
             | Self::WrongType { component, .. } => component,
         };
-        let named = |it: &ComponentName| it.name() == name;
-        ComponentName::ALL.into_iter().find(named).unwrap_or(ComponentName::Agent)
+        ComponentName::of(name).unwrap_or(ComponentName::Agent)
     }
 
     /// Returns the place in the Boxfile that is to blame, where there is one.

@@ -47,7 +47,7 @@ impl<'p> ImageConfig<'p> {
     /// The label's value, if no component has that name.
     pub fn declared_type(&self) -> Option<Result<ComponentName, &'p str>> {
         let found = self.label(TYPE)?;
-        Some(ComponentName::ALL.into_iter().find(|it| it.name() == found).ok_or(found))
+        Some(ComponentName::of(found).ok_or(found))
     }
 
     fn unusable(&self, label: &str, found: &str, what: &str) -> ComposeError {

@@ -43,4 +43,4 @@ pub use error::ArchiveError;
 pub use keep::{NameGiven, Names};
 pub use load::{Loaded, Plan};
 pub use read::{Archive, Boxed};
-pub use save::{Bundle, Saved, is_compressed, is_tar};
+pub use save::{Bundle, Saved, check_output, is_compressed, is_tar};

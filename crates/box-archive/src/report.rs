@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use box_digest::Digest;
-use safe_text::{readable, shown};
+use safe_text::{counted, readable, shown};
 use serde_json::{Value, json};
 
 use crate::{Loaded, NameGiven, Plan, Saved};
@@ -12,7 +12,7 @@ impl Saved {
     /// Returns what a person is told of the output.
     pub fn line(&self, output: &Path, boxes: usize) -> String {
         let (output, size) = (shown(&output.display().to_string()), readable(self.bytes));
-        format!("saved: {output}, {}, {} blobs, {size}", count(boxes, "box", "boxes"), self.blobs)
+        format!("saved: {output}, {}, {} blobs, {size}", counted(boxes, "box", "boxes"), self.blobs)
     }
 
     /// Returns the report: the digest of each box in the order of the command line, and the name that it has there.
@@ -76,8 +76,4 @@ impl Loaded {
             "new_bytes": self.new_bytes,
         })
     }
-}
-
-fn count(number: usize, one: &str, more: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { more })
 }

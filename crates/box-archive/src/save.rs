@@ -264,11 +264,19 @@ impl Read for Hashing<'_> {
     }
 }
 
-/// Refuses a place at which something is, and one in a box, in another image layout or in a store.
+/// Refuses a place at which something is, and what [`check_output`] refuses.
 fn check_place(to: &Path) -> Result<(), ArchiveError> {
     if fs::symlink_metadata(to).is_ok() {
         return Err(exists(to));
     }
+    check_output(to)
+}
+
+/// Refuses an output in a box, in another image layout or in a store, which would hold something foreign then.
+///
+/// # Errors
+/// [`ArchiveError::Within`].
+pub fn check_output(to: &Path) -> Result<(), ArchiveError> {
     let within = |within, what| ArchiveError::Within { path: to.to_owned(), within, what };
     if let Some(layout) = layout_above(to) {
         return Err(within(layout, "an OCI image layout"));

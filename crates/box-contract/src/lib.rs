@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accounts;
+pub mod age;
 pub mod assignment;
 pub mod budget;
 pub mod capabilities;

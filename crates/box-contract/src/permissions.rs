@@ -72,10 +72,15 @@ impl RunPlan {
         all.extend(logs.iter().map(self::logs));
         all.extend(caps.iter().map(cap));
         all.extend(sandbox.iter().map(self::sandbox));
-        let cpus = if vm.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", vm.cpus) };
-        all.push(Permission::new("machine", &format!("{cpus}, {} MiB of memory", vm.memory_mib)));
+        let machine = format!("{}, {} MiB of memory", cpus(vm.cpus), vm.memory_mib);
+        all.push(Permission::new("machine", &machine));
         all
     }
+}
+
+/// Says how many virtual processors a box has.
+pub fn cpus(count: u8) -> String {
+    safe_text::counted(count.into(), "CPU", "CPUs")
 }
 
 /// Lists what a network reaches: its mode, and each of its rules.
@@ -237,6 +242,11 @@ const fn components(scope: Scope) -> &'static str {
 mod tests {
     use super::*;
     use crate::plan::tests::grown;
+
+    #[test]
+    fn one_processor_is_no_plural() {
+        assert_eq!([1, 2].map(cpus), ["1 CPU", "2 CPUs"]);
+    }
 
     fn listed(more: &str) -> Vec<String> {
         lines(&grown(more).permissions()).collect()

@@ -51,7 +51,7 @@ impl OpenBox {
             format!("tree        {}", config.tree),
             format!("epoch       {}", config.epoch),
             format!("kernel      {}", config.kernel_version.trim_end()),
-            format!("machine     {}, {} MiB", cpus(plan.vm.cpus), plan.vm.memory_mib),
+            format!("machine     {}, {} MiB", permissions::cpus(plan.vm.cpus), plan.vm.memory_mib),
             format!("budget      {}", plan.budget),
         ];
         lines.extend(plan.skills.iter().flat_map(skill));
@@ -179,11 +179,6 @@ fn namespaces(own: Namespaces) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Says how many virtual processors a box has.
-fn cpus(count: u8) -> String {
-    if count == 1 { "1 CPU".to_owned() } else { format!("{count} CPUs") }
-}
-
 fn health(check: &Health) -> String {
     match check {
         Health::Tcp { port } => format!("a TCP connection to port {port}"),
@@ -202,11 +197,6 @@ fn health(check: &Health) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_processor_is_no_plural() {
-        assert_eq!([1, 2].map(cpus), ["1 CPU", "2 CPUs"]);
-    }
 
     #[test]
     fn rlimits_have_their_units() {

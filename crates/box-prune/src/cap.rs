@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use box_contract::size;
+use box_contract::{age, size};
 use rustix::fs::statvfs;
 use safe_text::shown;
 
@@ -84,17 +84,7 @@ impl Cap {
 /// # Errors
 /// What is expected, for people.
 pub fn age(text: &str) -> Result<Duration, &'static str> {
-    let wrong = "write a time such as 90s, 10m, 12h or 7d";
-    let (number, unit) = size::split(text);
-    let number: u64 = number.parse().map_err(|_| wrong)?;
-    let unit = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(wrong),
-    };
-    number.checked_mul(unit).map(Duration::from_secs).ok_or(wrong)
+    age::seconds(text).map(Duration::from_secs).ok_or("write a time such as 90s, 10m, 12h or 7d")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use box_cache::Label;
 use box_cache::collect::{Report, Reported, Why};
 use box_digest::Digest;
-use safe_text::{readable, shown};
+use safe_text::{counted, readable, shown};
 use serde_json::{Value, json};
 
 /// Returns what a person reads of a collection, line by line.
@@ -18,7 +18,7 @@ pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
         lines.push(format!("{removed} {}", names(&report.removed_names)));
     }
     if report.removed_records > 0 {
-        let records = count(report.removed_records, "cached step", "cached steps");
+        let records = counted(report.removed_records, "cached step", "cached steps");
         lines.push(format!("{removed} {records} of builds"));
     }
     for kept in &report.kept {
@@ -26,7 +26,7 @@ pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
             .extend(kept.reason.map(|why| format!("kept {}: {}", called(kept), reason(why, kept))));
     }
     if report.foreign > 0 {
-        let files = count(report.foreign, "file or directory", "files and directories");
+        let files = counted(report.foreign, "file or directory", "files and directories");
         lines.push(format!("left {files} that no build made"));
     }
     lines.push(size_line(report, dry_run));
@@ -133,10 +133,6 @@ const fn word(why: Why) -> &'static str {
         Why::Young => "young",
         Why::Foreign => "foreign",
     }
-}
-
-fn count(number: usize, one: &str, several: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { several })
 }
 
 /// Returns a report for programs.

@@ -187,6 +187,11 @@ pub fn readable(bytes: u64) -> String {
     }
 }
 
+/// Writes a number and what it counts, as one or as several.
+pub fn counted(number: usize, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}
+
 /// Writes an exact number of bytes.
 pub fn bytes(count: u64) -> String {
     if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }

@@ -16,7 +16,6 @@ use vmm::signals::StopSignals;
 
 use super::command::{component, own_input, user};
 use super::error::CommandError;
-use super::run::component_name;
 use super::screen::Screen;
 use super::terminal::is_quiet;
 use super::{given_file, paths};
@@ -43,7 +42,7 @@ pub(crate) struct CopyArgs {
     #[arg(value_name = "DESTINATION")]
     to: String,
     /// The component whose files are meant [default: business where the box has one, else agent].
-    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT")]
+    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
     /// The user that reads or writes in the box: a name of the component, or a number [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", value_parser = user)]

@@ -18,7 +18,6 @@ use super::command::{CommandOptions, component};
 use super::error::{CommandError, usage};
 use super::memory::out_of_memory;
 use super::paths;
-use super::run::component_name;
 use super::screen::Screen;
 use super::terminal::json_line;
 use super::variables::{self, Assigned, EnvOption};
@@ -47,7 +46,7 @@ pub(crate) struct ExecArgs {
     #[arg(long, conflicts_with = "json")]
     raw: bool,
     /// The component to run CMD in [default: business where the box has one, else agent].
-    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT")]
+    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
     /// The command to run, and its arguments.
     #[arg(
@@ -78,7 +77,7 @@ pub(crate) struct ShellArgs {
     #[arg(value_name = "NAME")]
     name: String,
     /// The component [default: business where the box has one, else agent].
-    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT")]
+    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
     /// The user, and the group: names of the component, or numbers [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", value_parser = super::command::user)]

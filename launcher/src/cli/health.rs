@@ -15,7 +15,7 @@ use super::command::component;
 use super::error::{CommandError, usage};
 use super::launch_error::LaunchError;
 use super::paths;
-use super::run::{component_name, seconds};
+use super::run::seconds;
 use super::terminal::{is_quiet, json_line, print};
 
 /// How long a check by a program may take unless the command line says otherwise, in seconds.
@@ -35,7 +35,7 @@ pub(crate) struct HealthArgs {
     #[arg(value_name = "NAME")]
     name: String,
     /// The component.
-    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", default_value = "agent")]
+    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", default_value = "agent")]
     component: ComponentName,
     /// How long a check by a program may take; a connection has a second [default: 10].
     #[arg(long, value_name = "SECONDS")]

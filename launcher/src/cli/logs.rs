@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use super::error::CommandError;
 use super::memory::out_of_memory;
 use super::paths;
-use super::run::component_name;
 use super::since::{Since, since};
 use super::terminal::{foreign, json_line, notice, pass_on, pause};
 
@@ -44,7 +43,7 @@ pub(crate) struct LogsArgs {
     #[arg(long, value_name = "TIME", value_parser = since, allow_hyphen_values = true)]
     since: Option<Since>,
     /// Whose output: the agent's, or that of the business application's own program (`autostart`).
-    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", default_value = "agent")]
+    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", default_value = "agent")]
     component: ComponentName,
     /// Everything that is kept of the run, in the order of time: a JSON object on each line, with time_ms, component and
     /// kind, for each piece of output, connection and event, and at last for each trajectory that the agent has left. Events

@@ -1,5 +1,7 @@
 //! Points in time on the command line.
 
+use box_contract::age;
+
 /// A point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Since {
@@ -22,17 +24,12 @@ impl Since {
 /// Reads a time of the command line.
 pub(crate) fn since(text: &str) -> Result<Since, &'static str> {
     let wrong = "write how long ago, as 90s, 10m, 2h or 1d, or a time in seconds since 1970";
-    let digits = text.trim_end_matches(|last: char| last.is_ascii_lowercase());
-    let number: u64 = digits.parse().map_err(|_| wrong)?;
-    let seconds = match &text[digits.len()..] {
-        "" => return number.checked_mul(1000).map(Since::At).ok_or(wrong),
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(wrong),
-    };
-    number.checked_mul(seconds * 1000).map(Since::Ago).ok_or(wrong)
+    if let Ok(number) = text.parse::<u64>() {
+        return number.checked_mul(1000).map(Since::At).ok_or(wrong);
+    }
+    // A number may have a sign here.
+    let ago = age::seconds(text.strip_prefix('+').unwrap_or(text));
+    ago.and_then(|it| it.checked_mul(1000)).map(Since::Ago).ok_or(wrong)
 }
 
 #[cfg(test)]

@@ -48,12 +48,11 @@ impl Display for Published {
 }
 
 fn component(name: &str) -> Result<ComponentName, String> {
-    let found = ComponentName::ALL.into_iter().find(|it| it.name() == name);
     let reason = || match name {
         "tcp" | "udp" => "leave it out: all published ports are of TCP".to_owned(),
         _ => "write agent or business".to_owned(),
     };
-    found.ok_or_else(|| format!("{name:?} is no component; {}", reason()))
+    ComponentName::of(name).ok_or_else(|| format!("{name:?} is no component; {}", reason()))
 }
 
 fn read_address(text: &str) -> Result<IpAddr, String> {

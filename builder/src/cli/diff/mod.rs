@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-use super::options::{StoreOption, component};
+use super::options::StoreOption;
 use super::terminal;
 use operand::Operand;
 
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(value_name = "PATH", default_value = "/")]
     path: OsString,
     /// Of a box, compare this component's root only, which is what an image is
-    #[arg(long, value_parser = component())]
+    #[arg(long, value_parser = cli_common::component_name())]
     component: Option<ComponentName>,
     /// Ignore differences in this field: mode, uid, gid, size, content, target, device, xattrs, mtime
     /// or hard-links; separate several with commas

@@ -246,6 +246,12 @@ impl Explain for StoreError {
     }
 }
 
+impl Explain for box_archive::ArchiveError {
+    fn explain(&self) -> Explanation {
+        self.into()
+    }
+}
+
 impl Explain for box_find::FindError {
     fn explain(&self) -> Explanation {
         self.into()

@@ -19,6 +19,13 @@ named_enum! {
     }
 }
 
+impl ComponentName {
+    /// Returns the component with this name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+}
+
 /// The kind of the agent. All kinds run alike; this informs people and tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

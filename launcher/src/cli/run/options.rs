@@ -14,7 +14,6 @@ use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::given::{Choice, NotGiven};
 use boxlaunch::network::{Given, Published};
 use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use cli_registry::RegistryOptions;
 use egress_proxy::is_own;
 use egress_rules::Local;
@@ -91,7 +90,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
     pub(in crate::cli) budget: BudgetPolicy,
     /// The component to run CMD in [default: business where the box has one, else agent].
-    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", requires = "command")]
+    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", requires = "command")]
     pub(in crate::cli) component: Option<ComponentName>,
     /// Hash the box's files even if they have not changed since they were last hashed.
     #[arg(long)]
@@ -450,13 +449,6 @@ fn mebibytes(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, String> + Cl
         let number = text.parse().ok().filter(|it| (least..=most).contains(it));
         number.ok_or_else(|| format!("write a number of MiB from {least} to {most}, such as 1024"))
     }
-}
-
-/// Reads the name of a component.
-pub(in crate::cli) fn component_name() -> impl TypedValueParser<Value = ComponentName> {
-    let named = |name: String| ComponentName::ALL.into_iter().find(|it| it.name() == name);
-    PossibleValuesParser::new(ComponentName::ALL.map(ComponentName::name))
-        .try_map(move |name| named(name).ok_or("there is no such component"))
 }
 
 /// Reads a number of bytes with a unit.
