@@ -310,10 +310,10 @@ impl Explain for boxbuild::budget::MeasureError {
     fn explain(&self) -> Explanation {
         match self {
             Self::Host(source) => source.into(),
-            Self::Refused { code, help, .. } => Explanation {
+            Self::Refused { code, help, names_options, .. } => Explanation {
                 code: code.unwrap_or(VirtualHostFailed),
                 help: help.as_ref().map(|it| {
-                    let of = if it.contains(" --") { "with `boxlaunch run`: " } else { "" };
+                    let of = if *names_options { "with `boxlaunch run`: " } else { "" };
                     format!("{of}{it}").into()
                 }),
             },

@@ -21,6 +21,7 @@ impl From<&ArchiveError> for Explanation {
     fn from(error: &ArchiveError) -> Self {
         match error {
             ArchiveError::File(error) => file(error),
+            ArchiveError::Missing(_) => BoxNotFound.into(),
             ArchiveError::NoBoxes { .. } => no_boxes(),
             ArchiveError::Malformed { .. } => (BoxMalformed, AGAIN).into(),
             ArchiveError::NotAStream { .. } => (BoxMalformed, NO_STREAM).into(),
@@ -92,7 +93,6 @@ fn in_archive(error: &BoxRegistryError) -> Explanation {
 
 fn file(error: &FileError) -> Explanation {
     match error.source.kind() {
-        ErrorKind::NotFound if error.doing == "read" => BoxNotFound.into(),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             (DiskFull, "free some space there, or name another place").into()
         }
