@@ -184,9 +184,8 @@ impl Explain for SkillError {
             ) => {
                 "a skill is a directory of the checkout with a file SKILL.md in it: docs/skills.md"
             }
-            Self::File(source) | Self::Files(FilesError::File(source)) => return source.explain(),
-            Self::Files(FilesError::TooLarge(_)) => return TooLarge.into(),
-            Self::Files(FilesError::TooLargeTogether(_)) => return help(TooLarge, IN_AN_IMAGE),
+            Self::File(source) => return source.explain(),
+            Self::Files(source) => return source.explain(),
         };
         help(SkillInvalid, text)
     }
@@ -224,14 +223,10 @@ pub(super) fn lock(error: &LockFileError) -> Explanation {
 
 impl Explain for PublishError {
     fn explain(&self) -> Explanation {
-        let text = match self {
-            Self::Exists { what: None, .. } => "remove it, or name another place with --output",
-            Self::Exists { .. } => "move that away, or name another directory with --output",
-            Self::Busy { .. } => return Busy.into(),
-            Self::NotRestored { .. } => return Io.into(),
-            Self::File(source) => return source.explain(),
-        };
-        help(OutputExists, text)
+        match self {
+            Self::File(source) => source.explain(),
+            error => error.into(),
+        }
     }
 }
 
