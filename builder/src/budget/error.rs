@@ -24,6 +24,8 @@ pub enum MeasureError {
         message: String,
         /// The help that boxlaunch gave; the options in it are those of `boxlaunch run`.
         help: Option<String>,
+        /// Whether that help names options.
+        names_options: bool,
         /// The code that boxlaunch gave.
         code: Option<ErrorCode>,
     },

@@ -147,7 +147,9 @@ fn refusal(command: &str, ended: &Ended) -> MeasureError {
     let printed = serde_json::from_slice::<Refusal>(&ended.stdout).ok();
     if let Some(first) = printed.and_then(|it| it.errors.into_iter().next()) {
         let code = first.code.as_deref().and_then(code_named);
-        return MeasureError::Refused { message: first.message, help: first.help, code };
+        let Refused { message, help, .. } = first;
+        let names_options = help.as_ref().is_some_and(|it| it.contains(" --"));
+        return MeasureError::Refused { message, help, names_options, code };
     }
     let stderr = tail(&ended.stderr, SHOWN).trim_end().to_owned();
     MeasureError::Failed { command: command.to_owned(), status: ended.status, stderr }

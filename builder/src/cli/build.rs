@@ -26,7 +26,7 @@ use safe_text::shown;
 use safe_text::{readable, shell_path};
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::failure::{Failure, of_build};
 use super::loaded::{Loaded, Tools};
 use super::locking::Fixed;
 use super::options::{
@@ -117,7 +117,7 @@ fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure
     let request = tools.request(&loaded, platform, old, &[])?;
     let failed = |error: BuildError| {
         is_missing.set(StoreError::is_missing(&error));
-        locked.blame_pin(Failure::of_build(&error, &loaded.sources))
+        locked.blame_pin(of_build(&error, &loaded.sources))
     };
     request.check_platform().map_err(failed)?;
     let target = Target::new(args, &loaded)?;

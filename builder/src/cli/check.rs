@@ -12,7 +12,7 @@ use diagnostics::{Diagnostic, MAX_KEPT};
 use download::fetch::FetchOptions;
 use serde_json::json;
 
-use super::failure::Failure;
+use super::failure::{Failure, of_build};
 use super::loaded::{Loaded, Tools};
 use super::locking::Fixed;
 use super::options::{InputOptions, LockedOption, ProfileOption, ProjectOptions, lock_command};
@@ -86,14 +86,14 @@ impl Found {
         let mut checked = Checked::default();
         for variant in variants {
             let (errors, warnings) = check(variant, &mut checked);
-            self.failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
+            self.failures.extend(errors.iter().map(|it| of_build(it, &variant.sources)));
             self.warnings.extend(warnings);
             self.warnings.extend(unbuildable(variant));
             // Profiles share most errors.
             distinct(&mut self.failures, Failure::json);
             let cut = |errors: usize| errors >= MAX_KEPT;
             if cut(errors.iter().map(BuildError::count).sum())
-                || cut(self.failures.iter().map(Failure::count).sum())
+                || cut(self.failures.iter().map(|it| it.problems().len()).sum())
             {
                 self.failures = self.failures.drain(..).map(Failure::cut).collect();
                 break;
@@ -125,7 +125,7 @@ impl Found {
         self.warnings.extend(warnings);
         if let Err(unmerged) = preview.root {
             let error = BuildError::Conflicts(unmerged);
-            self.failures.push(Failure::of_build(&error, &variant.sources));
+            self.failures.push(of_build(&error, &variant.sources));
         } else if first {
             self.unsupported = preview.unsupported;
         }

@@ -20,7 +20,7 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
     let syntax = sources.as_slice()[0].syntax;
     let text = format!("\n\n{}", text(conflicts, origins, syntax));
     let (all, advice) = (all_json(conflicts, origins), advice_json(conflicts, syntax));
-    Failure::diagnostics(ErrorCode::MergeConflict, &[diagnostic], sources).with_details(
+    Failure::of_diagnostics(ErrorCode::MergeConflict, &[diagnostic], sources).with_details(
         &text,
         &[("conflict_count", conflicts.count.into()), ("conflicts", all), ("advice", advice)],
     )

@@ -9,7 +9,7 @@ use boxbuild::project::LockFile;
 use safe_text::readable;
 use serde_json::json;
 
-use super::failure::Failure;
+use super::failure::{Failure, of_build};
 use super::loaded::{Loaded, Tools};
 use super::lock::{check_declared, resolve_all};
 use super::locking::Fixed;
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut fetched = BTreeMap::new();
     let lock = resolve_all(&loaded, &tools, file.lock.as_ref(), &[], |resolved| {
-        let failed = |error| Failure::of_build(&error, &loaded.sources);
+        let failed = |error| of_build(&error, &loaded.sources);
         let layers = resolved.fetch().map_err(failed)?;
         fetched.extend(layers.iter().map(|layer| (layer.digest, layer.size)));
         Ok(())

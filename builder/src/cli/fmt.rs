@@ -205,7 +205,7 @@ fn formatted(file: &Path, document: Document, named: bool) -> Result<Option<Stri
                 let message = format!("{} cannot be formatted", file.display());
                 return Err(Failure::new(ErrorCode::BoxfileInvalid, message));
             }
-            Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &wrong, &document.sources))
+            Err(Failure::of_diagnostics(ErrorCode::BoxfileInvalid, &wrong, &document.sources))
         }
     }
 }

@@ -56,7 +56,7 @@ impl Loaded {
             if Lock::is_lock(&sources.as_slice()[0].text) {
                 return Err(no_boxfile(&project.file));
             }
-            return Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &found, &sources));
+            return Err(Failure::of_diagnostics(ErrorCode::BoxfileInvalid, &found, &sources));
         };
         let (without, profiles) = (Arc::new(without), profiles.into());
         Ok(Self { project, sources, without, profiles, chosen, warnings: found.into() })

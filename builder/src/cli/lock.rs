@@ -9,7 +9,7 @@ use boxbuild::project::{LockFile, LockFileError, LockPlace};
 use boxbuild::{Resolved, resolve};
 use diagnostics::suggest::nearest;
 
-use super::failure::Failure;
+use super::failure::{Failure, of_build};
 use super::loaded::{Loaded, Tools};
 use super::locking::Fixed;
 use super::options::{InputOptions, LockedOption, ProjectOptions, lock_command};
@@ -147,7 +147,7 @@ pub(crate) fn resolve_all(
     for (index, variant) in loaded.variants().iter().enumerate() {
         for platform in &variant.boxfile().platforms {
             let request = tools.request(variant, platform.value, old, refresh)?;
-            let failed = |error| Failure::of_build(&error, &variant.sources);
+            let failed = |error| of_build(&error, &variant.sources);
             let resolved = resolve(&request, &tools.store).map_err(failed)?;
             if index == 0 {
                 variant.show_warnings(resolved.warnings());

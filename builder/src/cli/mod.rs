@@ -150,7 +150,7 @@ pub(crate) fn main() -> ExitCode {
     match catch_unwind(AssertUnwindSafe(|| cli.run())) {
         Ok((Ok(()), _)) if terminal::lost() => ExitCode::FAILURE,
         Ok((Ok(()), _)) => ExitCode::SUCCESS,
-        Ok((Err(failure), as_json)) => failure.report(as_json),
+        Ok((Err(failure), as_json)) => failure::report(&failure, as_json),
         // The panic's own message is printed already.
         Err(_) => {
             terminal::error(&Problem::panicked("boxbuild").text());

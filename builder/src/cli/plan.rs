@@ -10,7 +10,7 @@ use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewFile, Previe
 use safe_text::readable;
 use serde_json::{Value, json};
 
-use super::failure::Failure;
+use super::failure::{Failure, of_build};
 use super::loaded::{Loaded, Tools};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
 use super::preview::{self, Previewed};
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         // As data, the plan has said it.
         Err(_) if args.project.json => Err(Failure::reported(exit::FAILED)),
-        Err(unmerged) => Err(Failure::of_build(&BuildError::Conflicts(unmerged), &loaded.sources)),
+        Err(unmerged) => Err(of_build(&BuildError::Conflicts(unmerged), &loaded.sources)),
     }
 }
 

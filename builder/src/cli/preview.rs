@@ -6,7 +6,7 @@ use boxbuild::project::LockFile;
 use boxbuild::project::lock::Lock;
 use boxbuild::{BuildError, Composition, Preview, Report, resolve};
 
-use super::failure::Failure;
+use super::failure::{Failure, of_build};
 use super::loaded::{Loaded, Tools};
 use super::locking::Fixed;
 use super::options::LockedOption;
@@ -30,7 +30,7 @@ pub(crate) fn preview(
     fixed: Option<&Fixed<'_>>,
 ) -> Result<Previewed, Failure> {
     let locked = LockedOption { locked: fixed.is_some() };
-    let failed = |error: BuildError| locked.blame_pin(Failure::of_build(&error, &loaded.sources));
+    let failed = |error: BuildError| locked.blame_pin(of_build(&error, &loaded.sources));
     fixed.map_or(Ok(()), |fixed| fixed.check_declared(loaded, platform))?;
     let old = lock_file.lock.as_ref();
     let request = tools.request(loaded, platform, old, &[])?;

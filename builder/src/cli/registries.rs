@@ -2,7 +2,7 @@
 
 use std::env;
 
-use cli_registry::{RegistryOptions, Screen, SetupError, Way};
+use cli_registry::{RegistryOptions, Screen, Way};
 use download::NetworkOptions;
 use oci_registry::Registry;
 
@@ -28,10 +28,4 @@ fn screen(as_json: bool, way: Way) -> Option<Screen> {
     let is_watched = terminal::shows_status();
     let screen = || Screen { note: terminal::note, status: terminal::status, is_watched, way };
     (!as_json).then(screen)
-}
-
-impl From<SetupError> for Failure {
-    fn from(error: SetupError) -> Self {
-        Self::of(error.problems())
-    }
 }

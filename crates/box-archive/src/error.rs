@@ -19,6 +19,9 @@ pub enum ArchiveError {
     /// The file cannot be opened or read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// There is no such file or directory.
+    #[error(transparent)]
+    Missing(FileError),
     /// It is something else than an archive or a directory with boxes.
     #[error("{what} has no boxes: {reason}")]
     NoBoxes { what: String, reason: String },

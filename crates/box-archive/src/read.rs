@@ -71,13 +71,17 @@ impl Archive {
     /// Opens an archive or a directory. An archive that is compressed as a whole, with gzip or zstd, is read as a stream.
     ///
     /// # Errors
-    /// [`ArchiveError::File`], [`ArchiveError::NoBoxes`] and [`ArchiveError::Malformed`], and those of [`Self::read`].
+    /// [`ArchiveError::Missing`], [`ArchiveError::File`], [`ArchiveError::NoBoxes`] and [`ArchiveError::Malformed`], and those of [`Self::read`].
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         let title = path.display().to_string();
         if path.is_dir() {
             return Self::new(title, FileSource::Directory(path.to_owned()));
         }
-        let file = open_regular(path, Links::Follow).map_err(FileError::of("read", path))?;
+        let file = open_regular(path, Links::Follow).map_err(FileError::of("read", path));
+        let file = file.map_err(|error| {
+            let is_missing = error.source.kind() == io::ErrorKind::NotFound;
+            if is_missing { ArchiveError::Missing(error) } else { error.into() }
+        })?;
         let failed = || FileError::of("read", path);
         let mut start = Vec::new();
         let first = Section::new(&file, 0, START as u64).read_to_end(&mut start);

@@ -3,10 +3,12 @@
 
 pub mod color;
 mod component;
+pub mod failure;
 pub mod manual;
 pub mod paint;
 pub mod problem;
 pub mod store;
 
 pub use component::component_name;
+pub use failure::Failure;
 pub use problem::{Explanation, Problem};

@@ -45,6 +45,14 @@ pub enum HostError {
         /// The end of its output.
         output: String,
     },
+    /// A package could not be found or downloaded.
+    #[error("{command} failed ({status}):\n{output}")]
+    NotFetched {
+        command: String,
+        status: String,
+        /// The end of the output of apt.
+        output: String,
+    },
     /// A file does not follow its format.
     #[error("{what} is malformed: {why}")]
     Malformed { what: String, why: String },

@@ -30,6 +30,16 @@ pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
     })
 }
 
+/// As [`run`], for a command that finds or downloads a package.
+pub(crate) fn run_apt(command: &mut Command) -> Result<Vec<u8>> {
+    run(command).map_err(|error| match error {
+        HostError::Failed { command, status, output } => {
+            HostError::NotFetched { command, status, output }
+        }
+        error => error,
+    })
+}
+
 /// Returns the error for a program that could not be started.
 pub(crate) fn not_started(command: &Command, source: std::io::Error) -> HostError {
     let program = command.get_program().to_string_lossy().into_owned();

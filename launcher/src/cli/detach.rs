@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use vmm::signals::StopSignals;
 
-use super::error::{CommandError, signal_code};
+use super::error::{CommandError, of_run, signal_code};
 use super::launch_error::LaunchError;
 use super::paths::SELF;
 use super::screen::Screen;
@@ -87,7 +87,7 @@ pub(super) fn keep_running(
     // With this the outlets let go of the caller's files, so that it sees their end.
     let code = screen.close(exit::DONE);
     leave().map_err(OsError::system("leave the terminal"))?;
-    started.serve_here(entry, terms, signals)?;
+    started.serve_here(entry, terms, signals).map_err(|it| of_run(it, None))?;
     Ok(code)
 }
 

@@ -1,176 +1,171 @@
 //! A failed command: its error, its report and its exit code.
 
-use std::fmt::Display;
+use std::borrow::Cow;
+use std::error::Error;
 use std::io;
 
+use box_archive::ArchiveError;
 use box_contract::ErrorCode::{self, *};
 use box_contract::exit;
+use box_find::FindError;
 use boxlaunch::host::error::KvmError;
-use boxlaunch::machine::RunFailure;
 use boxlaunch::opened::OpenBoxError;
 use boxlaunch::streams::StreamError;
+use cli_common::failure::{Program, Table};
+use cli_common::store::CommandFault;
 use cli_common::{Explanation, Problem};
+use cli_registry::{PullError, SetupError};
 use diagnostics::{Diagnostic, Sources};
-use safe_text::{shown, shown_json, shown_lines};
+use safe_text::{shown, shown_lines, with_causes};
 use serde_json::json;
 use virtual_host::HostError;
 use vmm::signals::Stopped;
 
 use super::explain::{explain, without_kvm};
 use super::launch_error::{FailedRun, LaunchError};
-use super::terminal::{self, painted};
+use super::terminal;
 
 /// The signal that ends a program that writes to a closed pipe (signal(7)).
 const SIGPIPE: i32 = 13;
 
+/// This program, whose commands fail.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Boxlaunch;
+
+impl Program for Boxlaunch {
+    fn exit(code: ErrorCode) -> u8 {
+        match code {
+            BoxDamaged => exit::DIFFERENT,
+            code => code.exit(),
+        }
+    }
+
+    fn painted(text: &str) -> Cow<'_, str> {
+        terminal::painted(text)
+    }
+}
+
 /// A failed command.
-#[derive(Debug)]
-pub(crate) struct CommandError {
-    /// The errors; none if the reader closed the pipe.
-    problems: Vec<Problem>,
-    /// The last lines of the guest's output, for people.
-    last_output: String,
-    /// The exit code.
-    pub(crate) exit: u8,
-}
+pub(crate) type CommandError = cli_common::Failure<Boxlaunch>;
 
-impl CommandError {
-    /// Returns the failure of a command with one error.
-    pub(crate) fn new(explanation: impl Into<Explanation>, message: impl Display) -> Self {
-        let explanation = explanation.into();
-        let exit = exit_code(explanation.code);
-        let problems = vec![Problem::new(explanation, message)];
-        Self { problems, last_output: String::new(), exit }
-    }
-
-    /// Returns the failure of a command with several errors of one kind.
-    pub(crate) fn of(problems: impl Iterator<Item = Problem>) -> Self {
-        let problems: Vec<_> = problems.collect();
-        let exit = problems.first().map_or(exit::FAILED, |it| exit_code(it.code));
-        Self { problems, last_output: String::new(), exit }
-    }
-
-    /// Returns the failure of a command with what was found in a text.
-    pub(crate) fn found(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
-        let problems = Problem::of_diagnostics(code, found, sources);
-        Self { problems, last_output: String::new(), exit: exit_code(code) }
-    }
-
-    /// Prints the error and returns the exit code. One that standard output does not take is printed
-    /// to standard error instead.
-    pub(crate) fn report(&self, as_json: bool) -> u8 {
-        if !as_json || terminal::print(&self.json()).is_err() {
-            terminal::notice(&self.text());
-        }
-        self.exit
-    }
-
-    /// Returns what a person reads: the error below the machine's last words.
-    pub(crate) fn text(&self) -> String {
-        // The words of the guest have no colours, whatever they look like.
-        match cli_common::problem::text(&self.problems) {
-            text if text.is_empty() => text,
-            text => format!("{}{}\n", self.last_output, painted(text.trim_end())),
-        }
-    }
-
-    /// Returns what is printed with `--json`.
-    pub(crate) fn json(&self) -> String {
-        if self.problems.is_empty() {
-            return String::new();
-        }
-        shown_json(&cli_common::problem::json(&self.problems)) + "\n"
-    }
-}
-
-impl From<HostError> for CommandError {
-    fn from(error: HostError) -> Self {
-        match error {
-            HostError::Output(source) => StreamError::Output(source).into(),
-            error => Self::new(Explanation::from(&error), shown_lines(&error.to_string())),
-        }
-    }
-}
-
-impl<E: Into<LaunchError>> From<E> for CommandError {
-    fn from(error: E) -> Self {
+impl<E: Into<LaunchError>> Table<E> for Boxlaunch {
+    fn failure(error: E) -> CommandError {
         let error = error.into();
         match &error {
             // The reader has had enough, as `head` has. That ends the programs and is no error.
             LaunchError::Stream(StreamError::Output(source))
                 if source.kind() == io::ErrorKind::BrokenPipe =>
             {
-                Self {
-                    problems: Vec::new(),
-                    last_output: String::new(),
-                    exit: signal_code(SIGPIPE),
-                }
+                CommandError::reported(signal_code(SIGPIPE))
             }
             LaunchError::Stopped(Stopped(signal)) => {
-                Self { exit: signal_code(*signal), ..Self::new(explain(&error), error) }
+                CommandError::new(explain(&error), &error).with_exit(signal_code(*signal))
             }
             // A list of declarations has lines of its own, each of them safe for a terminal.
-            LaunchError::Opened(OpenBoxError::Unsupported(_)) => Self::new(explain(&error), error),
-            _ => Self::new(explain(&error), shown(&error.to_string())),
+            LaunchError::Opened(OpenBoxError::Unsupported(_)) => {
+                CommandError::new(explain(&error), error)
+            }
+            _ => CommandError::new(explain(&error), shown(&error.to_string())),
         }
     }
 }
 
-impl From<RunFailure> for CommandError {
-    fn from(failure: RunFailure) -> Self {
-        Self::of_run(failure.into(), None)
+impl Table<HostError> for Boxlaunch {
+    fn failure(error: HostError) -> CommandError {
+        match error {
+            HostError::Output(source) => StreamError::Output(source).into(),
+            error => CommandError::new(&error, shown_lines(&error.to_string())),
+        }
     }
 }
 
-impl From<FailedRun> for CommandError {
-    fn from(failure: FailedRun) -> Self {
-        Self::of_run(failure, None)
+impl Table<ArchiveError> for Boxlaunch {
+    fn failure(error: ArchiveError) -> CommandError {
+        match error {
+            ArchiveError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => {
+                StreamError::Output(source).into()
+            }
+            error => with_its_causes(&error),
+        }
     }
 }
 
-impl CommandError {
-    /// Returns the failure of a box that needs KVM, with the command that starts it without, if there is one.
-    pub(crate) fn of_kvm(error: &KvmError, alternative: Option<&str>) -> Self {
-        Self::new((KvmUnavailable, without_kvm(error, alternative)), shown(&error.to_string()))
+impl Table<CommandFault> for Boxlaunch {
+    fn failure(fault: CommandFault) -> CommandError {
+        match fault {
+            CommandFault::Archive(error) => error.into(),
+            fault => with_its_causes(&fault),
+        }
     }
+}
 
-    /// Returns the failure of a run; `alternative` is as of [`Self::of_kvm`].
-    pub(crate) fn of_run(
-        FailedRun { error, last_output }: FailedRun,
-        alternative: Option<&str>,
-    ) -> Self {
-        let failed = match error {
-            LaunchError::Kvm(error) => Self::of_kvm(&error, alternative),
-            error => Self::from(error),
-        };
-        let is_about_the_guest = failed.problems.iter().any(|it| {
-            [KvmUnavailable, VmmFailed, GuestFailed, AgentFailed, StartupTimeout].contains(&it.code)
-        });
-        if !is_about_the_guest {
-            return failed;
-        }
-        let mut text = String::new();
-        for output in last_output.iter().filter(|it| !it.text.is_empty()) {
-            text += &format!("{}:\n", output.source);
-            output.text.lines().for_each(|line| text += &format!("  {line}\n"));
-        }
-        let with_output = |it: Problem| it.with_details("", &[("said", json!(last_output))]);
-        let problems = failed.problems.into_iter().map(with_output).collect();
-        Self { problems, last_output: text, ..failed }
+impl Table<FindError> for Boxlaunch {
+    fn failure(error: FindError) -> CommandError {
+        with_its_causes(&error)
     }
+}
+
+impl Table<PullError> for Boxlaunch {
+    fn failure(error: PullError) -> CommandError {
+        with_its_causes(&error)
+    }
+}
+
+impl Table<SetupError> for Boxlaunch {
+    fn failure(error: SetupError) -> CommandError {
+        CommandError::of(error.problems())
+    }
+}
+
+/// Returns the failure of an error whose message leaves its causes out.
+fn with_its_causes<'e, E: Error>(error: &'e E) -> CommandError
+where
+    Explanation: From<&'e E>,
+{
+    CommandError::new(error, shown(&with_causes(error)))
+}
+
+/// Returns the failure of a command with what was found in a text.
+pub(crate) fn found(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> CommandError {
+    let problems = Problem::of_diagnostics(code, found, sources);
+    CommandError::of(problems).with_exit(Boxlaunch::exit(code))
+}
+
+/// Prints an error and returns the exit code. One that standard output does not take is printed to standard error instead.
+pub(crate) fn report(error: &CommandError, as_json: bool) -> u8 {
+    if !as_json || terminal::print(&error.json()).is_err() {
+        terminal::notice(&error.text());
+    }
+    error.exit
+}
+
+/// Returns the failure of a box that needs KVM, with the command that starts it without, if there is one.
+pub(crate) fn of_kvm(error: &KvmError, alternative: Option<&str>) -> CommandError {
+    CommandError::new((KvmUnavailable, without_kvm(error, alternative)), shown(&error.to_string()))
+}
+
+/// Returns the failure of a run, below the machine's last words; `alternative` is as of [`of_kvm`].
+pub(crate) fn of_run(failed: impl Into<FailedRun>, alternative: Option<&str>) -> CommandError {
+    let FailedRun { error, last_output } = failed.into();
+    let failed = match error {
+        LaunchError::Kvm(error) => of_kvm(&error, alternative),
+        error => error.into(),
+    };
+    let is_about_the_guest = [KvmUnavailable, VmmFailed, GuestFailed, AgentFailed, StartupTimeout];
+    if !is_about_the_guest.into_iter().any(|code| failed.has(code)) {
+        return failed;
+    }
+    let mut text = String::new();
+    for output in last_output.iter().filter(|it| !it.text.is_empty()) {
+        text += &format!("{}:\n", output.source);
+        output.text.lines().for_each(|line| text += &format!("  {line}\n"));
+    }
+    failed.with_details("", &[("said", json!(last_output))]).with_words(text)
 }
 
 /// Returns the failure of a command line that asks for what cannot be. Both texts may have words of a box, and paths.
 pub(crate) fn usage(message: &str, help: &str) -> CommandError {
     CommandError::new((Usage, shown(help)), shown(message))
-}
-
-/// Returns the exit code of a command that fails with this error.
-pub(crate) const fn exit_code(code: ErrorCode) -> u8 {
-    match code {
-        BoxDamaged => exit::DIFFERENT,
-        code => code.exit(),
-    }
 }
 
 /// Returns the exit code of a program that a signal ended, as shells count it.
@@ -183,7 +178,7 @@ mod tests {
     use std::path::PathBuf;
 
     use boxlaunch::host::error::Allowed;
-    use boxlaunch::machine::{LastOutput, MachineError};
+    use boxlaunch::machine::{LastOutput, MachineError, RunFailure};
     use serde_json::Value;
     use vmm::VmmError;
     use vmm::jail::Unshared;
@@ -267,7 +262,7 @@ mod tests {
     #[test]
     fn a_box_that_can_be_emulated_comes_with_the_command() {
         let alternative = Some("boxlaunch run --emulated a.box");
-        insta::assert_snapshot!(CommandError::of_kvm(&KvmError::Kernel, alternative).text(), @"
+        insta::assert_snapshot!(of_kvm(&KvmError::Kernel, alternative).text(), @"
         error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
           = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
         ");
@@ -276,8 +271,7 @@ mod tests {
     #[test]
     fn last_words_are_shown_where_the_guest_is_to_blame() {
         let last_output = vec![LastOutput { source: "console", text: "panic\nat once".to_owned() }];
-        let failed =
-            |error| CommandError::from(RunFailure { error, last_output: last_output.clone() });
+        let failed = |error| of_run(RunFailure { error, last_output: last_output.clone() }, None);
         let why = Some("port 80: no answer".to_owned());
         let timeout = failed(MachineError::Timeout { seconds: 60, reason: why });
         assert!(timeout.text().starts_with("console:\n  panic\n  at once\nerror: the agent was "));

@@ -13,7 +13,6 @@ use boxlaunch::client::ClientError;
 use boxlaunch::host::error::{Allowed, KvmError, PolicyError};
 use boxlaunch::host::{INSTALL_NETWORK, NETWORK_NEEDS};
 use boxlaunch::machine::MachineError;
-use boxlaunch::mounts::shares::SHARE;
 use boxlaunch::mounts::volumes::VolumeError;
 use boxlaunch::network::NetworkError;
 use boxlaunch::opened::OpenBoxError;
@@ -42,6 +41,7 @@ pub(crate) fn explain(error: &LaunchError) -> Explanation {
         LaunchError::Open(error) => error.into(),
         LaunchError::Kvm(error) => (KvmUnavailable, without_kvm(error, None)).into(),
         LaunchError::Policy(error) => of_policy(error),
+        LaunchError::Share(error) => row(Io, share_help(&error.source)),
         LaunchError::Skill(error) => of_skill(error),
         LaunchError::Vmm(error) => of_vmm(error),
         LaunchError::Stream(error) => of_stream(error),
@@ -76,10 +76,9 @@ fn row(code: ErrorCode, help: Option<&'static str>) -> Explanation {
 
 fn of_os(error: &OsError) -> Explanation {
     match error {
-        OsError::File { action, source, .. } => {
-            let help = if *action == SHARE { share_help(source) } else { file_help(source) };
+        OsError::File { source, .. } => {
             let exists = source.kind() == ErrorKind::AlreadyExists;
-            row(if exists { OutputExists } else { Io }, help)
+            row(if exists { OutputExists } else { Io }, file_help(source))
         }
         OsError::System { .. } => Internal.into(),
     }

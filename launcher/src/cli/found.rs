@@ -1,10 +1,9 @@
 //! The box that a command line names.
 
 use box_cache::Held;
-use box_find::{FindError, Found};
+use box_find::Found;
 use box_layout::OpenBox;
 use cli_common::store::BoxArgument;
-use safe_text::{shown, with_causes};
 
 use super::error::CommandError;
 use super::stored::PROGRAM;
@@ -27,10 +26,4 @@ pub(crate) fn open_to_run(found: Found) -> Result<(OpenBox, Option<Held>), Comma
     let (opened, held) = found.open_to_run()?;
     boxlaunch::opened::check_owners(&opened)?;
     Ok((opened, held))
-}
-
-impl From<FindError> for CommandError {
-    fn from(error: FindError) -> Self {
-        Self::new(&error, shown(&with_causes(&error)))
-    }
 }

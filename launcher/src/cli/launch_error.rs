@@ -8,6 +8,7 @@ use boxlaunch::client::ClientError;
 use boxlaunch::from_below;
 use boxlaunch::host::error::{KvmError, PolicyError};
 use boxlaunch::machine::{LastOutput, MachineError, RunFailure};
+use boxlaunch::mounts::shares::ShareError;
 use boxlaunch::mounts::volumes::VolumeError;
 use boxlaunch::network::{NetworkError, Published};
 use boxlaunch::opened::OpenBoxError;
@@ -30,6 +31,8 @@ pub(crate) enum LaunchError {
     Kvm(#[from] KvmError),
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Share(#[from] ShareError),
     #[error(transparent)]
     Skill(#[from] SkillError),
     #[error(transparent)]

@@ -214,7 +214,7 @@ fn dispatch() -> u8 {
         (Err(error), Ok(_)) => (Err(error.into()), false),
         (Ok(started), Ok(cli)) => cli.run(started),
     };
-    result.unwrap_or_else(|error| error.report(as_json))
+    result.unwrap_or_else(|error| error::report(&error, as_json))
 }
 
 /// Does what a hidden subcommand is for, in a process that boxlaunch started; `None` for other

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use box_find::{BoxReference, FindError, Found};
 use clap::ValueEnum;
 use cli_common::color::{CLEAR_LINE, is_dumb};
-use cli_registry::{PullError, Screen, SetupError, Way};
+use cli_registry::{Screen, Way};
 use host_fs::OsError;
 use nix::sys::signal::Signal;
-use safe_text::{shown, with_causes};
+use safe_text::shown;
 
 use super::error::{CommandError, signal_code, usage};
 use super::paths::SELF;
@@ -131,17 +131,5 @@ fn is_missing(args: &RunArgs) -> Result<bool, CommandError> {
         Err(FindError::NotPulled(_) | FindError::NoBox(_)) => Ok(true),
         Err(FindError::Open(error)) if error.is_missing() => Ok(true),
         Err(error) => Err(error.into()),
-    }
-}
-
-impl From<PullError> for CommandError {
-    fn from(error: PullError) -> Self {
-        Self::new(&error, shown(&with_causes(&error)))
-    }
-}
-
-impl From<SetupError> for CommandError {
-    fn from(error: SetupError) -> Self {
-        Self::of(error.problems().into_iter())
     }
 }

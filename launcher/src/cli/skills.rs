@@ -16,7 +16,7 @@ use safe_text::{shown, shown_lines};
 use serde_json::json;
 use vmm::signals::StopSignals;
 
-use super::error::CommandError;
+use super::error::{self, CommandError};
 use super::launch_error::LaunchError;
 use super::paths;
 use super::terminal::{aligned, json_line, notice, painted, print};
@@ -140,7 +140,7 @@ fn read(
     let Findings { source, errors, warnings } = found;
     let sources = Sources::single(source);
     if !errors.is_empty() {
-        return Err(CommandError::found(ErrorCode::SkillInvalid, &errors, &sources));
+        return Err(error::found(ErrorCode::SkillInvalid, &errors, &sources));
     }
     let shown = warnings.iter().map(|it| it.render(&sources));
     if shown.len() > 0 {

@@ -3,14 +3,11 @@
 use std::env;
 use std::io;
 
-use box_archive::{Archive, ArchiveError, Names, Plan};
+use box_archive::{Archive, Names, Plan};
 use box_digest::Digest;
 use box_find::{BoxReference, Found};
-use boxlaunch::streams::StreamError;
-use cli_common::store::{
-    BoxArgument, CommandFault, LoadArgs, Program, SaveArgs, after_adding_alone, cap,
-};
-use safe_text::{shown, with_causes};
+use cli_common::store::{BoxArgument, LoadArgs, Program, SaveArgs, after_adding_alone, cap};
+use safe_text::shown;
 
 use super::error::CommandError;
 use super::terminal::{is_quiet, notice, print};
@@ -76,24 +73,4 @@ pub(crate) fn in_store(
     plan.load(&store, Names::None)?;
     after_adding_alone(&PROGRAM, &store, cap, !is_told);
     Ok(Some(digest))
-}
-
-impl From<ArchiveError> for CommandError {
-    fn from(error: ArchiveError) -> Self {
-        match error {
-            ArchiveError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => {
-                StreamError::Output(source).into()
-            }
-            error => Self::new(&error, shown(&with_causes(&error))),
-        }
-    }
-}
-
-impl From<CommandFault> for CommandError {
-    fn from(fault: CommandFault) -> Self {
-        match fault {
-            CommandFault::Archive(error) => error.into(),
-            fault => Self::new(&fault, shown(&with_causes(&fault))),
-        }
-    }
 }

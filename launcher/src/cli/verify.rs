@@ -12,10 +12,11 @@ use safe_text::shown;
 use serde::Serialize;
 use serde_json::json;
 
-use super::error::{CommandError, exit_code};
+use super::error::{Boxlaunch, CommandError};
 use super::paths;
 use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
+use cli_common::failure::Program as _;
 use cli_common::store::BoxArgument;
 
 /// Verifies that the files of a box are undamaged.
@@ -69,7 +70,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
             notice(&(painted(&cli_common::problem::text(&report.errors)) + "\n"));
         }
     }
-    Ok(report.errors.iter().map(|it| exit_code(it.code)).max().unwrap_or(0))
+    Ok(report.errors.iter().map(|it| Boxlaunch::exit(it.code)).max().unwrap_or(0))
 }
 
 fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, CommandError> {

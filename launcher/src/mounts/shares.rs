@@ -6,16 +6,23 @@ use std::{fs, io};
 
 use box_contract::wire::{self, Mount, Mounts};
 use box_contract::{Access, NetworkMode, Scope};
+use host_fs::kernel;
 use host_fs::known::{Known, places};
 use host_fs::way::Way;
-use host_fs::{OsError, kernel};
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 use serde::{Deserialize, Serialize};
 
 use vmm::jail::shares::{ServedShare, sources};
 
-/// The action of a [`OsError::File`] where a directory cannot be shared.
-pub const SHARE: &str = "share";
+/// A directory of the host that cannot be shared.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot share {}: {source}", path.display())]
+pub struct ShareError {
+    /// The directory.
+    pub path: PathBuf,
+    /// What the operating system says.
+    pub source: io::Error,
+}
 
 /// A directory of the host in components.
 ///
@@ -36,7 +43,7 @@ impl HostShare {
     ///
     /// # Errors
     /// When there is no such directory.
-    pub fn new(path: &Path, guest: &str, access: Access, scope: Scope) -> Result<Self, OsError> {
+    pub fn new(path: &Path, guest: &str, access: Access, scope: Scope) -> Result<Self, ShareError> {
         let find = || -> io::Result<(Way, ServedShare)> {
             let way = Way::of(path)?;
             let found = fstat(way.open())?;
@@ -52,7 +59,8 @@ impl HostShare {
             };
             Ok((way, shared))
         };
-        let (way, directory) = find().map_err(OsError::file(SHARE, path))?;
+        let (way, directory) =
+            find().map_err(|source| ShareError { path: path.to_owned(), source })?;
         let (way, named) = (Arc::new(way), path.to_owned());
         Ok(Self { directory, way, named, guest: guest.to_owned(), scope })
     }

@@ -184,9 +184,8 @@ impl Explain for SkillError {
             ) => {
                 "a skill is a directory of the checkout with a file SKILL.md in it: docs/skills.md"
             }
-            Self::File(source) | Self::Files(FilesError::File(source)) => return source.explain(),
-            Self::Files(FilesError::TooLarge(_)) => return TooLarge.into(),
-            Self::Files(FilesError::TooLargeTogether(_)) => return help(TooLarge, IN_AN_IMAGE),
+            Self::File(source) => return source.explain(),
+            Self::Files(source) => return source.explain(),
         };
         help(SkillInvalid, text)
     }
@@ -224,14 +223,10 @@ pub(super) fn lock(error: &LockFileError) -> Explanation {
 
 impl Explain for PublishError {
     fn explain(&self) -> Explanation {
-        let text = match self {
-            Self::Exists { what: None, .. } => "remove it, or name another place with --output",
-            Self::Exists { .. } => "move that away, or name another directory with --output",
-            Self::Busy { .. } => return Busy.into(),
-            Self::NotRestored { .. } => return Io.into(),
-            Self::File(source) => return source.explain(),
-        };
-        help(OutputExists, text)
+        match self {
+            Self::File(source) => source.explain(),
+            error => error.into(),
+        }
     }
 }
 
@@ -316,10 +311,10 @@ impl Explain for boxbuild::budget::MeasureError {
     fn explain(&self) -> Explanation {
         match self {
             Self::Host(source) => source.into(),
-            Self::Refused { code, help, .. } => Explanation {
+            Self::Refused { code, help, names_options, .. } => Explanation {
                 code: code.unwrap_or(VirtualHostFailed),
                 help: help.as_ref().map(|it| {
-                    let of = if it.contains(" --") { "with `boxlaunch run`: " } else { "" };
+                    let of = if *names_options { "with `boxlaunch run`: " } else { "" };
                     format!("{of}{it}").into()
                 }),
             },

@@ -14,186 +14,106 @@ use box_contract::{ErrorCode, exit};
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
 use clap::error::{ContextKind, ContextValue};
-use cli_common::{Explanation, Problem};
+use cli_common::failure::{Program, Table};
+use cli_registry::SetupError;
 use diagnostics::{Diagnostic, MAX_KEPT, Sources};
 use safe_text::shown;
 use safe_text::{clipped, with_causes};
-use serde_json::{Value, json};
 
 use super::{conflicts, terminal};
 pub(crate) use explain::Explain;
 
-/// A failed command.
+/// This program, whose commands fail.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Failure {
-    exit: u8,
-    /// Empty where the command's result already says what is wrong.
-    errors: Vec<Problem>,
-    /// Set where a text has more errors than are listed: how many are.
-    truncated: Option<usize>,
-}
+pub(crate) struct Boxbuild;
 
-impl<E: Explain + 'static> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self::of_full_store(&error).unwrap_or_else(|| Self::new(error.explain(), chain(&error)))
+impl Program for Boxbuild {}
+
+/// A failed command.
+pub(crate) type Failure = cli_common::Failure<Boxbuild>;
+
+impl<E: Explain + 'static> Table<E> for Boxbuild {
+    fn failure(error: E) -> Failure {
+        of_full_store(&error).unwrap_or_else(|| Failure::new(error.explain(), chain(&error)))
     }
 }
 
-impl From<LockFileError> for Failure {
-    fn from(error: LockFileError) -> Self {
+impl Table<LockFileError> for Boxbuild {
+    fn failure(error: LockFileError) -> Failure {
         let explanation = explain::lock(&error);
         match error {
             LockFileError::Malformed { sources, diagnostics, .. } => {
-                Self::diagnostics(explanation.code, diagnostics.as_slice(), &sources)
+                Failure::of_diagnostics(explanation.code, diagnostics.as_slice(), &sources)
             }
-            error => Self::new(explanation, chain(&error)),
+            error => Failure::new(explanation, chain(&error)),
         }
     }
 }
 
-impl Failure {
-    /// Returns a failure with one error.
-    pub(crate) fn new(
-        explanation: impl Into<Explanation>,
-        message: impl std::fmt::Display,
-    ) -> Self {
-        let explanation = explanation.into();
-        let exit = explanation.code.exit();
-        Self { exit, errors: vec![Problem::new(explanation, message)], truncated: None }
+impl Table<SetupError> for Boxbuild {
+    fn failure(error: SetupError) -> Failure {
+        Failure::of(error.problems())
     }
+}
 
-    /// Returns the failure of a wrong command line.
-    pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
-        Self::new(ErrorCode::Usage, message)
+/// Returns the failure of a file of the checkout.
+fn rejected(report: &Report) -> Failure {
+    let errors = report.problems().to_vec();
+    let is_cut = errors.len() >= MAX_KEPT;
+    let failure = Failure::of(errors).with_exit(ErrorCode::FileInvalid.exit());
+    if is_cut { failure.cut() } else { failure }
+}
+
+/// Returns the failure of a full store, where that is the cause of an error. What was read or
+/// built at that moment has nothing to do with it.
+fn of_full_store(error: &(dyn Error + 'static)) -> Option<Failure> {
+    let full = StoreError::Full(StoreError::full(error)?.to_owned());
+    Some(Failure::new(full.explain(), chain(&full)))
+}
+
+/// Returns the failure of a build. An error that the Boxfile is to blame for shows its place
+/// there.
+pub(crate) fn of_build(error: &BuildError, sources: &Sources) -> Failure {
+    if let BuildError::Rejected(report) = error {
+        return rejected(report);
     }
-
-    /// Returns the failure of a command whose result already says what is wrong.
-    pub(crate) const fn reported(exit: u8) -> Self {
-        Self { exit, errors: Vec::new(), truncated: None }
+    if let BuildError::Several(errors) = error {
+        let all = errors.iter().map(|error| of_build(error, sources)).collect();
+        return Failure::all(all).err().unwrap_or_else(|| Failure::reported(exit::FAILED));
     }
-
-    /// Returns the failure of a command with these errors, of which there is at least one.
-    pub(crate) fn of(errors: Vec<Problem>) -> Self {
-        let exit = errors.first().map_or(exit::FAILED, |it| it.code.exit());
-        Self { exit, errors, truncated: None }
+    if let BuildError::Conflicts(conflicts) = error {
+        return conflicts::failure(&error.to_string(), conflicts, sources);
     }
-
-    /// Returns the failure of a text with these diagnostics.
-    pub(crate) fn diagnostics(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
-        let errors = Problem::of_diagnostics(code, found, sources);
-        let truncated = (found.len() >= MAX_KEPT).then_some(MAX_KEPT);
-        Self { exit: code.exit(), errors, truncated }
+    if let Some(failure) = of_full_store(error) {
+        return failure;
     }
-
-    /// Returns the failure of a file of the checkout.
-    fn rejected(report: &Report) -> Self {
-        let errors = report.problems().to_vec();
-        let truncated = (errors.len() >= MAX_KEPT).then_some(MAX_KEPT);
-        Self { exit: ErrorCode::FileInvalid.exit(), errors, truncated }
+    let explanation = error.explain();
+    let [span, other] = error.spans();
+    let Some(span) = span else {
+        return Failure::new(explanation, chain(error));
+    };
+    let mut diagnostic = Diagnostic::new(chain(error), span, "named here");
+    if let Some(other) = other {
+        diagnostic = diagnostic.with_label(other, "and named here");
     }
-
-    /// Returns the failure of a full store, where that is the cause of an error. What was read or
-    /// built at that moment has nothing to do with it.
-    fn of_full_store(error: &(dyn Error + 'static)) -> Option<Self> {
-        let full = StoreError::Full(StoreError::full(error)?.to_owned());
-        Some(Self::new(full.explain(), chain(&full)))
+    if let Some(help) = explanation.help {
+        diagnostic = diagnostic.with_help(help);
     }
+    Failure::of_diagnostics(explanation.code, &[diagnostic], sources)
+}
 
-    /// Returns the failure of a build. An error that the Boxfile is to blame for shows its place
-    /// there.
-    pub(crate) fn of_build(error: &BuildError, sources: &Sources) -> Self {
-        if let BuildError::Rejected(report) = error {
-            return Self::rejected(report);
-        }
-        if let BuildError::Several(errors) = error {
-            let all = errors.iter().map(|error| Self::of_build(error, sources)).collect();
-            return Self::all(all).err().unwrap_or_else(|| Self::reported(exit::FAILED));
-        }
-        if let BuildError::Conflicts(conflicts) = error {
-            return conflicts::failure(&error.to_string(), conflicts, sources);
-        }
-        if let Some(failure) = Self::of_full_store(error) {
-            return failure;
-        }
-        let explanation = error.explain();
-        let [span, other] = error.spans();
-        let Some(span) = span else {
-            return Self::new(explanation, chain(error));
-        };
-        let mut diagnostic = Diagnostic::new(chain(error), span, "named here");
-        if let Some(other) = other {
-            diagnostic = diagnostic.with_label(other, "and named here");
-        }
-        if let Some(help) = explanation.help {
-            diagnostic = diagnostic.with_help(help);
-        }
-        Self::diagnostics(explanation.code, &[diagnostic], sources)
-    }
-
-    /// Adds lines for people below the message, and the same as fields of the data.
-    pub(crate) fn with_details(self, lines: &str, data: &[(&'static str, Value)]) -> Self {
-        let errors = self.errors.into_iter().map(|it| it.with_details(lines, data)).collect();
-        Self { errors, ..self }
-    }
-
-    /// Returns how many errors and warnings it has.
-    pub(crate) fn count(&self) -> usize {
-        self.errors.len()
-    }
-
-    /// Returns whether an error has this code.
-    pub(crate) fn has(&self, code: ErrorCode) -> bool {
-        self.errors.iter().any(|it| it.code == code)
-    }
-
-    /// Returns the same failure with another exit code.
-    pub(crate) const fn with_exit(mut self, exit: u8) -> Self {
-        self.exit = exit;
-        self
-    }
-
-    /// Returns the same failure as one of a text with more errors than are listed.
-    pub(crate) fn cut(self) -> Self {
-        Self { truncated: Some(MAX_KEPT), ..self }
-    }
-
-    /// Puts several failures into one. Its exit code is theirs, or that of a failure where they
-    /// differ.
-    pub(crate) fn all(failures: Vec<Self>) -> Result<(), Self> {
-        let truncated = failures.iter().find_map(|it| it.truncated);
-        let same = failures.windows(2).all(|pair| pair[0].exit == pair[1].exit);
-        let exit = failures.first().filter(|_| same).map_or(exit::FAILED, |it| it.exit);
-        let errors: Vec<_> = failures.into_iter().flat_map(|it| it.errors).collect();
-        if errors.is_empty() { Ok(()) } else { Err(Self { exit, errors, truncated }) }
-    }
-
-    /// Shows the failure, as text or as data, and returns the exit code.
-    pub(crate) fn report(self, as_json: bool) -> ExitCode {
-        match (self.errors.is_empty(), as_json) {
-            (true, _) => {}
-            (false, true) => terminal::json(&self.json()),
-            (false, false) => terminal::error(&self.text(terminal::is_watched())),
-        }
-        ExitCode::from(self.exit)
-    }
-
-    /// Returns the failure for people; a `tally` at the end counts its errors.
-    fn text(&self, tally: bool) -> String {
-        let mut parts = vec![cli_common::problem::text(&self.errors).trim_end().to_owned()];
-        parts.extend(self.truncated.map(|most| {
-            format!("there may be more errors: only the first {most} of a file are listed")
-        }));
-        parts.extend(cli_common::problem::tally(&self.errors).filter(|_| tally));
-        parts.join("\n\n")
-    }
-
-    /// Returns the failure as data.
-    pub(crate) fn json(&self) -> String {
-        match self.truncated {
-            None => cli_common::problem::json(&self.errors),
-            Some(most) => json!({ "errors": self.errors, "truncated": most }).to_string(),
+/// Shows a failure, as text or as data, and returns the exit code. A person who watches is also told how many errors there are.
+pub(crate) fn report(failure: &Failure, as_json: bool) -> ExitCode {
+    match (failure.problems().is_empty(), as_json) {
+        (true, _) => {}
+        (false, true) => terminal::result(failure.json().trim_end()),
+        (false, false) => {
+            let tally = cli_common::problem::tally(failure.problems());
+            let tally = tally.filter(|_| terminal::is_watched()).map(|it| format!("\n{it}"));
+            terminal::error((failure.text() + &tally.unwrap_or_default()).trim_end());
         }
     }
+    ExitCode::from(failure.exit)
 }
 
 /// Adds to the error of a command that the other program has, where to find it.
@@ -245,47 +165,9 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 mod tests {
     use boxbuild::{InputError, InputFile, InputKind, NamedBy};
 
+    use serde_json::json;
+
     use super::*;
-
-    #[test]
-    fn several_failures_are_one() {
-        Failure::all(Vec::new()).unwrap();
-        let both = ["one", "two"].map(|it| Failure::new(ErrorCode::LockOutOfDate, it));
-        assert_eq!(both[0].exit, exit::LOCKED);
-        let mut three = Vec::from(both);
-        let both = Failure::all(three.clone()).unwrap_err();
-        assert_eq!((both.errors.len(), both.exit), (2, exit::LOCKED));
-        three.push(Failure::new(ErrorCode::Io, "three"));
-        assert_eq!(Failure::all(three).unwrap_err().exit, exit::FAILED);
-    }
-
-    #[test]
-    fn a_list_that_is_cut_says_so() {
-        let sources = Sources::single(diagnostics::Source::new("Boxfile", "x"));
-        let found = vec![Diagnostic::new("bad", diagnostics::Span::default(), ""); MAX_KEPT];
-        let failure = |found| Failure::diagnostics(ErrorCode::BoxfileInvalid, found, &sources);
-        let cut = failure(&found);
-        let end = "and 950 more errors\n\nthere may be more errors: only the first 1000 of a file are \
-                   listed\n\n1000 errors";
-        assert!(cut.text(true).ends_with(end), "{}", cut.text(true));
-        assert!(cut.json().ends_with(",\"truncated\":1000}"));
-        let listed = (0..2).map(|it| Failure::new(ErrorCode::Io, it).cut()).collect();
-        let several = Failure::all(listed).unwrap_err();
-        assert!(several.text(false).ends_with("first 1000 of a file are listed"));
-        let whole = failure(&found[..2]);
-        assert!(!whole.text(false).contains("2 errors") && !whole.json().contains("truncated"));
-    }
-
-    #[test]
-    fn a_warning_among_errors_has_no_code() {
-        let at = diagnostics::Span::default();
-        let found = [Diagnostic::new("bad", at, ""), Diagnostic::warning("odd", at, "")];
-        let sources = Sources::single(diagnostics::Source::new("Boxfile", "x"));
-        let failure = Failure::diagnostics(ErrorCode::BoxfileInvalid, &found, &sources);
-        let json = json!(failure.errors);
-        assert_eq!(json[0]["code"], "boxfile-invalid");
-        assert_eq!(json[1]["code"], Value::Null);
-    }
 
     #[test]
     fn a_message_is_cut_where_it_becomes_too_long() {
@@ -304,13 +186,13 @@ mod tests {
             kind: Box::new(oci_layer::LayerErrorKind::Store(write.into())),
         });
         let sources = Sources::single(diagnostics::Source::new("Boxfile", "x"));
-        let failure = Failure::of_build(&error, &sources);
+        let failure = of_build(&error, &sources);
         assert_eq!(
-            cli_common::problem::text(&failure.errors),
+            failure.text().trim_end(),
             "error: no space left in the store /x/store\n  \
              = help: free some space there, or name another directory with --store"
         );
-        assert_eq!(json!(failure.errors)[0]["code"], "disk-full");
+        assert_eq!(json!(failure.problems())[0]["code"], "disk-full");
     }
 
     #[test]
@@ -320,7 +202,7 @@ mod tests {
                 io::Error::from(kind),
             ))
         };
-        let json = |kind| json!(Failure::from(error(kind)).errors)[0].clone();
+        let json = |kind| json!(Failure::from(error(kind)).problems())[0].clone();
         assert_eq!(json(io::ErrorKind::StorageFull)["code"], "disk-full");
         let denied = json(io::ErrorKind::PermissionDenied);
         assert_eq!(denied["code"], "io");
@@ -344,7 +226,7 @@ mod tests {
             let file = InputFile { path: "k".into(), named_by };
             let source = io::ErrorKind::NotFound.into();
             let error = InputError { kind: InputKind::Kernel, file, source };
-            cli_common::problem::text(&Failure::of_build(&BuildError::from(error), &sources).errors)
+            of_build(&BuildError::from(error), &sources).text().trim_end().to_owned()
         };
         let message = "error: cannot read the kernel k: entity not found";
         let helps = [

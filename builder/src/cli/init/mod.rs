@@ -119,7 +119,7 @@ fn check_text(file: &str, text: &str) -> Result<(), Failure> {
     if document.found.is_empty() {
         return Ok(());
     }
-    Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &document.found, &document.sources))
+    Err(Failure::of_diagnostics(ErrorCode::BoxfileInvalid, &document.found, &document.sources))
 }
 
 /// Whether there is a directory `skills` with a skill in it.

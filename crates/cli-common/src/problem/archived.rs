@@ -21,6 +21,7 @@ impl From<&ArchiveError> for Explanation {
     fn from(error: &ArchiveError) -> Self {
         match error {
             ArchiveError::File(error) => file(error),
+            ArchiveError::Missing(_) => BoxNotFound.into(),
             ArchiveError::NoBoxes { .. } => no_boxes(),
             ArchiveError::Malformed { .. } => (BoxMalformed, AGAIN).into(),
             ArchiveError::NotAStream { .. } => (BoxMalformed, NO_STREAM).into(),
@@ -46,18 +47,31 @@ impl From<&ArchiveError> for Explanation {
             )
                 .into(),
             ArchiveError::Store(error) => error.into(),
-            ArchiveError::Publish(PublishError::Exists { .. }) => {
-                (OutputExists, "remove it, or name another place with --output").into()
-            }
             ArchiveError::Publish(PublishError::File(error)) => file(error),
-            ArchiveError::Publish(PublishError::Busy { .. }) => Busy.into(),
-            ArchiveError::Publish(PublishError::NotRestored { .. }) => Io.into(),
+            ArchiveError::Publish(error) => error.into(),
             ArchiveError::Within { .. } => {
                 (OutputExists, "name another place with --output").into()
             }
             ArchiveError::Write(error) if error.kind() == ErrorKind::StorageFull => DiskFull.into(),
             ArchiveError::Write(_) => Io.into(),
         }
+    }
+}
+
+impl From<&PublishError> for Explanation {
+    fn from(error: &PublishError) -> Self {
+        let text = match error {
+            PublishError::Exists { what: None, .. } => {
+                "remove it, or name another place with --output"
+            }
+            PublishError::Exists { .. } => {
+                "move that away, or name another directory with --output"
+            }
+            PublishError::Busy { .. } => return Busy.into(),
+            PublishError::NotRestored { .. } => return Io.into(),
+            PublishError::File(error) => return (&error.source).into(),
+        };
+        (OutputExists, text).into()
     }
 }
 
@@ -92,7 +106,6 @@ fn in_archive(error: &BoxRegistryError) -> Explanation {
 
 fn file(error: &FileError) -> Explanation {
     match error.source.kind() {
-        ErrorKind::NotFound if error.doing == "read" => BoxNotFound.into(),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             (DiskFull, "free some space there, or name another place").into()
         }

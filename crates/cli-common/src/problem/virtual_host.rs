@@ -20,7 +20,7 @@ impl From<&Error> for Explanation {
                 (VirtualHostMissing, "install a later version of qemu-system-x86_64").into()
             }
             Error::File { .. } | Error::Pack { .. } | Error::Output(_) => Io.into(),
-            Error::Failed { command, .. } if command.starts_with("apt-") => (
+            Error::NotFetched { .. } => (
                 DownloadFailed,
                 "run `sudo apt-get update`, check the network, or name the file of a Debian package \
                  linux-image-*-cloud-amd64",
@@ -59,15 +59,13 @@ mod tests {
 
     #[test]
     fn lists_of_packages_that_are_missing_are_fetched_by_a_command() {
-        let failed = |command: &str| Error::Failed {
-            command: command.into(),
-            status: "exit status: 100".into(),
-            output: String::new(),
-        };
-        let help = |command| Explanation::from(&failed(command)).help;
-        let text = help("apt-cache depends linux-image-cloud-amd64").unwrap();
+        let words = || ("a command".to_owned(), "exit status: 100".to_owned(), String::new());
+        let (command, status, output) = words();
+        let apt = Explanation::from(&Error::NotFetched { command, status, output });
+        let text = apt.help.unwrap();
         assert!(text.contains("apt-get update"), "{text}");
-        assert_eq!(help("dpkg-deb -x file"), None);
+        let (command, status, output) = words();
+        assert_eq!(Explanation::from(&Error::Failed { command, status, output }).help, None);
         let dynamic = Explanation::from(&Error::Dynamic("boxlaunch".into())).help.unwrap();
         assert!(dynamic.contains("`cargo xtask install`"), "{dynamic}");
     }

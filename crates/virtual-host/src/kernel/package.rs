@@ -37,7 +37,7 @@ pub fn newest_package() -> Result<String> {
 
 /// Returns the kernel package that a metapackage depends on.
 fn dependency_of(metapackage: &str) -> Result<String> {
-    let text = programs::run(Command::new("apt-cache").args(["depends", metapackage]))?;
+    let text = programs::run_apt(Command::new("apt-cache").args(["depends", metapackage]))?;
     parse_depends(&String::from_utf8_lossy(&text))
         .ok_or_else(|| HostError::malformed(metapackage, "it depends on no kernel package"))
 }
@@ -57,7 +57,7 @@ pub fn fetch(package: &str, cache: &Path) -> Result<HostKernel> {
     let scratch = tempfile::tempdir().map_err(HostError::file("make", Path::new("a directory")))?;
     let mut download = Command::new("apt-get");
     download.args(["--quiet=2", "download", package]).current_dir(scratch.path());
-    programs::run(&mut download)?;
+    programs::run_apt(&mut download)?;
     prepare_package(&only_file(scratch.path())?, cache)
 }
 

@@ -36,7 +36,7 @@ use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
 use super::command::component;
-use super::error::CommandError;
+use super::error::{self, CommandError};
 use super::lacks::Lack;
 use super::launch_error::{FailedRun, LaunchError};
 use super::paths::{self, SELF};
@@ -108,7 +108,7 @@ fn boot(
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let alternative = emulated::command(args, opened.plan());
     let tried = host::ensure_kvm(Path::new(SELF), &state)
-        .map_err(|error| CommandError::of_kvm(&error, alternative.as_deref()))?;
+        .map_err(|error| error::of_kvm(&error, alternative.as_deref()))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = boot.record(&asked, &runtime);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
@@ -123,7 +123,7 @@ fn boot(
         }
         Err(failure) => {
             note_failure(entry, &failure);
-            Err(CommandError::of_run(failure, alternative.as_deref()))
+            Err(error::of_run(failure, alternative.as_deref()))
         }
     }
 }

@@ -23,7 +23,7 @@ use serde_json::json;
 use vmm::signals::{StopSignals, Stopped};
 
 use super::options::{BudgetPolicy, RunArgs};
-use crate::cli::error::{CommandError, signal_code};
+use crate::cli::error::{CommandError, of_run, signal_code};
 use crate::cli::launch_error::{FailedRun, LaunchError};
 use crate::cli::memory::out_of_memory;
 use crate::cli::screen::Screen;
@@ -120,7 +120,7 @@ impl Run<'_> {
         let ending = match ending {
             // The supervisor knows why.
             Err(ClientError::BoxEnded(_) | ClientError::Refused { .. }) if stopped.is_err() => {
-                return stopped.map(|_| exit::FAILED).map_err(CommandError::from);
+                return stopped.map(|_| exit::FAILED).map_err(|it| of_run(it, None));
             }
             ending => ending?,
         };
@@ -327,10 +327,10 @@ fn after_stop(
             if code != 0
                 && matches!(failure.error, LaunchError::Stream(StreamError::Output(_))) =>
         {
-            screen.report(&failure.into(), false);
+            screen.report(&of_run(failure, None), false);
             Ok((code, None))
         }
-        stopped => stopped.map(|task| (code, task)).map_err(CommandError::from),
+        stopped => stopped.map(|task| (code, task)).map_err(|it| of_run(it, None)),
     }
 }
 

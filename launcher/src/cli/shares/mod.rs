@@ -15,8 +15,7 @@ use box_contract::wire::MAX_DEVICES;
 use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use boxlaunch::boxes;
 use boxlaunch::mounts::guest_paths;
-use boxlaunch::mounts::shares::{HostShare, ShareRecord, devices};
-use host_fs::OsError;
+use boxlaunch::mounts::shares::{HostShare, ShareError, ShareRecord, devices};
 use safe_text::{shell_word, shown};
 
 use super::error::{CommandError, usage};
@@ -232,7 +231,7 @@ fn found(share: &SharePlan, host: &Path) -> Result<HostShare, CommandError> {
 }
 
 /// Returns the error of a directory of the command line. There may be one whose name ends as an option does.
-fn not_found(host: &Path, error: OsError) -> CommandError {
+fn not_found(host: &Path, error: ShareError) -> CommandError {
     let host = host.to_string_lossy();
     let help = if let Some(rest) = host.strip_prefix("~/") {
         format!("the shell has left `~` as it is: write \"$HOME/{rest}\"")
@@ -265,10 +264,8 @@ fn proposed(share: &SharePlan) -> Result<HostShare, CommandError> {
 }
 
 /// Returns the error of a directory that a box proposes, and that is not here.
-fn not_proposed(share: &SharePlan, host: &Path, error: OsError) -> CommandError {
-    let is_missing =
-        matches!(&error, OsError::File { source, .. } if source.kind() == ErrorKind::NotFound);
-    if !is_missing || host.is_absolute() {
+fn not_proposed(share: &SharePlan, host: &Path, error: ShareError) -> CommandError {
+    if error.source.kind() != ErrorKind::NotFound || host.is_absolute() {
         return error.into();
     }
     let (name, host) = (&share.name, host.display());
@@ -339,9 +336,8 @@ fn plain(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns whether there is no such directory.
-fn is_absent(error: &OsError) -> bool {
-    let kinds = [ErrorKind::NotFound, ErrorKind::NotADirectory];
-    matches!(error, OsError::File { source, .. } if kinds.contains(&source.kind()))
+fn is_absent(error: &ShareError) -> bool {
+    [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.source.kind())
 }
 
 /// Finds the directory of a skill. What was opened is what is looked at.

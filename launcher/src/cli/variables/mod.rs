@@ -15,7 +15,7 @@ use diagnostics::suggest::nearest;
 use diagnostics::{Source, Sources};
 use safe_text::secrets::masked_env_file;
 
-use super::error::{CommandError, usage};
+use super::error::{self, CommandError, usage};
 use super::given_file;
 use super::lacks::Lack;
 use undeclared::Named;
@@ -115,7 +115,7 @@ fn of_file(path: &Path) -> Result<Vec<Assigned>, CommandError> {
     let variables = dotenv::parse(&text).map_err(|found| {
         let masked = masked_env_file(&text);
         let sources = Sources::single(Source::new(path.to_string_lossy(), masked));
-        CommandError::found(ErrorCode::Usage, found.as_slice(), &sources)
+        error::found(ErrorCode::Usage, found.as_slice(), &sources)
     })?;
     let assigned = variables.into_iter().map(|(name, value)| {
         let line = text.get(..value.span.offset).map_or(1, |it| it.matches('\n').count() + 1);
