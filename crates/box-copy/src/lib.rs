@@ -1,10 +1,4 @@
-//! The archives of `boxlaunch cp` and of `boxlaunch skills`: a path becomes one, and one becomes a path. The host does one
-//! of it and the box the other.
-//!
-//! Where both begin is a [`Place`]: an open directory, which the caller finds by its own rules about links, and a name in it.
-//!
-//! An archive is a tar of directories, files and symbolic links, in the format of GNU tar. Its first name is the last one
-//! of the path, or `.` where the path ends with `/.`: then what is in the directory is meant, and not the directory.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod archive;

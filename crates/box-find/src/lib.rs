@@ -1,16 +1,4 @@
-//! Finds the box that a user names: by a path, by a name of the store, by its digest, or by what it was pulled as.
-//!
-//! | written | means |
-//! | --- | --- |
-//! | `hello.box`, `/srv/hello`, `./hello`, `../hello`, `out/hello`, `hello/`, `.` | the directory of a box |
-//! | `hello.tar`, `hello.tar.gz`, `hello.tar.zst` | the box in this file |
-//! | `sha256:…` | the box of the store that has this digest |
-//! | `hello` | the box of the store that has this name |
-//! | `ghcr.io/acme/hello:v1`, `localhost/hello` | the box that was pulled from this registry: the first part has a `.` or a `:`, or is `localhost` |
-//!
-//! After each of them, `@sha256:…` says which digest the box has to have; of a box that was pulled, it may be the digest of the
-//! registry's manifest, too. The form of a text decides its meaning; the content of the
-//! current directory does not. So a box that may write there cannot take the place of another box.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;

@@ -1,9 +1,4 @@
-//! An in-memory file tree: inodes with names, never files on a disk.
-//!
-//! A hard link is an inode with several names. Paths and names are bytes. The data of a file is
-//! named by its content: [`ReadContent`] gets at the bytes.
-//!
-//! [`listing`] is the form in which a box carries its tree, [`erofs`] the one that boots.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod content;

@@ -1,6 +1,7 @@
-//! Two measures of a layer. `cost` is what the index of one layer takes, which [`Limits::index_bytes`](super::Limits::index_bytes)
-//! bounds. `memory` estimates what its entries take in the tree, which `box_tree::memory::MAX_LAYERS` bounds for all layers of a
-//! build together.
+//! Two measures of a layer. `cost` is the size of its index, which [`Limits::index_bytes`](super::Limits::index_bytes) bounds.
+//! `memory`
+//! estimates the memory of its entries in the tree, which `box_tree::memory::MAX_LAYERS` bounds for all layers of a build
+//! together.
 
 use box_contract::rules::PATH_MAX;
 use box_tree::encoding::XATTR_BYTES;
@@ -15,7 +16,7 @@ use super::{Action, Change, LayerIndex};
 pub struct Limits {
     /// How many entries the archive may have.
     pub entries: usize,
-    /// Bytes of the uncompressed archive, whatever the size of its blob is.
+    /// Bytes of the uncompressed archive, independent of the blob's size.
     pub archive_bytes: u64,
     /// The uncompressed size that any blob may have, however small it is.
     pub small_archive_bytes: u64,
@@ -62,7 +63,7 @@ impl Limits {
 const ENTRY_BYTES: usize = 128;
 
 impl Change {
-    /// Returns what the change takes: the bytes of its path, target and attributes, and a little.
+    /// Returns the cost of the change: the bytes of its path, target and attributes, and a constant.
     pub(super) fn cost(&self) -> usize {
         let action = match &self.action {
             Action::Directory(meta) => meta.xattrs_cost(),
@@ -76,8 +77,9 @@ impl Change {
 }
 
 impl Action {
-    /// Returns what the effect takes of memory. What a directory takes beyond its entry is added when it is made, as several
-    /// layers may name the same one.
+    /// Returns the memory that the effect takes. A directory's share beyond its entry is added when it is made, because several
+    /// layers may
+    /// name it.
     pub(super) fn memory(&self) -> usize {
         match self {
             Self::Directory(meta) => memory::directory_entry(meta),

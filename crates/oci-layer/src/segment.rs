@@ -15,10 +15,10 @@ pub const SEGMENT_BLOCK: u64 = BLOCK as u64;
 
 pub(super) const BLOCK: usize = 4096;
 
-/// What a segment is written to.
+/// The destination of a segment.
 ///
-/// A large file goes there while it is hashed. Only at its end it is known whether the segment has the same content already, and
-/// it is then taken back.
+/// A large file is written to it while it is hashed. If the segment turns out to have the same content already, the file is taken
+/// back.
 pub trait SegmentSink {
     /// Writes the next bytes.
     ///
@@ -32,7 +32,7 @@ pub trait SegmentSink {
     /// The sink's.
     fn mark(&mut self) -> io::Result<()>;
 
-    /// Takes back what was written since the last mark.
+    /// Removes the bytes since the last mark.
     ///
     /// # Errors
     /// The sink's.

@@ -21,7 +21,7 @@ pub struct Member {
     pub path: Vec<u8>,
     /// The type, with what only that type has.
     pub kind: MemberKind,
-    /// Where the next member's headers begin.
+    /// The offset of the next member's headers.
     pub next: u64,
 }
 
@@ -35,7 +35,7 @@ pub enum MemberKind {
     Symlink(Vec<u8>),
     /// Another name of a member: its path as it is written.
     HardLink(Vec<u8>),
-    /// A directory, or what has no data.
+    /// A directory, or a type without data.
     Other,
 }
 

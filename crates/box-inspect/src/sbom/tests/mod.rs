@@ -107,7 +107,7 @@ impl Fixture {
     }
 }
 
-/// Lists the packages of databases: purl, license, and where they came from.
+/// Lists the packages of databases: purl, license and origin.
 fn packages(document: &Value) -> Vec<String> {
     let packages = document["packages"].as_array().unwrap().iter();
     let text = |it: &Value| it.as_str().unwrap().to_owned();
