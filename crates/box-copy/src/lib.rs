@@ -23,7 +23,7 @@ pub use unpack::{Author, unpack};
 /// How many names a path of an archive has at most.
 const MAX_DEPTH: usize = 256;
 
-/// Returns the last name of a path, under which it is in an archive, or `.` where what is in it is meant.
+/// Returns the name of a path in an archive: its last name, or `.` if only the content of the directory is meant.
 fn name_of(path: &Path) -> &OsStr {
     let is_content = path.as_os_str().as_bytes().ends_with(b"/.");
     path.file_name().filter(|_| !is_content).unwrap_or(OsStr::new("."))

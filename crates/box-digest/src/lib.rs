@@ -26,7 +26,7 @@ pub struct TypedDigest<A> {
     algorithm: PhantomData<A>,
 }
 
-/// A digest by either algorithm, as its text says.
+/// A digest by either algorithm. Its text begins with the algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AnyDigest {
     /// Written `sha256:` and 64 hexadecimal digits.

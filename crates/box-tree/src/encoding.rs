@@ -29,7 +29,7 @@ const FIFO: u8 = 8;
 /// The most bytes that the names and values of one inode's extended attributes have.
 pub const XATTR_BYTES: usize = 128 << 10;
 
-/// The bytes end before what they should hold, or hold what no writer writes.
+/// The bytes end too early, or no writer makes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncated;
 

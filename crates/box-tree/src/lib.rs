@@ -109,7 +109,7 @@ impl Meta {
         Self { mode, uid: 0, gid: 0, mtime: 0, mtime_nsec: 0, xattrs: BTreeMap::new() }
     }
 
-    /// Returns what the extended attributes take in memory, roughly: their bytes, and 64 for each.
+    /// Returns the approximate memory of the extended attributes: their bytes, and 64 for each.
     pub fn xattrs_cost(&self) -> usize {
         self.xattrs.iter().map(|(name, value)| name.len() + value.len() + 64).sum()
     }
@@ -135,7 +135,7 @@ pub enum Leaf {
 pub enum Kind {
     /// A directory and its names.
     Directory(BTreeMap<Name, InodeId>),
-    /// Whatever has no entries of its own.
+    /// An inode without entries.
     Leaf(Leaf),
 }
 
@@ -146,7 +146,7 @@ pub struct Inode {
     pub meta: Meta,
     /// The type, with what only that type has.
     pub kind: Kind,
-    /// Where it came from. No digest depends on it.
+    /// The entry's origin. No digest depends on it.
     pub origin: Origin,
 }
 
@@ -263,12 +263,12 @@ impl Tree {
         self.inodes.len()
     }
 
-    /// Returns what a name in a directory stands for.
+    /// Returns the inode of a name in a directory.
     pub fn child(&self, directory: InodeId, name: &[u8]) -> Option<InodeId> {
         self.inode(directory).names()?.get(name).copied()
     }
 
-    /// Gives an inode a name in a directory, in the place of what had it.
+    /// Gives an inode a name in a directory, replacing an entry of that name.
     ///
     /// Does nothing if `directory` is not a directory.
     pub fn link(&mut self, directory: InodeId, name: &[u8], inode: InodeId) {

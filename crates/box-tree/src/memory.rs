@@ -19,7 +19,7 @@ pub const NAME: usize = 240;
 /// makes a block with room for eleven.
 const ATTRIBUTES: usize = 640;
 
-/// Returns what an inode takes that is no directory.
+/// Returns the memory of an inode that is not a directory.
 pub fn leaf(meta: &Meta, leaf: &Leaf) -> usize {
     let more = match leaf {
         Leaf::Symlink(target) => 2 * target.len(),
@@ -29,7 +29,7 @@ pub fn leaf(meta: &Meta, leaf: &Leaf) -> usize {
     LEAF + attributes(meta) + more
 }
 
-/// Returns what a directory takes as an entry of a layer. What it takes in a tree is that of [`directories`].
+/// Returns the memory of a directory as an entry of a layer. [`directories`] has its memory in a tree.
 pub fn directory_entry(meta: &Meta) -> usize {
     LEAF + attributes(meta)
 }
@@ -44,7 +44,7 @@ pub const fn directories(count: usize) -> usize {
     count.saturating_mul(DIRECTORY)
 }
 
-/// Returns what an inode of a tree takes.
+/// Returns the memory of an inode in a tree.
 pub(crate) fn inode(inode: &Inode) -> usize {
     match &inode.kind {
         Kind::Directory(_) => directories(1) + attributes(&inode.meta),
