@@ -1,10 +1,8 @@
 //! Packs a path as an archive.
 //!
 //! Another program may change the files meanwhile. In a box, it may try to have a file copied that it cannot read. Each
-//! name is therefore
-//! opened relative to its open directory without following a link, and checked again once it is open. Only directories
-//! and files are
-//! opened.
+//! name is therefore opened relative to its open directory without following a link, and checked again once it is open.
+//! Only directories and files are opened.
 
 use std::ffi::{CString, OsStr};
 use std::fmt;

@@ -25,8 +25,7 @@ pub struct Place {
 
 impl Place {
     /// Finds the source that a path names: the entry of its last name, or the content of the directory if the path ends with
-    /// `/.`. `find`
-    /// opens a directory by its path, such as [`by_path`].
+    /// `/.`. `find` opens a directory by its path, such as [`by_path`].
     ///
     /// # Errors
     /// The errors of `find`.
@@ -41,8 +40,7 @@ impl Place {
     }
 
     /// Finds the destination that a path names: inside the directory at the path, or else under its last name. A symbolic link to
-    /// a
-    /// directory counts as a directory only if the path ends with a slash. `find` opens a directory by its path, such as
+    /// a directory counts as a directory only if the path ends with a slash. `find` opens a directory by its path, such as
     /// [`by_path`].
     ///
     /// # Errors

@@ -42,8 +42,7 @@ impl VerifiedContents {
     }
 
     /// Returns how many bytes of the segments belong to no file: data of files that a higher layer hides or replaces,
-    /// and
-    /// data that another segment also contains.
+    /// and data that another segment also contains.
     pub fn hidden_bytes(&self, tree: &Tree) -> u64 {
         let used: BTreeSet<Content> = contents(tree).collect();
         let used = used.iter().filter(|it| self.place_in_segments(&it.hash).is_some());
@@ -93,8 +92,7 @@ fn contents(tree: &Tree) -> impl Iterator<Item = Content> {
 }
 
 /// Reads the distance of each content from the start of the rootfs. The names in the rootfs must be the names of
-/// `tree`,
-/// which bounds how much of it is read. The contents are not verified here, but when they are read.
+/// `tree`, which bounds how much of it is read. The contents are not verified here, but when they are read.
 fn places(metadata: &File, tree: &Tree) -> Result<HashMap<Blake3Digest, u64>, ExportError> {
     let mut places = HashMap::new();
     let mut pending = vec![(Tree::ROOT, read::root(metadata)?)];

@@ -82,10 +82,9 @@ pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
 }
 
 /// Checks that two boxes with the same listing have the same rootfs. The rootfs follows from the listing, which has every entry
-/// and the
-/// layers whose segments hold the data. A `file` of the checkout is an exception: its segment also has files that a policy hides
-/// and
-/// that the listing lacks. Therefore nothing is compared if `origins`, the origins of the first box, have such files.
+/// and the layers whose segments hold the data. A `file` of the checkout is an exception: its segment also has files that a
+/// policy hides and that the listing lacks. Therefore nothing is compared if `origins`, the origins of the first box, have such
+/// files.
 ///
 /// # Errors
 /// [`OpenError::Forged`].

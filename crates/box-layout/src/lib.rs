@@ -28,8 +28,8 @@ pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {
     directory.join(blob_name(digest))
 }
 
-/// Returns the directory of an OCI image layout that a path is in, whether or not there is something at the path: what is written
-/// there would be something foreign in it.
+/// Returns the OCI image layout directory that contains a path, even if the path does not exist. A file at such a path would not
+/// be part of the layout.
 pub fn layout_above(path: &Path) -> Option<PathBuf> {
     let mut above = path.ancestors().skip(1);
     let nearest = above.find_map(|it| Path::new(".").join(it).canonicalize().ok())?;

@@ -1,9 +1,9 @@
 //! The tree digest: BLAKE3 over the canonical form of every entry.
 //!
 //! The canonical form lists the entries depth first, a directory before its entries, names in bytewise order. Each
-//! entry is its absolute
-//! path ("/" is the root) as a byte string, followed by the entry as in [`encoding`](crate::encoding). The digest is
-//! `BLAKE3("boxbuild tree 2" ‖ entries)`. It does not depend on the format of the file system that is made of the tree.
+//! entry is its absolute path ("/" is the root) as a byte string, followed by the entry as in
+//! [`encoding`](crate::encoding). The digest is `BLAKE3("boxbuild tree 2" ‖ entries)`. It does not depend on the format
+//! of the file system that is made of the tree.
 
 use std::collections::{HashMap, btree_map};
 
@@ -38,8 +38,7 @@ impl Tree {
 /// Lists every name of a tree in the canonical order, with its absolute path.
 ///
 /// Each path is a copy, and paths can be a thousand times as long as the names in the tree. Use [`Names`] to visit many
-/// of them without
-/// copies.
+/// of them without copies.
 pub fn entries(tree: &Tree) -> impl Iterator<Item = (Vec<u8>, InodeId)> + '_ {
     let mut names = Names::new(tree);
     std::iter::from_fn(move || names.next().map(|(path, id)| (path.to_vec(), id)))

@@ -7,8 +7,7 @@ use erofs_writer::{ImageBuilder, Node, NodeId};
 use crate::{Inode, InodeId, Kind, Leaf, Meta, Origin, Tree, entries};
 
 /// Returns an image builder with the inodes of a tree; [`ImageBuilder::write`] writes the file system. Inodes that are
-/// not from an OCI
-/// image are put last, because skills and files of the checkout change more often than images.
+/// not from an OCI image are put last, because skills and files of the checkout change more often than images.
 ///
 /// # Errors
 /// The writer's error if EROFS cannot represent the tree.
@@ -44,8 +43,7 @@ fn node_of(
 }
 
 /// Returns whether an inode of this origin is put last. Directories that the builder makes on the path to a file are
-/// not: they have no
-/// data and are the same for each version of a skill.
+/// not: they have no data and are the same for each version of a skill.
 const fn is_last(origin: Origin) -> bool {
     match origin {
         Origin::Init | Origin::Program | Origin::Skill(_) | Origin::File(_) => true,

@@ -4,8 +4,7 @@ use super::{InodeId, Tree, is_name, path};
 use crate::walk::{Follow, LookupError, Step, Walk};
 
 /// The limit of names in symbolic links that are followed for all paths of an image, or all links of a skill. A real image has
-/// two or
-/// three for each entry; without a limit, a million entries could have thousands each.
+/// two or three for each entry; without a limit, a million entries could have thousands each.
 pub const MAX_DETOURS: usize = 1 << 23;
 /// How many directories may be above one that an archive does not name.
 const MAX_DEPTH: usize = 1024;
@@ -47,8 +46,7 @@ impl Tree {
     }
 
     /// Resolves a path for a process whose root is a directory of the tree: symbolic links do not lead out of it. The names in
-    /// the links
-    /// are counted down from `left`. Returns `None` if there is no entry, or if `left` reaches zero.
+    /// the links are counted down from `left`. Returns `None` if there is no entry, or if `left` reaches zero.
     pub fn lookup_in(&self, root: InodeId, path: &[u8], left: &mut usize) -> Option<InodeId> {
         let mut walk = Walk::new(self, root, path, Follow::All);
         let end = loop {

@@ -3,12 +3,10 @@
 use crate::path::{names, shared};
 
 /// Maps paths in the canonical order, or nearly so, to values of type `P`. The directories that a path shares with the
-/// previous one are
-/// not looked up again.
+/// previous one are not looked up again.
 ///
 /// A caller that keeps many paths can store a `P` for each, and each directory once. Whole paths can take a thousand
-/// times the memory:
-/// the paths in a stranger's image can be as deep as a path can be long.
+/// times the memory: the paths in a stranger's image can be as deep as a path can be long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trail<P> {
     root: P,

@@ -105,8 +105,7 @@ impl<'t> Walk<'t> {
     ///
     /// # Errors
     /// [`LookupError::NotADirectory`] if a name is left after a file, device or pipe; [`LookupError::TooManyLinks`]
-    /// after 40 links;
-    /// [`LookupError::TooLong`] after 4096 names.
+    /// after 40 links; [`LookupError::TooLong`] after 4096 names.
     pub fn step(&mut self) -> Result<Step, LookupError> {
         let Some(name) = self.next_name() else { return Ok(Step::End) };
         if name == b".." {

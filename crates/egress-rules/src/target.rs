@@ -131,7 +131,7 @@ mod tests {
             "0x",
             "00000000177.0.0.1",
             "127.0.0.1%00",
-            // Those of IPv6.
+            // Spellings of IPv6 addresses.
             "::1",
             "[::1",
             "::1]",
@@ -142,7 +142,7 @@ mod tests {
             "[127.0.0.1]",
             "[::127.0.0.0x1]",
             "[1:2:3:4:5:6:7:8:9]",
-            // What is no host at all.
+            // Texts that are no host.
             "user@example.com",
             "user:password@example.com",
             "http://example.com",

@@ -25,8 +25,7 @@ pub struct LayerError {
     /// The layer's digest as its image names it.
     pub layer: Digest,
     /// The entry that caused the error, if there is one: its path as in the archive, and the offset
-    /// of its header in the uncompressed
-    /// archive, if known.
+    /// of its header in the uncompressed archive, if known.
     pub entry: Option<(Vec<u8>, Option<u64>)>,
     /// The fault; boxed, as most results have none.
     #[source]

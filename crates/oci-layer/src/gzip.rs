@@ -1,8 +1,8 @@
 //! gzip streams ([RFC 1952](https://www.rfc-editor.org/rfc/rfc1952)), of one or several members.
 //!
 //! The checksum of a member is not computed, because the output's sha256 is compared with the image's config. The size
-//! of a member is
-//! checked. Bytes after the last member are an error: some readers would stop there, and others would continue.
+//! of a member is checked. Bytes after the last member are an error: some readers would stop there, and others would
+//! continue.
 
 use std::io::{self, BufRead, Read};
 

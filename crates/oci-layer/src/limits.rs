@@ -1,7 +1,6 @@
 //! Two measures of a layer. `cost` is the size of its index, which [`Limits::index_bytes`](super::Limits::index_bytes) bounds.
-//! `memory`
-//! estimates the memory of its entries in the tree, which `box_tree::memory::MAX_LAYERS` bounds for all layers of a build
-//! together.
+//! `memory` estimates the memory of its entries in the tree, which `box_tree::memory::MAX_LAYERS` bounds for all layers of a
+//! build together.
 
 use box_contract::rules::PATH_MAX;
 use box_tree::encoding::XATTR_BYTES;
@@ -78,8 +77,7 @@ impl Change {
 
 impl Action {
     /// Returns the memory that the effect takes. A directory's share beyond its entry is added when it is made, because several
-    /// layers may
-    /// name it.
+    /// layers may name it.
     pub(super) fn memory(&self) -> usize {
         match self {
             Self::Directory(meta) => memory::directory_entry(meta),

@@ -13,8 +13,8 @@ use crate::error::{malformed, refused, too_large, twice};
 /// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
 const MAX_XATTR_VALUE: usize = 65_535;
 /// Attributes for overlayfs's bookkeeping, which do not affect what is read (Linux, `fs/overlayfs/overlayfs.h`). For
-/// example, rootless
-/// podman has left them in layers. Other attributes of overlayfs hide, redirect or replace entries, and are refused.
+/// example, rootless podman has left them in layers. Other attributes of overlayfs hide, redirect or replace entries,
+/// and are refused.
 const OVERLAY_NOTES: [&[u8]; 6] = [b"origin", b"impure", b"nlink", b"upper", b"uuid", b"protattr"];
 /// The largest size that fits a header's octal digits, in bytes: 8 GiB less one.
 const MAX_OCTAL: u64 = (1 << 33) - 1;
@@ -104,8 +104,7 @@ impl Member {
 }
 
 /// Returns whether a header is in the format of POSIX (ustar, pax), of GNU, or of Version 7, which has no magic and no
-/// prefix. Readers
-/// interpret other formats differently.
+/// prefix. Readers interpret other formats differently.
 pub(super) fn is_known(header: &Header) -> bool {
     let fields = &header.as_bytes()[257..];
     fields.starts_with(b"ustar\x0000")
@@ -140,8 +139,8 @@ fn is_file_with_slash(header: &Header, path: &[u8], is_extended: bool) -> bool {
 }
 
 /// Returns the size of a member's data: from the records, or else from the header. A record is needed if the size does
-/// not fit the
-/// header; otherwise both must agree ([RUSTSEC-2025-0110](https://rustsec.org/advisories/RUSTSEC-2025-0110.html)).
+/// not fit the header; otherwise both must agree
+/// ([RUSTSEC-2025-0110](https://rustsec.org/advisories/RUSTSEC-2025-0110.html)).
 fn size(header: &Header, records: &Records) -> Result<u64, LayerErrorKind> {
     let Some(text) = records.get("size") else { return header_size(header) };
     let size = decimal(text).ok_or_else(|| malformed("size"))?;
@@ -259,8 +258,7 @@ fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
 }
 
 /// Returns whether the guest gets an attribute. As in other programs that unpack images on Linux, attributes of other
-/// systems
-/// (e.g. `com.apple.provenance`) are dropped, and so is overlayfs's bookkeeping.
+/// systems (e.g. `com.apple.provenance`) are dropped, and so is overlayfs's bookkeeping.
 fn is_kept(name: &[u8]) -> bool {
     is_known_xattr(name) && of_overlay(name).is_none()
 }

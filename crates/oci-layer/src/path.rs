@@ -83,8 +83,7 @@ pub(super) enum Marker {
 /// Reads a normalized path as a whiteout.
 ///
 /// Only the last name of a path can be a whiteout. An image cannot have a directory of such a name; existing extractors
-/// make it
-/// anyway, or drop its entries.
+/// make it anyway, or drop its entries.
 ///
 /// # Errors
 /// A whiteout without a valid name; a path below a whiteout.

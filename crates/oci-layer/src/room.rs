@@ -3,8 +3,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// The memory for all decoders at one time, in bytes, however many layers are read: one of zstd's largest windows and four
-/// windows of
-/// `zstd -19`. A decoder that does not fit waits until another one ends.
+/// windows of `zstd -19`. A decoder that does not fit waits until another one ends.
 pub(crate) const ROOM: u64 = 160 << 20;
 
 /// Room for the work of all threads.

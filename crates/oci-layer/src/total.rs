@@ -20,8 +20,7 @@ use super::{Change, Excess, LayerIndex, LayerSource};
 pub const MAX_ENTRIES: usize = 1 << 20;
 
 /// The minimum of the uncompressed size that the layers of a build may have, however small their blobs are. The store keeps the
-/// data up
-/// to twice: small files in the layer and in the metadata of the rootfs, larger ones once, padded to blocks.
+/// data up to twice: small files in the layer and in the metadata of the rootfs, larger ones once, padded to blocks.
 pub const SMALL_UNPACKED_BYTES: u64 = 896 << 20;
 /// How many times the size of their blobs the layers of a build may have uncompressed, beyond
 /// [`SMALL_UNPACKED_BYTES`]. Real images have 2 to 5 times.

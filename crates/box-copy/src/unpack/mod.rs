@@ -1,15 +1,14 @@
 //! Unpacks an archive at a path.
 //!
 //! The author of the archive is hostile, and so is every other program with access to the directories: on the host the box has
-//! written the
-//! archive, and in the box another program may change the files. These rules keep the archive's names inside the destination:
+//! written the archive, and in the box another program may change the files. These rules keep the archive's names inside the
+//! destination:
 //!
 //! - Every name is a single name, used relative to an open directory, which is opened without following links.
 //! - A file is made under a temporary name, and renamed when it is complete. It replaces an existing entry and never follows it.
-//!   A
-//! symbolic link is made and never followed.
+//!   A symbolic link is made and never followed.
 //! - An archive from a box contains only the requested path: all of its paths begin with that name, and its symbolic links do not
-//! lead out of it, because readers of the copy follow them.
+//!   lead out of it, because readers of the copy follow them.
 //! - Files get at most the permissions that a new file of this user gets.
 //! - Paths are bounded in length and depth. Of the extensions of tar only long names are supported.
 
@@ -47,8 +46,7 @@ pub enum Author<'a> {
 }
 
 /// Unpacks an archive at a place: into the directory if there is one, or else under its name. An existing file of the same name
-/// is
-/// replaced; directories are merged. No symbolic link is followed.
+/// is replaced; directories are merged. No symbolic link is followed.
 ///
 /// # Errors
 /// Errors of the archive, and of the files with their paths. Entries that were already unpacked stay.
@@ -235,8 +233,7 @@ impl<'a> Unpacking<'a> {
     }
 
     /// Checks that the base directory exists before its entries, if a box was asked for the content of a directory. Otherwise the
-    /// box's
-    /// first entry would be made in its place, and links would be resolved from there.
+    /// box's first entry would be made in its place, and links would be resolved from there.
     fn check_has_base(&self) -> io::Result<()> {
         let is_content = matches!(self.author, Author::Box(_)) && !self.is_named();
         match is_content && self.renamed.is_some() {

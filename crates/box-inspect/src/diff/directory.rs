@@ -22,8 +22,7 @@ use super::{Side, SideKind};
 /// Attributes that the host's security policy adds to every file.
 const OF_THE_HOST: &[u8] = b"security.selinux";
 /// The limits of Linux for a list of names and for a value: `XATTR_LIST_MAX` and `XATTR_SIZE_MAX`
-/// in
-/// [limits.h](https://github.com/torvalds/linux/blob/master/include/uapi/linux/limits.h).
+/// in [limits.h](https://github.com/torvalds/linux/blob/master/include/uapi/linux/limits.h).
 const MAX_XATTR: usize = 64 << 10;
 
 impl Side {

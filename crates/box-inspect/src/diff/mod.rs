@@ -44,8 +44,7 @@ pub enum Change<'a> {
 /// Compares two trees at a path and below. Fields in `ignored` count as equal.
 ///
 /// The differences are in the canonical order, a directory before its entries. The iterator is lazy, because all
-/// differences
-/// together can take many times the memory of both trees.
+/// differences together can take many times the memory of both trees.
 pub fn compare<'a>(
     a: &'a Side,
     b: &'a Side,

@@ -19,8 +19,7 @@ pub struct PartDifference {
 }
 
 /// Compares init and kernel of two boxes. Config and listing follow from the rootfs and these two,
-/// so they are compared only if
-/// all else is `equal`.
+/// so they are compared only if all else is `equal`.
 pub fn parts(a: &OpenBox, b: &OpenBox, equal: bool) -> Vec<PartDifference> {
     let differing = |names: &[(&'static str, &str)]| -> Vec<PartDifference> {
         let parts = names.iter().map(|(name, media_type)| PartDifference {

@@ -65,8 +65,7 @@ impl Side {
     }
 
     /// Lists the entries at a path of the compared root and below, in the canonical order. `depth` limits the number of
-    /// names
-    /// below the compared root.
+    /// names below the compared root.
     pub fn entries<'s>(
         &'s self,
         path: &[u8],
@@ -99,8 +98,7 @@ impl Side {
     }
 
     /// Finds the entry at a path of the compared root. Symbolic links are resolved as in the running component: in a
-    /// box, an
-    /// absolute target starts at the component's root.
+    /// box, an absolute target starts at the component's root.
     ///
     /// # Errors
     /// [`PathError`].

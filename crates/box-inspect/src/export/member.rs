@@ -3,16 +3,13 @@
 //! A header is a ustar header of POSIX
 //! ([pax](https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html)). A value that does
 //! not fit its field is in a PAX extended header before it: `path` and `linkpath` of more than 100
-//! bytes, `uid`, `gid`, `size` and
-//! `mtime` that are too large, fractions of seconds, and extended attributes as
-//! `SCHILY.xattr.NAME`, as star writes them. If a path
-//! among the records is not UTF-8, `hdrcharset=BINARY` precedes it. The records are sorted by key.
-//! The header's field is then 0, or the
-//! first 100 bytes of the path.
+//! bytes, `uid`, `gid`, `size` and `mtime` that are too large, fractions of seconds, and extended
+//! attributes as `SCHILY.xattr.NAME`, as star writes them. If a path among the records is not
+//! UTF-8, `hdrcharset=BINARY` precedes it. The records are sorted by key. The header's field is
+//! then 0, or the first 100 bytes of the path.
 //!
 //! Nothing depends on the user who exports: there are no user and group names, and every extended
-//! header has the same name and
-//! time.
+//! header has the same name and time.
 
 use box_tree::Meta;
 use oci_layer::TAR_BLOCK as BLOCK;

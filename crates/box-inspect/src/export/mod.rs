@@ -8,12 +8,10 @@
 //! ```
 //!
 //! The tree is the tree of the box's listing. The data of its files are read from the rootfs. Every content is hashed
-//! when it is read,
-//! so a damaged box gives an error and never wrong bytes.
+//! when it is read, so a damaged box gives an error and never wrong bytes.
 //!
 //! Only `dir` writes names from a box to the host's file system; the module `directory` describes how they stay inside
-//! their
-//! directory. The bytes of all other forms depend on the box alone.
+//! their directory. The bytes of all other forms depend on the box alone.
 
 mod directory;
 mod erofs;

@@ -1,10 +1,9 @@
 //! The form `oci`: a component's root as an [OCI
-//! image](https://github.com/opencontainers/image-spec/blob/v1.1.0/spec.md) of one
-//! layer.
+//! image](https://github.com/opencontainers/image-spec/blob/v1.1.0/spec.md) of one layer.
 //!
 //! The layer is the archive of the form `tar`, uncompressed, because compressed bytes have no
-//! canonical form. The config has the
-//! component's program, environment, directory and user, but neither an author nor a time.
+//! canonical form. The config has the component's program, environment, directory and user, but
+//! neither an author nor a time.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -139,9 +138,8 @@ impl<'a> OciImage<'a> {
     }
 }
 
-/// Refuses names that start with `.wh.`, which
-/// [mark a removal](https://github.com/opencontainers/image-spec/blob/main/layer.md#whiteouts) in a
-/// layer.
+/// Refuses names that start with `.wh.`, which [mark a
+/// removal](https://github.com/opencontainers/image-spec/blob/main/layer.md#whiteouts) in a layer.
 fn check_names(tree: &Tree) -> Result<(), ExportError> {
     let marked = entries(tree).find(|(path, _)| path.windows(5).any(|part| part == b"/.wh."));
     marked.map_or(Ok(()), |(path, _)| {

@@ -1,10 +1,8 @@
 //! The form `tar`: a reproducible archive of a tree.
 //!
 //! The members are in the order of the tree digest: a directory before its entries, names in
-//! bytewise order. The root is `./`, and
-//! no other path starts with `./`. The further names of an inode are hard links to its first name.
-//! Two blocks of zeros end the
-//! archive.
+//! bytewise order. The root is `./`, and no other path starts with `./`. The further names of an
+//! inode are hard links to its first name. Two blocks of zeros end the archive.
 
 use std::io::Write;
 

@@ -103,13 +103,11 @@ fn package<'a>(
 }
 
 /// The wanted lines of a paragraph, each a name and a value. Other lines are dropped, because a large file may be a
-/// single
-/// paragraph.
+/// single paragraph.
 pub(super) type Paragraph<'t> = Vec<(&'t str, &'t str)>;
 
 /// Splits a text into paragraphs, which are separated by empty lines. Continuation lines and lines without a colon are
-/// skipped.
-/// `take` decides which of the others are kept.
+/// skipped. `take` decides which of the others are kept.
 pub(super) fn paragraphs<'t>(
     text: &'t str,
     take: fn(&mut Paragraph<'t>, &'t str, &'t str),

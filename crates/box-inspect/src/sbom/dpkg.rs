@@ -51,8 +51,7 @@ fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
 const ABSENT: [&str; 2] = ["not-installed", "config-files"];
 
 /// Returns whether the files of a package are present, even if it is not configured. Packages in `status.d` have no
-/// status and count as
-/// present.
+/// status and count as present.
 fn is_installed(paragraph: &Paragraph<'_>) -> bool {
     let state = value(paragraph, "Status").and_then(|it| it.split_whitespace().last());
     state.is_none_or(|state| !ABSENT.contains(&state))

@@ -43,8 +43,7 @@ pub fn keep_databases<'t>(
 }
 
 /// Lists the files of an image's package databases, each by one of its paths, and its os-release file. Empty if the
-/// image has no
-/// database.
+/// image has no database.
 fn databases(image: &Tree) -> Vec<(String, InodeId)> {
     let mut links_left = MAX_LINKS;
     let mut seen = HashSet::new();
@@ -66,8 +65,8 @@ fn databases(image: &Tree) -> Vec<(String, InodeId)> {
 }
 
 /// Finds the layer of each package that both images have. For a file that is the same in both, the merged root has the
-/// layer of the
-/// agent's image. If the business image has the same layer, the business image's package gets that layer, too.
+/// layer of the agent's image. If the business image has the same layer, the business image's package gets that layer,
+/// too.
 pub(super) fn find_common_layers(packages: &mut [Package<'_>], origins: &Origins) {
     let mut layers: HashMap<String, Digest> = HashMap::new();
     for package in packages.iter_mut().filter(|it| it.is_kept()) {

@@ -1,7 +1,6 @@
 //! The license that a package declares, as an [SPDX license
 //! expression](https://spdx.github.io/spdx-spec/v2.3/SPDX-license-expressions/) if it is one. Any other text becomes a
-//! license that
-//! the document defines (`LicenseRef-`).
+//! license that the document defines (`LicenseRef-`).
 
 use std::collections::BTreeMap;
 
@@ -35,8 +34,7 @@ pub(super) struct Declared(Box<str>);
 
 impl Declared {
     /// Returns `None` for an empty text and for a whole license text: it could be as long as its file, and a box may
-    /// have a hundred
-    /// thousand packages.
+    /// have a hundred thousand packages.
     pub(super) fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (1..=MAX_TEXT).contains(&text.len()).then(|| Self(text.into()))

@@ -1,10 +1,9 @@
 //! The SBOM of a box: an SPDX 2.3 document in JSON.
 //!
 //! Its content depends on the tree alone: the packages in the package databases of the images, the
-//! images and skills themselves, kernel
-//! and init. Databases are input from strangers, so each file is bounded, and so is their sum. An
-//! entry that cannot be parsed is left
-//! out, and the document has a note of it.
+//! images and skills themselves, kernel and init. Databases are input from strangers, so each file
+//! is bounded, and so is their sum. An entry that cannot be parsed is left out, and the document
+//! has a note of it.
 //!
 //! Format: [SPDX specification 2.3](https://spdx.github.io/spdx-spec/v2.3/) (ISO/IEC 5962 and its
 //! schema `spdx-schema.json`).

@@ -42,8 +42,7 @@ pub(super) fn is_word(text: &str) -> bool {
 }
 
 /// Formats a maintainer, `NAME <EMAIL>`, as an SPDX supplier: `Organization: NAME (EMAIL)`. Databases do not
-/// distinguish people from
-/// teams; most maintainers are teams. Returns `None` if there is no name.
+/// distinguish people from teams; most maintainers are teams. Returns `None` if there is no name.
 pub(super) fn supplier(maintainer: &str) -> Option<String> {
     let text = shown(maintainer.trim());
     let (name, email) = match text.strip_suffix('>').and_then(|it| it.split_once('<')) {

@@ -38,8 +38,7 @@ impl Root {
 }
 
 /// Returns the roots whose databases are read. In a box with [kept](super::keep_databases) databases each component has
-/// its root;
-/// otherwise each directory that is a root counts once.
+/// its root; otherwise each directory that is a root counts once.
 pub(super) fn all(plan: &RunPlan, tree: &Tree) -> Vec<Root> {
     let has_kept = tree.reach(PACKAGES_PATH.as_bytes()).is_ok();
     let mut roots: Vec<Root> = Vec::new();

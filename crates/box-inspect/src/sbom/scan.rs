@@ -63,8 +63,7 @@ impl<'a, 'r> Scan<'a, 'r> {
     }
 
     /// Finds the entry at a path of the component at `root`, through symbolic links within it. Notes a broken link.
-    /// Returns `None` if there
-    /// is no entry.
+    /// Returns `None` if there is no entry.
     pub(super) fn find(&mut self, root: &str, path: &str) -> Option<InodeId> {
         let (mut here, mut walked) = (self.follow(root, b"")?, Vec::new());
         for name in path::names(path.as_bytes()) {

@@ -55,8 +55,7 @@ pub(super) struct Item {
 }
 
 /// A reference to a package by another name. There can be a hundred thousand; a `Value` for each would take more memory
-/// than its
-/// content.
+/// than its content.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ExternalRef {

@@ -1,8 +1,8 @@
 //! Verifies a whole box: every blob, and that its parts agree with each other.
 //!
 //! Digests alone do not prove that the listing matches the rootfs: a person who changes a box can compute them again. The
-//! metadata follow
-//! from the listing, the data of the files and their offsets in the segments. They are therefore generated again and compared.
+//! metadata follow from the listing, the data of the files and their offsets in the segments. They are therefore generated again
+//! and compared.
 
 use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter};

@@ -1,8 +1,7 @@
 //! The limits of a listing: large enough for every box that can be built.
 //!
 //! A box can come from a stranger, and its digest is known only after the whole listing was read. The writer checks the
-//! same limits, so
-//! that a box that cannot be read is not built.
+//! same limits, so that a box that cannot be read is not built.
 
 use super::ListingError;
 use crate::{Inode, Names, Tree, memory, path};
@@ -15,18 +14,15 @@ pub const MAX_METADATA_BYTES: usize = 192 << 20;
 /// has.
 pub const LISTING_BYTES: usize = MAX_METADATA_BYTES + (64 << 20);
 /// Bytes of memory for all entries and their names: the limit for all layers, and 256 MiB for files of the checkout,
-/// skills (which both
-/// components have), kept package databases, and the fixed entries of every box.
+/// skills (which both components have), kept package databases, and the fixed entries of every box.
 pub const LISTING_MEMORY: usize = memory::MAX_LAYERS + (256 << 20);
 /// Bytes of the encoded origins.
 const MAX_ORIGINS: usize = 4 << 20;
 /// Entries: as many as two images can have.
 const MAX_ENTRIES: u32 = 1 << 21;
 /// Bytes of all paths together. They are stored as differences, and could otherwise grow without a limit. Paths in
-/// layers have less
-/// than [`MAX_METADATA_BYTES`]. The rest is for the path of a component's root before each path (32 MiB), and for
-/// directories that no
-/// layer has. It is 128 bytes for each of the most entries.
+/// layers have less than [`MAX_METADATA_BYTES`]. The rest is for the path of a component's root before each path (32
+/// MiB), and for directories that no layer has. It is 128 bytes for each of the most entries.
 const MAX_PATHS: usize = MAX_METADATA_BYTES + (64 << 20);
 /// Bytes of one path: as many as the layers' 4096, below a component's root or in a skill.
 const PATH_MAX: usize = 4096 + 256;
@@ -66,8 +62,7 @@ pub(super) fn check_path(length: usize) -> Result<(), ListingError> {
 }
 
 /// Checks that the paths of a tree fit into a listing by themselves. The paths of a checked tree do not take much more
-/// memory or time
-/// than its entries.
+/// memory or time than its entries.
 ///
 /// # Errors
 /// [`ListingError`].

@@ -56,8 +56,7 @@ pub struct Found {
 
 impl Listing {
     /// Finds the entry at a path for a process whose root is the directory `root`: neither a symbolic link nor `..`
-    /// leads out of it.
-    /// Symbolic links in `root` itself are not followed.
+    /// leads out of it. Symbolic links in `root` itself are not followed.
     ///
     /// # Errors
     /// [`FindError`], whose paths are below `root`.

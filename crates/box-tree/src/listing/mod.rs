@@ -1,10 +1,9 @@
 //! The listing of a box: every entry of its rootfs, with its origin.
 //!
 //! A program can show a box's files from the listing alone. A rootfs whose tree digest is the listing's has exactly
-//! these entries. The
-//! form is canonical: equal trees with equal origins give equal bytes. Only paths are compressed: each is stored as its
-//! difference from
-//! the previous path. Numbers are little-endian; a byte string is a u32 length and the bytes:
+//! these entries. The form is canonical: equal trees with equal origins give equal bytes. Only paths are compressed:
+//! each is stored as its difference from the previous path. Numbers are little-endian; a byte string is a u32 length
+//! and the bytes:
 //!
 //! ```text
 //! "boxbuild listing 1\n"

@@ -9,8 +9,7 @@ use serde::Serialize;
 use super::{FileOrigin, Origins};
 
 /// The origin of an entry. An inode with several names has the origin of the entry that made it; a directory has the
-/// origin of the
-/// entry that last set its attributes.
+/// origin of the entry that last set its attributes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// The builder: a directory on the way to an entry that no archive names.

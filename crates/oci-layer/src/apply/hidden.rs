@@ -8,11 +8,9 @@ use super::super::{Action, Change, LayerIndex};
 /// Applies the layer's whiteouts, wherever in the archive they are.
 ///
 /// A marker's directory is looked up in the lower layers, and symbolic links are followed, as for
-/// an entry: if `lib` is a link to
-/// `usr/lib`, `lib/.wh.a` hides `usr/lib/a`. A link that the layer itself hides or replaces is not
-/// followed: the paths below it are not in
-/// the directory of this layer. A marker whose directory does not exist, or is not a directory,
-/// hides nothing.
+/// an entry: if `lib` is a link to `usr/lib`, `lib/.wh.a` hides `usr/lib/a`. A link that the layer
+/// itself hides or replaces is not followed: the paths below it are not in the directory of this
+/// layer. A marker whose directory does not exist, or is not a directory, hides nothing.
 ///
 /// # Errors
 /// The marker's path and [`LookupError`] if its links form a cycle.

@@ -2,8 +2,7 @@
 //! describes.
 //!
 //! The table has every rule of that document about the resulting tree, and the test of each. *Own* marks the behaviour of this
-//! module on
-//! which the document is silent. `tests/oracle/` compares the result with an independent program.
+//! module on which the document is silent. `tests/oracle/` compares the result with an independent program.
 //!
 //! | Rule | Test in `tests.rs` |
 //! |---|---|

@@ -81,12 +81,9 @@ impl AsRef<Self> for LayerSource {
 /// Reads a layer, verifies both digests, and writes its files' data to a pack and, if there are enough, to a segment.
 ///
 /// The segment has the distinct contents above [`MAX_INLINE`](super::MAX_INLINE) bytes, in the order of their first occurrence,
-/// each padded
-/// with zeros to a multiple of [`SEGMENT_BLOCK`](super::SEGMENT_BLOCK) bytes. It depends only on the contents of the archive's
-/// files. A
-/// segment of less than [`MIN_SEGMENT`](super::MIN_SEGMENT) bytes is not written; its contents are in the pack. The pack has all
-/// other
-/// distinct contents.
+/// each padded with zeros to a multiple of [`SEGMENT_BLOCK`](super::SEGMENT_BLOCK) bytes. It depends only on the contents of the
+/// archive's files. A segment of less than [`MIN_SEGMENT`](super::MIN_SEGMENT) bytes is not written; its contents are in the
+/// pack. The pack has all other distinct contents.
 ///
 /// Memory does not grow with the files' data. The output of a failed call is incomplete.
 ///
@@ -104,8 +101,7 @@ pub fn decode(
 
 impl Total {
     /// Reads a layer as [`decode`] does, and adds it to the total while it is read, so that a layer beyond the limits is never in
-    /// memory
-    /// as a whole.
+    /// memory as a whole.
     ///
     /// # Errors
     /// [`LayerError`], also if the layers together exceed a limit.

@@ -11,8 +11,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 const SET_ID: u16 = 0o6000;
-/// The attribute with a program's capabilities:
-/// [capabilities(7)](https://man7.org/linux/man-pages/man7/capabilities.7.html).
+/// The attribute with a program's capabilities: [capabilities(7)](https://man7.org/linux/man-pages/man7/capabilities.7.html).
 const CAPABILITY: &[u8] = b"security.capability";
 
 /// Who owns the exported files.
@@ -21,8 +20,7 @@ pub enum Ownership {
     /// The owners in the box, with devices and all extended attributes. Only root can do that.
     Box,
     /// The caller. Devices, set-user-ID and set-group-ID bits are left out, which would give away the caller's rights, and so are
-    /// all
-    /// extended attributes but `user.*`.
+    /// all extended attributes but `user.*`.
     Caller,
 }
 
@@ -113,8 +111,8 @@ impl MetaSetter {
         !left_out
     }
 
-    /// Sets the owner of an open file or directory, and then its extended attributes: a change of the owner removes
-    /// set-user-ID bits and capabilities.
+    /// Sets the owner of an open file or directory, and then its extended attributes: a change of the owner removes set-user-ID
+    /// bits and capabilities.
     pub(super) fn set_meta(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<(), Errno> {
         self.own(meta, |uid, gid| rustix::fs::fchown(file, uid, gid))?;
         self.attributes(meta, |name, value| {
@@ -130,9 +128,8 @@ impl MetaSetter {
     }
 
     /// Sets all metadata of a symbolic link, device or pipe, which is never opened for reading or writing. A box with write
-    /// access
-    /// to the directory could replace the entry meanwhile, so the name is resolved once and the result must be of the expected
-    /// type.
+    /// access to the directory could replace the entry meanwhile, so the name is resolved once and the result must be of the
+    /// expected type.
     pub(super) fn set_meta_at(
         &mut self,
         parent: BorrowedFd<'_>,

@@ -4,18 +4,15 @@
 //! them inside the directory:
 //!
 //! - The directory is new. It is made next to its final path under an unpredictable name, with
-//!   access for its owner alone, and renamed
-//! when it is complete.
+//!   access for its owner alone, and renamed when it is complete.
 //! - Every name is a single name, used relative to an open directory: a tree has no `/`, no `..`
-//!   and no two entries of one name. A
-//! directory is opened without following links, right after it was made.
+//!   and no two entries of one name. A directory is opened without following links, right after it
+//!   was made.
 //! - Nothing is overwritten. Of the entries that were made, only directories are opened again,
-//!   without following links. Devices and
-//! pipes are never opened.
+//!   without following links. Devices and pipes are never opened.
 //!
 //! Directories get their owners, permissions and times when they are complete, the deepest first,
-//! so that no permission prevents
-//! the making of an entry. The umask has no effect.
+//! so that no permission prevents the making of an entry. The umask has no effect.
 
 mod meta;
 
