@@ -54,7 +54,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the line that a user adds to the network of a Boxfile to allow this target; `None` where no such line would.
+    /// Returns the line that a user adds to the network of a Boxfile to allow this target. `None` if no line would.
     pub fn allow(&self, target: &Target) -> Option<String> {
         let peer = match (self, &target.host) {
             (Self::Rules(denial @ Denial::Special(address, _)), _) if denial.is_worth_a_hint() => {
@@ -81,7 +81,7 @@ impl Refusal {
         }
     }
 
-    /// Returns what is reported of it, with the target where one was read.
+    /// Returns the verdict to report. `target` is the target, if it could be parsed.
     pub(crate) fn verdict(&self, target: Option<&Target>) -> Verdict {
         let reason = self.to_string();
         if self.is_denial() {

@@ -30,7 +30,7 @@ const PREFIXES: [Prefix; 5] = [
     Prefix { text: b"security.", index: 6, whole: false },
 ];
 
-/// Encodes the attributes of one inode; nothing where there are none.
+/// Encodes the attributes of one inode. Empty if there are none.
 ///
 /// # Errors
 /// [`Error::InvalidXattr`], [`Error::DuplicateXattr`], [`Error::XattrsTooLarge`].

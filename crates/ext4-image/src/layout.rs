@@ -4,7 +4,7 @@ use crate::{BLOCK_SIZE, Error, MAX_SIZE, MIN_SIZE, MIN_SIZE_WITH_JOURNAL, journa
 
 /// Blocks of a group: as many as one bitmap has bits.
 pub(crate) const GROUP: u32 = 8 * 4096;
-/// The first inode that is not reserved (`EXT4_GOOD_OLD_FIRST_INO`): that of `lost+found`.
+/// The first inode that is not reserved (`EXT4_GOOD_OLD_FIRST_INO`): `lost+found`.
 pub(crate) const LOST_FOUND_INODE: u32 = 11;
 /// Inodes that are in use or reserved.
 pub(crate) const USED_INODES: u32 = LOST_FOUND_INODE;
@@ -24,7 +24,7 @@ const MIN_OF_THE_LAST: u32 = 50;
 /// The blocks of a group's two bitmaps.
 const BITMAPS: u32 = 2;
 
-/// The plan of a file system. Numbers are those of blocks, if nothing else is said.
+/// The plan of a file system. Numbers count blocks, unless a comment has another unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) blocks: u32,
@@ -99,32 +99,32 @@ impl Layout {
         (self.blocks - self.first(group)).min(GROUP)
     }
 
-    /// Returns where a group's block bitmap lies. The inode bitmap and the inode table follow.
+    /// Returns the block of a group's block bitmap. The inode bitmap and the inode table follow.
     pub(crate) fn block_bitmap(&self, group: u32) -> u32 {
         self.first(group) + self.head(group)
     }
 
-    /// Returns where a group's inode bitmap lies.
+    /// Returns the block of a group's inode bitmap.
     pub(crate) fn inode_bitmap(&self, group: u32) -> u32 {
         self.block_bitmap(group) + 1
     }
 
-    /// Returns where a group's inode table lies.
+    /// Returns the first block of a group's inode table.
     pub(crate) fn inode_table(&self, group: u32) -> u32 {
         self.block_bitmap(group) + BITMAPS
     }
 
-    /// Returns where the root directory lies. `lost+found` and the journal follow.
+    /// Returns the block of the root directory. `lost+found` and the journal follow.
     pub(crate) fn root(&self) -> u32 {
         self.tables_end(0)
     }
 
-    /// Returns where the directory `lost+found` lies.
+    /// Returns the first block of the directory `lost+found`.
     pub(crate) fn lost_found(&self) -> u32 {
         self.root() + ROOT_BLOCKS
     }
 
-    /// Returns where the journal lies, or would lie.
+    /// Returns the first block of the journal, even if there is none.
     pub(crate) fn journal(&self) -> u32 {
         self.lost_found() + LOST_FOUND_BLOCKS
     }
@@ -150,7 +150,7 @@ impl Layout {
         tables + self.journal_blocks
     }
 
-    /// Returns whether the bitmap of a group's blocks is written. That of another one follows from its descriptor.
+    /// Returns whether the bitmap of a group's blocks is written. All others follow from their descriptors.
     pub(crate) fn has_block_bitmap(&self, group: u32) -> bool {
         group == 0 || group == self.last()
     }
