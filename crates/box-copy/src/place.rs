@@ -98,8 +98,9 @@ impl Place {
     }
 }
 
-/// Opens a directory by its path, through all links on the way. This is right if the links are by users who could also do the copy
-/// themselves, as in the guest.
+/// Opens a directory by its path, through all symbolic links, with `O_PATH`
+/// ([open(2)](https://man7.org/linux/man-pages/man2/open.2.html)). This is right if the links are by users who could also do the
+/// copy themselves, as in the guest.
 ///
 /// # Errors
 /// The operating system's, with the path.

@@ -1,4 +1,4 @@
-//! The text form of digests.
+//! The text form of [digests](https://github.com/opencontainers/image-spec/blob/main/descriptor.md#digests).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for AnyDigest {
     }
 }
 
-/// Parses inside of the deserializer, which then knows the place of a malformed element of a list.
+/// Parses inside the deserializer, so that its error has the position of a malformed list element.
 struct TextVisitor<T>(PhantomData<T>);
 
 impl<T: FromStr<Err = ParseDigestError>> Visitor<'_> for TextVisitor<T> {

@@ -62,7 +62,7 @@ pub enum FindError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store of the machine cannot be read.
+    /// The host's shared store cannot be read.
     #[error("the store of the machine cannot be used")]
     Base(#[source] StoreError),
     /// The box cannot be opened.
@@ -75,12 +75,12 @@ pub enum FindError {
 pub struct Stores {
     /// The user's store, if its directory is known.
     pub own: Option<PathBuf>,
-    /// The directory of the store of the machine, if the user names one.
+    /// The directory of the host's shared store, if the user names one.
     pub base: Option<PathBuf>,
 }
 
 impl Stores {
-    /// Opens the store of the machine; `None` if there is none.
+    /// Opens the host's shared store. `None` if there is none.
     ///
     /// # Errors
     /// [`FindError::Base`].
@@ -96,7 +96,8 @@ impl From<Option<&Path>> for Stores {
     }
 }
 
-/// The text with which a user names a box.
+/// The text with which a user names a box, for example `hello`, `./hello.box` or `ghcr.io/acme/hello:v1`. The last is a reference
+/// of an [OCI registry](https://github.com/opencontainers/distribution-spec/blob/main/spec.md).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoxReference {
     kind: Kind,

@@ -11,7 +11,7 @@ use crate::paths::Paths;
 /// Of each inode with several names: how many, and the first in the canonical order.
 #[derive(Debug, Default)]
 pub(crate) struct HardLinks {
-    /// How many names an inode has, and the place of the first.
+    /// How many names an inode has, and the index of the first.
     named: HashMap<InodeId, (usize, usize)>,
     paths: Paths,
 }

@@ -1,4 +1,4 @@
-//! Reads the documents of a box: its listing, and those that describe its origins.
+//! Reads the documents of a box: manifest, config and listing.
 //!
 //! [`OpenBox`] verifies manifest and config. The blobs that boot are opened but not hashed; `boxlaunch verify` hashes them.
 

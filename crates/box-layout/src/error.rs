@@ -48,7 +48,7 @@ pub enum OpenError {
     /// A file is a symbolic link, a directory, a device or a pipe.
     #[error("{} is not a regular file; a box consists of regular files only", place(.0))]
     NotRegular(PathBuf),
-    /// A document is not what its place in the box asks for, or no start could carry out its plan.
+    /// A document is not valid for its role in the box, or its plan cannot be carried out.
     #[error("{0}")]
     Malformed(String),
     /// A file does not have the size or the content that the box names.

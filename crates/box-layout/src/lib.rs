@@ -23,7 +23,7 @@ pub use places::Places;
 pub use read::MAX_DOCUMENT;
 pub use rootfs::Rootfs;
 
-/// Returns the path of a blob of the box in `directory`.
+/// Returns the path of a blob of the box in `directory`, for example `hello.box/blobs/sha256/8f3c…`.
 pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {
     directory.join(blob_name(digest))
 }

@@ -35,7 +35,7 @@ impl Places {
         Self { directory: directory.into(), store: store.map(Path::to_owned), base: None }
     }
 
-    /// Adds the directory of the blobs of the store of the machine.
+    /// Adds the directory of the blobs of the host's shared store.
     #[must_use]
     pub fn with_base(self, base: Option<PathBuf>) -> Self {
         Self { base, ..self }
@@ -61,7 +61,7 @@ impl Places {
         })
     }
 
-    /// Returns the path of a blob: the one in the store only if the directory has nothing under its name.
+    /// Returns the path of a blob. It is in the store only if the directory has no entry of its name.
     pub(crate) fn find(&self, digest: &Digest) -> PathBuf {
         let is_absent = |path: &Path| {
             let found = path.symlink_metadata();

@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
-    /// Returns `true` if nothing is left.
+    /// Returns `true` if all bytes were read.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

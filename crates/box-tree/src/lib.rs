@@ -69,7 +69,8 @@ pub trait ReadContent {
 /// A name in a directory: bytes without `/` or NUL, neither empty nor `.` nor `..`.
 pub type Name = Box<[u8]>;
 
-/// Returns whether bytes are a [`Name`] that Linux would take.
+/// Returns whether bytes are a valid [`Name`] on Linux: `b"a b"` is, for example, and `b".."` and
+/// `b"a/b"` are not.
 pub fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..")
         && name.len() <= MAX_NAME
@@ -210,7 +211,7 @@ impl Inode {
         Self { origin, ..self }
     }
 
-    /// Returns the names of a directory; nothing for anything else.
+    /// Returns the names of a directory. `None` for any other type.
     pub const fn names(&self) -> Option<&BTreeMap<Name, InodeId>> {
         match &self.kind {
             Kind::Directory(names) => Some(names),
@@ -258,7 +259,7 @@ impl Tree {
         InodeId(id)
     }
 
-    /// Returns how many inodes were made, those included that have lost their last name.
+    /// Returns how many inodes were made, including inodes without a name.
     pub const fn made(&self) -> usize {
         self.inodes.len()
     }
@@ -270,7 +271,7 @@ impl Tree {
 
     /// Gives an inode a name in a directory, replacing an entry of that name.
     ///
-    /// Does nothing if `directory` is not a directory.
+    /// A no-op if `directory` is not a directory.
     pub fn link(&mut self, directory: InodeId, name: &[u8], inode: InodeId) {
         if let Kind::Directory(names) = &mut self.inode_mut(directory).kind {
             names.insert(name.into(), inode);

@@ -9,7 +9,7 @@ pub const MAX_LAYERS: usize = 320 << 20;
 /// Bytes of memory that an entry takes at most at one time, from the decoded layer to the written rootfs. A million
 /// empty files take 440 bytes each at the peak of a build, its programs and buffers included.
 pub const LEAF: usize = 340;
-/// Bytes of memory for the place of a file's content, until the content is written.
+/// Bytes of memory for the entry that records where a file's content is, until the content is written.
 pub const CONTENT: usize = 128;
 /// Bytes of memory that a directory of a tree takes: a block of names, and another one in the image that is written.
 pub const DIRECTORY: usize = 760;

@@ -3,7 +3,7 @@
 
 use memchr::{memchr, memrchr};
 
-/// Returns the names of a path. Empty ones and `.` mean nothing; `..` is the caller's to decide.
+/// Returns the names of a path, without empty names and `.`. The caller interprets `..`.
 pub fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     Names(Some(path))
 }

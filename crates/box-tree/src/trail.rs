@@ -16,7 +16,7 @@ pub struct Trail<P> {
 }
 
 impl<P: Copy> Trail<P> {
-    /// Starts at the place of the root.
+    /// Starts with the value of the root.
     pub const fn new(root: P) -> Self {
         Self { root, last: Vec::new(), open: Vec::new() }
     }

@@ -1,10 +1,11 @@
-//! Following a path through a tree and its symbolic links, as Linux does (path_resolution(7)).
+//! Follows a path through a tree and its symbolic links, as Linux does:
+//! [path_resolution(7)](https://man7.org/linux/man-pages/man7/path_resolution.7.html).
 
 use std::collections::VecDeque;
 
 use crate::{InodeId, Tree, path};
 
-/// How many symbolic links one path may lead through: `MAXSYMLINKS` of Linux (path_resolution(7)).
+/// How many symbolic links one path may lead through: `MAXSYMLINKS` of Linux.
 const MAX_LINKS: usize = 40;
 /// The limit of names in one path, including the names in its links.
 const MAX_PARTS: usize = 4096;
@@ -29,7 +30,7 @@ pub enum LookupError {
 /// Which symbolic links of a path are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follow {
-    /// Those in the directories of the path; the entry at its end may be a link itself.
+    /// The links in the directories of the path. The last entry is not followed if it is a link.
     Parents,
     /// All of them.
     All,

@@ -71,7 +71,7 @@ impl Attempt {
         self.decide(reason.verdict(None));
     }
 
-    /// Returns the ports of a name; nothing is reported of one that may be asked for.
+    /// Returns the allowed ports of a name. An allowed lookup is not reported.
     pub(crate) fn look_up(mut self, name: &str) -> Result<Vec<u16>, Refusal> {
         let ports = self.ports(name);
         match &ports {

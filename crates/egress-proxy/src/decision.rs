@@ -16,7 +16,7 @@ pub enum Channel {
     Connect,
     /// By SOCKS5.
     Socks,
-    /// By a connection to an address that stands for a name.
+    /// By a connection to an address that stands for a name, for example by a program without proxy support.
     Direct,
     /// By asking for a name's addresses alone.
     Dns,

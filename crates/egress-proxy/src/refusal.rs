@@ -1,4 +1,4 @@
-//! Why an attempt came to nothing, or to an end.
+//! Why an attempt was refused, failed or ended.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::decision::Verdict;
 /// Why a connection is refused, did not come about, or was ended before its time.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The client asks for nothing that can be connected to.
+    /// The client's target is not valid.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The rules do not allow it.

@@ -17,7 +17,7 @@ const V4: [Range<Ipv4Addr>; 16] = [
     (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "shared by a provider's customers"),
     (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK),
-    // Where clouds have the credentials of their machines, among others.
+    // Includes the metadata services of clouds, which give out the VM's credentials.
     (AZURE, 32, METADATA),
     (Ipv4Addr::new(169, 254, 0, 0), 16, LINK_LOCAL),
     (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE),

@@ -53,7 +53,8 @@ fn request(bytes: &[u8], target: &Target) -> Result<bool, HelloError> {
         let (name, value) = line.split_at(colon);
         if name.trim_ascii().eq_ignore_ascii_case(b"host") {
             let value = value.get(1..).unwrap_or_default().trim_ascii();
-            // Of two, a server could believe either. A URI with a host goes before the header, and both are checked.
+            // A server could use either of two Host lines. The host of a URI takes precedence over the header, and both are
+            // checked.
             if (host.is_some() && !is_absolute) || named(Some(value), target).is_err() {
                 return Err(HelloError::OtherName);
             }

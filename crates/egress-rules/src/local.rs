@@ -52,8 +52,8 @@ impl Local {
         }
     }
 
-    /// Returns the rules that need consent and have none in `given`: those that allow a special address, or an address for which
-    /// `is_own` returns that it is the host's.
+    /// Returns the rules that need consent and have none in `given`: rules for a special address, or for an address that is
+    /// the host's according to `is_own`. For example, a rule for `10.0.0.0/8` needs consent.
     ///
     /// A network is special if any part of it is. The host's addresses in a network of the internet are not looked for: they stay
     /// denied without consent.

@@ -10,7 +10,7 @@ use box_contract::rules::{MAX_DOMAIN, is_label, is_numeric_label};
 pub enum Host {
     /// A name in lower case, without the root's dot.
     Name(String),
-    /// An address in the place of a name.
+    /// An address instead of a name.
     Address(IpAddr),
 }
 
@@ -23,7 +23,7 @@ pub struct Target {
     pub port: u16,
 }
 
-/// Why a text names nothing that can be connected to.
+/// Why a text is not a valid target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The host is neither a name nor an address in its usual form.

@@ -149,7 +149,7 @@ struct Planner<'a> {
     uses: &'a Uses,
     behind: &'a Behind<'a>,
     places: Vec<InodePlace>,
-    /// The first block that nothing has yet.
+    /// The first unused block.
     next: u64,
 }
 

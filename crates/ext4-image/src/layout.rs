@@ -1,4 +1,5 @@
-//! Where everything lies: computed from the size, before anything is written.
+//! The [layout](https://docs.kernel.org/filesystems/ext4/) of the file system, computed from its size before any byte
+//! is written.
 
 use crate::{BLOCK_SIZE, Error, MAX_SIZE, MIN_SIZE, MIN_SIZE_WITH_JOURNAL, journal};
 
@@ -13,7 +14,7 @@ pub(crate) const ROOT_BLOCKS: u32 = 1;
 /// Blocks of `lost+found`: e2fsck may have to fill it when it cannot allocate more.
 pub(crate) const LOST_FOUND_BLOCKS: u32 = 4;
 
-/// Blocks for each inode: 16 KiB.
+/// Blocks for each inode: 16 KiB. For example, a group of 32768 blocks has 8192 inodes.
 const BLOCKS_OF_AN_INODE: u32 = 4;
 /// Inodes in a block of the inode table.
 const INODES_OF_A_BLOCK: u32 = 16;

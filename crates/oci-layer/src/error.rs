@@ -86,7 +86,7 @@ pub(crate) fn malformed(what: &str) -> LayerErrorKind {
     refused(format!("its {what} is malformed"))
 }
 
-/// Returns the error of something that some readers take from its first place, some from its last.
+/// Returns the error of a repeated field, of which some readers take the first and some the last.
 pub(crate) fn twice(what: &str) -> LayerErrorKind {
     refused(format!("it has more than one {what}, and programs differ in which of them they take"))
 }

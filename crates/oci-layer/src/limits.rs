@@ -20,7 +20,7 @@ pub struct Limits {
     /// The uncompressed size that any blob may have, however small it is.
     pub small_archive_bytes: u64,
     /// The maximum ratio of the uncompressed size to the blob's size, beyond `small_archive_bytes`.
-    /// Programs have a ratio of 2 to 5, logs of 20, nothing but zeros of 1000 (gzip) and more (zstd).
+    /// Programs have a ratio of 2 to 5, logs of 20, zeros of 1000 (gzip) and more (zstd).
     pub growth: u64,
     /// Bytes of one path (`PATH_MAX` of Linux).
     pub path_bytes: usize,

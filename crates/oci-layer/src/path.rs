@@ -55,7 +55,7 @@ impl Directories {
             self.seen.insert(self.hasher.hash_one(&change.path));
         }
         let (mut path, mut implied) = (change.path.as_slice(), 0);
-        // Of a directory that was seen, those above it were.
+        // The parents of a known directory are known.
         while let (directory @ [_, ..], _) = path::split(path)
             && self.seen.insert(self.hasher.hash_one(directory))
         {

@@ -14,7 +14,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Returns room of which nothing is taken.
+    /// Returns a room without reservations.
     pub(crate) const fn new() -> Self {
         Self { reserved: Mutex::new(0), given_back: Condvar::new() }
     }

@@ -26,7 +26,7 @@ pub trait SegmentSink {
     /// The sink's.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Remembers this point, in the place of any earlier one.
+    /// Marks this position. Replaces an earlier mark.
     ///
     /// # Errors
     /// The sink's.
@@ -39,7 +39,7 @@ pub trait SegmentSink {
     fn back_to_mark(&mut self) -> io::Result<()>;
 }
 
-/// Keeps nothing: for those who need the index alone.
+/// A sink that drops everything, for callers that need only the index.
 impl SegmentSink for io::Sink {
     fn write_all(&mut self, _: &[u8]) -> io::Result<()> {
         Ok(())

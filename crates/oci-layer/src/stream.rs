@@ -82,7 +82,7 @@ impl<'scope> Stream<'scope> {
         taken.inspect_err(|error| self.failed = Some(error.kind()))
     }
 
-    /// Takes the next piece, in the place of the one that was read; nothing at the end.
+    /// Replaces the piece that was read by the next one, if there is one.
     fn next_piece(&mut self) -> io::Result<()> {
         self.position = 0;
         let read = std::mem::take(&mut self.piece);
@@ -155,7 +155,7 @@ fn unpacked<'scope>(blob: impl Read + Send + 'scope, room: &'scope Room) -> Plai
     }
 }
 
-/// A blob after its first bytes. The error of reading those comes first.
+/// A blob after its first bytes. An error of reading these is returned first.
 struct Rest<B> {
     failed: Option<io::Error>,
     blob: B,

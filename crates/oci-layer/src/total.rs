@@ -38,7 +38,7 @@ pub struct Total {
 }
 
 impl Default for Total {
-    /// Returns a total that does not bound the bytes of archives: for those whose data is not kept.
+    /// Returns a total that does not bound the bytes of archives, for layers whose data are not kept.
     fn default() -> Self {
         Self {
             entries: AtomicUsize::new(0),

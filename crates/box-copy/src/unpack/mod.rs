@@ -136,7 +136,7 @@ struct Unpacking<'a> {
     base: OwnedFd,
     /// Its path, for messages.
     directory: PathBuf,
-    /// The name that takes the place of the first one of each path.
+    /// The name that replaces the first name of each path.
     renamed: Option<Vec<u8>>,
     author: Author<'a>,
     left_out: LeftOut,
@@ -268,7 +268,7 @@ impl<'a> Unpacking<'a> {
             |draft: &str| linkat(&directory, first.as_slice(), parent, draft, AtFlags::empty());
         let (draft, ()) = with_draft(link)?;
         renameat(parent, draft.as_str(), parent, name)?;
-        // To rename a name of a file to another one of it does nothing.
+        // Renaming a file to another hard link of the same inode is a no-op.
         let _ = unlinkat(parent, draft.as_str(), AtFlags::empty());
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Copies arrive as they were, and hostile archives reach nothing else.
+//! Copies arrive unchanged, and hostile archives reach no other file.
 
 use std::fs::{self, Permissions, read_link, symlink_metadata};
 use std::os::unix::fs::{PermissionsExt as _, symlink};

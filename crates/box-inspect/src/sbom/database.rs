@@ -143,7 +143,7 @@ pub(super) fn take_first<'t>(
     }
 }
 
-/// Returns the first value of a name, whose case means nothing.
+/// Returns the first value of a name, compared case-insensitively.
 pub(super) fn value<'t>(paragraph: &Paragraph<'t>, name: &str) -> Option<&'t str> {
     paragraph.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
 }

@@ -1,8 +1,8 @@
 //! The package databases of two images that became one root.
 //!
-//! A path of a merged root has the file of one image, so that of two databases at least one is lost,
-//! while the files of both images' packages are there. The databases of both are therefore kept in
-//! the box, where no component sees them and only the SBOM reads them.
+//! A path of a merged root has the file of one image. If both images have a database at the same path,
+//! one is lost, although the files of both images' packages are present. Copies of both databases are
+//! therefore kept in the box. No component sees them; only the SBOM is made from them.
 
 use std::collections::{HashMap, HashSet};
 

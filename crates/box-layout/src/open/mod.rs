@@ -58,7 +58,7 @@ pub struct Blob {
     pub is_stored: bool,
 }
 
-/// The documents of a box, verified. Of the blobs nothing is opened.
+/// The documents of a box, verified. No blob is opened.
 #[derive(Debug)]
 pub struct Documents {
     /// The directories with its files.

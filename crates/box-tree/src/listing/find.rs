@@ -1,4 +1,4 @@
-//! Finding a path in a listing, as people write it.
+//! Finds the entry at a path that a user wrote.
 
 use super::Listing;
 use crate::path::lossy;
@@ -7,7 +7,7 @@ use crate::{Follow, InodeId, LookupError, Step, Walk, path};
 /// How many names of a directory an error has at most.
 const CANDIDATES: usize = 10_000;
 
-/// Why a path names nothing.
+/// Why a path has no entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum FindError {

@@ -59,7 +59,7 @@ pub struct Origins {
     pub program: Option<Digest>,
     /// The baked skills, sorted by name.
     pub skills: Vec<String>,
-    /// The files of the checkout that a component has, sorted by component and place.
+    /// The files of the checkout that a component has, sorted by component and path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileOrigin>,
 }

@@ -21,7 +21,7 @@ pub enum Origin {
     Layer(ComponentName, u32),
     /// The agent's program that is in no image.
     Program,
-    /// A baked skill: its place among the box's baked skills, sorted by name.
+    /// A baked skill: its number among the box's baked skills, sorted by name.
     Skill(u32),
     /// The builder, for a path that both images have.
     Merged,

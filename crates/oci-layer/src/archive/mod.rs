@@ -89,7 +89,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         }
     }
 
-    /// Returns data of the current member as the stream has it at hand; nothing at its end.
+    /// Returns buffered data of the current member. Empty at its end.
     /// [`Self::consume`] continues with the next.
     ///
     /// # Errors

@@ -89,7 +89,7 @@ impl MemberIndex {
         self.members.contains_key(name.as_bytes())
     }
 
-    /// Returns offset and size of the data of a member that is a file itself; nothing for a link, or if there is no such name.
+    /// Returns offset and size of the data of a regular file. `None` for a link, or if there is no such name.
     pub fn file(&self, name: &str) -> Option<(u64, u64)> {
         match self.members.get(name.as_bytes()) {
             Some(MemberKind::File { offset, size }) => Some((*offset, *size)),

@@ -1,7 +1,7 @@
 //! The members of an archive that is a container of images: where their data lies.
 //!
-//! The archive is read in place: only its headers are looked at, by the same reader that reads layers,
-//! so that what is refused there is refused here.
+//! The archive is read in place. Only its headers are parsed, by the same reader as a layer's, so both refuse the same
+//! headers.
 
 mod index;
 
@@ -39,7 +39,7 @@ pub enum MemberKind {
     Other,
 }
 
-/// Reads the headers of the member at `offset`, where `archive` begins; nothing at the end.
+/// Reads the headers of the member at `offset`, where `archive` begins. `None` at the end.
 ///
 /// # Errors
 /// The fault in its headers.
