@@ -89,7 +89,7 @@ impl<W: Write> Archive<W> {
     }
 }
 
-/// The part of a header beside names.
+/// The fields of a header other than names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) kind: EntryType,

@@ -21,7 +21,7 @@ pub enum ParseDigestError {
     Hex(String),
 }
 
-/// Writes bytes as lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits: `hex(&[10, 255])` is `0aff`, for example.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);

@@ -23,7 +23,7 @@ use crate::read::{Document, MAX_DOCUMENT};
 pub const MAX_MANIFESTS: usize = 64;
 /// The annotation with the tag of a manifest (OCI image-spec, annotations.md).
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
-/// The types of manifest that a descriptor may have and that are an image's all the same: Docker's manifests, and indexes of other manifests.
+/// Media types that mean an OCI image and not a box: Docker's manifests, and indexes of other manifests.
 const OF_IMAGES: [&str; 3] = [OCI_INDEX_TYPE, DOCKER_MANIFEST_TYPE, DOCKER_INDEX_TYPE];
 
 /// The index as any tool writes it.

@@ -91,7 +91,7 @@ impl Action {
 /// Bytes of a name that [`memory::LEAF`] and [`memory::NAME`] include.
 const NAME_INCLUDED: usize = 40;
 
-/// Returns the bytes of memory that a long name takes beside its path: the tree, its listing and the writer of the rootfs
+/// Returns the bytes of memory that a long name takes in addition to its path: the tree, its listing and the writer of the rootfs
 /// each have it.
 pub(super) const fn name_memory(name: &[u8]) -> usize {
     2 * name.len().saturating_sub(NAME_INCLUDED)
