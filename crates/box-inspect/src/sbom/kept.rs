@@ -65,8 +65,7 @@ fn databases(image: &Tree) -> Vec<(String, InodeId)> {
 }
 
 /// Finds the layer of each package that both images have. For a file that is the same in both, the merged root has the
-/// layer of the agent's image. If the business image has the same layer, the business image's package gets that layer,
-/// too.
+/// layer of the agent's image. If the business image also has that layer, its package gets the same layer.
 pub(super) fn find_common_layers(packages: &mut [Package<'_>], origins: &Origins) {
     let mut layers: HashMap<String, Digest> = HashMap::new();
     for package in packages.iter_mut().filter(|it| it.is_kept()) {
