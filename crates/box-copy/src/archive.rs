@@ -9,7 +9,8 @@ use crate::{BLOCK, SHORT, padding};
 /// How many bytes are copied at once.
 const PIECE: usize = 128 << 10;
 
-/// An archive that is written entry by entry, without times and owners. Of those that this crate reads, each path begins with the same name.
+/// Writes an archive entry by entry, without times and owners. In an archive that this crate can unpack, all paths begin with the
+/// same name.
 #[derive(Debug)]
 pub struct Archive<W: Write>(W);
 
@@ -88,7 +89,7 @@ impl<W: Write> Archive<W> {
     }
 }
 
-/// The part of a header beside names.
+/// The fields of a header other than names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) kind: EntryType,
@@ -98,7 +99,7 @@ pub(crate) struct Head {
     pub(crate) mtime: u64,
 }
 
-/// Writes a header, after those of a name and a target that do not fit it.
+/// Writes a header. A name or target that does not fit it goes into an extra header before it.
 pub(crate) fn put_header(
     archive: &mut dyn Write,
     head: Head,

@@ -1,10 +1,4 @@
-//! The archives of `boxlaunch cp` and of `boxlaunch skills`: a path becomes one, and one becomes a path. The host does one
-//! of it and the box the other.
-//!
-//! Where both begin is a [`CopyEnd`]: an open directory, which the caller finds by its own rules about links, and a name in it.
-//!
-//! An archive is a tar of directories, files and symbolic links, in the format of GNU tar. Its first name is the last one
-//! of the path, or `.` where the path ends with `/.`: then what is in the directory is meant, and not the directory.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -29,7 +23,7 @@ pub use unpack::{Author, unpack};
 /// How many names a path of an archive has at most.
 const MAX_DEPTH: usize = 256;
 
-/// Returns the last name of a path, under which it is in an archive, or `.` where what is in it is meant.
+/// Returns the name of a path in an archive: its last name, or `.` if only the content of the directory is meant.
 fn name_of(path: &Path) -> &OsStr {
     let is_content = path.as_os_str().as_bytes().ends_with(b"/.");
     path.file_name().filter(|_| !is_content).unwrap_or(OsStr::new("."))

@@ -1,8 +1,8 @@
-//! A path becomes an archive.
+//! Packs a path as an archive.
 //!
-//! Another program may change what is there meanwhile, and in a box it may want to have something copied that it cannot
-//! read itself. So each name is opened below the handle of its directory without following a link, and looked at again
-//! once it is open. Only directories and files are opened.
+//! Another program may change the files meanwhile. In a box, it may try to have a file copied that it cannot read. Each
+//! name is therefore opened relative to its open directory without following a link, and checked again once it is open.
+//! Only directories and files are opened.
 
 use std::ffi::{CString, OsStr};
 use std::fmt;
@@ -31,7 +31,7 @@ const MAX_GENERATED: u64 = 16 << 20;
 pub struct LeftOut {
     /// Devices, pipes and sockets.
     pub special: usize,
-    /// Symbolic links that lead out of what is copied.
+    /// Symbolic links that lead out of the copied path.
     pub links: usize,
 }
 
@@ -46,10 +46,10 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Writes an archive of what is at a place, with all that is below it. No symbolic link is followed.
+/// Writes an archive of the entry at a place and all entries below it. No symbolic link is followed.
 ///
 /// # Errors
-/// Those of the files, which are named, and the writer's.
+/// Errors of the files, with their paths, and of the writer.
 pub fn pack(from: &CopyEnd, archive: impl Write) -> io::Result<LeftOut> {
     let mut packing = Packing {
         archive: BufWriter::with_capacity(BUFFER, archive),
@@ -64,15 +64,15 @@ pub fn pack(from: &CopyEnd, archive: impl Write) -> io::Result<LeftOut> {
 
 struct Packing<W: Write> {
     archive: BufWriter<W>,
-    /// The path above all names, for people.
+    /// The path before all names, for messages.
     base: PathBuf,
     left_out: LeftOut,
 }
 
 impl<W: Write> Packing<W> {
-    /// Says at which path something failed.
+    /// Adds the path to an error.
     fn at(&self, path: &Path) -> impl Fn(Error) -> Error + use<W> {
-        // Of a path with a slash at its end, the slash is no part.
+        // A slash at the end is not part of the path.
         let shown: PathBuf = self.base.join(path).components().collect();
         move |error| Error::new(error.kind(), format!("{}: {error}", shown.display()))
     }
@@ -128,7 +128,7 @@ impl<W: Write> Packing<W> {
         Ok(())
     }
 
-    /// Writes as much of a file as its header says.
+    /// Writes as many bytes of a file as its header has.
     fn put_file(&mut self, file: &mut File, path: &Path) -> io::Result<()> {
         let stat = fstat(&*file).map_err(|errno| self.at(path)(errno.into()))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -161,7 +161,7 @@ impl<W: Write> Packing<W> {
         pad(&mut self.archive, size)
     }
 
-    /// Writes a file that is empty, or whose size the kernel does not know before it is read, such as those of `/proc`.
+    /// Writes a file that is empty, or whose size is unknown before it is read, e.g. in `/proc`.
     fn put_generated(&mut self, file: &mut File, stat: &Stat, path: &Path) -> io::Result<()> {
         let mut content = Vec::new();
         file.take(MAX_GENERATED + 1).read_to_end(&mut content).map_err(self.at(path))?;

@@ -13,22 +13,22 @@ use rustix::io::Errno;
 
 use crate::name_of;
 
-/// Where something is that is copied, or where a copy is to be.
+/// The source or the destination of a copy.
 #[derive(Debug)]
 pub struct CopyEnd {
     pub(crate) directory: OwnedFd,
-    /// The path of the directory, for people.
+    /// The path of the directory, for messages.
     pub(crate) path: PathBuf,
-    /// The name in the directory; without one it is the directory that is meant.
+    /// The name in the directory. `None` for the directory itself.
     pub(crate) name: Option<OsString>,
 }
 
 impl CopyEnd {
-    /// Finds what a path means that is to be packed: what has its last name, or if it ends with `/.` what is in the directory.
-    /// `find` opens a directory by its path, such as [`by_path`].
+    /// Finds the source that a path names: the entry of its last name, or the content of the directory if the path ends with
+    /// `/.`. `find` opens a directory by its path, such as [`by_path`].
     ///
     /// # Errors
-    /// Those of `find`.
+    /// The errors of `find`.
     pub fn source<E>(
         path: &Path,
         find: impl FnOnce(&Path) -> Result<OwnedFd, E>,
@@ -39,11 +39,12 @@ impl CopyEnd {
         }
     }
 
-    /// Finds where a path means that something is unpacked: in that directory, or else under its last name. A symbolic link to a
-    /// directory counts as one only with a slash at its end. `find` opens a directory by its path, such as [`by_path`].
+    /// Finds the destination that a path names: inside the directory at the path, or else under its last name. A symbolic link to
+    /// a directory counts as a directory only if the path ends with a slash. `find` opens a directory by its path, such as
+    /// [`by_path`].
     ///
     /// # Errors
-    /// Those of `find`.
+    /// The errors of `find`.
     pub fn destination<E>(
         path: &Path,
         find: impl Fn(&Path) -> Result<OwnedFd, E>,
@@ -78,7 +79,7 @@ impl CopyEnd {
         found.map(drop).map_err(|errno| at_path(&self.path.join(name), errno.into()))
     }
 
-    /// Returns whether the name is that of a directory, or of a link to one.
+    /// Returns whether the name is a directory or a symbolic link to one.
     fn leads_to_directory(&self) -> bool {
         let Some(name) = &self.name else { return true };
         statat(&self.directory, name, AtFlags::empty())
@@ -97,13 +98,14 @@ impl CopyEnd {
     }
 }
 
-/// Opens a directory by its path, through all links on the way. This is right if the links are by users who could also do the copy
-/// themselves, as in the guest.
+/// Opens a directory by its path, through all symbolic links, with `O_PATH`
+/// ([open(2)](https://man7.org/linux/man-pages/man2/open.2.html)). This is right if the links are by users who could also do the
+/// copy themselves, as in the guest.
 ///
 /// # Errors
 /// The operating system's, with the path.
 pub fn by_path(path: &Path) -> io::Result<OwnedFd> {
-    // What is in it need not be readable.
+    // The caller need not be able to read the directory.
     let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
     openat(CWD, path, flags, Mode::empty()).map_err(|errno| at_path(path, errno.into()))
 }
@@ -147,7 +149,7 @@ mod tests {
             ("a/b", "a", Some("b")),
             ("a", ".", Some("a")),
             ("/a/b/", "/a/b/", None),
-            // What is at `/` in these tests, and what is not.
+            // `/tmp` exists in these tests, `/missing` does not.
             ("/tmp/.", "/tmp/.", None),
             ("/missing/.", "/", Some("missing")),
             ("..", "..", None),
@@ -168,7 +170,7 @@ mod tests {
             assert_eq!(CopyEnd::source(&at(path), refused).unwrap_err(), "refused", "{path}");
             assert_eq!(CopyEnd::destination(&at(path), refused).unwrap_err(), "refused", "{path}");
         }
-        // A link is no directory to go into, unless the path says so.
+        // A link to a directory is entered only if the path ends with a slash.
         let enter = |path: &str| {
             let place = CopyEnd::destination(&at(path), by_path).unwrap().enter().unwrap();
             (place.path, place.name)

@@ -1,7 +1,4 @@
-//! The 32-byte digests that name content: sha256 and BLAKE3, their text, and how they are computed.
-//!
-//! The text form is the OCI image-spec's (descriptor.md, "Digests"): the algorithm, a colon and
-//! lower-case hexadecimal digits. A parsed digest is safe to use as a file name.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod hash;
@@ -29,7 +26,7 @@ pub struct TypedDigest<A> {
     algorithm: PhantomData<A>,
 }
 
-/// A digest by either algorithm, as its text says.
+/// A digest by either algorithm. Its text begins with the algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AnyDigest {
     /// Written `sha256:` and 64 hexadecimal digits.

@@ -1,4 +1,4 @@
-//! The text form of digests.
+//! The text form of [digests](https://github.com/opencontainers/image-spec/blob/main/descriptor.md#digests).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,7 +21,7 @@ pub enum ParseDigestError {
     Hex(String),
 }
 
-/// Writes bytes as lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits: `hex(&[10, 255])` is `0aff`, for example.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for AnyDigest {
     }
 }
 
-/// Parses inside of the deserializer, which then knows the place of a malformed element of a list.
+/// Parses inside the deserializer, so that its error has the position of a malformed list element.
 struct TextVisitor<T>(PhantomData<T>);
 
 impl<T: FromStr<Err = ParseDigestError>> Visitor<'_> for TextVisitor<T> {

@@ -1,16 +1,4 @@
-//! Finds the box that a user names: by a path, by a name of the store, by its digest, or by what it was pulled as.
-//!
-//! | written | means |
-//! | --- | --- |
-//! | `hello.box`, `/srv/hello`, `./hello`, `../hello`, `out/hello`, `hello/`, `.` | the directory of a box |
-//! | `hello.tar`, `hello.tar.gz`, `hello.tar.zst` | the box in this file |
-//! | `sha256:…` | the box of the store that has this digest |
-//! | `hello` | the box of the store that has this name |
-//! | `ghcr.io/acme/hello:v1`, `localhost/hello` | the box that was pulled from this registry: the first part has a `.` or a `:`, or is `localhost` |
-//!
-//! After each of them, `@sha256:…` says which digest the box has to have; of a box that was pulled, it may be the digest of the
-//! registry's manifest, too. The form of a text decides its meaning; the content of the
-//! current directory does not. So a box that may write there cannot take the place of another box.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
@@ -45,13 +33,13 @@ pub enum FindError {
     /// The text ends like the name of a box in a registry, and names no registry.
     #[error("{} names no registry", shown(text))]
     NoHost { text: String },
-    /// The path is that of a file with boxes, by its name.
+    /// The path has the name of a file with boxes, e.g. `hello.tar`.
     #[error("{} is a file, and no directory of a box", shown(&.0.display().to_string()))]
     File(PathBuf),
     /// The text begins like the name of a box in a registry, and is none.
     #[error("{} is not the name of a box in a registry: {reason}", shown(text))]
     BadRemote { text: String, reason: &'static str },
-    /// The store has no box that was pulled under this name, or another one than the digest says.
+    /// The store has no box that was pulled under this name, or only with another digest.
     #[error("the store has no box that was pulled as {0}")]
     NotPulled(Box<RemoteName>),
     /// The store knows no box of this name.
@@ -74,7 +62,7 @@ pub enum FindError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store of the machine cannot be read.
+    /// The host's shared store cannot be read.
     #[error("the store of the machine cannot be used")]
     Base(#[source] StoreError),
     /// The box cannot be opened.
@@ -85,14 +73,14 @@ pub enum FindError {
 /// The stores in which boxes are looked for.
 #[derive(Debug, Clone, Default)]
 pub struct Stores {
-    /// The user's own, if there is a place for it.
+    /// The user's store, if its directory is known.
     pub own: Option<PathBuf>,
-    /// The directory of the store of the machine, if the user names one.
+    /// The directory of the host's shared store, if the user names one.
     pub base: Option<PathBuf>,
 }
 
 impl Stores {
-    /// Opens the store of the machine; `None` if there is none.
+    /// Opens the host's shared store. `None` if there is none.
     ///
     /// # Errors
     /// [`FindError::Base`].
@@ -108,7 +96,8 @@ impl From<Option<&Path>> for Stores {
     }
 }
 
-/// What a user wrote to name a box.
+/// The text with which a user names a box, for example `hello`, `./hello.box` or `ghcr.io/acme/hello:v1`. The last is a reference
+/// of an [OCI registry](https://github.com/opencontainers/distribution-spec/blob/main/spec.md).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoxReference {
     kind: Kind,
@@ -128,18 +117,18 @@ enum Kind {
 #[derive(Debug)]
 pub struct Found {
     places: Places,
-    /// The digests that it has to have: those that the user wrote, and that of its name in the store.
+    /// The digests that the box must have: the ones that the user wrote, and the one of its name in the store.
     expected: Vec<Digest>,
     /// The directory of the store, if it can be used.
     root: Option<PathBuf>,
-    /// Why the store cannot be used, if what the directory lacks is needed.
+    /// Why the store cannot be used. Reported if the directory lacks blobs.
     unusable: Option<FindError>,
-    /// Keeps what the store has until the box is open.
+    /// Locks the store's boxes until this box is open.
     _boxes: Option<StoredBoxes>,
 }
 
 impl BoxReference {
-    /// Reads what a user wrote.
+    /// Parses the text that a user wrote.
     ///
     /// # Errors
     /// [`FindError::NotAName`], [`FindError::NoHost`], [`FindError::BadRemote`] or [`FindError::BadDigest`].
@@ -157,7 +146,7 @@ impl BoxReference {
         Ok(Self { kind: Kind::parse(bytes)?, pinned })
     }
 
-    /// Returns whether the text says by its digest which box it means.
+    /// Returns whether the text has the digest of the box.
     pub fn names_digest(&self) -> bool {
         match &self.kind {
             Kind::Digest(_) => true,
@@ -200,18 +189,19 @@ impl BoxReference {
         }
     }
 
-    /// Returns what the box is called on another host: its name in the store, or in a registry.
+    /// Returns the name of the box on another host: its name in the store or in a registry.
     pub fn label(&self) -> Option<String> {
         let name = self.name().map(str::to_owned);
         // A tag is a name there; a digest alone is none, and finds the box by itself.
         name.or_else(|| Some(self.remote().filter(|it| it.tag.is_some())?.unpinned().to_string()))
     }
 
-    /// Finds the box. What a directory lacks is looked for in the store, too; without a store it has to be whole.
+    /// Finds the box. Blobs that a directory lacks are looked up in the store. Without a store the box must be complete.
     ///
     /// # Errors
-    /// [`FindError::File`], [`FindError::NoName`], [`FindError::NotPulled`], [`FindError::NoBox`] and [`FindError::Store`]. Whether there is a box at a path, [`Found::open`] finds
-    /// out; a directory that is whole needs no store, so that one that cannot be used is no error there.
+    /// [`FindError::File`], [`FindError::NoName`], [`FindError::NotPulled`], [`FindError::NoBox`] and [`FindError::Store`].
+    /// [`Found::open`] checks whether there is a box at a path. A complete directory needs no store, so an unusable store is no
+    /// error for it.
     pub fn find(&self, stores: impl Into<Stores>) -> Result<Found, FindError> {
         let stores = stores.into();
         let root = match (&self.kind, &stores.own) {
@@ -362,7 +352,7 @@ impl Found {
         }
     }
 
-    /// Says why the store was not used, if the box lacks something that may be there.
+    /// Adds the reason why the store was not used, if the box lacks blobs that may be there.
     fn explain(self, error: OpenError) -> FindError {
         match (error, self.unusable) {
             (OpenError::Absent { .. }, Some(unusable)) => unusable,
@@ -384,7 +374,7 @@ fn is_path(bytes: &[u8]) -> bool {
     is_written_as_path(bytes) || has_directory
 }
 
-/// Returns whether a path is that of a file which may have boxes.
+/// Returns whether a path has the name of a file with boxes.
 fn is_archive(path: &Path) -> bool {
     let name = path.as_os_str().as_bytes();
     let ends = PATH_ENDS[1..].iter().any(|end| name.ends_with(end.as_bytes()));

@@ -23,7 +23,7 @@ pub struct VerifiedContents {
 }
 
 impl VerifiedContents {
-    /// Opens the rootfs of a box whose whole tree this is, and reads there where its files lie.
+    /// Opens the rootfs of a box and reads where the data of each file lie. `tree` is the box's whole tree.
     ///
     /// # Errors
     /// [`ExportError`] if the rootfs cannot be opened or has other files.
@@ -41,8 +41,8 @@ impl VerifiedContents {
         self.places.get(content)?.checked_sub(self.rootfs.metadata().descriptor.size)
     }
 
-    /// Returns how many bytes of the segments are of no file: of those that a layer above hides or replaces, and of
-    /// contents that another segment has, too.
+    /// Returns how many bytes of the segments belong to no file: data of files that a higher layer hides or replaces,
+    /// and data that another segment also contains.
     pub fn hidden_bytes(&self, tree: &Tree) -> u64 {
         let used: BTreeSet<Content> = contents(tree).collect();
         let used = used.iter().filter(|it| self.place_in_segments(&it.hash).is_some());
@@ -52,10 +52,10 @@ impl VerifiedContents {
         segments.saturating_sub(used)
     }
 
-    /// Writes a file's content to `out` and verifies it; `path` is the file's, for people.
+    /// Writes a file's content to `out` and verifies it. `path` is used in error messages only.
     ///
     /// # Errors
-    /// [`ExportError`]; what was written then is not the content.
+    /// [`ExportError`]. `out` then has bytes that are not the content.
     pub fn copy(
         &self,
         path: &[u8],
@@ -72,7 +72,7 @@ impl VerifiedContents {
         limit: u64,
         out: &mut dyn Write,
     ) -> Result<(), ExportError> {
-        // A content without bytes is nowhere.
+        // An empty content is stored nowhere.
         let offset = self.places.get(&content.hash).copied().unwrap_or_default();
         let Some((part, offset)) = self.rootfs.locate(offset) else {
             return Err(ExportError::other_data(path));
@@ -91,9 +91,8 @@ fn contents(tree: &Tree) -> impl Iterator<Item = Content> {
     files.filter(|content| content.size > 0)
 }
 
-/// Reads the distance of each content of a tree from the start of the rootfs, whose metadata this is. The names of
-/// the rootfs have to be those of the tree, so that no more is read of it than they take. Whether a content lies there,
-/// whoever reads it finds out.
+/// Reads the distance of each content from the start of the rootfs. The names in the rootfs must be the names of
+/// `tree`, which bounds how much of it is read. The contents are not verified here, but when they are read.
 fn places(metadata: &File, tree: &Tree) -> Result<HashMap<Blake3Digest, u64>, ExportError> {
     let mut places = HashMap::new();
     let mut pending = vec![(Tree::ROOT, read::root(metadata)?)];

@@ -1,4 +1,4 @@
-//! Entries of a tree, for people and as data.
+//! Formats entries of a tree as text and as JSON.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::diff::{Entry, FirstName};
 
-/// Adds fields to an object, but for those that are null.
+/// Adds fields to an object. Null values are left out.
 pub fn with_fields<const N: usize>(mut object: Value, fields: [(&str, Value); N]) -> Value {
     for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
         object[name] = value;
@@ -15,13 +15,13 @@ pub fn with_fields<const N: usize>(mut object: Value, fields: [(&str, Value); N]
     object
 }
 
-/// Returns a path as data. One that is not UTF-8 is there twice: readable, and without loss.
+/// Returns a path as JSON. A path that is not UTF-8 has a readable and a lossless form.
 pub fn path_json(path: &[u8]) -> Value {
     let readable = json!({ "path": String::from_utf8_lossy(path) });
     with_fields(readable, [("path_base64", json!(lossless(path)))])
 }
 
-/// Adds the fields of an entry to an object: docs/json.md describes them.
+/// Adds the fields of an entry to an object, as [docs/json.md](../../../docs/json.md) describes.
 pub fn entry_json(object: Value, entry: &Entry<'_>) -> Value {
     let (inode, meta, content) = (entry.inode, &entry.inode.meta, entry.inode.content());
     let xattr = |(name, value): (&Vec<u8>, &Vec<u8>)| {
@@ -55,17 +55,17 @@ fn lossless(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).is_err().then(|| BASE64_STANDARD.encode(bytes))
 }
 
-/// Shows bytes of a name in one line, where nothing can move the cursor.
+/// Formats a name in one line, with control characters escaped.
 pub fn shown_bytes(bytes: &[u8]) -> String {
     shown(&String::from_utf8_lossy(bytes))
 }
 
-/// Shows where an entry came from.
+/// Formats the origin of an entry.
 pub fn origin(entry: &Entry<'_>) -> String {
     entry.origin.map_or_else(|| "this host".to_owned(), |origin| shown(&origin.to_string()))
 }
 
-/// Shows type and permissions as `ls` does.
+/// Formats type and permissions as `ls` does, e.g. `-rwxr-xr-x`.
 pub fn permissions(entry: &Entry<'_>) -> String {
     let kind = match entry.inode.type_name() {
         "directory" => 'd',

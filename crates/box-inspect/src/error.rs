@@ -9,7 +9,7 @@ use host_fs::publish::PublishError;
 
 use crate::opened::OpenError;
 
-/// Errors from exporting a box. A `path` is an entry's in what is exported.
+/// Errors from exporting a box. A `path` is the path of an entry in the exported tree.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ExportError {
@@ -19,22 +19,22 @@ pub enum ExportError {
     /// An OCI image holds one component, and the box has two.
     #[error("the box has an agent and a business application, and an OCI image holds one of them")]
     WhichComponent,
-    /// The rootfs is not the one that the box names, or none has what the listing says.
+    /// The rootfs does not match its digest or the listing.
     #[error("{0}")]
     Damaged(String),
-    /// The form has no place for something.
+    /// The output format cannot represent a property of an entry.
     #[error("{path} has {what}, which {form} cannot hold")]
     NoPlace { path: String, what: &'static str, form: &'static str },
     /// A file of the host, an entry of the tree or the rootfs cannot be read or made.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The directory or the file cannot be put in its place.
+    /// The finished directory or file cannot be renamed to its path.
     #[error(transparent)]
     Publish(#[from] PublishError),
     /// The output cannot be written.
     #[error("cannot write the output")]
     Write(#[source] io::Error),
-    /// A document does not become JSON.
+    /// A document cannot be serialized as JSON.
     #[error(transparent)]
     Document(#[from] oci_spec::OciSpecError),
 }
@@ -56,7 +56,7 @@ impl From<ReadError> for ExportError {
 }
 
 impl ExportError {
-    /// Names the file of the host where one could not be written.
+    /// Replaces a write error by one that names the host's file.
     pub(crate) fn writing(self, at: impl FnOnce(io::Error) -> FileError) -> Self {
         match self {
             Self::Write(source) => at(source).into(),
@@ -64,7 +64,7 @@ impl ExportError {
         }
     }
 
-    /// Returns the error of a file whose data is not that of the listing.
+    /// Returns the error of a file whose data do not match the listing.
     pub(crate) fn other_data(path: &[u8]) -> Self {
         Self::damaged(&format!("{} does not have the content that the listing names", lossy(path)))
     }
@@ -74,10 +74,10 @@ impl ExportError {
     }
 }
 
-/// The rootfs, for errors in reading it.
+/// How errors name the rootfs.
 pub(crate) const ROOTFS: &str = "the rootfs of the box";
 
-/// Adds the operation and the entry of the tree to an error.
+/// Adds the operation and the entry's path to an error.
 pub(crate) fn entry_at(doing: &'static str, path: &[u8]) -> impl FnOnce(io::Error) -> FileError {
     FileError::of(doing, format!("{} of the box", lossy(path)))
 }

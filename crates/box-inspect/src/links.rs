@@ -11,7 +11,7 @@ use crate::paths::Paths;
 /// Of each inode with several names: how many, and the first in the canonical order.
 #[derive(Debug, Default)]
 pub(crate) struct HardLinks {
-    /// How many names an inode has, and the place of the first.
+    /// How many names an inode has, and the index of the first.
     named: HashMap<InodeId, (usize, usize)>,
     paths: Paths,
 }
@@ -44,7 +44,7 @@ impl HardLinks {
         Some((count, FirstName { paths: &self.paths, place }))
     }
 
-    /// Returns the first name of the inode at a path, where this is a further one.
+    /// Returns the first name of the inode at a path. `None` if `path` is the first name.
     pub(crate) fn before(&self, path: &[u8], id: InodeId) -> Option<Vec<u8>> {
         let (_, first) = self.get(id)?;
         let is_further = !first.names().eq(names(path).rev());
@@ -52,7 +52,7 @@ impl HardLinks {
     }
 }
 
-/// The first path, in the canonical order, of an inode that has several. It is made where it is shown.
+/// The first path, in the canonical order, of an inode with several names. The path is built only when it is shown.
 #[derive(Clone, Copy)]
 pub struct FirstName<'a> {
     paths: &'a Paths,

@@ -1,7 +1,6 @@
-//! Reads what a box says about itself: its listing and its other documents.
+//! Reads the documents of a box: manifest, config and listing.
 //!
-//! [`OpenBox`] verifies manifest and config. What boots is opened but not hashed; that is what
-//! `boxlaunch verify` does.
+//! [`OpenBox`] verifies manifest and config. The blobs that boot are opened but not hashed; `boxlaunch verify` hashes them.
 
 use std::path::PathBuf;
 
@@ -14,7 +13,7 @@ use box_tree::listing::{FileOrigin, LISTING_BYTES, Listing, ListingError, Origin
 use safe_text::readable;
 use safe_text::shown;
 
-/// An error from opening a box or reading what it says about itself.
+/// An error from opening a box or reading its documents.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum OpenError {
@@ -47,7 +46,7 @@ pub enum OpenError {
     Forged { a: PathBuf, b: PathBuf },
 }
 
-/// Opens the box in a directory; what is not there is looked for in the store, if `places` name one.
+/// Opens the box in a directory. Files that are missing there are looked up in the store, if `places` has one.
 ///
 /// # Errors
 /// [`OpenError::Layout`].
@@ -64,8 +63,7 @@ pub fn component(opened: &OpenBox, component: ComponentName) -> Result<&Componen
     opened.config.plan.component(component).ok_or_else(missing)
 }
 
-/// Reads the listing, which must have the tree digest that the config names. Whether the rootfs has
-/// that tree, [`crate::verify`] says.
+/// Reads the listing, whose tree digest must match the config. [`crate::verify`] checks that the rootfs has that tree.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -83,9 +81,10 @@ pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
     Err(OpenError::WrongListing { path: path() })
 }
 
-/// Checks that two boxes have the same rootfs if they have the same listing, from which it follows: it names every entry, and
-/// the layers whose segments hold the data. Of a `file` of the checkout it does not name what a policy hides, which its segment
-/// has, too: nothing is compared if `origins`, those of the first box, have any.
+/// Checks that two boxes with the same listing have the same rootfs. The rootfs follows from the listing, which has every entry
+/// and the layers whose segments hold the data. A `file` of the checkout is an exception: its segment also has files that a
+/// policy hides and that the listing lacks. Therefore nothing is compared if `origins`, the origins of the first box, have such
+/// files.
 ///
 /// # Errors
 /// [`OpenError::Forged`].
@@ -107,7 +106,7 @@ pub fn check_same_rootfs(a: &OpenBox, b: &OpenBox, origins: &Origins) -> Result<
     Ok(())
 }
 
-/// Hashes the parts of the rootfs, which must be those that the box names.
+/// Hashes the parts of the rootfs and compares them with the digests in the manifest.
 ///
 /// # Errors
 /// [`OpenError::Layout`].
@@ -115,7 +114,7 @@ pub fn verify_rootfs(opened: &OpenBox) -> Result<(), OpenError> {
     Ok(opened.rootfs.verify()?)
 }
 
-/// Describes what the root file system was made of. Of its segments, so many bytes are of no file.
+/// Describes the origins of the rootfs. `hidden` is the number of bytes in its segments that belong to no file.
 pub fn describe_origins(listing: &Listing, hidden: u64) -> String {
     let mut text = format!("\nrootfs\n  entries           {}\n", entries(&listing.tree).count());
     if hidden > 0 {

@@ -5,7 +5,7 @@ use box_tree::{Name, Trail};
 /// Paths, of which each directory is in memory once.
 #[derive(Debug)]
 pub(crate) struct Paths {
-    /// Of each place the directory that it is in, and its name there; the first is the root.
+    /// For each entry the index of its directory, and its name there. The first is the root.
     places: Vec<(usize, Name)>,
     trail: Trail<usize>,
 }
@@ -17,7 +17,7 @@ impl Default for Paths {
 }
 
 impl Paths {
-    /// Adds a path that follows those before it in the canonical order, and returns its place.
+    /// Adds a path, which must come in the canonical order, and returns its index.
     pub(crate) fn add(&mut self, path: &[u8]) -> usize {
         self.trail.follow(path, |above, name| {
             self.places.push((above, name.into()));
@@ -31,7 +31,7 @@ impl Paths {
         places.take_while(|place| *place != 0).map(|place| &*self.places[place].1)
     }
 
-    /// Returns the path of a place.
+    /// Returns the path of an index.
     pub(crate) fn path(&self, place: usize) -> Vec<u8> {
         let names: Vec<_> = self.names(place).collect();
         match names.as_slice() {

@@ -12,7 +12,7 @@ use box_inspect::sbom::Subject;
 use box_tree::listing::{ImageOrigin, Listing, Origins};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, ReadContent, Tree};
 
-/// As much as is read of a database of apk, less what the last package has.
+/// The limit of an apk database, less the size of the last package.
 const SIZE: usize = 62 << 20;
 /// A document may have 100,000, which takes this test a quarter of a minute.
 const PACKAGES: usize = 40_000;
@@ -38,7 +38,7 @@ impl ReadContent for Database {
     }
 }
 
-/// Counts what is written, and keeps nothing of it.
+/// Counts the written bytes and packages, and drops them.
 #[derive(Default)]
 struct Count {
     bytes: usize,

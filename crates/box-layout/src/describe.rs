@@ -1,4 +1,4 @@
-//! Describes an open box, as data and for people: what both programs' `inspect` shows.
+//! Describes an open box as text and as JSON, for `inspect` of both programs.
 
 use box_contract::permissions;
 use box_contract::{
@@ -40,7 +40,7 @@ impl OpenBox {
         self.describe_with(|_, _| ())
     }
 
-    /// As [`Self::describe`]; `mark` may add to what the box may do, which begins with its network.
+    /// Like [`Self::describe`]. `mark` may add to the box's permissions, of which the network's are the first.
     pub fn describe_with(&self, mark: impl FnOnce(&NetworkPlan, &mut [Permission])) -> String {
         let (config, plan) = (&self.config, masked(self.plan()).0);
         let mut permissions = plan.permissions();
@@ -73,7 +73,7 @@ impl OpenBox {
     }
 }
 
-/// Lists what a box with this plan may do, under a title.
+/// Lists the permissions of a box with this plan, under a title.
 pub fn may_do(plan: &RunPlan) -> Vec<String> {
     under_title(&plan.permissions())
 }
@@ -109,7 +109,7 @@ fn masked(plan: &RunPlan) -> (RunPlan, Vec<Value>) {
     (plan, found)
 }
 
-/// Describes a skill: its name, version and author, and below it what it does.
+/// Describes a skill: its name, version, author and description.
 fn skill(plan: &SkillPlan) -> impl Iterator<Item = String> {
     let SkillPlan { name, mode, version, description, author } = plan;
     let version = version.as_ref().map_or_else(String::new, |it| format!(" {it}"));
@@ -179,6 +179,7 @@ fn namespaces(own: Namespaces) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
+/// Formats the number of virtual CPUs.
 fn health(check: &Health) -> String {
     match check {
         Health::Tcp { port } => format!("a TCP connection to port {port}"),

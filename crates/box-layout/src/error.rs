@@ -14,14 +14,14 @@ use crate::Places;
 
 /// An error from opening a box or reading a file of it.
 ///
-/// Its message is one line that is safe for a terminal, whatever the box says.
+/// Its message is one line that is safe for a terminal, even if the box is hostile.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum OpenError {
-    /// The path is not that of an OCI image layout, or there is nothing.
+    /// The path is not an OCI image layout, or does not exist.
     #[error("{0}")]
     NotALayout(String),
-    /// It is an OCI image layout of something else: of an image, where no artifact type is found.
+    /// The OCI image layout has another artifact, or an image if it has no artifact type.
     #[error("{} is {}", place(path), other_artifact(found.as_deref()))]
     OtherArtifact {
         path: PathBuf,
@@ -41,20 +41,20 @@ pub enum OpenError {
     #[error("the {role} {digest} is {}", absent(places))]
     Absent {
         places: Box<Places>,
-        /// What the blob is in the box.
+        /// The role of the blob in the box.
         role: String,
         digest: Digest,
     },
     /// A file is a symbolic link, a directory, a device or a pipe.
     #[error("{} is not a regular file; a box consists of regular files only", place(.0))]
     NotRegular(PathBuf),
-    /// A document is not what its place in the box asks for, or no start could carry out its plan.
+    /// A document is not valid for its role in the box, or its plan cannot be carried out.
     #[error("{0}")]
     Malformed(String),
     /// A file does not have the size or the content that the box names.
     #[error("{} has {found}, but its manifest says {expected}", place(path))]
     Different { path: PathBuf, expected: String, found: String },
-    /// The plan in the rootfs is not that of the config, or cannot be read where a reason is given.
+    /// The plan in the rootfs differs from the config's plan, or cannot be read for a given reason.
     #[error(
         "{PLAN_PATH} in the rootfs {} {}", place(path),
         reason.as_deref().map_or("is not the plan of the box's config".to_owned(), unreadable)
@@ -85,7 +85,7 @@ impl OpenError {
         }
     }
 
-    /// Says which file could not be opened or read.
+    /// Returns the error of a file that could not be opened or read.
     pub(crate) fn at(action: &'static str, path: &Path, error: ReadError) -> Self {
         let path = path.to_owned();
         match error {

@@ -1,8 +1,8 @@
 //! Finds the box in the index of an image layout.
 //!
-//! The manifest decides what is a box, and the index only names it: skopeo, oras and crane write indexes of their own,
-//! without the media type and the artifact type that the OCI image-spec leaves optional, and with tags and other
-//! annotations (<https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md>).
+//! The manifest decides whether it is a box, and the index only names it: skopeo, oras and crane rewrite the index, without the
+//! media type and the artifact type that the OCI image-spec leaves optional, and with tags and other annotations
+//! (<https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md>).
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::read::{Document, MAX_DOCUMENT};
 pub const MAX_MANIFESTS: usize = 64;
 /// The annotation with the tag of a manifest (OCI image-spec, annotations.md).
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
-/// The types of manifest that a descriptor may have and that are an image's all the same: Docker's manifests, and indexes of other manifests.
+/// Media types that mean an OCI image and not a box: Docker's manifests, and indexes of other manifests.
 const OF_IMAGES: [&str; 3] = [OCI_INDEX_TYPE, DOCKER_MANIFEST_TYPE, DOCKER_INDEX_TYPE];
 
 /// The index as any tool writes it.
@@ -56,12 +56,12 @@ impl Named {
         Descriptor::new(media_type, self.digest, self.size)
     }
 
-    /// Returns whether it says of itself that it names a box.
+    /// Returns whether the descriptor has the artifact type of a box.
     fn claims(&self) -> bool {
         self.artifact_type.as_deref() == Some(ARTIFACT_TYPE)
     }
 
-    /// Returns whether what it names is a box, or says so and cannot be read.
+    /// Returns whether the manifest is a box, or cannot be read and its descriptor has the artifact type of a box.
     fn is_box(&self, places: &Places) -> bool {
         if self.media_type.as_deref().is_some_and(|it| it != OCI_MANIFEST_TYPE) {
             return false;
@@ -80,7 +80,7 @@ impl Named {
     }
 }
 
-/// Finds the descriptor of the box's manifest, and returns whether nobody but root and this user can change the index.
+/// Finds the descriptor of the box's manifest. Also returns whether only root and this user can change the index.
 pub(crate) fn find(places: &Places) -> Result<(Descriptor, bool), OpenError> {
     let directory = &*places.directory;
     let (document, mut manifests) = read(directory)?;
@@ -112,8 +112,8 @@ pub(crate) fn find(places: &Places) -> Result<(Descriptor, bool), OpenError> {
     }
 }
 
-/// Returns `true` if the index of an image layout names one box and nothing else. A box whose manifest is gone is one
-/// if the index says so.
+/// Returns `true` if the index of an image layout has one manifest, which is a box. If the manifest is missing, the artifact type
+/// in the index decides.
 pub fn names_one_box(directory: &Path) -> bool {
     read(directory).is_ok_and(|(_, manifests)| match manifests.as_slice() {
         [named] => named.is_box(&directory.into()) || named.claims(),
@@ -142,7 +142,7 @@ fn manifests_of(document: &Document) -> Result<Vec<Named>, OpenError> {
 /// A manifest that an index names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its media type, if the index says it.
+    /// The media type, if the index has one.
     pub media_type: Option<String>,
     /// Its sha256.
     pub digest: Digest,

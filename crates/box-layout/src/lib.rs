@@ -1,21 +1,4 @@
-//! Opens and describes a box: an OCI image layout directory.
-//!
-//! ```text
-//! oci-layout               {"imageLayoutVersion":"1.0.0"}              ≤ 1 MiB
-//! index.json               names the one manifest                      ≤ 1 MiB
-//! blobs/sha256/<manifest>  names the config and the blobs              ≤ 1 MiB
-//! blobs/sha256/<config>    BoxConfig: the run plan                     ≤ 1 MiB and 64 KiB
-//! blobs/sha256/<blob>      parts of the rootfs (EROFS), init and kernel (ELF), listing
-//! ```
-//!
-//! A **thin** box is a directory that lacks blobs: they are in the store, which its caller names with [`Places`]. What the
-//! directory has comes first.
-//!
-//! A box can come from a stranger. [`OpenBox::open`] reads its documents within bounds and compares
-//! them with their digests; of the blobs that boot, it opens the files and nothing more. A file that
-//! is a symbolic link or not regular is refused, and a blob's file name is always the hexadecimal
-//! form of a parsed digest. What happens to the directory after that does not matter to the open
-//! files.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod describe;
@@ -40,13 +23,13 @@ pub use places::Places;
 pub use read::MAX_DOCUMENT;
 pub use rootfs::Rootfs;
 
-/// Returns the path of a blob of the box in `directory`.
+/// Returns the path of a blob of the box in `directory`, for example `hello.box/blobs/sha256/8f3c…`.
 pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {
     directory.join(blob_name(digest))
 }
 
-/// Returns the directory of an OCI image layout that a path is in, whether or not there is something at the path: what is written
-/// there would be something foreign in it.
+/// Returns the OCI image layout directory that contains a path, even if the path does not exist. A file at such a path would not
+/// be part of the layout.
 pub fn layout_above(path: &Path) -> Option<PathBuf> {
     let mut above = path.ancestors().skip(1);
     let nearest = above.find_map(|it| Path::new(".").join(it).canonicalize().ok())?;

@@ -1,4 +1,4 @@
-//! Where the files of a box are.
+//! The directories with the files of a box.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use host_fs::read::{Links, open_regular};
 
 use crate::{Blob, OpenError, blob_path};
 
-/// Where the files of a box are: its directory, and for what is not there a store.
+/// The directories with the files of a box: its directory, and a store for files that are missing there.
 ///
 /// ```
 /// use std::path::Path;
@@ -25,7 +25,7 @@ pub struct Places {
     pub directory: PathBuf,
     /// The directory of a store's blobs, each under its digest in hexadecimal.
     pub store: Option<PathBuf>,
-    /// The same of the store of the machine, which has what the other lacks.
+    /// The blobs of the host's shared store, for blobs that the first store lacks.
     pub base: Option<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ impl Places {
         Self { directory: directory.into(), store: store.map(Path::to_owned), base: None }
     }
 
-    /// Adds the directory of the blobs of the store of the machine.
+    /// Adds the directory of the blobs of the host's shared store.
     #[must_use]
     pub fn with_base(self, base: Option<PathBuf>) -> Self {
         Self { base, ..self }
@@ -61,7 +61,7 @@ impl Places {
         })
     }
 
-    /// Returns the path of a blob: the one in the store only if the directory has nothing under its name.
+    /// Returns the path of a blob. It is in the store only if the directory has no entry of its name.
     pub(crate) fn find(&self, digest: &Digest) -> PathBuf {
         let is_absent = |path: &Path| {
             let found = path.symlink_metadata();
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::OpenBox;
 
-    /// A box whose blobs are in a store beside it.
+    /// A box whose blobs are in a store next to it.
     fn thin() -> (TestBox, PathBuf) {
         let made = TestBox::new(&config());
         let store = made.path().join("store");

@@ -21,7 +21,7 @@ pub const MAX_DOCUMENT: u64 = 1 << 20;
 pub(crate) struct Document {
     pub(crate) path: PathBuf,
     bytes: Vec<u8>,
-    /// Whether nobody but root and this user can change the file.
+    /// Whether only root and this user can change the file.
     pub(crate) is_private: bool,
 }
 
@@ -57,12 +57,13 @@ impl Document {
         if found != descriptor.digest {
             return Err(OpenError::digest(path, descriptor.digest, found));
         }
-        // Its digest says what it is.
+        // The document is verified against its digest, so it does not matter who can change the
+        // file.
         Ok(Self { path, bytes, is_private: true })
     }
 
-    /// Parses the document. What is written as an object must be one: serde alone would take a
-    /// list of its values, too.
+    /// Parses the document. An object must be written as an object: serde alone would also accept a
+    /// list of its values.
     pub(crate) fn parse<T: DeserializeOwned + Serialize>(&self) -> Result<T, OpenError> {
         let parsed: T = self.read()?;
         // The builder writes it so; to compare the bytes takes a fifth of the time.

@@ -7,8 +7,8 @@ use box_contract::manifest::SEGMENT_UNIT;
 
 use crate::{Blob, OpenError};
 
-/// Where the superblock of an EROFS image has the image's size in blocks (`erofs_fs.h`: `EROFS_SUPER_OFFSET`, and `blocks`
-/// in `struct erofs_super_block`).
+/// The offset of the number of blocks in an EROFS superblock (`erofs_fs.h`: `EROFS_SUPER_OFFSET`, and `blocks` in `struct
+/// erofs_super_block`).
 const BLOCKS_OFFSET: u64 = 1024 + 36;
 
 /// The root file system of a box: an EROFS image, which is its parts one after another.
@@ -83,13 +83,12 @@ impl Rootfs {
         self.parts.iter().try_for_each(Blob::check_size)
     }
 
-    /// Checks that the image is as large as its parts together, as far as its superblock says so. Four bytes are read, and
-    /// nothing is hashed.
+    /// Checks that the size in the superblock equals the size of all parts together. Four bytes are read, and nothing is hashed.
     ///
     /// # Errors
     /// [`OpenError::Superblock`], and as [`Blob::check_size`] of the first part.
     pub fn check_superblock(&self) -> Result<(), OpenError> {
-        // A file that is too short is named as such.
+        // A file that is too short gets its specific error.
         self.metadata().check_size()?;
         let path = || self.metadata().path.clone();
         let mut blocks = [0; 4];
@@ -134,7 +133,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each byte of the whole is where the parts one after another have it, and there is none past the end.
+        /// Each byte of the concatenation is at its offset in a part, and there is none past the end.
         #[test]
         fn a_byte_is_located_where_the_concatenation_has_it(
             parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 1..7),

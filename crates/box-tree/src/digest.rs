@@ -1,9 +1,9 @@
 //! The tree digest: BLAKE3 over the canonical form of every entry.
 //!
-//! The canonical form lists the entries depth first, a directory before what is in it, names in
-//! bytewise order: each entry's absolute path ("/" is the root) as a byte string, then the entry as in
-//! [`encoding`](crate::encoding). The digest is `BLAKE3("boxbuild tree 2" ‖ entries)`. It does not depend
-//! on the format of the image that the tree is baked into.
+//! The canonical form lists the entries depth first, a directory before its entries, names in bytewise order. Each
+//! entry is its absolute path ("/" is the root) as a byte string, followed by the entry as in
+//! [`encoding`](crate::encoding). The digest is `BLAKE3("boxbuild tree 2" ‖ entries)`. It does not depend on the format
+//! of the file system that is made of the tree.
 
 use std::collections::{HashMap, btree_map};
 
@@ -37,8 +37,8 @@ impl Tree {
 
 /// Lists every name of a tree in the canonical order, with its absolute path.
 ///
-/// Each path is a copy: whoever keeps many of them holds a multiple of the tree, as they can be a thousand times as
-/// long as the names that they are made of. [`Names`] lends them.
+/// Each path is a copy, and paths can be a thousand times as long as the names in the tree. Use [`Names`] to visit many
+/// of them without copies.
 pub fn entries(tree: &Tree) -> impl Iterator<Item = (Vec<u8>, InodeId)> + '_ {
     let mut names = Names::new(tree);
     std::iter::from_fn(move || names.next().map(|(path, id)| (path.to_vec(), id)))
@@ -61,7 +61,7 @@ impl<'t> Names<'t> {
         Self { tree, at_root: true, path: Vec::new(), open: Vec::new() }
     }
 
-    /// Returns the next name: its absolute path, and what it stands for.
+    /// Returns the next name: its absolute path and its inode.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot lend")]
     pub fn next(&mut self) -> Option<(&[u8], InodeId)> {
         if self.at_root {
@@ -83,7 +83,7 @@ impl<'t> Names<'t> {
         Some((&self.path, id))
     }
 
-    /// Makes the names in a directory those that come next.
+    /// Continues with the names in a directory.
     fn enter(&mut self, id: InodeId) {
         let names = self.tree.inode(id).names();
         self.open.extend(names.map(|names| (self.path.len(), names.iter())));

@@ -29,7 +29,7 @@ const FIFO: u8 = 8;
 /// The most bytes that the names and values of one inode's extended attributes have.
 pub const XATTR_BYTES: usize = 128 << 10;
 
-/// The bytes end before what they should hold, or hold what no writer writes.
+/// The bytes end too early, or no writer makes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncated;
 
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
-    /// Returns `true` if nothing is left.
+    /// Returns `true` if all bytes were read.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -6,11 +6,11 @@ use erofs_writer::{ImageBuilder, Node, NodeId};
 
 use crate::{Inode, InodeId, Kind, Leaf, Meta, Origin, Tree, entries};
 
-/// Returns an image builder that holds a tree; [`ImageBuilder::write`] writes the image. What is not of the images
-/// is put last: skills and files of the checkout change more often than images do.
+/// Returns an image builder with the inodes of a tree; [`ImageBuilder::write`] writes the file system. Inodes that are
+/// not from an OCI image are put last, because skills and files of the checkout change more often than images.
 ///
 /// # Errors
-/// The writer's, where no image can hold the tree.
+/// The writer's error if EROFS cannot represent the tree.
 pub fn image_builder(tree: &Tree) -> Result<ImageBuilder, erofs_writer::Error> {
     let mut image = ImageBuilder::new(meta(&tree.inode(Tree::ROOT).meta))?;
     let mut nodes = HashMap::from([(Tree::ROOT, image.root())]);
@@ -24,7 +24,7 @@ pub fn image_builder(tree: &Tree) -> Result<ImageBuilder, erofs_writer::Error> {
     Ok(image)
 }
 
-/// Adds an inode where it is met first; a further name of it is a hard link.
+/// Adds an inode at its first name. A further name is a hard link.
 fn node_of(
     image: &mut ImageBuilder,
     nodes: &mut HashMap<InodeId, NodeId>,
@@ -42,8 +42,8 @@ fn node_of(
     Ok(node)
 }
 
-/// Returns whether an inode of this origin lies behind all that the images have. Directories that the builder makes on
-/// the way to others have no data of their own, and are the same for each edition of a skill.
+/// Returns whether an inode of this origin is put last. Directories that the builder makes on the path to a file are
+/// not: they have no data and are the same for each version of a skill.
 const fn is_last(origin: Origin) -> bool {
     match origin {
         Origin::Init | Origin::Program | Origin::Skill(_) | Origin::File(_) => true,

@@ -66,8 +66,7 @@ impl Field {
         }
     }
 
-    /// Shows the values of this field, in which two inodes differ. Those of their hard links are not
-    /// known here, and empty.
+    /// Formats the two values of a field that differs. Hard links are not known here, so their values are empty.
     pub fn difference(self, one: &Inode, other: &Inode) -> FieldDifference {
         let xattr = one.meta.differing_xattr(&other.meta).filter(|_| self == Self::Xattrs);
         let field = match xattr {
@@ -77,7 +76,7 @@ impl Field {
         FieldDifference { field, values: [one, other].map(|inode| self.value(inode, xattr)) }
     }
 
-    /// Shows the value of the field; of extended attributes, that of the named one.
+    /// Formats the value of the field. For extended attributes, it is the value of `xattr`.
     fn value(self, inode: &Inode, xattr: Option<&[u8]>) -> String {
         let meta = &inode.meta;
         let found = match self {

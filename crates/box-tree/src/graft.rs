@@ -12,8 +12,8 @@ impl Tree {
         self
     }
 
-    /// Puts all of `other` under a name in a directory, in the place of what had it. Names that
-    /// shared an inode in `other` share one here.
+    /// Links the root of `other` under a name in a directory, replacing an entry of that name. Hard
+    /// links within `other` are kept.
     pub fn graft(&mut self, directory: InodeId, name: &[u8], other: Self) {
         let known = HashMap::new();
         let root = self.absorb_inodes(other.inodes.into_iter(), &known).now(Self::ROOT);
@@ -48,7 +48,7 @@ impl Tree {
     }
 }
 
-/// Where the inodes of a tree are that was taken into another.
+/// Maps the inodes of an absorbed tree to their new numbers.
 #[derive(Debug)]
 pub struct Absorbed<'k> {
     offset: u32,
@@ -56,7 +56,7 @@ pub struct Absorbed<'k> {
 }
 
 impl Absorbed<'_> {
-    /// Returns what an inode of the tree is now.
+    /// Returns the new number of an inode of the absorbed tree.
     pub fn now(&self, inode: InodeId) -> InodeId {
         let moved = || InodeId(inode.0.saturating_add(self.offset));
         self.known.get(&inode).copied().unwrap_or_else(moved)

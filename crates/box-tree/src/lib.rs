@@ -1,9 +1,4 @@
-//! An in-memory file tree: inodes with names, never files on a disk.
-//!
-//! A hard link is an inode with several names. Paths and names are bytes. The data of a file is
-//! named by its content: [`ReadContent`] gets at the bytes.
-//!
-//! [`listing`] is the form in which a box carries its tree, [`erofs`] the one that boots.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod content;
@@ -74,7 +69,8 @@ pub trait ReadContent {
 /// A name in a directory: bytes without `/` or NUL, neither empty nor `.` nor `..`.
 pub type Name = Box<[u8]>;
 
-/// Returns whether bytes are a [`Name`] that Linux would take.
+/// Returns whether bytes are a valid [`Name`] on Linux: `b"a b"` is, for example, and `b".."` and
+/// `b"a/b"` are not.
 pub fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..")
         && name.len() <= MAX_NAME
@@ -114,7 +110,7 @@ impl Meta {
         Self { mode, uid: 0, gid: 0, mtime: 0, mtime_nsec: 0, xattrs: BTreeMap::new() }
     }
 
-    /// Returns what the extended attributes take in memory, roughly: their bytes, and 64 for each.
+    /// Returns the approximate memory of the extended attributes: their bytes, and 64 for each.
     pub fn xattrs_cost(&self) -> usize {
         self.xattrs.iter().map(|(name, value)| name.len() + value.len() + 64).sum()
     }
@@ -140,7 +136,7 @@ pub enum Leaf {
 pub enum Kind {
     /// A directory and its names.
     Directory(BTreeMap<Name, InodeId>),
-    /// Whatever has no entries of its own.
+    /// An inode without entries.
     Leaf(Leaf),
 }
 
@@ -151,7 +147,7 @@ pub struct Inode {
     pub meta: Meta,
     /// The type, with what only that type has.
     pub kind: Kind,
-    /// Where it came from. No digest depends on it.
+    /// The entry's origin. No digest depends on it.
     pub origin: Origin,
 }
 
@@ -215,7 +211,7 @@ impl Inode {
         Self { origin, ..self }
     }
 
-    /// Returns the names of a directory; nothing for anything else.
+    /// Returns the names of a directory. `None` for any other type.
     pub const fn names(&self) -> Option<&BTreeMap<Name, InodeId>> {
         match &self.kind {
             Kind::Directory(names) => Some(names),
@@ -263,19 +259,19 @@ impl Tree {
         InodeId(id)
     }
 
-    /// Returns how many inodes were made, those included that have lost their last name.
+    /// Returns how many inodes were made, including inodes without a name.
     pub const fn made(&self) -> usize {
         self.inodes.len()
     }
 
-    /// Returns what a name in a directory stands for.
+    /// Returns the inode of a name in a directory.
     pub fn child(&self, directory: InodeId, name: &[u8]) -> Option<InodeId> {
         self.inode(directory).names()?.get(name).copied()
     }
 
-    /// Gives an inode a name in a directory, in the place of what had it.
+    /// Gives an inode a name in a directory, replacing an entry of that name.
     ///
-    /// Does nothing if `directory` is not a directory.
+    /// A no-op if `directory` is not a directory.
     pub fn link(&mut self, directory: InodeId, name: &[u8], inode: InodeId) {
         if let Kind::Directory(names) = &mut self.inode_mut(directory).kind {
             names.insert(name.into(), inode);

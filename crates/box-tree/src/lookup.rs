@@ -1,15 +1,15 @@
-//! Finding what a path names in a tree, and making the directories of a path.
+//! Resolves paths in a tree, and makes the directories of a path.
 
 use super::{InodeId, Tree, is_name, path};
 use crate::walk::{Follow, LookupError, Step, Walk};
 
-/// How many parts all paths of an image, or all links of a skill, may have that are those of links in them. Each entry of a
-/// real image has two or three; without a bound, a million entries could have thousands each.
+/// The limit of names in symbolic links that are followed for all paths of an image, or all links of a skill. A real image has
+/// two or three for each entry; without a limit, a million entries could have thousands each.
 pub const MAX_DETOURS: usize = 1 << 23;
 /// How many directories may be above one that an archive does not name.
 const MAX_DEPTH: usize = 1024;
 
-/// Where a path ends that is followed without symbolic links.
+/// The end of a path that was followed without symbolic links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreached {
     /// The last inode on the path: a directory that lacks the next name, or a leaf in the way.
@@ -21,11 +21,10 @@ pub struct Unreached {
 }
 
 impl Tree {
-    /// Returns what a path names, without following symbolic links: in the guest they may lead
-    /// elsewhere.
+    /// Returns the inode at a path, without following symbolic links: in the guest they may lead elsewhere.
     ///
     /// # Errors
-    /// [`Unreached`] where the path names nothing or leads through a leaf.
+    /// [`Unreached`] if an entry is missing or the path leads through a leaf.
     pub fn reach(&self, path: &[u8]) -> Result<InodeId, Unreached> {
         let (mut here, mut walked) = (Self::ROOT, Vec::new());
         for name in path::names(path) {
@@ -40,15 +39,14 @@ impl Tree {
         Ok(here)
     }
 
-    /// Follows a path, and symbolic links in all its parts. Returns `None` where it leads nowhere.
+    /// Resolves a path, including symbolic links in all its names. Returns `None` if there is no entry.
     pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
         let mut unbounded = usize::MAX;
         self.lookup_in(Self::ROOT, path, &mut unbounded)
     }
 
-    /// Follows a path as a process does whose root is a directory of the tree: links lead nowhere
-    /// out of it. Takes the parts of the links from `left`. Returns `None` where the path leads
-    /// nowhere, and where no more parts are left.
+    /// Resolves a path for a process whose root is a directory of the tree: symbolic links do not lead out of it. The names in
+    /// the links are counted down from `left`. Returns `None` if there is no entry, or if `left` reaches zero.
     pub fn lookup_in(&self, root: InodeId, path: &[u8], left: &mut usize) -> Option<InodeId> {
         let mut walk = Walk::new(self, root, path, Follow::All);
         let end = loop {
@@ -62,17 +60,16 @@ impl Tree {
         (end == Ok(Step::End) && is_within).then(|| walk.here())
     }
 
-    /// Follows a path to a directory, making those that are not there as an extractor would:
-    /// `0755`, owned by root, of the year 1970.
+    /// Resolves a path to a directory, and makes missing directories as an extractor would: `0755`, owned by root, mtime 0.
     ///
     /// # Errors
-    /// [`LookupError`] where something else is in the way.
+    /// [`LookupError`] if a name on the path is not a directory.
     pub fn make_directories(&mut self, path: &[u8]) -> Result<InodeId, LookupError> {
         let Reached { here, depth, absent } = self.walk(path)?;
         if !absent.is_empty() && depth + absent.len() > MAX_DEPTH {
             return Err(LookupError::TooLong);
         }
-        // The parts of a path were looked at when it was read, but not those of links.
+        // The names of the path were checked when it was read, but not the names in links.
         if !absent.iter().all(|name| is_name(name)) {
             return Err(LookupError::TooLong);
         }

@@ -9,7 +9,7 @@ pub const MAX_LAYERS: usize = 320 << 20;
 /// Bytes of memory that an entry takes at most at one time, from the decoded layer to the written rootfs. A million
 /// empty files take 440 bytes each at the peak of a build, its programs and buffers included.
 pub const LEAF: usize = 340;
-/// Bytes of memory for the place of a file's content, until the content is written.
+/// Bytes of memory for the entry that records where a file's content is, until the content is written.
 pub const CONTENT: usize = 128;
 /// Bytes of memory that a directory of a tree takes: a block of names, and another one in the image that is written.
 pub const DIRECTORY: usize = 760;
@@ -19,7 +19,7 @@ pub const NAME: usize = 240;
 /// makes a block with room for eleven.
 const ATTRIBUTES: usize = 640;
 
-/// Returns what an inode takes that is no directory.
+/// Returns the memory of an inode that is not a directory.
 pub fn leaf(meta: &Meta, leaf: &Leaf) -> usize {
     let more = match leaf {
         Leaf::Symlink(target) => 2 * target.len(),
@@ -29,7 +29,7 @@ pub fn leaf(meta: &Meta, leaf: &Leaf) -> usize {
     LEAF + attributes(meta) + more
 }
 
-/// Returns what a directory takes as an entry of a layer. What it takes in a tree is that of [`directories`].
+/// Returns the memory of a directory as an entry of a layer. [`directories`] has its memory in a tree.
 pub fn directory_entry(meta: &Meta) -> usize {
     LEAF + attributes(meta)
 }
@@ -44,7 +44,7 @@ pub const fn directories(count: usize) -> usize {
     count.saturating_mul(DIRECTORY)
 }
 
-/// Returns what an inode of a tree takes.
+/// Returns the memory of an inode in a tree.
 pub(crate) fn inode(inode: &Inode) -> usize {
     match &inode.kind {
         Kind::Directory(_) => directories(1) + attributes(&inode.meta),

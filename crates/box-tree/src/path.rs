@@ -3,7 +3,7 @@
 
 use memchr::{memchr, memrchr};
 
-/// Returns the names of a path. Empty ones and `.` mean nothing; `..` is the caller's to decide.
+/// Returns the names of a path, without empty names and `.`. The caller interprets `..`.
 pub fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     Names(Some(path))
 }
@@ -60,7 +60,7 @@ pub(crate) fn shared(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// Returns a path as text, with U+FFFD for what is not UTF-8.
+/// Returns a path as text. Invalid UTF-8 becomes U+FFFD.
 pub fn lossy(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }

@@ -2,11 +2,11 @@
 
 use crate::path::{names, shared};
 
-/// Follows paths that come in the canonical order, or nearly so, to places of type `P`: what a path shares with the one
-/// before it is not followed again.
+/// Maps paths in the canonical order, or nearly so, to values of type `P`. The directories that a path shares with the
+/// previous one are not looked up again.
 ///
-/// Whoever has to keep many paths can keep a place for each, and each directory once. Whole paths can take a thousand
-/// times as much memory: those of a stranger's image lie as deep as a path can be long.
+/// A caller that keeps many paths can store a `P` for each, and each directory once. Whole paths can take a thousand
+/// times the memory: the paths in a stranger's image can be as deep as a path can be long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trail<P> {
     root: P,
@@ -16,12 +16,12 @@ pub struct Trail<P> {
 }
 
 impl<P: Copy> Trail<P> {
-    /// Starts at the place of the root.
+    /// Starts with the value of the root.
     pub const fn new(root: P) -> Self {
         Self { root, last: Vec::new(), open: Vec::new() }
     }
 
-    /// Follows a normalized absolute path, and returns its place. `enter` returns that of a name in a directory.
+    /// Follows a normalized absolute path, and returns its value. `enter` returns the value of a name in a directory.
     pub fn follow(&mut self, path: &[u8], mut enter: impl FnMut(P, &[u8]) -> P) -> P {
         let shared = shared(&self.last, path);
         let is_on_path = |length: usize| matches!(path.get(length), None | Some(b'/'));

@@ -1,12 +1,13 @@
-//! Following a path through a tree and its symbolic links, as Linux does (path_resolution(7)).
+//! Follows a path through a tree and its symbolic links, as Linux does:
+//! [path_resolution(7)](https://man7.org/linux/man-pages/man7/path_resolution.7.html).
 
 use std::collections::VecDeque;
 
 use crate::{InodeId, Tree, path};
 
-/// How many symbolic links one path may lead through: `MAXSYMLINKS` of Linux (path_resolution(7)).
+/// How many symbolic links one path may lead through: `MAXSYMLINKS` of Linux.
 const MAX_LINKS: usize = 40;
-/// How many parts one path may have, those of the links in it included.
+/// The limit of names in one path, including the names in its links.
 const MAX_PARTS: usize = 4096;
 
 /// Why a path leads nowhere.
@@ -29,7 +30,7 @@ pub enum LookupError {
 /// Which symbolic links of a path are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follow {
-    /// Those in the directories of the path; the entry at its end may be a link itself.
+    /// The links in the directories of the path. The last entry is not followed if it is a link.
     Parents,
     /// All of them.
     All,
@@ -40,7 +41,7 @@ pub enum Follow {
 pub enum Step {
     /// The walk entered the next name, followed the link of that name, or went up.
     Taken,
-    /// The directory has no entry of the next name. The walk is where it was.
+    /// The directory has no entry of the next name. The walk did not move.
     Missing,
     /// No names are left.
     End,
@@ -104,8 +105,8 @@ impl<'t> Walk<'t> {
     /// Enters the next name, follows the link of that name, or goes up for `..`.
     ///
     /// # Errors
-    /// [`LookupError::NotADirectory`] where a name is left after a file, device or pipe;
-    /// [`LookupError::TooManyLinks`] after 40 links; [`LookupError::TooLong`] after 4096 names.
+    /// [`LookupError::NotADirectory`] if a name is left after a file, device or pipe; [`LookupError::TooManyLinks`]
+    /// after 40 links; [`LookupError::TooLong`] after 4096 names.
     pub fn step(&mut self) -> Result<Step, LookupError> {
         let Some(name) = self.next_name() else { return Ok(Step::End) };
         if name == b".." {
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
     use crate::{Content, Inode, Leaf, Meta, entries};
 
-    /// The path to which a walk leads, or the error number of Linux for where it ends early.
+    /// The path to which a walk leads, or the error number with which Linux fails.
     type Outcome = Result<Vec<u8>, Errno>;
 
     /// Walks through the tree.

@@ -1,4 +1,5 @@
-//! A listing as large as may be, in a process of its own: how much memory it takes to read.
+//! Measures the memory for reading a listing of the greatest size. The test is a separate process,
+//! so that its peak can be measured.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 

@@ -43,7 +43,7 @@ impl Attempt {
         Self { filter, decision: Some(decision), count, started: Instant::now() }
     }
 
-    /// Notes what the client asks for, in its words.
+    /// Records the host and port as the client wrote them.
     pub(crate) fn asks(&mut self, host: &str, port: Option<u16>) {
         if let Some(decision) = &mut self.decision {
             decision.host = Some(printable(host));
@@ -71,7 +71,7 @@ impl Attempt {
         self.decide(reason.verdict(None));
     }
 
-    /// Returns the ports of a name; nothing is reported of one that may be asked for.
+    /// Returns the allowed ports of a name. An allowed lookup is not reported.
     pub(crate) fn look_up(mut self, name: &str) -> Result<Vec<u16>, Refusal> {
         let ports = self.ports(name);
         match &ports {
@@ -175,7 +175,7 @@ impl Filter {
     }
 }
 
-/// Returns those of a target's addresses that may be connected to.
+/// Returns the addresses of a target that may be connected to.
 fn allowed(rules: &Rules, target: &Target, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Refusal> {
     let mut reason = Refusal::NoAddress;
     let is_allowed = |address: &IpAddr| match check_address(rules, target, *address) {

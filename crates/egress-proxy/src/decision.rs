@@ -16,7 +16,7 @@ pub enum Channel {
     Connect,
     /// By SOCKS5.
     Socks,
-    /// By a connection to an address that stands for a name.
+    /// By a connection to an address that stands for a name, for example by a program without proxy support.
     Direct,
     /// By asking for a name's addresses alone.
     Dns,
@@ -24,8 +24,8 @@ pub enum Channel {
 
 /// The decision on one attempt to reach a host, and the result.
 ///
-/// There is one for each attempt: for one that came about, when it has ended, and for a lookup of a name only where that is
-/// denied.
+/// There is one for each attempt. An allowed attempt is reported when its connection has ended. The lookup of a name is reported
+/// only if it is denied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Decision {
@@ -33,11 +33,11 @@ pub struct Decision {
     pub component: ComponentName,
     /// How it was made.
     pub way: Channel,
-    /// The host in its one spelling, or, where it has none, as the client wrote it, in printable ASCII and cut to 253
-    /// characters; `None` where no host was named.
+    /// The host in its one spelling. A malformed host is as the client wrote it, in printable ASCII and cut to 253 characters.
+    /// `None` if the client named no host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The port; `None` where none was named.
+    /// The port. `None` if the client named none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// The address that was connected to.
@@ -62,20 +62,20 @@ pub enum Verdict {
     Allowed,
     /// It was not allowed, or is not any more.
     Denied {
-        /// Why, for people.
+        /// The reason, as text.
         reason: String,
-        /// The line that a user adds to the network of a Boxfile to allow it; `None` where no such line would.
+        /// The line that a user adds to the network of a Boxfile to allow it. `None` if no line would.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         allow: Option<String>,
     },
     /// It was allowed, and did not come about or did not last.
     Failed {
-        /// Why, for people.
+        /// The reason, as text.
         reason: String,
     },
 }
 
-/// Writes it for a person: the host, what was decided, and the line that would allow it.
+/// Formats the decision as text: the host, the verdict, and the line that would allow it.
 impl Display for Decision {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.host.as_deref().unwrap_or("a request"))?;

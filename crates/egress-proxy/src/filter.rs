@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::state::Filter;
 use crate::{http, socks};
 
-/// How a client says where it wants to go.
+/// How a client asks for a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientKind {
     /// By HTTP/1, as to a proxy: CONNECT, or a request with a whole `http://` URI (RFC 9110, section 9.3.6; RFC 9112, 3.2.2).
@@ -25,11 +25,11 @@ pub enum ClientKind {
 }
 
 impl Filter {
-    /// Returns the ports at which a name may be connected to, for the resolver in the box: sorted, and at least one. Nothing
-    /// is resolved; the name counts as one of those that may be asked for in a minute.
+    /// Returns the allowed ports of a name for the resolver in the box: sorted, and at least one. The name is not resolved, but
+    /// it counts toward the limit of names in a minute.
     ///
     /// # Errors
-    /// [`Refusal`], where it may not be connected to at all; a decision has reported it.
+    /// [`Refusal`] if the name is not allowed at any port. The decision was already reported.
     pub fn look_up(
         self: &Arc<Self>,
         component: ComponentName,

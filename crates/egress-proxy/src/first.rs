@@ -11,19 +11,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// How much is read at once, in bytes.
 const PIECE: usize = 4096;
 
-/// A client that may ask for no other server than it has named. Its server may speak first, as that of SSH does.
+/// A client that must not ask for another server than its target. The server may speak first, as in SSH.
 pub(crate) struct FirstBytes<C> {
     client: C,
-    /// Whom it has named, until its first bytes are judged.
+    /// The client's target, until its first bytes are judged.
     target: Option<Target>,
-    /// The bytes that have come and are not passed on.
+    /// The bytes that were received and not passed on.
     begun: Vec<u8>,
     /// Why it is not served any longer.
     refused: Option<HelloError>,
 }
 
 impl<C> FirstBytes<C> {
-    /// Looks at a client that has named this target; checks nothing if it has named no target.
+    /// Wraps a client with this target. Without a target nothing is checked.
     pub(crate) const fn new(client: C, target: Option<Target>) -> Self {
         Self { client, target, begun: Vec::new(), refused: None }
     }
@@ -35,7 +35,7 @@ impl<C> FirstBytes<C> {
 }
 
 impl<C: AsyncRead + Unpin> FirstBytes<C> {
-    /// Reads until it is known whom the client wants to talk to.
+    /// Reads until the first bytes show which server the client asks for.
     fn poll_judged(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(target) = &self.target {
             let mut piece = [0; PIECE];
@@ -45,7 +45,7 @@ impl<C: AsyncRead + Unpin> FirstBytes<C> {
             if came.is_empty() {
                 self.target = None;
                 if self.begun.first() == Some(&hello::HANDSHAKE) {
-                    // Half a handshake, which says nothing to anybody.
+                    // An incomplete handshake, which is dropped.
                     self.begun.clear();
                 }
                 break;

@@ -10,8 +10,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// How much of a second's bytes may pass at once, as a divisor, after a time in which none did.
 const BURST: u32 = 8;
 
-/// The names that were asked for within the last minute. A name that is asked for again is the same one: what is to be bounded
-/// is what a box can tell a domain's owner by the names that it asks for.
+/// The names that were asked for within the last minute. A repeated name counts once: the limit bounds how much a box can
+/// communicate to the owner of a domain by asking for names below it.
 #[derive(Debug)]
 pub(crate) struct Names {
     most: u32,
@@ -23,7 +23,7 @@ impl Names {
         Self { most, seen: Mutex::default() }
     }
 
-    /// Notes that a name is asked for; `false` where that is one too many.
+    /// Records that a name is asked for. Returns `false` if that exceeds the limit.
     pub(crate) fn ask(&self, name: &str) -> bool {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -40,10 +40,10 @@ impl Names {
     }
 }
 
-/// Lets so many bytes pass in a second, for all connections together.
+/// Limits the bytes per second of all connections together.
 ///
-/// Bytes are paid for afterwards: a connection waits while more have passed than there was time for. So a read need not know
-/// beforehand what it will get, and the debt is at most one buffer of each connection.
+/// Bytes are paid for after they were transferred: a connection waits while more bytes have passed than the rate allows. A read
+/// therefore need not know its length in advance, and the debt is at most one buffer for each connection.
 #[derive(Debug)]
 pub(crate) struct ByteRate {
     bytes_per_second: u64,

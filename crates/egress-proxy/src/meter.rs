@@ -40,7 +40,7 @@ impl Count {
     }
 }
 
-/// A stream whose bytes are counted, and paced where there is a pace.
+/// A stream whose bytes are counted, and limited if there is a rate.
 #[derive(Debug)]
 pub(crate) struct Metered<S> {
     stream: S,

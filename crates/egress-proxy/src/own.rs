@@ -11,16 +11,16 @@ const DISCARD: u16 = 9;
 const FOREIGN_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const FOREIGN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
-/// Checks an address that a target has, which may be one of this host, whatever it is on the internet.
+/// Checks an address of a target, including whether it is one of this host's.
 ///
 /// # Errors
-/// Why it may not be connected to.
+/// The reason why it must not be connected to.
 pub(crate) fn check_address(rules: &Rules, target: &Target, address: IpAddr) -> Result<(), Denial> {
     rules.check_address(target, address)?;
     if is_own(address) { rules.check_own_address(target, address) } else { Ok(()) }
 }
 
-/// Returns whether an address is this host's own: whether a socket can be bound to it. What cannot be found out counts as so.
+/// Returns whether an address is this host's: whether a socket can be bound to it. An error counts as `true`.
 pub fn is_own(address: IpAddr) -> bool {
     let (foreign, any) = match address {
         IpAddr::V4(_) => (IpAddr::from(FOREIGN_V4), IpAddr::from(Ipv4Addr::UNSPECIFIED)),

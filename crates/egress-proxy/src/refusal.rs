@@ -1,4 +1,4 @@
-//! Why an attempt came to nothing, or to an end.
+//! Why an attempt was refused, failed or ended.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::decision::Verdict;
 /// Why a connection is refused, did not come about, or was ended before its time.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The client asks for nothing that can be connected to.
+    /// The client's target is not valid.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The rules do not allow it.
@@ -54,7 +54,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the line that a user adds to the network of a Boxfile to allow this target; `None` where no such line would.
+    /// Returns the line that a user adds to the network of a Boxfile to allow this target. `None` if no line would.
     pub fn allow(&self, target: &Target) -> Option<String> {
         let peer = match (self, &target.host) {
             (Self::Rules(denial @ Denial::Special(address, _)), _) if denial.is_worth_a_hint() => {
@@ -81,7 +81,7 @@ impl Refusal {
         }
     }
 
-    /// Returns what is reported of it, with the target where one was read.
+    /// Returns the verdict to report. `target` is the target, if it could be parsed.
     pub(crate) fn verdict(&self, target: Option<&Target>) -> Verdict {
         let reason = self.to_string();
         if self.is_denial() {

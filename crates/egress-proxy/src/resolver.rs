@@ -16,9 +16,10 @@ type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 pub struct Resolver(Arc<dyn Fn(String) -> Answer + Send + Sync>);
 
 impl Resolver {
-    /// Resolves names as the host's own programs do, by getaddrinfo(3): with the host's `/etc/hosts`, and through its servers.
-    /// A lookup takes a thread of tokio's for blocking work as long as getaddrinfo does, even if nobody waits for it any
-    /// more; a runtime that is dropped waits for these threads, so end it with `shutdown_background`.
+    /// Resolves names as other programs on the host do, by
+    /// [getaddrinfo(3)](https://man7.org/linux/man-pages/man3/getaddrinfo.3.html), with the host's `/etc/hosts` and name servers.
+    /// A lookup blocks a thread of tokio's blocking pool until getaddrinfo returns, even if its future was dropped. A runtime
+    /// waits for these threads when it is dropped, so end it with `shutdown_background`.
     pub fn host() -> Self {
         Self::new(async |name| {
             let found = lookup_host((name, 0)).await?;

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::state::Filter;
 
 const VERSION: u8 = 5;
-/// The method without authentication, and the answer where a client has only others.
+/// The method without authentication, and the answer to a client that offers only others.
 const NO_AUTHENTICATION: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
@@ -62,7 +62,7 @@ where
     }
 }
 
-/// Reads what a client asks for; `None` where it was told that there is no such thing.
+/// Reads a client's request. `None` if it was refused as unsupported.
 async fn handshake<S>(stream: &mut S) -> io::Result<Option<(String, u16)>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -85,7 +85,7 @@ where
     Ok(Some((host, stream.read_u16().await?)))
 }
 
-/// Agrees on no authentication; `false` where the client does not.
+/// Agrees on no authentication. Returns `false` if the client does not offer it.
 async fn greeting<S>(stream: &mut S) -> io::Result<bool>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -110,7 +110,7 @@ async fn host<S: AsyncRead + Unpin>(stream: &mut S, kind: u8) -> io::Result<Opti
         3 => {
             let mut name = vec![0; stream.read_u8().await?.into()];
             stream.read_exact(&mut name).await?;
-            // What is no UTF-8 is no name either, and is refused as such.
+            // A name that is not UTF-8 is invalid, and is refused later.
             String::from_utf8_lossy(&name).into_owned()
         }
         _ => return Ok(None),
@@ -123,7 +123,7 @@ async fn bytes<const N: usize, S: AsyncRead + Unpin>(stream: &mut S) -> io::Resu
     Ok(bytes)
 }
 
-/// Answers a request. The address that the server sees is of no use to a client in a box, and is not told.
+/// Answers a request. The bound address is left zero: a client in a box has no use for it.
 async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, code: u8) -> io::Result<()> {
     stream.write_all(&[VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }

@@ -14,7 +14,7 @@ use crate::resolver::Resolver;
 
 /// The greatest number of lookups at once: each by getaddrinfo(3) takes a thread of the runtime for blocking work.
 pub const LOOKUPS: usize = 16;
-/// How many clients may be there that have no connection: clients that have not asked yet, or that are told why not.
+/// How many clients without a connection there may be: clients that have not sent a request, or that are being refused.
 const SPARE_CLIENTS: usize = 64;
 
 /// The filter of a box's network: carries each connection that the rules allow, and reports each attempt.
@@ -38,7 +38,7 @@ pub struct Filter {
 pub(crate) struct Settings {
     /// The port at which a client's first message has to ask for the name that it has named.
     pub(crate) tls_port: u16,
-    /// How long a client may take to say where it wants to go, each time.
+    /// How long a client may take for each step of its request.
     pub(crate) request: Duration,
     /// How long a name may take to be resolved.
     pub(crate) resolve: Duration,
@@ -105,9 +105,10 @@ impl Filter {
         (self.decisions)(decision);
     }
 
-    /// Returns whether a target's client has to ask for it by its name, in TLS.
+    /// Returns whether a target's client must ask for its name in TLS.
     ///
-    /// Where a user has allowed an address, its clients need not: TLS has no names for addresses (RFC 6066, section 3).
+    /// If the target is an address, it need not: TLS has no names for addresses ([RFC 6066, section
+    /// 3](https://www.rfc-editor.org/rfc/rfc6066#section-3)).
     pub(crate) fn is_tls(settings: &Settings, target: &Target) -> bool {
         target.port == settings.tls_port && matches!(target.host, Host::Name(_))
     }

@@ -71,7 +71,7 @@ impl Upstream {
         pace: Arc<ByteRate>,
         watch: Watch,
     ) -> Self {
-        // Both ends have gathered what they send; where that fails, the connection is only slower.
+        // Both ends send whole buffers. Without this option the connection is only slower.
         let _unsupported = stream.set_nodelay(true);
         Self { stream: Metered::server(stream, count, pace), watch }
     }

@@ -1,4 +1,5 @@
-//! How much memory the filter of a box takes. In a process of its own, whose memory is measured by /proc/self/statm.
+//! Measures the memory of a box's filter by /proc/self/statm. The test is a separate process, so that nothing else is
+//! measured.
 
 use std::fs;
 use std::sync::Arc;

@@ -1,13 +1,15 @@
-//! Addresses that are not a host of the internet: the host's own network, its neighbours, and what stands for another
-//! address.
+//! Special addresses, which are not hosts of the internet: the host's network, its neighbours, and addresses that stand for
+//! another address.
 //!
-//! After the IANA IPv4 and IPv6 Special-Purpose Address Registries, RFC 6890.
+//! After the [IPv4](https://www.iana.org/assignments/iana-ipv4-special-registry/) and
+//! [IPv6](https://www.iana.org/assignments/iana-ipv6-special-registry/) Special-Purpose Address Registries of IANA ([RFC
+//! 6890](https://www.rfc-editor.org/rfc/rfc6890)).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::peer::{has_prefix, overlap};
 
-/// A part of the address space, and what it is for.
+/// A part of the address space, and its purpose.
 type Range<A> = (A, u8, &'static str);
 
 const V4: [Range<Ipv4Addr>; 16] = [
@@ -15,7 +17,7 @@ const V4: [Range<Ipv4Addr>; 16] = [
     (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "shared by a provider's customers"),
     (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK),
-    // Where clouds have the credentials of their machines, among others.
+    // Includes the metadata services of clouds, which give out the VM's credentials.
     (AZURE, 32, METADATA),
     (Ipv4Addr::new(169, 254, 0, 0), 16, LINK_LOCAL),
     (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE),
@@ -30,8 +32,9 @@ const V4: [Range<Ipv4Addr>; 16] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED),
 ];
 
-/// The prefix of translators that have no prefix of a provider (RFC 6052, section 2.1): what is sent there goes to the address of
-/// IPv4 in its last bits. A host that has IPv6 alone finds names of IPv4 there (DNS64, RFC 6147).
+/// The well-known prefix of IPv6 translators ([RFC 6052, section 2.1](https://www.rfc-editor.org/rfc/rfc6052#section-2.1)):
+/// packets to it go to the IPv4 address in the last 32 bits. With DNS64 ([RFC 6147](https://www.rfc-editor.org/rfc/rfc6147)), a
+/// host without IPv4 resolves names of IPv4 hosts to it.
 const TRANSLATED: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
 /// The prefix of translators that a provider has for itself (RFC 8215).
@@ -80,7 +83,7 @@ const DOCUMENTATION: &str = "for documentation";
 const METADATA: &str = "a cloud's metadata";
 const EMBEDDED: &str = "another spelling of an IPv4 address";
 
-/// Returns what an address is for, where it is not that of a host of the internet.
+/// Returns the purpose of a special address. `None` for a host of the internet.
 pub fn special(address: IpAddr) -> Option<&'static str> {
     let has = |network: IpAddr, bits| has_prefix(address, network, bits);
     if has(TRANSLATED.0.into(), TRANSLATED.1) {
@@ -95,7 +98,7 @@ pub fn special(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Returns what the first special part of a network is for; `None` where all of it is for hosts of the internet.
+/// Returns the purpose of the first special part of a network. `None` if all of it is for hosts of the internet.
 pub(crate) fn special_part(network: IpAddr, bits: u8) -> Option<&'static str> {
     let has = |part: IpAddr, length| overlap((network, bits), (part, length));
     match network {
@@ -108,8 +111,8 @@ pub(crate) fn special_part(network: IpAddr, bits: u8) -> Option<&'static str> {
     }
 }
 
-/// Returns what an address is for, where it is one at which a machine is answered with its own credentials: one of its link,
-/// or of a cloud's metadata, in any spelling. A user may name such an address; nobody else may lead a request to it.
+/// Returns the purpose of a link-local address or a cloud's metadata address, in any spelling. Requests to these are answered
+/// with the host's credentials. A user may name such an address; a resolved name must not lead to it.
 pub fn link_or_metadata(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => in_v4(address),
@@ -127,9 +130,10 @@ fn in_v4(address: Ipv4Addr) -> Option<&'static str> {
     address.is_link_local().then_some(LINK_LOCAL).or(is_metadata.then_some(METADATA))
 }
 
-/// Returns the addresses of IPv4 to which what is sent to this one may go: in addition to those of [`embedded`], a provider's
-/// translator has them at one of several places (RFC 6052, section 2.2; RFC 8215), and the oldest spelling has nothing before
-/// them (RFC 4291, section 2.5.5.1).
+/// Returns the IPv4 addresses to which packets to this address may go. In addition to [`embedded`], a provider's translator has
+/// one of several layouts ([RFC 6052, section 2.2](https://www.rfc-editor.org/rfc/rfc6052#section-2.2), [RFC
+/// 8215](https://www.rfc-editor.org/rfc/rfc8215)), and an IPv4-compatible address starts with zeros ([RFC 4291, section
+/// 2.5.5.1](https://www.rfc-editor.org/rfc/rfc4291#section-2.5.5.1)).
 fn inner(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let it = address.octets();
     let of = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| it[place]));
@@ -143,8 +147,9 @@ fn inner(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     found
 }
 
-/// Returns the address of IPv4 that is another spelling of this one of IPv6, or to which a translator sends what is sent
-/// there (RFC 4291, section 2.5.5.2; RFC 6052, section 2.1; RFC 3056, section 2).
+/// Returns the IPv4 address that this IPv6 address spells, or to which a translator sends its packets ([RFC 4291, section
+/// 2.5.5.2](https://www.rfc-editor.org/rfc/rfc4291#section-2.5.5.2); RFC 6052, section 2.1; [RFC 3056, section
+/// 2](https://www.rfc-editor.org/rfc/rfc3056#section-2)).
 pub(crate) fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else { return None };
     let [a, b, c, d, e, f, g, h] = address.segments();

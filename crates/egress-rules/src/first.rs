@@ -1,16 +1,16 @@
-//! The first bytes of a client at a port that is for no protocol in particular, as far as they say whom the client wants to
-//! talk to.
+//! Reads which server a client asks for in its first bytes, at a port without a fixed protocol.
 //!
-//! TLS does so always, and HTTP/1 does in its first request (RFC 9112, sections 3.2 and 7.2). What cannot be told passes:
-//! other protocols, HTTP/2 without TLS, and later requests of the same connection.
+//! TLS always names the server, and HTTP/1 does in its first request ([RFC 9112, section
+//! 3.2](https://www.rfc-editor.org/rfc/rfc9112#section-3.2)). Other protocols pass, and so do HTTP/2 without TLS and later
+//! requests of the same connection.
 
 use crate::hello::{self, HelloError};
 use crate::{Host, Target};
 
 /// The longest head of a request that is read, in bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// The methods by which requests are known. That of a proxy, CONNECT, is not one of them: whoever is allowed to reach a proxy may
-/// ask it for other servers.
+/// The methods by which HTTP requests are recognized. CONNECT is left out: a client that may reach a proxy may ask it for other
+/// servers.
 const METHODS: [&[u8]; 8] =
     [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"TRACE "];
 
@@ -45,7 +45,7 @@ fn request(bytes: &[u8], target: &Target) -> Result<bool, HelloError> {
     for line in &mut lines {
         match line.first() {
             None => return named(host, target).map(|()| true),
-            // A line that continues another one could be that of the host, to some readers.
+            // Some readers would take a continuation line for the Host line.
             Some(b' ' | b'\t') => return Err(HelloError::Malformed),
             Some(_) => {}
         }
@@ -53,7 +53,8 @@ fn request(bytes: &[u8], target: &Target) -> Result<bool, HelloError> {
         let (name, value) = line.split_at(colon);
         if name.trim_ascii().eq_ignore_ascii_case(b"host") {
             let value = value.get(1..).unwrap_or_default().trim_ascii();
-            // Of two, a server could believe either. A URI with a host goes before the header, and both are checked.
+            // A server could use either of two Host lines. The host of a URI takes precedence over the header, and both are
+            // checked.
             if (host.is_some() && !is_absolute) || named(Some(value), target).is_err() {
                 return Err(HelloError::OtherName);
             }

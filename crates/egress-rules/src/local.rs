@@ -1,7 +1,7 @@
 //! Consent to addresses that are not hosts of the internet.
 //!
-//! A box's rules come from whoever wrote its Boxfile. That they may name a host of the internet is what a filter is for. The
-//! host's own loopback, its neighbours and the metadata of its cloud are its user's to give: nothing there expects a stranger.
+//! A box's rules come from the author of its Boxfile, who may allow hosts of the internet. Access to the host's loopback device,
+//! its neighbours and the metadata of its cloud needs the consent of the box's user: services there do not expect strangers.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use crate::{Peer, Rule};
 /// The purpose of an address that the host has itself, such as its address on the internet.
 pub(crate) const OWN: &str = "this host's own";
 
-/// Addresses that a box's user has given, although they are special or the host's own.
+/// Addresses to which the box's user consents, although they are special or the host's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Local {
     address: IpAddr,
@@ -35,8 +35,8 @@ pub struct Wanted {
 }
 
 impl Local {
-    /// Reads an address or a network, with `:PORT` after it where that is not for each port: `127.0.0.1:9999`, `10.0.0.0/8`,
-    /// `[fd00::1]:443`. Names are none: who answers for one could change what is given.
+    /// Parses an address or a network, with `:PORT` if it is for one port only: `127.0.0.1:9999`, `10.0.0.0/8`, `[fd00::1]:443`.
+    /// Names are rejected: the owner of a name could change its address.
     pub fn parse(text: &str) -> Option<Self> {
         match Peer::parse_with_port(text)? {
             (Peer::Network(address, bits), port) => Some(Self { address, bits, port }),
@@ -52,11 +52,11 @@ impl Local {
         }
     }
 
-    /// Returns the rules that allow a special address, or one of which `is_own` says that the host has it itself, and for
-    /// which nothing of `given` is the consent.
+    /// Returns the rules that need consent and have none in `given`: rules for a special address, or for an address that is
+    /// the host's according to `is_own`. For example, a rule for `10.0.0.0/8` needs consent.
     ///
-    /// A network counts as special if any part of it is. The host's own addresses in a network of the internet are not
-    /// looked for: they stay denied where the network is not given.
+    /// A network is special if any part of it is. The host's addresses in a network of the internet are not looked for: they stay
+    /// denied without consent.
     pub fn wanted(rules: &[Rule], given: &[Self], is_own: impl Fn(IpAddr) -> bool) -> Vec<Wanted> {
         let wanted = rules.iter().filter_map(|rule| {
             let Peer::Network(address, bits) = rule.peer else { return None };
@@ -122,7 +122,7 @@ mod tests {
         Rule { peer, port }
     }
 
-    /// Returns what a rule needs, and why, where this is given.
+    /// Returns the consent that a rule needs beyond `given`, and why.
     fn wanted(rules: &str, given: &[&str]) -> Vec<String> {
         let given: Vec<_> = given.iter().map(|it| Local::parse(it).unwrap()).collect();
         let is_own = |address: IpAddr| address.to_string() == "93.184.216.34";
@@ -170,7 +170,7 @@ mod tests {
             "8.8.8.0/24:53",
             "128.0.0.0/3",
             "2606:4700::/32",
-            // The host's own address is found when it is connected to.
+            // The host's address is checked when it is connected to.
             "93.184.216.0/24",
             // Names are resolved then, too.
             "a.localhost",

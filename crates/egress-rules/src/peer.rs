@@ -12,11 +12,11 @@ pub enum Peer {
     Name(String),
     /// All hosts whose names end with a dot and this one; not the host with the name itself.
     Below(String),
-    /// The addresses whose first bits are those of this one.
+    /// The network of this address, with this prefix length.
     Network(IpAddr, u8),
 }
 
-/// Writes hosts, and the port where there is one, as [`Peer::parse_with_port`] reads them.
+/// Formats hosts, with the port if there is one, as [`Peer::parse_with_port`] reads them.
 pub fn with_port(peer: &str, port: Option<u16>) -> String {
     match port {
         None => peer.to_owned(),
@@ -37,8 +37,8 @@ impl Peer {
         Some(if domain == text { Self::Name(name) } else { Self::Below(name) })
     }
 
-    /// Reads hosts as [`Peer::parse`] does, and `:PORT` after them where there is one; an address of IPv6 is in brackets then,
-    /// as in `[2001:db8::1]:8080`.
+    /// Parses hosts as [`Peer::parse`] does, with an optional `:PORT`. An IPv6 address with a port is in brackets, as in
+    /// `[2001:db8::1]:8080`.
     pub fn parse_with_port(text: &str) -> Option<(Self, Option<u16>)> {
         if let Some(peer) = Self::parse(text) {
             return Some((peer, None));

@@ -15,12 +15,12 @@ use crate::{Host, Local, Peer, Target};
 pub struct Rule {
     /// The hosts.
     pub peer: Peer,
-    /// The port. Where none is named, 80 and 443 are allowed, and all are denied.
+    /// The port. Without one, an allowing rule is for 80 and 443, and a denying rule for all ports.
     pub port: Option<u16>,
 }
 
 impl Denial {
-    /// Returns whether its user is told how to allow it: not where that is an address that the host has for itself alone.
+    /// Returns whether the user gets a hint how to allow it. Special addresses get none, unless they are private.
     pub fn is_worth_a_hint(&self) -> bool {
         !matches!(self, Self::Special(_, purpose) if *purpose != PRIVATE)
     }
@@ -45,12 +45,12 @@ pub struct PeerError(pub String);
 pub struct Rules {
     /// The hosts that are allowed.
     pub allow: Vec<Rule>,
-    /// Those that are denied, whatever is allowed.
+    /// The hosts that are denied. This takes precedence over `allow`.
     pub deny: Vec<Rule>,
-    /// The addresses that the box's user has given although they are special, or the host's own. The rules of a box allow
-    /// none of those by themselves.
+    /// The special addresses and addresses of the host to which the box's user consents. The rules of a box alone allow none of
+    /// them.
     pub local: Vec<Local>,
-    /// Whether the box's user has given it no network at all, whatever is allowed.
+    /// Whether the box's user has disabled its network. This takes precedence over `allow`.
     pub is_closed: bool,
 }
 
@@ -69,7 +69,7 @@ pub enum Denial {
     /// A rule denies it.
     #[error("the rules deny {0}")]
     Denied(Peer),
-    /// The address is not that of a host of the internet, and no rule names it, or its user has not given it to the box.
+    /// The address is special, and no rule names it or the box's user has not consented to it.
     #[error(
         "{0} is not a host of the internet ({1}), and that address is not allowed at this port"
     )]
@@ -87,12 +87,12 @@ impl TryFrom<&NetworkPlan> for Rules {
 }
 
 impl Rules {
-    /// Returns those of a box whose user has given it no network.
+    /// Returns the rules of a box without network.
     pub fn closed() -> Self {
         Self { is_closed: true, ..Self::default() }
     }
 
-    /// Returns the ports at which a host with this name may be connected to, sorted; none where it is not allowed.
+    /// Returns the allowed ports of a host with this name, sorted. Empty if it is not allowed.
     pub fn ports(&self, name: &str) -> Vec<u16> {
         let own = self.allow.iter().filter(|rule| rule.peer.has_name(name));
         let ports = own.flat_map(Rule::ports);
@@ -103,10 +103,10 @@ impl Rules {
         ports.into_iter().collect()
     }
 
-    /// Checks what a client asks for, before a name is resolved.
+    /// Checks the target of a client before its name is resolved.
     ///
     /// # Errors
-    /// Why that is denied.
+    /// The reason of the denial.
     pub fn check(&self, target: &Target) -> Result<(), Denial> {
         let has = |rule: &Rule| match &target.host {
             Host::Name(name) => rule.peer.has_name(name),
@@ -131,13 +131,13 @@ impl Rules {
         Err(Denial::NotAllowed)
     }
 
-    /// Checks an address that the name of an allowed target has, before it is connected to. Each connection needs its own
-    /// check, and no other address may be connected to.
+    /// Checks an address to which the name of an allowed target resolves, before it is connected to. Each connection needs a new
+    /// check, and must go to the checked address.
     ///
     /// # Errors
-    /// Why that is denied.
+    /// The reason of the denial.
     pub fn check_address(&self, target: &Target, address: IpAddr) -> Result<(), Denial> {
-        // Whatever its spelling is, it has to be allowed as what it leads to.
+        // An address that spells or leads to an IPv4 address must be allowed as both.
         let spellings = [Some(address), embedded(address).map(IpAddr::V4)];
         spellings.into_iter().flatten().try_for_each(|address| {
             self.check_denied(target.port, |rule| rule.peer.has_address(address))?;
@@ -145,10 +145,10 @@ impl Rules {
         })
     }
 
-    /// Checks an address that has turned out to be one of this host's own, such as its address on the internet.
+    /// Checks an address that belongs to this host, such as its address on the internet.
     ///
     /// # Errors
-    /// Why that is denied.
+    /// The reason of the denial.
     pub fn check_own_address(&self, target: &Target, address: IpAddr) -> Result<(), Denial> {
         let is_named = self.names_address(address, target.port);
         if is_named { Ok(()) } else { Err(Denial::Special(address, OWN)) }
@@ -205,7 +205,7 @@ mod tests {
         Rules { allow: all(allow), deny: all(deny), ..Rules::default() }
     }
 
-    /// Returns the same rules with what the box's user has given.
+    /// Returns the same rules with the user's consent.
     fn with(rules: Rules, given: &[&str]) -> Rules {
         Rules { local: given.iter().map(|it| Local::parse(it).unwrap()).collect(), ..rules }
     }
@@ -359,7 +359,7 @@ mod tests {
             "192.168.0.1:8080",
         ];
         assert_eq!(targets.map(|it| direct(&rules, it)), [false; 5]);
-        // What a network of the internet has besides needs no consent.
+        // Other addresses in a network of the internet need no consent.
         assert!(direct(&rules, "93.184.216.34:8080"));
         let name = Target::parse("a.example.com:443").unwrap();
         let resolved =
@@ -370,7 +370,7 @@ mod tests {
         assert!(resolved(&given));
         // In another spelling, both have to be given.
         assert!(!direct(&with(rules.clone(), &["::ffff:127.0.0.1"]), "[::ffff:127.0.0.1]:80"));
-        // What is given is not allowed by that.
+        // Consent alone allows nothing.
         let undeclared = with(Rules { allow: Vec::new(), ..rules }, &["0.0.0.0/0"]);
         assert_eq!(targets.map(|it| direct(&undeclared, it)), [false; 5]);
     }

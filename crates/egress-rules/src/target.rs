@@ -10,7 +10,7 @@ use box_contract::rules::{MAX_DOMAIN, is_label, is_numeric_label};
 pub enum Host {
     /// A name in lower case, without the root's dot.
     Name(String),
-    /// An address in the place of a name.
+    /// An address instead of a name.
     Address(IpAddr),
 }
 
@@ -23,7 +23,7 @@ pub struct Target {
     pub port: u16,
 }
 
-/// Why a text names nothing that can be connected to.
+/// Why a text is not a valid target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The host is neither a name nor an address in its usual form.
@@ -131,7 +131,7 @@ mod tests {
             "0x",
             "00000000177.0.0.1",
             "127.0.0.1%00",
-            // Those of IPv6.
+            // Spellings of IPv6 addresses.
             "::1",
             "[::1",
             "::1]",
@@ -142,7 +142,7 @@ mod tests {
             "[127.0.0.1]",
             "[::127.0.0.0x1]",
             "[1:2:3:4:5:6:7:8:9]",
-            // What is no host at all.
+            // Texts that are no host.
             "user@example.com",
             "user:password@example.com",
             "http://example.com",

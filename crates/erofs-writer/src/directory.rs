@@ -1,7 +1,7 @@
 //! Directories: blocks of sorted entries, each block readable on its own.
 //!
-//! `struct erofs_dirent` and how its blocks are filled: [`crate::format`], "Directories". All
-//! blocks but the last are padded with zero bytes by whoever writes them.
+//! [`crate::format`], "Directories", describes `struct erofs_dirent` and how blocks are filled. The
+//! caller pads all blocks but the last with zero bytes.
 
 use crate::tree::Node;
 use crate::{BLOCK, BLOCK_SIZE};
@@ -9,7 +9,7 @@ use crate::{BLOCK, BLOCK_SIZE};
 /// Bytes of `struct erofs_dirent`.
 pub(crate) const ENTRY: usize = 12;
 
-/// A name in a directory and what it leads to.
+/// A name in a directory and its inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DirectoryEntry<'a> {
     pub(crate) name: &'a [u8],

@@ -64,7 +64,7 @@ pub enum Error {
     /// Two files have one content and different sizes.
     #[error("content {content} is said to have {first} bytes and also {second} bytes")]
     ContentSizeMismatch { content: Blake3Digest, first: u64, second: u64 },
-    /// A content was said to lie behind the image at an offset that is not the start of a block there, or from which it
+    /// The caller gave a content an offset behind the image that is not the start of a block, or at which the content
     /// does not fit.
     #[error("content {content} cannot lie {offset} bytes behind the image")]
     Misplaced { content: Blake3Digest, offset: u64 },
@@ -80,7 +80,7 @@ pub enum Error {
     /// The image could not be written.
     #[error("the image could not be written")]
     Write(#[source] io::Error),
-    /// A count is over what the format can number.
+    /// A count exceeds the range of the format.
     #[error("the image is too large: EROFS numbers inodes, names and blocks with 32 bits (16 TiB)")]
     TooLarge,
 }

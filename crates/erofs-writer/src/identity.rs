@@ -1,8 +1,9 @@
-//! The volume's UUID: a digest of everything that the tree says.
+//! The volume's UUID: a digest of the whole tree.
 //!
 //! BLAKE3 in its key derivation mode over a record for each inode, in the image's order, cut to 16
-//! bytes and marked as version 8 ("custom") of RFC 9562. Numbers are little-endian and everything
-//! of variable length follows its length, so that no two trees give the same records:
+//! bytes and marked as version 8 ("custom") of
+//! [RFC 9562](https://www.rfc-editor.org/rfc/rfc9562#section-5.8). Numbers are little-endian, and a
+//! value of variable length follows its length, so that no two trees give the same records:
 //!
 //! ```text
 //! mode with its type u16, uid u32, gid u32, mtime i64, mtime_nsec u32
@@ -13,8 +14,8 @@
 //! device:              major u32, minor u32
 //! ```
 //!
-//! It is computed here and not taken from the caller, who may have a digest of the tree, too: the
-//! writer then depends on nobody's digest, and the UUID's bytes belong to the format's goldens.
+//! It is computed here even if the caller has a digest of the tree, so that the writer depends on
+//! no other digest. The UUID's bytes are part of the format's golden files.
 
 use crate::inode::file_mode;
 use crate::tree::{Inode, Node, NodeId, is_dot};

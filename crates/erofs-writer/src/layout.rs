@@ -10,11 +10,11 @@ use crate::{BLOCK, BLOCK_SIZE, Behind, Error, directory};
 
 /// `nid` counts in units of this many bytes.
 const SLOT: u64 = 32;
-/// The largest file that lies after its inode, in bytes. Above half a block, the space that is
-/// lost at the ends of blocks comes close to what a block of its own would cost.
+/// The largest file that lies after its inode, in bytes. For larger files, the space that is lost at the ends of blocks
+/// comes close to the cost of a separate block.
 pub const MAX_INLINE_FILE: u64 = 2048;
-/// Bytes that follow the last inode at least. `fsck.erofs` before erofs-utils 1.9 reads the header
-/// of extended attributes of an inode that has none, and fails where the image ends.
+/// The least number of bytes after the last inode. `fsck.erofs` before erofs-utils 1.9 reads the header of extended
+/// attributes of an inode that has none, and fails if the image ends there.
 const SLACK: u64 = 12;
 
 /// The plan of an image.
@@ -22,20 +22,20 @@ const SLACK: u64 = 12;
 pub(crate) struct ImageLayout {
     /// The inodes in their order.
     pub(crate) order: Vec<NodeId>,
-    /// Where each of them lies, by [`NodeId::index`].
+    /// The position of each inode, by [`NodeId::index`].
     pub(crate) places: Vec<InodePlace>,
     /// The parts of the image, one after the other.
     pub(crate) parts: Vec<Part>,
     /// The blocks that are written.
     pub(crate) own_blocks: u32,
-    /// The image's size in blocks, with what lies behind those that are written.
+    /// The image's size in blocks, including the contents behind the written part.
     pub(crate) blocks: u32,
     /// Bytes of files that are not stored again.
     pub(crate) shared_bytes: u64,
 }
 
-/// Inodes, and after them what these inodes need blocks for. The inodes that are put last, and their data, are
-/// a part of their own, so that a change of them moves nothing of the first part.
+/// Inodes, followed by their data blocks. The inodes that are put last, and their data, are a separate part, so that a
+/// change of them moves nothing in the first part.
 #[derive(Debug)]
 pub(crate) struct Part {
     /// The part's inodes, as a range of [`ImageLayout::order`].
@@ -48,7 +48,7 @@ pub(crate) struct Part {
     pub(crate) contents: Vec<StoredContent>,
 }
 
-/// Where an inode and its data lie.
+/// The position of an inode and its data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct InodePlace {
     /// The inode's first byte in the image.
@@ -63,7 +63,7 @@ impl InodePlace {
     }
 }
 
-/// A content with blocks of its own.
+/// A content that is stored in blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoredContent {
     pub(crate) content: Blake3Digest,
@@ -72,7 +72,7 @@ pub(crate) struct StoredContent {
 }
 
 impl ImageLayout {
-    /// Plans the image of the inodes that come in `order`, those that are put last at its end.
+    /// Plans the image of the inodes in `order`. The inodes that are put last are at its end.
     ///
     /// # Errors
     /// [`Error::ContentSizeMismatch`] and [`Error::TooLarge`].
@@ -149,7 +149,7 @@ struct Planner<'a> {
     uses: &'a Uses,
     behind: &'a Behind<'a>,
     places: Vec<InodePlace>,
-    /// The first block that nothing has yet.
+    /// The first unused block.
     next: u64,
 }
 
@@ -164,7 +164,7 @@ impl Planner<'_> {
         Ok(Part { inodes: part, first_data_block, trees, contents })
     }
 
-    /// Gives every inode its offset and decides what follows it; returns where the last one ends.
+    /// Gives every inode its offset and decides which data follow it. Returns the end of the last inode.
     fn place_inodes(&mut self, part: Range<usize>) -> u64 {
         let mut end = self.next * BLOCK_SIZE;
         for id in &self.order[part] {
@@ -187,7 +187,7 @@ impl Planner<'_> {
         !inode.is_last && inode.entries.iter().any(|(name, child)| !is_dot(name) && is_last(child))
     }
 
-    /// Gives directories and symlinks blocks for what does not follow them.
+    /// Gives blocks to the data of directories and symlinks that do not follow their inode.
     fn place_trees(&mut self, part: &Range<usize>) -> Result<Vec<NodeId>, Error> {
         let mut trees = Vec::new();
         for at in 0..part.end {
@@ -211,7 +211,7 @@ impl Planner<'_> {
         for id in &self.order[part.clone()] {
             let Some((content, size)) = self.plain(*id) else { continue };
             let first = self.uses.first[id.index()];
-            // Of a small one that does not fit after its inode, the first may follow its own.
+            // The first inode of a small content may have the content inline even if this one has not.
             if size > MAX_INLINE_FILE && first != *id {
                 self.places[id.index()].data.block = self.places[first.index()].data.block;
             } else if self.behind(&content, size).is_none() {
@@ -228,12 +228,13 @@ impl Planner<'_> {
         (file.1 > 0 && self.places[id.index()].data.tail == 0).then_some(file)
     }
 
-    /// Returns where a content lies behind the image's own blocks. A small one does not, whatever the caller has.
+    /// Returns the offset of a content behind the image's blocks. `None` for a small content, even if the caller has it
+    /// there.
     fn behind(&self, content: &Blake3Digest, size: u64) -> Option<u64> {
         if size > MAX_INLINE_FILE { (self.behind.place)(content) } else { None }
     }
 
-    /// Names the blocks of the contents that lie behind the image's own.
+    /// Sets the blocks of the contents that lie behind the image's blocks.
     fn place_behind(&mut self, own_blocks: u32) -> Result<(), Error> {
         for id in self.order {
             let Some((content, size)) = self.plain(*id) else { continue };
@@ -253,8 +254,8 @@ impl Planner<'_> {
 
 /// Returns the first slot from `end` on where `size` bytes do not cross the end of a block.
 ///
-/// Linux wants a tail in one block, and that of a symlink in the block of its inode too. What
-/// does not fit any block has extended attributes beyond it, and starts with one.
+/// Linux requires a tail in one block, and a symlink's tail in the block of its inode. A unit that does not fit any
+/// block has large extended attributes, and starts with a block.
 fn place_unit(end: u64, size: usize) -> u64 {
     let offset = end.next_multiple_of(SLOT);
     let room = BLOCK_SIZE - offset % BLOCK_SIZE;
@@ -272,8 +273,8 @@ fn data_size(inode: &Inode) -> u64 {
 
 /// Returns how many of the data's last bytes should follow the inode if they fit.
 ///
-/// A small file follows its inode even if another one has the same content: its place then depends on
-/// nothing but itself, and up to that size a block for all of them would rarely take less.
+/// A small file follows its inode even if another inode has the same content: its position then depends on nothing
+/// else, and a shared block would rarely save space.
 fn wanted_tail(inode: &Inode, size: u64) -> usize {
     let wanted = match &inode.node {
         Node::Directory | Node::Symlink { .. } => true,
@@ -366,7 +367,7 @@ mod tests {
     fn what_is_put_last_moves_nothing_else() {
         let [one, other] = [[10, 3000], [2000, 90_000]]
             .map(|sizes| in_two_parts(sizes, &Behind::NOTHING).unwrap());
-        // The root's data are those of a directory that holds both kinds.
+        // The root directory has entries of both kinds, so its data lie among the last.
         assert_eq!(one.places[0].offset, other.places[0].offset);
         assert_eq!(one.places[2..5], other.places[2..5]);
         assert_ne!(one.places[5..], other.places[5..]);

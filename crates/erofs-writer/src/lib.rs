@@ -37,20 +37,19 @@ const BLOCK_SIZE: u64 = BLOCK as u64;
 pub trait ContentSource {
     /// Writes the bytes of a content, all `size` of them, to `out`.
     ///
-    /// Called once for each distinct content that has any bytes, in an order that only the tree
-    /// decides. What is written may come in pieces of any length.
+    /// Called once for each distinct content that is not empty, in an order that depends on the tree alone. The bytes may be
+    /// written in pieces of any length.
     ///
     /// # Errors
-    /// Those of `out`, passed on, and those of the place where the bytes come from.
+    /// Errors of `out`, passed on, and errors of the source of the bytes.
     fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// What follows the written part of an image and belongs to it: contents of files that are stored
-/// already, each from the start of a block.
+/// The part of an image that follows the written part: contents of files that are stored already, each from the start of a block.
 ///
-/// A content of at most [`MAX_INLINE_FILE`] bytes is not looked for there: it follows its inode, or has blocks of its own.
+/// A content of at most [`MAX_INLINE_FILE`] bytes is not looked up there: it follows its inode, or has separate blocks.
 pub struct Behind<'a> {
-    /// The written part is filled with zero bytes up to a multiple of so many bytes: a positive multiple of 4096.
+    /// The written part is padded with zero bytes to a multiple of this, which must be a positive multiple of 4096.
     pub alignment: u64,
     /// How many bytes follow it: a multiple of 4096.
     pub size: u64,
@@ -60,7 +59,7 @@ pub struct Behind<'a> {
 }
 
 impl Behind<'_> {
-    /// Nothing follows: what is written is the whole image.
+    /// Nothing follows: the written part is the whole image.
     pub const NOTHING: Behind<'static> =
         Behind { alignment: BLOCK_SIZE, size: 0, place: &|_| None };
 }

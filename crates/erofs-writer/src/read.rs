@@ -1,7 +1,7 @@
 //! Reads one file of an image, or where its files lie, from the image's own structures.
 //!
-//! Only what [`crate::ImageBuilder::write`] writes is read, and everything that Linux could take for
-//! another image is refused: so a file is here what it is there.
+//! Only images from [`crate::ImageBuilder::write`] are supported. Any deviation that Linux could interpret differently is
+//! refused, so a file has the same bytes here as in Linux.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +25,7 @@ pub enum ReadError {
     /// The image is not one that this version writes.
     #[error("it is not an image that this version writes: {0}")]
     Unknown(&'static str),
-    /// There is nothing of this name, or it is of another type.
+    /// There is no entry of this name, or it is of another type.
     #[error("it has no such file")]
     Missing,
     /// The file or a directory that leads to it is too large.
@@ -79,7 +79,7 @@ pub struct Inode {
     size: u64,
     /// The offset of the first whole block of data.
     blocks: u64,
-    /// The offset of what follows the inode, where the last part of the data is there.
+    /// The offset of the inline tail, if the data have one.
     tail: Option<u64>,
 }
 
@@ -173,7 +173,7 @@ fn sorted(directory: &[u8]) -> Result<Vec<(u64, &[u8])>, ReadError> {
     if first_is_empty || !all.is_sorted_by(|a, b| a.1 < b.1) { Err(malformed()) } else { Ok(all) }
 }
 
-/// Returns the entries of a directory's block; `None` where they are not one after the other.
+/// Returns the entries of a directory's block. `None` if they are not contiguous.
 fn names(block: &[u8]) -> Option<Vec<(u64, &[u8])>> {
     let start = |entry: &[u8]| usize::from(u16_at(entry, 8));
     let count = start(block.get(..ENTRY)?) / ENTRY;
@@ -183,7 +183,7 @@ fn names(block: &[u8]) -> Option<Vec<(u64, &[u8])>> {
     }
     let entries: Vec<&[u8]> = block.get(..count * ENTRY)?.chunks(ENTRY).collect();
     let mut starts: Vec<usize> = entries.iter().map(|entry| start(entry)).collect();
-    // The names end where the directory ends, or at the zeros that fill the block.
+    // The names end at the end of the directory, or at the zeros that fill the block.
     let names = block.get(count * ENTRY..)?;
     let length = names.iter().position(|byte| *byte == 0).unwrap_or(names.len());
     starts.push(count * ENTRY + length);

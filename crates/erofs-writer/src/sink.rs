@@ -9,10 +9,10 @@ use crate::{BLOCK, BLOCK_SIZE, ContentSource, Error};
 /// Small writes are gathered up to this many bytes.
 const BUFFER: usize = 256 * 1024;
 
-/// Writes the image in order and knows how far it is.
+/// Writes the image in order and tracks the position.
 ///
-/// After an error nothing more is written: what is gathered goes away with the sink, where a
-/// [`std::io::BufWriter`] would try once more to hand it on.
+/// After an error nothing more is written: the sink drops its buffer, while a
+/// [`std::io::BufWriter`] would try to flush it once more.
 pub(crate) struct Sink<'a> {
     out: &'a mut dyn Write,
     gathered: Vec<u8>,

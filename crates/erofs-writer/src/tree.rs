@@ -42,7 +42,7 @@ pub enum Node {
     /// A regular file: its size in bytes, and the digest of its bytes. Equal digests promise equal
     /// bytes, which are never compared.
     File { size: u64, content: Blake3Digest },
-    /// A symbolic link, and where it points: 1 to 4095 bytes, none of them NUL.
+    /// A symbolic link and its target: 1 to 4095 bytes, none of them NUL.
     Symlink { target: Vec<u8> },
     /// A character device: `major` is at most 4095, `minor` at most 1048575.
     CharDevice { major: u32, minor: u32 },
@@ -92,7 +92,7 @@ pub(crate) struct Inode {
     /// [`Meta::xattrs`] as [`xattr::encode`] gives them.
     pub(crate) xattrs: Vec<u8>,
     pub(crate) node: Node,
-    /// The number of names; for a directory those of Unix: its own, `.`, and each child's `..`.
+    /// The number of names. A directory's, as in Unix, are its name, `.`, and each child's `..`.
     pub(crate) links: u32,
     /// Its entries, if it is a directory. A directory without `..` has no name yet.
     pub(crate) entries: Entries,
@@ -156,7 +156,7 @@ impl ImageBuilder {
     /// Starts a tree that has only its root directory.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add).
+    /// The errors of [`add`](Self::add).
     pub fn new(root: Meta) -> Result<Self, Error> {
         let mut builder = Self { inodes: Vec::new() };
         builder.add(root, Node::Directory)?;
@@ -173,7 +173,7 @@ impl ImageBuilder {
     ///
     /// # Errors
     /// [`Error::InvalidMode`], [`Error::InvalidTime`], [`Error::InvalidTarget`],
-    /// [`Error::InvalidDevice`], and those of extended attributes.
+    /// [`Error::InvalidDevice`], and the errors of extended attributes.
     pub fn add(&mut self, meta: Meta, node: Node) -> Result<NodeId, Error> {
         let id = NodeId(u32::try_from(self.inodes.len()).map_err(|_| Error::TooLarge)?);
         self.inodes.push(Inode::new(meta, node, id)?);

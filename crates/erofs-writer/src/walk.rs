@@ -4,11 +4,11 @@ use crate::Error;
 use crate::error::printable;
 use crate::tree::{Inode, Node, NodeId, is_dot};
 
-/// Lists the inodes in the order in which the image has them, the root first.
+/// Lists the inodes in the order of the image, the root first.
 ///
-/// A directory's new children come together, sorted by name; then its subdirectories are visited
-/// in turn, each to its depth. An inode with several names comes where the first of them is met.
-/// The inodes that are put last follow all others, in the same order. The order depends on the tree only.
+/// A directory's new children are contiguous, sorted by name. Its subdirectories follow, each visited depth first. An
+/// inode with several names is listed at its first name. The inodes that are put last follow all others, in the same
+/// order. The order depends on the tree only.
 ///
 /// # Errors
 /// [`Error::Unreachable`] and [`Error::Cycle`].

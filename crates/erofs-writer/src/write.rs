@@ -13,9 +13,9 @@ use crate::{
 /// The facts of a written image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// The size in bytes of what was written, a multiple of 4096.
+    /// The size of the written part in bytes, a multiple of 4096.
     pub size: u64,
-    /// The number of inodes: of files, directories and all else, each counted once.
+    /// The number of inodes, including directories and devices.
     pub inodes: u64,
     /// The volume's UUID: a digest of the whole tree, contents by their ids.
     pub uuid: [u8; 16],
@@ -44,11 +44,11 @@ impl ImageBuilder {
         self.write_before(out, contents, &Behind::NOTHING)
     }
 
-    /// Writes the first part of an image, as [`Self::write`] writes a whole one. What the caller puts behind it, as
-    /// `behind` says, is the rest of the image.
+    /// Writes the first part of an image, as [`Self::write`] writes a whole one. The rest of the image is the contents
+    /// that the caller has behind it, as described by `behind`.
     ///
     /// # Errors
-    /// Those of [`Self::write`], and [`Error::Misplaced`].
+    /// The errors of [`Self::write`], and [`Error::Misplaced`].
     pub fn write_before(
         self,
         out: &mut dyn Write,

@@ -11,7 +11,8 @@ const HEADER: usize = 12;
 const UNIT: usize = 4;
 /// The greatest size that `i_xattr_icount` can express, in bytes.
 const MAX_SIZE: usize = HEADER + UNIT * (u16::MAX as usize - 1);
-/// The longest name of an extended attribute, in bytes (`XATTR_NAME_MAX` of Linux).
+/// The longest name of an extended attribute, in bytes (`XATTR_NAME_MAX` of Linux), for example of
+/// `user.comment`.
 pub const MAX_XATTR_NAME: usize = 255;
 
 /// A prefix and its `e_name_index`.
@@ -30,7 +31,7 @@ const PREFIXES: [Prefix; 5] = [
     Prefix { text: b"security.", index: 6, whole: false },
 ];
 
-/// Encodes the attributes of one inode; nothing where there are none.
+/// Encodes the attributes of one inode. Empty if there are none.
 ///
 /// # Errors
 /// [`Error::InvalidXattr`], [`Error::DuplicateXattr`], [`Error::XattrsTooLarge`].

@@ -6,7 +6,7 @@ use crate::fields::set32;
 use crate::inode::{ROOT_INODE, seed};
 use crate::layout::{LOST_FOUND_BLOCKS, LOST_FOUND_INODE};
 
-/// Where the tail lies, which holds the checksum.
+/// The offset of the tail, which holds the checksum.
 const TAIL: usize = BLOCK - TAIL_LENGTH;
 const TAIL_LENGTH: usize = 12;
 /// `EXT4_FT_DIR`

@@ -14,7 +14,7 @@ const CHECKSUM: usize = 0x1E;
 const INODE_UNINIT: u32 = 1;
 /// `EXT4_BG_BLOCK_UNINIT`: the block bitmap is not in use.
 const BLOCK_UNINIT: u32 = 2;
-/// `EXT4_BG_INODE_ZEROED`: nothing is left to be zeroed in the inode table.
+/// `EXT4_BG_INODE_ZEROED`: the inode table is all zeros.
 const INODE_ZEROED: u32 = 4;
 
 /// Encodes all descriptors, in whole blocks.

@@ -19,7 +19,7 @@ pub(crate) fn length(blocks: u32) -> u32 {
     }
 }
 
-/// Encodes the first block of an empty journal of `length` blocks. The others mean nothing until they are written.
+/// Encodes the first block of an empty journal of `length` blocks. The others are ignored until they are written.
 pub(crate) fn encode(length: u32, uuid: &[u8; 16]) -> [u8; BLOCK] {
     let mut bytes = [0; BLOCK];
     for (offset, value) in [

@@ -1,10 +1,11 @@
-//! Where everything lies: computed from the size, before anything is written.
+//! The [layout](https://docs.kernel.org/filesystems/ext4/) of the file system, computed from its size before any byte
+//! is written.
 
 use crate::{BLOCK_SIZE, Error, MAX_SIZE, MIN_SIZE, MIN_SIZE_WITH_JOURNAL, journal};
 
 /// Blocks of a group: as many as one bitmap has bits.
 pub(crate) const GROUP: u32 = 8 * 4096;
-/// The first inode that is not reserved (`EXT4_GOOD_OLD_FIRST_INO`): that of `lost+found`.
+/// The first inode that is not reserved (`EXT4_GOOD_OLD_FIRST_INO`): `lost+found`.
 pub(crate) const LOST_FOUND_INODE: u32 = 11;
 /// Inodes that are in use or reserved.
 pub(crate) const USED_INODES: u32 = LOST_FOUND_INODE;
@@ -13,7 +14,7 @@ pub(crate) const ROOT_BLOCKS: u32 = 1;
 /// Blocks of `lost+found`: e2fsck may have to fill it when it cannot allocate more.
 pub(crate) const LOST_FOUND_BLOCKS: u32 = 4;
 
-/// Blocks for each inode: 16 KiB.
+/// Blocks for each inode: 16 KiB. For example, a group of 32768 blocks has 8192 inodes.
 const BLOCKS_OF_AN_INODE: u32 = 4;
 /// Inodes in a block of the inode table.
 const INODES_OF_A_BLOCK: u32 = 16;
@@ -24,7 +25,7 @@ const MIN_OF_THE_LAST: u32 = 50;
 /// The blocks of a group's two bitmaps.
 const BITMAPS: u32 = 2;
 
-/// The plan of a file system. Numbers are those of blocks, if nothing else is said.
+/// The plan of a file system. Numbers count blocks, unless a comment has another unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) blocks: u32,
@@ -99,32 +100,32 @@ impl Layout {
         (self.blocks - self.first(group)).min(GROUP)
     }
 
-    /// Returns where a group's block bitmap lies. The inode bitmap and the inode table follow.
+    /// Returns the block of a group's block bitmap. The inode bitmap and the inode table follow.
     pub(crate) fn block_bitmap(&self, group: u32) -> u32 {
         self.first(group) + self.head(group)
     }
 
-    /// Returns where a group's inode bitmap lies.
+    /// Returns the block of a group's inode bitmap.
     pub(crate) fn inode_bitmap(&self, group: u32) -> u32 {
         self.block_bitmap(group) + 1
     }
 
-    /// Returns where a group's inode table lies.
+    /// Returns the first block of a group's inode table.
     pub(crate) fn inode_table(&self, group: u32) -> u32 {
         self.block_bitmap(group) + BITMAPS
     }
 
-    /// Returns where the root directory lies. `lost+found` and the journal follow.
+    /// Returns the block of the root directory. `lost+found` and the journal follow.
     pub(crate) fn root(&self) -> u32 {
         self.tables_end(0)
     }
 
-    /// Returns where the directory `lost+found` lies.
+    /// Returns the first block of the directory `lost+found`.
     pub(crate) fn lost_found(&self) -> u32 {
         self.root() + ROOT_BLOCKS
     }
 
-    /// Returns where the journal lies, or would lie.
+    /// Returns the first block of the journal, even if there is none.
     pub(crate) fn journal(&self) -> u32 {
         self.lost_found() + LOST_FOUND_BLOCKS
     }
@@ -150,7 +151,7 @@ impl Layout {
         tables + self.journal_blocks
     }
 
-    /// Returns whether the bitmap of a group's blocks is written. That of another one follows from its descriptor.
+    /// Returns whether the bitmap of a group's blocks is written. All others follow from their descriptors.
     pub(crate) fn has_block_bitmap(&self, group: u32) -> bool {
         group == 0 || group == self.last()
     }

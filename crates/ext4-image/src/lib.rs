@@ -37,7 +37,7 @@ pub const MAX_SIZE: u64 = u32::MAX as u64 * BLOCK_SIZE;
 pub struct Options {
     /// The volume's UUID, which must not be nil. Checksums and the hashes of directories start from it.
     pub uuid: [u8; 16],
-    /// Whether there is a journal: for what has to survive a machine that stops at any moment.
+    /// Whether there is a journal, for a file system that must survive a sudden stop of the VM.
     pub journal: bool,
     /// The user and the group that own the root directory.
     pub root_owner: (u32, u32),
@@ -47,12 +47,12 @@ pub struct Options {
 
 /// Makes an empty ext4 file system of `size` bytes in an empty file, which stays sparse.
 ///
-/// A size that is no multiple of 4096 is rounded down. The file gets that length; the file system may be up to 3 MiB
-/// shorter, where its last group would hold little more than its own tables.
+/// The size is rounded down to a multiple of 4096, and the file gets that length. The file system may be up to 3 MiB
+/// shorter, if its last group would hold little more than its tables.
 ///
 /// # Errors
-/// The size or an option is out of range, or the file is not empty: then it is unchanged. It cannot be written: then
-/// it holds a part of a file system.
+/// The size or an option is out of range, or the file is not empty: then it is unchanged. If a write fails, the file
+/// has a part of a file system.
 pub fn format(file: &File, size: u64, options: &Options) -> Result<(), Error> {
     options.check()?;
     let parts = parts::plan(size, options)?;

@@ -8,13 +8,13 @@ use crate::{BLOCK, Options};
 
 /// Bytes of the structure.
 const LENGTH: usize = 1024;
-/// Where it lies in the file system's first block. A copy lies at the start of its block.
+/// The offset in the file system's first block. A copy is at the start of its block.
 const OFFSET: usize = 1024;
 /// `s_checksum`
 const CHECKSUM: usize = 0x3FC;
 
 const MAGIC: u32 = 0xEF53;
-/// Of the logarithm of the block size, what is over 1024.
+/// The logarithm of the block size, less 10.
 const LOG_BLOCK_SIZE: u32 = 2;
 /// `EXT4_DYNAMIC_REV`
 const REVISION: u32 = 1;
@@ -87,7 +87,7 @@ fn set_counts(bytes: &mut [u8], layout: &Layout) {
 }
 
 fn set_state(bytes: &mut [u8], group: u32) {
-    // What a copy says about the rest may be out of date, so it does not call it clean.
+    // The state of the file system may have changed since the copy was written, so a copy is not marked clean.
     let state = if group == 0 { VALID } else { 0 };
     set16(bytes, 0x36, ANY_MOUNTS); // s_max_mnt_count
     set16(bytes, 0x38, MAGIC); // s_magic

@@ -50,10 +50,10 @@ impl From<Truncated> for IndexError {
 }
 
 impl LayerIndex {
-    /// Writes the stored form, a piece at a time: whole, it would take nearly as much memory again.
+    /// Writes the stored form piece by piece. As a whole it would take nearly as much memory again.
     ///
     /// # Errors
-    /// Those of `to`.
+    /// The errors of `to`.
     pub fn write(&self, to: &mut dyn io::Write) -> io::Result<()> {
         let mut out = Writer(MAGIC.to_vec());
         let mut pass_on = |out: &mut Writer, least| {

@@ -18,14 +18,14 @@ pub struct Excess {
     pub(super) needs: bool,
 }
 
-/// The place of an error in a layer; its source says what is wrong there.
+/// The layer and entry of an error. Its source is the fault.
 #[derive(Debug, thiserror::Error)]
 #[error("layer {layer}{}", place(entry.as_ref()))]
 pub struct LayerError {
     /// The layer's digest as its image names it.
     pub layer: Digest,
-    /// The entry, where one is to blame: its path as the archive spells it, and the offset of
-    /// its header in the uncompressed archive, where known.
+    /// The entry that caused the error, if there is one: its path as in the archive, and the offset
+    /// of its header in the uncompressed archive, if known.
     pub entry: Option<(Vec<u8>, Option<u64>)>,
     /// The fault; boxed, as most results have none.
     #[source]
@@ -36,10 +36,10 @@ pub struct LayerError {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum LayerErrorKind {
-    /// Its bytes, as they come or uncompressed, are not those that the image names.
+    /// The digest of the blob or of the uncompressed archive is not the one in the image.
     #[error("{0}")]
     WrongDigest(String),
-    /// There is no header where one must be.
+    /// There is no header at an offset that must have one.
     #[error("there is no tar header at byte {0}")]
     NoHeader(u64),
     /// The stream ends early or is no stream of its compression.
@@ -86,7 +86,7 @@ pub(crate) fn malformed(what: &str) -> LayerErrorKind {
     refused(format!("its {what} is malformed"))
 }
 
-/// Returns the error of something that some readers take from its first place, some from its last.
+/// Returns the error of a repeated field, of which some readers take the first and some the last.
 pub(crate) fn twice(what: &str) -> LayerErrorKind {
     refused(format!("it has more than one {what}, and programs differ in which of them they take"))
 }

@@ -1,8 +1,8 @@
-//! gzip streams (RFC 1952), of one or several members.
+//! gzip streams ([RFC 1952](https://www.rfc-editor.org/rfc/rfc1952)), of one or several members.
 //!
-//! The checksum of a member is not computed: what comes out is hashed by sha256 and compared with the
-//! image's config, which proves more. Its size is checked, and after the last member there must be
-//! nothing: some readers would end there and some go on.
+//! The checksum of a member is not computed, because the output's sha256 is compared with the image's config. The size
+//! of a member is checked. Bytes after the last member are an error: some readers would stop there, and others would
+//! continue.
 
 use std::io::{self, BufRead, Read};
 
@@ -20,7 +20,7 @@ const RESERVED: u8 = 0b1110_0000;
 /// The longest name or comment, in bytes; neither is used.
 const MAX_TEXT: u64 = 64 << 10;
 
-/// Reads what a gzip stream holds.
+/// Decompresses a gzip stream.
 #[derive(Debug)]
 pub(super) struct Gzip<R: BufRead>(State<R>);
 
@@ -123,7 +123,7 @@ fn skip_text(from: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Reads the checksum, which says nothing that sha256 does not, and the size modulo 2^32.
+/// Skips the checksum, which sha256 makes redundant, and checks the size modulo 2^32.
 fn read_trailer(from: &mut impl Read, count: u64) -> io::Result<()> {
     let mut trailer = [0; 8];
     from.read_exact(&mut trailer)?;

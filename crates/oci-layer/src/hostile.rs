@@ -24,7 +24,7 @@ fn built(layers: &[Vec<u8>]) -> Result<Vec<String>, LayerErrorKind> {
     tree.map(|tree| seen::of_tree(&tree)).map_err(|error| *error.kind)
 }
 
-/// Says what is not as expected of layers, if anything.
+/// Returns the first difference from the expected result. `None` if there is none.
 fn difference(layers: &[Vec<u8>], expected: &Expected) -> Option<String> {
     let lines = expected.lines();
     match (built(layers), expected) {

@@ -1,7 +1,4 @@
-//! OCI layers: a tar stream becomes a list of changes, and the changes of several layers a tree.
-//!
-//! Rules: OCI image-spec, layer.md. Nothing is extracted: a path of an archive is a key in a
-//! tree and never reaches the host's file system.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod apply;

@@ -1,5 +1,5 @@
-//! Two measures of a layer. `cost` is what the index of one layer takes, which [`Limits::index_bytes`](super::Limits::index_bytes)
-//! bounds. `memory` estimates what its entries take in the tree, which `box_tree::memory::MAX_LAYERS` bounds for all layers of a
+//! Two measures of a layer. `cost` is the size of its index, which [`Limits::index_bytes`](super::Limits::index_bytes) bounds.
+//! `memory` estimates the memory of its entries in the tree, which `box_tree::memory::MAX_LAYERS` bounds for all layers of a
 //! build together.
 
 use box_contract::rules::PATH_MAX;
@@ -15,12 +15,12 @@ use super::{Action, Change, LayerIndex};
 pub struct Limits {
     /// How many entries the archive may have.
     pub entries: usize,
-    /// Bytes of the uncompressed archive, whatever the size of its blob is.
+    /// Bytes of the uncompressed archive, independent of the blob's size.
     pub archive_bytes: u64,
     /// The uncompressed size that any blob may have, however small it is.
     pub small_archive_bytes: u64,
     /// The maximum ratio of the uncompressed size to the blob's size, beyond `small_archive_bytes`.
-    /// Programs have a ratio of 2 to 5, logs of 20, nothing but zeros of 1000 (gzip) and more (zstd).
+    /// Programs have a ratio of 2 to 5, logs of 20, zeros of 1000 (gzip) and more (zstd).
     pub growth: u64,
     /// Bytes of one path (`PATH_MAX` of Linux).
     pub path_bytes: usize,
@@ -62,7 +62,7 @@ impl Limits {
 const ENTRY_BYTES: usize = 128;
 
 impl Change {
-    /// Returns what the change takes: the bytes of its path, target and attributes, and a little.
+    /// Returns the cost of the change: the bytes of its path, target and attributes, and a constant.
     pub(super) fn cost(&self) -> usize {
         let action = match &self.action {
             Action::Directory(meta) => meta.xattrs_cost(),
@@ -76,8 +76,8 @@ impl Change {
 }
 
 impl Action {
-    /// Returns what the effect takes of memory. What a directory takes beyond its entry is added when it is made, as several
-    /// layers may name the same one.
+    /// Returns the memory that the effect takes. A directory's share beyond its entry is added when it is made, because several
+    /// layers may name it.
     pub(super) fn memory(&self) -> usize {
         match self {
             Self::Directory(meta) => memory::directory_entry(meta),
@@ -91,7 +91,7 @@ impl Action {
 /// Bytes of a name that [`memory::LEAF`] and [`memory::NAME`] include.
 const NAME_INCLUDED: usize = 40;
 
-/// Returns the bytes of memory that a long name takes beside its path: the tree, its listing and the writer of the rootfs
+/// Returns the bytes of memory that a long name takes in addition to its path: the tree, its listing and the writer of the rootfs
 /// each have it.
 pub(super) const fn name_memory(name: &[u8]) -> usize {
     2 * name.len().saturating_sub(NAME_INCLUDED)

@@ -12,11 +12,11 @@ use crate::error::{malformed, refused, too_large, twice};
 
 /// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
 const MAX_XATTR_VALUE: usize = 65_535;
-/// Attributes in which overlayfs notes things for itself, and which change nothing of what is read (Linux,
-/// `fs/overlayfs/overlayfs.h`). Rootless podman has left them in layers. The others hide, redirect or replace
-/// entries, and are refused.
+/// Attributes for overlayfs's bookkeeping, which do not affect what is read (Linux, `fs/overlayfs/overlayfs.h`). For
+/// example, rootless podman has left them in layers. Other attributes of overlayfs hide, redirect or replace entries,
+/// and are refused.
 const OVERLAY_NOTES: [&[u8]; 6] = [b"origin", b"impure", b"nlink", b"upper", b"uuid", b"protattr"];
-/// The largest size that a header's octal digits can say, in bytes: 8 GiB less one.
+/// The largest size that fits a header's octal digits, in bytes: 8 GiB less one.
 const MAX_OCTAL: u64 = (1 << 33) - 1;
 /// Linux has 12 bits for the major and 20 for the minor number of a device.
 const MAJORS: i64 = 1 << 12;
@@ -28,7 +28,7 @@ pub(super) struct Member {
     pub(super) kind: EntryType,
     /// Its path as the archive spells it.
     pub(super) path: Vec<u8>,
-    /// Where a link leads.
+    /// The target of a link.
     pub(super) target: Option<Vec<u8>>,
     /// The length of its data in bytes.
     pub(super) size: u64,
@@ -45,11 +45,11 @@ impl Member {
         path.map_or_else(|| header.path_bytes().into_owned(), <[u8]>::to_vec)
     }
 
-    /// Reads what the headers say; `path` is that of [`Member::path_of`].
+    /// Reads the headers. `path` is the result of [`Member::path_of`].
     ///
     /// # Errors
-    /// A number that does not read, a sparse file, attributes beyond the limit or reserved ones,
-    /// and what other readers would understand in another way.
+    /// A malformed number, a sparse file, attributes beyond the limit or reserved ones, and headers that readers
+    /// interpret differently.
     pub(super) fn new(
         header: Header,
         extensions: Extensions,
@@ -103,8 +103,8 @@ impl Member {
     }
 }
 
-/// Returns whether a header is of POSIX (ustar, pax), of GNU, or of Version 7, which has no sign and
-/// no prefix. Readers differ in what they take from the fields of others.
+/// Returns whether a header is in the format of POSIX (ustar, pax), of GNU, or of Version 7, which has no magic and no
+/// prefix. Readers interpret other formats differently.
 pub(super) fn is_known(header: &Header) -> bool {
     let fields = &header.as_bytes()[257..];
     fields.starts_with(b"ustar\x0000")
@@ -138,8 +138,9 @@ fn is_file_with_slash(header: &Header, path: &[u8], is_extended: bool) -> bool {
     is_file && !is_old && path.ends_with(b"/")
 }
 
-/// Returns the length of a member's data: of the records, else of the header. An extended header
-/// has it where it is too large for the header; elsewhere the two must agree (RUSTSEC-2025-0110).
+/// Returns the size of a member's data: from the records, or else from the header. A record is needed if the size does
+/// not fit the header; otherwise both must agree
+/// ([RUSTSEC-2025-0110](https://rustsec.org/advisories/RUSTSEC-2025-0110.html)).
 fn size(header: &Header, records: &Records) -> Result<u64, LayerErrorKind> {
     let Some(text) = records.get("size") else { return header_size(header) };
     let size = decimal(text).ok_or_else(|| malformed("size"))?;
@@ -256,8 +257,8 @@ fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
     Ok(())
 }
 
-/// Returns whether the guest has an attribute. Dropped are, as in every program that unpacks an image on Linux, those
-/// that only another system has (`com.apple.provenance`), and overlayfs's own notes.
+/// Returns whether the guest gets an attribute. As in other programs that unpack images on Linux, attributes of other
+/// systems (e.g. `com.apple.provenance`) are dropped, and so is overlayfs's bookkeeping.
 fn is_kept(name: &[u8]) -> bool {
     is_known_xattr(name) && of_overlay(name).is_none()
 }

@@ -55,7 +55,7 @@ impl Directories {
             self.seen.insert(self.hasher.hash_one(&change.path));
         }
         let (mut path, mut implied) = (change.path.as_slice(), 0);
-        // Of a directory that was seen, those above it were.
+        // The parents of a known directory are known.
         while let (directory @ [_, ..], _) = path::split(path)
             && self.seen.insert(self.hasher.hash_one(directory))
         {
@@ -82,11 +82,11 @@ pub(super) enum Marker {
 
 /// Reads a normalized path as a whiteout.
 ///
-/// Only the last part of a path is one. Directories of such a name cannot be in an image; the
-/// extractors in use make them all the same, or forget what is in them.
+/// Only the last name of a path can be a whiteout. An image cannot have a directory of such a name; existing extractors
+/// make it anyway, or drop its entries.
 ///
 /// # Errors
-/// A whiteout that names nothing, or not a name; a path below a whiteout.
+/// A whiteout without a valid name; a path below a whiteout.
 pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
     let (directory, name) = path::split(path);
     match directory.split(|byte| *byte == b'/').position(|part| part.starts_with(b".wh.")) {

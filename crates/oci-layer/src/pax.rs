@@ -7,7 +7,7 @@ use crate::error::{malformed, twice};
 
 /// The prefix of the keys of extended attributes.
 pub(super) const XATTR: &[u8] = b"SCHILY.xattr.";
-/// The keys of this reader. What an empty value of one means, readers see in different ways.
+/// The keys that this reader uses. Readers disagree about an empty value.
 const OURS: [&[u8]; 6] = [b"path", b"linkpath", b"size", b"uid", b"gid", b"mtime"];
 /// The prefixes of keys that change a member, in some reader or other.
 const MEANT: [&[u8]; 5] = [b"GNU.", b"SCHILY.", b"SUN.", b"LIBARCHIVE.", b"RHT."];
@@ -55,7 +55,7 @@ impl Records {
             || keys.iter().any(|key| self.get(key).is_some())
     }
 
-    /// Lists what has a key with this prefix: the rest of the key, and the value.
+    /// Lists the records whose key has this prefix: the rest of the key, and the value.
     pub(super) fn with_prefix<'a>(
         &'a self,
         prefix: &'a [u8],
@@ -68,7 +68,7 @@ impl Records {
 /// `git archive` writes a comment there.
 ///
 /// # Errors
-/// A record that is malformed or says more than a comment or a vendor's note.
+/// A record that is malformed, or is neither a comment nor a vendor's note.
 pub(super) fn check_global(mut body: &[u8]) -> Result<(), LayerErrorKind> {
     while !body.is_empty() {
         let record = split(body).ok_or_else(|| malformed("global extended header"))?;
@@ -80,7 +80,7 @@ pub(super) fn check_global(mut body: &[u8]) -> Result<(), LayerErrorKind> {
     Ok(())
 }
 
-/// Keys of vendors hold a dot, those of POSIX do not.
+/// Vendors' keys contain a dot, POSIX keys do not.
 fn is_harmless(key: &[u8]) -> bool {
     let is_meant = MEANT.iter().any(|prefix| key.starts_with(prefix));
     key == b"comment" || (key.contains(&b'.') && !is_meant)
@@ -92,7 +92,8 @@ struct Record<'a> {
     rest: &'a [u8],
 }
 
-/// Splits the first record off: `LENGTH KEY=VALUE\n`, where the length counts all of it.
+/// Splits the first record off: `LENGTH KEY=VALUE\n`. The length counts the whole record, e.g. `12
+/// path=abc\n`.
 fn split(body: &[u8]) -> Option<Record<'_>> {
     let space = body.iter().position(|byte| !byte.is_ascii_digit())?;
     let digits = std::str::from_utf8(&body[..space]).ok()?;

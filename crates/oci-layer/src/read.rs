@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use box_digest::{Digest, Hasher, Sha256};
 
-/// Hashes and counts what is read through it.
+/// Hashes and counts the bytes that are read through it.
 pub(super) struct HashingReader<R> {
     inner: R,
     hasher: Hasher<Sha256>,
@@ -17,7 +17,7 @@ impl<R: Read> HashingReader<R> {
         Self { inner, hasher: Hasher::default(), limit }
     }
 
-    /// Reads what is left as far as possible.
+    /// Reads the rest, as far as possible.
     pub(super) fn finish(mut self) -> Finished {
         let drained = io::copy(&mut self, &mut io::sink()).map(|_| ());
         Finished { drained, digest: self.hasher.digest(), count: self.hasher.count() }
@@ -28,7 +28,7 @@ impl<R: Read> HashingReader<R> {
 pub(super) struct Finished {
     /// Whether the stream could be read to its end.
     pub(super) drained: io::Result<()>,
-    /// sha256 of what was read.
+    /// The sha256 of the bytes.
     pub(super) digest: Digest,
     /// How many bytes were read.
     pub(super) count: u64,

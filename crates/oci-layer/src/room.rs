@@ -2,8 +2,8 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Bytes that all work takes at one time, however many layers are read: one of the largest windows of zstd and four of those
-/// that `zstd -19` makes. What has no room waits for other work to end.
+/// The memory for all decoders at one time, in bytes, however many layers are read: one of zstd's largest windows and four
+/// windows of `zstd -19`. A decoder that does not fit waits until another one ends.
 pub(crate) const ROOM: u64 = 160 << 20;
 
 /// Room for the work of all threads.
@@ -14,12 +14,12 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Returns room of which nothing is taken.
+    /// Returns a room without reservations.
     pub(crate) const fn new() -> Self {
         Self { reserved: Mutex::new(0), given_back: Condvar::new() }
     }
 
-    /// Waits until there is room for so many bytes. Nobody may wait who has some, so that all can end.
+    /// Waits until `bytes` are free. A caller must not wait while it holds a reservation, or two callers could deadlock.
     pub(crate) fn take(&self, bytes: u64) -> Reservation<'_> {
         let bytes = bytes.min(ROOM);
         let reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);

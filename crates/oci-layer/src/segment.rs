@@ -15,10 +15,10 @@ pub const SEGMENT_BLOCK: u64 = BLOCK as u64;
 
 pub(super) const BLOCK: usize = 4096;
 
-/// What a segment is written to.
+/// The destination of a segment.
 ///
-/// A large file goes there while it is hashed. Only at its end it is known whether the segment has the same content already, and
-/// it is then taken back.
+/// A large file is written to it while it is hashed. If the segment turns out to have the same content already, the file is taken
+/// back.
 pub trait SegmentSink {
     /// Writes the next bytes.
     ///
@@ -26,20 +26,20 @@ pub trait SegmentSink {
     /// The sink's.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Remembers this point, in the place of any earlier one.
+    /// Marks this position. Replaces an earlier mark.
     ///
     /// # Errors
     /// The sink's.
     fn mark(&mut self) -> io::Result<()>;
 
-    /// Takes back what was written since the last mark.
+    /// Removes the bytes since the last mark.
     ///
     /// # Errors
     /// The sink's.
     fn back_to_mark(&mut self) -> io::Result<()>;
 }
 
-/// Keeps nothing: for those who need the index alone.
+/// A sink that drops everything, for callers that need only the index.
 impl SegmentSink for io::Sink {
     fn write_all(&mut self, _: &[u8]) -> io::Result<()> {
         Ok(())

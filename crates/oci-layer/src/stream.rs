@@ -29,7 +29,7 @@ type Plain<'scope> = Box<dyn Read + Send + 'scope>;
 /// An uncompressed archive that another thread unpacks. It is hashed and counted while it is read.
 pub(super) struct Stream<'scope> {
     source: Source<'scope>,
-    /// Counts the archive's bytes with those of other layers.
+    /// Counts the archive's bytes, together with other layers.
     total: &'scope Total,
     piece: Vec<u8>,
     /// How much of the piece is read.
@@ -40,7 +40,7 @@ pub(super) struct Stream<'scope> {
     failed: Option<io::ErrorKind>,
 }
 
-/// Where the pieces come from.
+/// The source of the pieces.
 enum Source<'scope> {
     /// From another thread.
     Thread {
@@ -67,7 +67,7 @@ impl<'scope> Stream<'scope> {
         (Self { source, total, piece, position, hasher, limit, failed }, unpacking)
     }
 
-    /// Reads what is left as far as possible.
+    /// Reads the rest, as far as possible.
     pub(super) fn finish(mut self) -> Finished {
         let drained = io::copy(&mut self, &mut io::sink()).map(|_| ());
         Finished { drained, digest: self.hasher.digest(), count: self.hasher.count() }
@@ -82,14 +82,14 @@ impl<'scope> Stream<'scope> {
         taken.inspect_err(|error| self.failed = Some(error.kind()))
     }
 
-    /// Takes the next piece, in the place of the one that was read; nothing at the end.
+    /// Replaces the piece that was read by the next one, if there is one.
     fn next_piece(&mut self) -> io::Result<()> {
         self.position = 0;
         let read = std::mem::take(&mut self.piece);
         self.piece = match &mut self.source {
             Source::Thread { pieces, spare } => {
                 if read.capacity() > 0 {
-                    // Where the other thread has ended, nobody needs it.
+                    // Fails if the other thread has ended. The buffer is then not needed.
                     drop(spare.send(read));
                 }
                 let Ok(piece) = pieces.recv() else { return Ok(()) };
@@ -107,14 +107,14 @@ impl<'scope> Stream<'scope> {
     }
 }
 
-/// Has a thread read what a blob unpacks to, if there is one to be had.
+/// Decompresses a blob on another thread, if one can be started.
 fn ahead<'scope>(
     scope: &'scope Scope<'scope, '_>,
     plain: Plain<'scope>,
 ) -> (Source<'scope>, Option<ScopedJoinHandle<'scope, ()>>) {
     let (full, pieces) = sync_channel(PIECES);
     let (spare, empty) = channel();
-    // A thread that does not start drops what it was to have.
+    // If the thread cannot be started, its closure is dropped, and `plain` stays here.
     let plain = Arc::new(Mutex::new(Some(plain)));
     let take = |plain: &Mutex<Option<Plain<'scope>>>| {
         plain.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -127,7 +127,7 @@ fn ahead<'scope>(
         return (Source::Here(plain), None);
     };
     for _ in 0..PIECES {
-        // Where the thread has ended already, nobody needs it.
+        // Fails if the thread has ended. The buffer is then not needed.
         drop(spare.send(Vec::with_capacity(PIECE)));
     }
     (Source::Thread { pieces, spare }, Some(unpacking))
@@ -136,13 +136,12 @@ fn ahead<'scope>(
 /// The windows of zstd in files that are no layers.
 static ROOM: Room = Room::new();
 
-/// Returns what a file decompresses to: as it is, or from gzip or zstd, as its first bytes say. Its size is not bounded: whoever reads
-/// it counts.
+/// Decompresses a file. Its first bytes select gzip, zstd or no compression. The output is not bounded: the caller must count it.
 pub fn decompressed<'a>(file: impl Read + Send + 'a) -> Box<dyn Read + Send + 'a> {
     unpacked(file, &ROOM)
 }
 
-/// Returns what a blob unpacks to, which its first bytes decide.
+/// Decompresses a blob, by its first bytes.
 fn unpacked<'scope>(blob: impl Read + Send + 'scope, room: &'scope Room) -> Plain<'scope> {
     let mut blob = BufReader::with_capacity(PIECE, blob);
     let mut start = Vec::new();
@@ -156,7 +155,7 @@ fn unpacked<'scope>(blob: impl Read + Send + 'scope, room: &'scope Room) -> Plai
     }
 }
 
-/// A blob after its first bytes. The error of reading those comes first.
+/// A blob after its first bytes. An error of reading these is returned first.
 struct Rest<B> {
     failed: Option<io::Error>,
     blob: B,
@@ -205,7 +204,7 @@ fn pump(mut from: impl Read, empty: &Receiver<Vec<u8>>, full: &SyncSender<Piece>
         piece.clear();
         let read = from.by_ref().take(PIECE as u64).read_to_end(&mut piece);
         let is_last = piece.len() < PIECE;
-        // What was read before an error counts.
+        // Bytes before an error count.
         if !piece.is_empty() && full.send(Ok(piece)).is_err() {
             return;
         }

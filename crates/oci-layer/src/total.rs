@@ -19,8 +19,8 @@ use super::{Change, Excess, LayerIndex, LayerSource};
 /// tenth of it.
 pub const MAX_ENTRIES: usize = 1 << 20;
 
-/// Bytes that the layers of a build may have uncompressed, however small their blobs are. The store keeps
-/// the data up to twice: small files as those of the layer and in the metadata of the rootfs, larger ones once and filled up to blocks.
+/// The minimum of the uncompressed size that the layers of a build may have, however small their blobs are. The store keeps the
+/// data up to twice: small files in the layer and in the metadata of the rootfs, larger ones once, padded to blocks.
 pub const SMALL_UNPACKED_BYTES: u64 = 896 << 20;
 /// How many times the size of their blobs the layers of a build may have uncompressed, beyond
 /// [`SMALL_UNPACKED_BYTES`]. Real images have 2 to 5 times.
@@ -38,7 +38,7 @@ pub struct Total {
 }
 
 impl Default for Total {
-    /// Returns a total that does not bound the bytes of archives: for those whose data is not kept.
+    /// Returns a total that does not bound the bytes of archives, for layers whose data are not kept.
     fn default() -> Self {
         Self {
             entries: AtomicUsize::new(0),
@@ -52,8 +52,7 @@ impl Default for Total {
 }
 
 impl Total {
-    /// Returns a total for layers whose blobs have so many bytes together, each counted once: it bounds
-    /// what they have uncompressed.
+    /// Returns a total for layers whose distinct blobs have `bytes` together, which bounds their uncompressed size.
     pub fn of_blobs(bytes: u64) -> Self {
         let unpacked_max = bytes.saturating_mul(UNPACKED_GROWTH).max(SMALL_UNPACKED_BYTES);
         Self { unpacked_max, ..Self::default() }
@@ -98,7 +97,7 @@ impl Total {
         self.check()
     }
 
-    /// Adds what is in memory.
+    /// Adds bytes of memory.
     ///
     /// # Errors
     /// [`Excess`].
@@ -126,7 +125,7 @@ impl Total {
             if found > limit { Err(excess(what, limit as u64)) } else { Ok(()) }
         };
         within(&self.entries, MAX_ENTRIES, "entries")?;
-        // Whatever is below this bound fits into a listing.
+        // Names and attributes within this bound fit into a listing.
         within(&self.bytes, MAX_METADATA_BYTES, "bytes of names and attributes")?;
         let what = "bytes of memory for their entries and directories";
         within(&self.memory, MAX_LAYERS, what).map_err(|it| Excess { needs: true, ..it })?;
@@ -185,8 +184,7 @@ mod tests {
         LayerSource { digest, size: 1, compression: Compression::None, diff_id: digest }
     }
 
-    /// Reads layers, each of which has so many entries of this path; returns how many were read, and
-    /// what is said of all of them applied.
+    /// Reads layers, each with `entries` of this path. Returns how many were read, and the result of applying all of them.
     fn read_all(
         layers: &[LayerSource],
         entries: usize,

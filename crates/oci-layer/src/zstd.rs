@@ -11,9 +11,8 @@ use super::room::{Reservation, Room};
 
 /// How a frame begins.
 pub const MAGIC: [u8; 4] = MAGICNUMBER.to_le_bytes();
-/// The largest window that is read, as a power of two of bytes: 128 MiB, what the program zstd reads
-/// without being asked to take more memory. A frame names its window, so that one that names a larger
-/// one is refused before memory is taken.
+/// The largest window that is accepted, as a power of two of bytes: 128 MiB, the default limit of the program zstd. A frame's
+/// header has its window's size, so a larger one is refused before memory is allocated.
 const MAX_WINDOW_LOG: u32 = 27;
 /// The library's error code for a larger one.
 const WINDOW_TOO_LARGE: usize =
@@ -114,8 +113,8 @@ fn is_frame(header: &[u8]) -> bool {
     header.len() < MAGIC.len() || header.starts_with(&MAGIC) || is_skippable(header)
 }
 
-/// Returns the bytes of the window that a frame's header asks for (RFC 8878, 3.1.1.1); the decoder says
-/// what is wrong with a header that does not read.
+/// Returns the window size in a frame's header ([RFC 8878, 3.1.1.1](https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1.1)). The
+/// decoder reports malformed headers.
 fn window(header: &[u8]) -> u64 {
     let Some((MAGIC, [descriptor, rest @ ..])) = header.split_first_chunk().map(|(a, b)| (*a, b))
     else {

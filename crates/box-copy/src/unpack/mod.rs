@@ -1,15 +1,16 @@
-//! An archive becomes a path.
+//! Unpacks an archive at a path.
 //!
-//! Whoever wrote the archive is hostile, and so is whoever else uses the directories: on the host the box has written
-//! it, and in the box another program may change what is there. What keeps its names where they belong:
+//! The author of the archive is hostile, and so is every other program with access to the directories: on the host the box has
+//! written the archive, and in the box another program may change the files. These rules keep the archive's names inside the
+//! destination:
 //!
-//! - Every name is one name, and is used below a handle of its directory, which is opened without following links.
-//! - A file is made under a name of its own, and put in its place when all of it is there; what is there is replaced,
-//!   never followed. A link is made and never followed.
-//! - An archive that a box made has nothing but what was asked for: all of its paths begin with that name, and its links
-//!   lead nowhere else, as whoever reads the copy follows them.
-//! - Files get no more than the permissions that a new file of this user gets.
-//! - Paths are bounded in length and depth; of the extensions of tar only long names are understood.
+//! - Every name is a single name, used relative to an open directory, which is opened without following links.
+//! - A file is made under a temporary name, and renamed when it is complete. It replaces an existing entry and never follows it.
+//!   A symbolic link is made and never followed.
+//! - An archive from a box contains only the requested path: all of its paths begin with that name, and its symbolic links do not
+//!   lead out of it, because readers of the copy follow them.
+//! - Files get at most the permissions that a new file of this user gets.
+//! - Paths are bounded in length and depth. Of the extensions of tar only long names are supported.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -44,11 +45,11 @@ pub enum Author<'a> {
     User,
 }
 
-/// Unpacks an archive at a place: into the directory that is there, or else under its name. An existing file of the same name is
-/// replaced; directories are merged. No symbolic link is followed.
+/// Unpacks an archive at a place: into the directory if there is one, or else under its name. An existing file of the same name
+/// is replaced; directories are merged. No symbolic link is followed.
 ///
 /// # Errors
-/// The archive's, and those of the files, which are named. What was unpacked before that stays.
+/// Errors of the archive, and of the files with their paths. Entries that were already unpacked stay.
 pub fn unpack(mut archive: impl Read, to: CopyEnd, author: Author<'_>) -> io::Result<LeftOut> {
     let archive: &mut dyn Read = &mut archive;
     let mut unpacking = Unpacking::at(to.enter()?, author);
@@ -121,7 +122,7 @@ struct Entry {
     kind: EntryType,
     mode: u32,
     size: u64,
-    /// Where a link leads.
+    /// The target of a symbolic link.
     target: Vec<u8>,
 }
 
@@ -129,13 +130,13 @@ fn odd(what: &str) -> Error {
     Error::new(ErrorKind::InvalidData, format!("the archive cannot be unpacked: {what}"))
 }
 
-/// Where an archive is unpacked.
+/// The destination of an archive.
 struct Unpacking<'a> {
     /// The directory in which everything is made.
     base: OwnedFd,
-    /// Its path, for people.
+    /// Its path, for messages.
     directory: PathBuf,
-    /// The name that takes the place of the first one of each path.
+    /// The name that replaces the first name of each path.
     renamed: Option<Vec<u8>>,
     author: Author<'a>,
     left_out: LeftOut,
@@ -181,7 +182,7 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// Returns where names lead, for people.
+    /// Returns the path of names, for messages.
     fn shown(&self, names: &[Vec<u8>]) -> Vec<u8> {
         let names = names.iter().map(|name| OsStr::from_bytes(name));
         names.fold(self.directory.clone(), |path, name| path.join(name)).into_os_string().into_vec()
@@ -214,7 +215,7 @@ impl<'a> Unpacking<'a> {
         Ok(names)
     }
 
-    /// Makes a symbolic link, unless a box has made it lead out of what was asked for.
+    /// Makes a symbolic link, unless the archive is from a box and the link leads out of the requested path.
     fn make_symlink(
         &mut self,
         parent: &OwnedFd,
@@ -231,8 +232,8 @@ impl<'a> Unpacking<'a> {
         make_symlink(parent, name, target)
     }
 
-    /// Checks that the directory whose content a box was asked for is there before anything in it. Else what the box names first
-    /// would be made in its place, and links would be counted from there.
+    /// Checks that the base directory exists before its entries, if a box was asked for the content of a directory. Otherwise the
+    /// box's first entry would be made in its place, and links would be resolved from there.
     fn check_has_base(&self) -> io::Result<()> {
         let is_content = matches!(self.author, Author::Box(_)) && !self.is_named();
         match is_content && self.renamed.is_some() {
@@ -241,7 +242,7 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// Makes the directory whose content the archive has, where it is not there.
+    /// Makes the base directory of the archive's content, if it is missing.
     fn make_base(&mut self, mode: u32) -> Result<(), Errno> {
         if let Some(name) = self.renamed.take() {
             make_directory(&self.base, &name, mode)?;
@@ -267,13 +268,13 @@ impl<'a> Unpacking<'a> {
             |draft: &str| linkat(&directory, first.as_slice(), parent, draft, AtFlags::empty());
         let (draft, ()) = with_draft(link)?;
         renameat(parent, draft.as_str(), parent, name)?;
-        // To rename a name of a file to another one of it does nothing.
+        // Renaming a file to another hard link of the same inode is a no-op.
         let _ = unlinkat(parent, draft.as_str(), AtFlags::empty());
         Ok(())
     }
 }
 
-/// Says what an archive has to be like.
+/// The error of an archive in another format.
 const UNKNOWN: &str =
     "it has more than directories, files and links, or is not in the format of GNU tar";
 
@@ -288,7 +289,7 @@ fn stays_within(target: &[u8], depth: Option<usize>) -> bool {
         && names.all(|name| name != b"..")
 }
 
-/// Makes something under a name that nobody has; returns the name with it.
+/// Makes an entry under an unused temporary name. Returns the name and the result of `make`.
 fn with_draft<T>(make: impl Fn(&str) -> Result<T, Errno>) -> Result<(String, T), Errno> {
     let process = std::process::id();
     for number in 0..TRIES {
@@ -332,7 +333,7 @@ fn make_symlink(parent: &OwnedFd, name: &[u8], target: &[u8]) -> Result<(), Errn
     symlinkat(target, parent, name)
 }
 
-/// Removes what has a name, unless that is a directory.
+/// Removes the entry of a name, unless it is a directory.
 fn make_room(parent: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     match unlinkat(parent, name, AtFlags::empty()) {
         Err(Errno::NOENT) => Ok(()),
@@ -345,7 +346,7 @@ fn permissions(mode: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o777)
 }
 
-/// Says at which path something failed.
+/// Adds the path to an error.
 fn at(path: &[u8]) -> impl FnOnce(Errno) -> Error {
     let named = named(path);
     move |errno| named(errno.into())

@@ -1,4 +1,4 @@
-//! Copies arrive as they were, and hostile archives reach nothing else.
+//! Copies arrive unchanged, and hostile archives reach no other file.
 
 use std::fs::{self, Permissions, read_link, symlink_metadata};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,7 +12,7 @@ use tempfile::{TempDir, tempdir};
 use super::*;
 use crate::{LeftOut, by_path, pack};
 
-/// Copies as from a box; returns what both ends have left out.
+/// Copies as from a box. Returns the entries that both ends left out.
 fn copy(from: &Path, to: &Path) -> io::Result<LeftOut> {
     let mut archive = Vec::new();
     let LeftOut { special, .. } = pack(&CopyEnd::source(from, by_path)?, &mut archive)?;
@@ -23,12 +23,12 @@ fn unpack_to(to: &Path, archive: &[u8], author: Author<'_>) -> io::Result<LeftOu
     unpack(archive, CopyEnd::destination(to, by_path)?, author)
 }
 
-/// Unpacks into a directory what was asked for under a name.
+/// Unpacks the archive that a box sent for `name` into a directory.
 fn unpack_as(name: &str, archive: &[u8], to: &Path) -> io::Result<LeftOut> {
     unpack_to(to, archive, Author::Box(Path::new(name)))
 }
 
-/// Returns a directory with what a directory can have in it.
+/// Returns a directory with every supported type of entry.
 fn source() -> (TempDir, PathBuf) {
     let dir = tempdir().unwrap();
     let source = dir.path().join("source");
@@ -160,13 +160,13 @@ fn hostile_archives_reach_nothing_else() {
         }
         assert_eq!(fs::read(&secret).unwrap(), b"secret", "{entries:?}");
     }
-    // Links that lead out are left out, and what is written to their names is a file.
+    // Links that lead out are left out. A later entry of such a name becomes a file.
     for target in ["../secret", "/secret", "a/../../secret", ".."] {
         let linked = archive(&[(Symlink, b"s", target), (Regular, b"s", "mine")]);
         assert_eq!(unpack_as(".", &linked, &inside).unwrap(), LeftOut { special: 0, links: 1 });
     }
     assert_eq!(fs::read(inside.join("s")).unwrap(), b"mine");
-    // One that is there already is replaced, and leads nobody anywhere.
+    // An existing link is replaced and not followed.
     symlink("../secret", inside.join("there")).unwrap();
     unpack_as("there", &archive(&[(Regular, b"there", "mine")]), &inside).unwrap();
     assert_eq!(fs::read(inside.join("there")).unwrap(), b"mine");
@@ -253,7 +253,7 @@ proptest! {
     }
 }
 
-/// Without its first entry, what the box names first would be made in the place of the copy.
+/// Without the directory's entry, the box's first entry would be made in its place.
 #[test]
 fn the_content_of_a_directory_begins_with_the_directory() {
     let dir = tempdir().unwrap();

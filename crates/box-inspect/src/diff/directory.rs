@@ -21,14 +21,15 @@ use super::{Side, SideKind};
 
 /// Attributes that the host's security policy adds to every file.
 const OF_THE_HOST: &[u8] = b"security.selinux";
-/// The most that Linux lets a list of names or a value have (limits.h).
+/// The limits of Linux for a list of names and for a value: `XATTR_LIST_MAX` and `XATTR_SIZE_MAX`
+/// in [limits.h](https://github.com/torvalds/linux/blob/master/include/uapi/linux/limits.h).
 const MAX_XATTR: usize = 64 << 10;
 
 impl Side {
-    /// Takes a directory and all below it.
+    /// Takes a directory and all entries below it.
     ///
     /// # Errors
-    /// [`FileError`] of what cannot be read.
+    /// [`FileError`] for an entry that cannot be read.
     pub fn of_directory(path: &Path) -> Result<Self, FileError> {
         let mut walk = Walk::default();
         walk.run(path)?;
@@ -37,7 +38,7 @@ impl Side {
     }
 }
 
-/// How many files wait until they are read, several at a time: their paths are in memory.
+/// How many files are collected before they are hashed in parallel. Their paths are in memory.
 const BATCH: usize = 4096;
 
 #[derive(Default)]
@@ -45,7 +46,7 @@ struct Walk {
     tree: Tree,
     /// The inodes with several names, by device and inode number.
     linked: HashMap<(u64, u64), InodeId>,
-    /// The regular files that are still to be read.
+    /// The regular files that are not hashed yet.
     files: Vec<(InodeId, PathBuf)>,
 }
 
@@ -53,7 +54,7 @@ impl Walk {
     fn run(&mut self, path: &Path) -> Result<(), FileError> {
         let of_root = fs::metadata(path).map_err(failed(path))?;
         self.tree.inode_mut(Tree::ROOT).meta = meta(path, &of_root)?;
-        // Those that lie in one directory share its path.
+        // All entries of a directory share its path.
         let mut pending: Vec<(Rc<Path>, _, _)> =
             vec![(Rc::from(path), OsString::new(), Tree::ROOT)];
         while let Some((above, name, id)) = pending.pop() {
@@ -70,7 +71,7 @@ impl Walk {
         self.hash()
     }
 
-    /// Adds what is at a path, or finds it where it has another name already.
+    /// Adds the entry at a path. A further name of a known inode returns that inode.
     fn add(&mut self, path: &Path) -> Result<InodeId, FileError> {
         let found = fs::symlink_metadata(path).map_err(failed(path))?;
         let number = (found.dev(), found.ino());
@@ -92,7 +93,7 @@ impl Walk {
         Ok(id)
     }
 
-    /// Reads the files that wait.
+    /// Hashes the collected files.
     fn hash(&mut self) -> Result<(), FileError> {
         let hash = |(id, path): &(InodeId, PathBuf)| Ok((*id, content(path)?));
         let hashed: Vec<Result<_, FileError>> = self.files.par_iter().map(hash).collect();
@@ -114,7 +115,7 @@ fn kind(path: &Path, found: &Metadata) -> Result<Kind, FileError> {
     Ok(Kind::Leaf(if kind.is_dir() {
         return Ok(Kind::Directory(BTreeMap::new()));
     } else if kind.is_file() {
-        // Read later: see `Walk::hash`.
+        // Hashed later by `Walk::hash`.
         Leaf::File(Content { hash: Blake3Digest::from_bytes([0; 32]), size: 0 })
     } else if kind.is_symlink() {
         Leaf::Symlink(fs::read_link(path).map_err(failed(path))?.into_os_string().into_vec())
@@ -141,11 +142,11 @@ fn meta(path: &Path, found: &Metadata) -> Result<Meta, FileError> {
     })
 }
 
-/// Reads the extended attributes, of the link itself where it is one.
+/// Reads the extended attributes, without following a symbolic link.
 fn xattrs(path: &Path) -> rustix::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut found = BTreeMap::new();
     match llistxattr_query(path) {
-        // The file system has none.
+        // The file system has no extended attributes.
         Ok(0) | Err(rustix::io::Errno::NOTSUP) => return Ok(found),
         length => length?,
     };
@@ -160,7 +161,7 @@ fn xattrs(path: &Path) -> rustix::io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     Ok(found)
 }
 
-/// Hashes a file, unless it has become something else since it was listed.
+/// Hashes a file. Fails if the path is no longer a regular file.
 fn content(path: &Path) -> Result<Content, FileError> {
     let file = open_regular(path, Links::Refuse).map_err(|error| match error {
         ReadError::NotRegular => failed(path)(io::Error::other("it changes while it is read")),

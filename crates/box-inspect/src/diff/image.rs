@@ -1,4 +1,4 @@
-//! The tree of an image, which is decoded for the purpose.
+//! The tree of an OCI image, whose layers are decoded in memory.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use oci_layer::{Excess, LayerError, Limits, Total, flatten};
 
 use super::{Side, SideKind};
 
-/// An image cannot be compared.
+/// An image that cannot be compared.
 #[derive(Debug, thiserror::Error)]
 #[error("the image {reference} cannot be read")]
 #[allow(missing_docs, reason = "the fields are named by the message")]
@@ -28,15 +28,15 @@ pub enum ImageFault {
     Source(#[from] SourceError),
     /// A layer is refused.
     Layer(#[from] LayerError),
-    /// The layers have more together than can be held.
+    /// The layers together exceed a limit of memory.
     Excess(#[from] Excess),
-    /// Its paths are longer than those of any box.
+    /// Its paths together are longer than a box may have.
     #[error("the image has too many files to list")]
     Paths(#[from] ListingError),
 }
 
 impl Side {
-    /// Takes an image, whose layers are decoded; the files' data are hashed and kept nowhere.
+    /// Takes an image and decodes its layers. The files' data are hashed and not kept.
     ///
     /// # Errors
     /// [`ImageError`].
@@ -70,10 +70,10 @@ fn image(
     })?;
     let both = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id]));
     Total::of(both.clone().map(|(_, index)| index)).check()?;
-    // Whose the image would be does not matter here: see `Side::origin`.
+    // The component does not matter: an image's origin is not shown (`Side::origin`).
     let component = ComponentName::Agent;
     let tree = flatten(component, both)?;
-    // As a build does: no box could have them.
+    // A build refuses such paths, too.
     check_paths(&tree)?;
     let layers: Vec<Digest> = image.layers.iter().map(|layer| layer.diff_id).collect();
     let images = vec![ImageOrigin { component, layers }];

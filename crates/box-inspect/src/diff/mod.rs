@@ -1,7 +1,7 @@
-//! The differences between two trees, entry by entry: of boxes, images or directories.
+//! The differences between two trees, entry by entry: boxes, images or directories.
 //!
-//! Both trees are listed in the canonical order and walked side by side, so that the work grows with
-//! the number of entries and with nothing else.
+//! Both trees are listed in the canonical order and walked side by side, so the work is linear in the number of
+//! entries.
 
 mod directory;
 mod image;
@@ -24,7 +24,7 @@ pub use side::{Entry, PathError, Side, SideKind};
 /// A path at which two trees differ.
 #[derive(Debug)]
 pub struct Difference<'a> {
-    /// The path, absolute in what is compared.
+    /// The absolute path in the compared trees.
     pub path: Vec<u8>,
     /// How they differ.
     pub change: Change<'a>,
@@ -33,18 +33,18 @@ pub struct Difference<'a> {
 /// How two trees differ at a path.
 #[derive(Debug)]
 pub enum Change<'a> {
-    /// Only the second has it.
+    /// Only the second tree has it.
     Added(Entry<'a>),
-    /// Only the first has it.
+    /// Only the first tree has it.
     Removed(Entry<'a>),
-    /// Both have it, and this is the first field that differs.
+    /// Both trees have it, and this is the first field that differs.
     Changed(Field, Entry<'a>, Entry<'a>),
 }
 
-/// Compares two trees, at a path and below. A field that is in `ignored` is as if it were equal.
+/// Compares two trees at a path and below. Fields in `ignored` count as equal.
 ///
-/// The differences are in the canonical order, a directory before what is in it. They are found as they are asked for:
-/// all of them together can take many times as much memory as both trees.
+/// The differences are in the canonical order, a directory before its entries. The iterator is lazy, because all
+/// differences together can take many times the memory of both trees.
 pub fn compare<'a>(
     a: &'a Side,
     b: &'a Side,
@@ -84,15 +84,14 @@ fn difference<'a>(
     }
 }
 
-/// Compares paths as the canonical order has them: part by part, so that what is in a directory
-/// comes before what is named like it and longer.
+/// Compares paths name by name, as the canonical order does: `/d/a` comes before `/d-`, although `-` is less than `/`.
 fn canonical(one: &[u8], other: &[u8]) -> Ordering {
     let ((directory, name), (other_directory, other_name)) = (split(one), split(other));
     if directory == other_directory {
-        // As most do, in directories that may lie deep.
+        // The common case: entries of one directory, which may be deep.
         return name.cmp(other_name);
     }
-    // No name has a NUL, and the root is the path that ends first.
+    // No name contains a NUL, so NUL separates names. The root is the empty path.
     let key = |path| {
         let path: &[u8] = if path == b"/" { b"" } else { path };
         path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte })

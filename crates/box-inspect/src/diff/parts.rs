@@ -1,4 +1,4 @@
-//! The parts of a box beside its rootfs.
+//! The parts of a box other than its rootfs.
 
 use box_contract::Manifest;
 use box_contract::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE};
@@ -7,19 +7,19 @@ use serde::Serialize;
 
 use crate::opened::OpenBox;
 
-/// A part of a box, beside the rootfs, that differs.
+/// A part of a box, other than the rootfs, that differs.
 #[derive(Debug, Serialize)]
 pub struct PartDifference {
     /// The part's role: `init`, `kernel`, `config` or `listing`.
     pub name: &'static str,
-    /// Its digest in the first box, if that has one.
+    /// Its digest in the first box. `None` if that box lacks it.
     pub a: Option<Digest>,
-    /// Its digest in the second box, if that has one.
+    /// Its digest in the second box. `None` if that box lacks it.
     pub b: Option<Digest>,
 }
 
-/// Compares what two boxes have beside their rootfs: init and kernel. All else follows from the
-/// rootfs and these, and is compared only where they are `equal`.
+/// Compares init and kernel of two boxes. Config and listing follow from the rootfs and these two,
+/// so they are compared only if all else is `equal`.
 pub fn parts(a: &OpenBox, b: &OpenBox, equal: bool) -> Vec<PartDifference> {
     let differing = |names: &[(&'static str, &str)]| -> Vec<PartDifference> {
         let parts = names.iter().map(|(name, media_type)| PartDifference {

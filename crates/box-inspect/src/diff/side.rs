@@ -26,15 +26,15 @@ pub enum SideKind {
 pub struct Side {
     /// The kind of the tree, with its digest.
     pub kind: SideKind,
-    /// The entries and, but for a directory, where they came from.
+    /// The entries with their origins. A directory has no origins.
     pub listing: Listing,
-    /// The directory of the tree that is compared, as the root of what is compared.
+    /// The path in the listing of the directory that is compared.
     root: Vec<u8>,
-    /// The roots of the components below the root, each once; of a whole box only.
+    /// The distinct roots of the components. Only a whole box has them.
     components: Vec<Vec<u8>>,
-    /// The component whose root it is, if one was asked for.
+    /// The component whose root is compared, if one was asked for.
     component: Option<ComponentName>,
-    /// The inodes with several names below the root; looked for when an entry is asked for.
+    /// The inodes with several names below the root, computed when the first entry is asked for.
     links: OnceLock<HardLinks>,
 }
 
@@ -42,7 +42,7 @@ impl Side {
     /// Takes the rootfs of a box, or the root of one component in it.
     ///
     /// # Errors
-    /// [`OpenError`] where the box has no such component, or its listing cannot be read.
+    /// [`OpenError`] if the box lacks the component or its listing cannot be read.
     pub fn of_box(opened: &OpenBox, component: Option<ComponentName>) -> Result<Self, OpenError> {
         let root = |plan: &ComponentPlan| path::normalize(plan.root.as_bytes());
         let kind = SideKind::Box(opened.digest);
@@ -53,7 +53,7 @@ impl Side {
         }
         let mut components: Vec<_> =
             opened.config.plan.components().map(|(_, plan)| root(plan)).collect();
-        // With layout "merged" they are one.
+        // With layout "merged" both components have one root.
         components.dedup();
         let side = Self::new(kind, opened::listing(opened)?, Vec::new());
         Ok(Self { components, ..side })
@@ -64,8 +64,8 @@ impl Side {
         Self { kind, listing, root, components, component, links: OnceLock::new() }
     }
 
-    /// Lists the entries at a path of the compared root and below, in the canonical order.
-    /// With a `depth`, only those that have at most so many names below the compared root.
+    /// Lists the entries at a path of the compared root and below, in the canonical order. `depth` limits the number of
+    /// names below the compared root.
     pub fn entries<'s>(
         &'s self,
         path: &[u8],
@@ -97,8 +97,8 @@ impl Side {
         }
     }
 
-    /// Finds what a path of the compared root names. A link leads to what it leads to in the running
-    /// component: in a box, an absolute one starts at the component's root.
+    /// Finds the entry at a path of the compared root. Symbolic links are resolved as in the running component: in a
+    /// box, an absolute target starts at the component's root.
     ///
     /// # Errors
     /// [`PathError`].
@@ -118,7 +118,7 @@ impl Side {
         })
     }
 
-    /// Finds a path below a directory of the compared root, and returns it from the compared root on.
+    /// Finds a path below a directory of the compared root. Returns the path from the compared root.
     fn find_below(&self, top: &[u8], path: &[u8], follow: Follow) -> Result<Found, PathError> {
         let root = [self.root.as_slice(), top].concat();
         let below = |error: FindError| PathError {
@@ -131,19 +131,19 @@ impl Side {
     }
 }
 
-/// A path names nothing in a tree that is compared or listed.
+/// A path that does not exist in a compared or listed tree.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct PathError {
-    /// Where the path ends, and why.
+    /// Which part of the path does not exist, and why.
     pub error: FindError,
-    /// The component in whose root it was looked for, if one was asked for.
+    /// The component whose root was searched, if one was asked for.
     pub component: Option<ComponentName>,
     /// The same path below the root of each component that has it.
     pub elsewhere: Vec<Vec<u8>>,
 }
 
-/// Lists what is at a path below the root that is compared, in the canonical order.
+/// Lists the entries at a path below the compared root, in the canonical order.
 fn below<'a>(
     listing: &'a Listing,
     root: &'a [u8],
@@ -164,25 +164,25 @@ fn below<'a>(
 /// One entry of a compared tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// Its mode, owner, times, attributes and content.
+    /// The entry's mode, owner, times, attributes and content.
     pub inode: &'a Inode,
-    /// Where it came from, where that is known.
+    /// Where the entry came from, if that is known.
     pub origin: Option<NamedOrigin<'a>>,
-    /// How many names its inode has in the compared tree; of a directory always 1.
+    /// How many names the inode has in the compared tree. Always 1 for a directory.
     pub names: usize,
-    /// The first path, in the canonical order, of an inode that has several.
+    /// The first path, in the canonical order, of an inode with several names.
     pub first_name: Option<FirstName<'a>>,
-    /// Whether it is in a directory of this host, where links have no permissions.
+    /// Whether the entry is in a directory of this host, where symbolic links have no permissions.
     on_host: bool,
 }
 
 impl Entry<'_> {
-    /// Returns `true` if two entries of the same path differ in a field.
+    /// Returns `true` if `field` differs between two entries of one path.
     pub(super) fn differs(&self, other: &Self, field: Field) -> bool {
         let has_no_mode = |it: &Self| it.inode.target().is_some();
         match field {
             Field::HardLinks => (self.names, self.first_name) != (other.names, other.first_name),
-            // Links have permissions in archives and images, but none on Linux.
+            // Archives and images store permissions of symbolic links; Linux has none.
             Field::Mode if self.on_host || other.on_host => {
                 !(has_no_mode(self) && has_no_mode(other)) && field.differs(self.inode, other.inode)
             }

@@ -48,7 +48,7 @@ fn sample() -> Tree {
     tree
 }
 
-/// Writes each difference as `PATH FIELD`, or with `+` or `-`.
+/// Formats each difference as `PATH FIELD`, or with `+` or `-`.
 fn shown(a: &Tree, b: &Tree, path: &str, ignored: &[Field]) -> Vec<String> {
     let (a, b) = (boxed(a.clone()), boxed(b.clone()));
     let tell = |difference: Difference<'_>| {
@@ -205,7 +205,7 @@ fn leaf() -> impl Strategy<Value = Leaf> {
     ]
 }
 
-/// Trees of few names, so that two of them have much in common.
+/// Generates trees from few names, so that two of them have much in common.
 fn tree() -> impl Strategy<Value = Tree> {
     let entry = ("(/[ab]|/[ab]-|/d/[ab]|/d/e/[ab])", leaf(), any::<bool>());
     prop::collection::vec(entry, 0..8).prop_map(|entries| {

@@ -1,4 +1,4 @@
-//! Differences as people read them.
+//! Formats differences as text.
 
 use box_contract::plan::FieldDifference;
 use box_tree::Field;
@@ -8,14 +8,14 @@ use super::parts::PartDifference;
 use super::{Change, Difference, Entry};
 use crate::entry::{origin, shown_bytes};
 
-/// A difference, and how many of the same sort below it are not shown.
+/// A difference, and how many differences of the same kind below it are not shown.
 struct Shown<'d> {
     difference: Difference<'d>,
     below: usize,
 }
 
-/// Shows the differences, line by line. Of a directory that only one side has, what is in it is
-/// counted.
+/// Formats the differences, line by line. The content of a directory that only one side has is
+/// counted, not listed.
 pub fn lines<'d>(
     differences: impl Iterator<Item = Difference<'d>> + 'd,
     parts: &'d [PartDifference],
@@ -28,12 +28,12 @@ pub fn lines<'d>(
     parts.chain(folded(differences).map(|shown| one(&shown)))
 }
 
-/// Shows how the plans of two boxes differ, a line for each field.
+/// Formats how the plans of two boxes differ, one line for each field.
 pub fn plan_lines(differences: &[FieldDifference]) -> impl Iterator<Item = String> {
     differences.iter().map(|it| format!("plan     {}  {}", it.name(), it.change()))
 }
 
-/// Leaves out what is below a directory that only one side has.
+/// Leaves out the differences below a directory that only one side has.
 fn folded<'d>(
     differences: impl Iterator<Item = Difference<'d>>,
 ) -> impl Iterator<Item = Shown<'d>> {
@@ -48,7 +48,8 @@ fn folded<'d>(
     })
 }
 
-/// Returns whether the first says of a directory what the second says of something in it.
+/// Returns whether `directory` is an added or removed directory and `other` is the same change
+/// below it.
 fn hides(directory: &Difference<'_>, other: &Difference<'_>) -> bool {
     let is_directory = |entry: &Entry<'_>| entry.inode.type_name() == "directory";
     let alike = match (&directory.change, &other.change) {
@@ -89,17 +90,17 @@ fn one(Shown { difference, below }: &Shown<'_>) -> String {
     }
 }
 
-/// Says what an entry is: type, size, origin.
+/// Describes an entry: type, size, origin.
 fn about(entry: &Entry<'_>, below: &str) -> String {
     let size = entry.inode.content().map_or_else(String::new, |it| format!(", {}", bytes(it.size)));
     format!("{}{size}{below}, {}", entry.inode.type_name(), origin(entry))
 }
 
-/// Says what an entry has in the field that differs.
+/// Formats the differing field of an entry, followed by its description.
 fn differing(field: Field, value: &str, entry: &Entry<'_>, below: &str) -> String {
     let rest = about(entry, below);
     match (field, entry.first_name) {
-        // They are in the rest.
+        // The description has type and size.
         (Field::Type | Field::Size, _) => rest,
         (Field::HardLinks, None) => format!("1 name: {rest}"),
         (Field::HardLinks, Some(first)) => {

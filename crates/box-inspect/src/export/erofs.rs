@@ -1,4 +1,4 @@
-//! The form `erofs`: the rootfs image as it is.
+//! The form `erofs`: the file system of the rootfs, unchanged.
 
 use std::io::{Read, Write};
 
@@ -13,17 +13,17 @@ use crate::verify;
 /// How many bytes are copied at once.
 const CHUNK: usize = 1 << 20;
 
-/// Copies the rootfs image of a box, if it is the one that the listing describes.
+/// Copies the rootfs of a box, if it matches the listing.
 ///
 /// # Errors
-/// [`ExportError`]; what was written then is not the image.
+/// [`ExportError`]. `out` then has bytes that are not the rootfs.
 pub fn copy_rootfs(opened: &OpenBox, out: &mut dyn Write) -> Result<Written, ExportError> {
     verify::files(opened)?;
     let rootfs = opened.open_rootfs().map_err(OpenError::from)?;
     Written::count(out, |out| rootfs.parts().iter().try_for_each(|part| copy_part(part, out)))
 }
 
-/// Copies a part of the rootfs, which has to be the one that the box names.
+/// Copies a part of the rootfs and verifies its digest.
 fn copy_part(part: &Blob, out: &mut dyn Write) -> Result<(), ExportError> {
     let copied = Written::count(out, |out| {
         let (mut file, mut buffer) = (&part.file, vec![0; CHUNK]);

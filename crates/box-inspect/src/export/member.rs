@@ -1,20 +1,21 @@
 //! The headers of a tar archive's members.
 //!
-//! A header is that of POSIX ustar; what it has no place for stands in a PAX extended header before
-//! it (POSIX pax(1)): `path` and `linkpath` of more than 100 bytes, `uid`, `gid`, `size` and
-//! `mtime` beyond their fields, parts of seconds, and extended attributes as `SCHILY.xattr.NAME`,
-//! as star does. `hdrcharset=BINARY` is there where a path among the records is not UTF-8. The
-//! records are sorted by key. A field whose value is in a record is 0, or the first 100 bytes of a
-//! path.
+//! A header is a ustar header of POSIX
+//! ([pax](https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html)). A value that does
+//! not fit its field is in a PAX extended header before it: `path` and `linkpath` of more than 100
+//! bytes, `uid`, `gid`, `size` and `mtime` that are too large, fractions of seconds, and extended
+//! attributes as `SCHILY.xattr.NAME`, as star writes them. If a path among the records is not
+//! UTF-8, `hdrcharset=BINARY` precedes it. The records are sorted by key. The header's field is
+//! then 0, or the first 100 bytes of the path.
 //!
-//! Nothing depends on who writes: there are no user and group names, and an extended header has the
-//! same name and time everywhere.
+//! Nothing depends on the user who exports: there are no user and group names, and every extended
+//! header has the same name and time.
 
 use box_tree::Meta;
 use oci_layer::TAR_BLOCK as BLOCK;
 
 const PATH: usize = 100;
-/// The largest numbers that the fields have digits for.
+/// The largest numbers for which the fields have digits.
 const MAX_ID: u64 = 0o777_7777;
 const MAX_LONG: u64 = 0o777_7777_7777;
 
@@ -33,12 +34,12 @@ pub(super) enum Flag {
 /// A member of an archive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member<'a> {
-    /// Its path; that of a directory ends with a slash.
+    /// The path. A directory's path ends with a slash.
     pub(super) path: &'a [u8],
     pub(super) flag: Flag,
-    /// Where a link leads; else empty.
+    /// The target of a link. Empty for all other types.
     pub(super) target: &'a [u8],
-    /// The bytes of its data.
+    /// The size of the data in bytes.
     pub(super) size: u64,
     /// Major and minor number of a device.
     pub(super) device: (u32, u32),
@@ -49,7 +50,7 @@ impl Member<'_> {
     /// Returns the blocks before the member's data.
     ///
     /// # Errors
-    /// Its properties that have no place in an archive.
+    /// The property that an archive cannot represent.
     pub(super) fn encode(&self) -> Result<Vec<u8>, &'static str> {
         let records = self.records()?;
         let mut blocks = Vec::new();
@@ -73,7 +74,7 @@ impl Member<'_> {
         header.octal(116..124, id(self.meta.gid));
         header.octal(136..148, fitting(mtime, MAX_LONG));
         header.bytes(157, self.target);
-        // The writer of images takes no number beyond 12 and 20 bits.
+        // The EROFS writer refuses numbers beyond 12 and 20 bits.
         header.octal(329..337, id(self.device.0));
         header.octal(337..345, id(self.device.1));
         header.finish()
@@ -107,7 +108,7 @@ impl Member<'_> {
         Ok(records.concat())
     }
 
-    /// A further name has the attributes of the first.
+    /// Returns the extended attributes. A hard link has none: they are at its first name.
     fn xattrs(&self) -> impl Iterator<Item = (&Vec<u8>, &Vec<u8>)> {
         self.meta.xattrs.iter().filter(|_| self.flag != Flag::HardLink)
     }
@@ -123,7 +124,7 @@ fn check_xattr(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Writes `LENGTH KEY=VALUE\n`, where the length counts its own digits.
+/// Writes `LENGTH KEY=VALUE\n`. The length counts its digits, too.
 fn record(key: &[u8], value: &[u8]) -> Vec<u8> {
     let rest = key.len() + value.len() + 3;
     let mut length = rest + 1;
@@ -133,7 +134,7 @@ fn record(key: &[u8], value: &[u8]) -> Vec<u8> {
     [length.to_string().as_bytes(), b" ", key, b"=", value, b"\n"].concat()
 }
 
-/// Writes seconds since 1970 with as many decimal places as there are.
+/// Writes seconds since 1970, with as many decimal places as are needed.
 fn time(meta: &Meta) -> String {
     const SECOND: u128 = 1_000_000_000;
     let all = i128::from(meta.mtime) * 1_000_000_000 + i128::from(meta.mtime_nsec);
@@ -161,19 +162,19 @@ impl Header {
         header
     }
 
-    /// Writes up to 100 bytes.
+    /// Writes at most 100 bytes.
     fn bytes(&mut self, at: usize, bytes: &[u8]) {
         let length = bytes.len().min(PATH);
         self.0[at..at + length].copy_from_slice(&bytes[..length]);
     }
 
-    /// Writes digits and a NUL.
+    /// Writes octal digits and a NUL.
     fn octal(&mut self, field: std::ops::Range<usize>, value: u64) {
         let digits = format!("{value:0width$o}\0", width = field.len() - 1);
         self.0[field].copy_from_slice(digits.as_bytes());
     }
 
-    /// Writes the sum over all bytes, those of the sum counting as spaces.
+    /// Writes the checksum: the sum of all bytes, with the checksum field counted as spaces.
     fn finish(mut self) -> [u8; BLOCK] {
         self.0[148..156].fill(b' ');
         let sum: u64 = self.0.iter().map(|byte| u64::from(*byte)).sum();

@@ -1,17 +1,17 @@
-//! Exporting: a box's files in a form that other programs read.
+//! Exports a box's files in a form that other programs read.
 //!
 //! ```text
-//! erofs  the rootfs image as it is                      erofs
+//! erofs  the file system of the rootfs, unchanged       erofs
 //! tar    an archive of the tree                         member, tar
 //! dir    the tree in a directory of the host            directory
 //! oci    one component's tree as an image of one layer  oci
 //! ```
 //!
-//! The tree is that of the box's listing. The data of its files are read from where the rootfs says that
-//! they lie. Every content is hashed on its way, so that a damaged box gives an error and never wrong bytes.
+//! The tree is the tree of the box's listing. The data of its files are read from the rootfs. Every content is hashed
+//! when it is read, so a damaged box gives an error and never wrong bytes.
 //!
-//! Only `dir` brings names of a box to the host's file system; the module `directory` says what
-//! keeps them where they belong. The bytes of all other forms follow from the box alone.
+//! Only `dir` writes names from a box to the host's file system; the module `directory` describes how they stay inside
+//! their directory. The bytes of all other forms depend on the box alone.
 
 mod directory;
 mod erofs;
@@ -36,12 +36,12 @@ pub use oci::{OciImage, component_of};
 pub use place::file;
 pub use written::Written;
 
-/// A tree of a box, and where its data lies.
+/// A tree of a box, with access to its data.
 #[derive(Debug)]
 pub struct Export {
     tree: Tree,
     contents: VerifiedContents,
-    /// How the component runs that the tree is the root of.
+    /// The plan of the component whose root the tree is. `None` for a whole box.
     plan: Option<ComponentPlan>,
 }
 
@@ -49,7 +49,7 @@ impl Export {
     /// Takes the whole tree of a box.
     ///
     /// # Errors
-    /// [`ExportError`] where the box cannot be read.
+    /// [`ExportError`] if the box cannot be read.
     pub fn whole(opened: &OpenBox) -> Result<Self, ExportError> {
         let tree = opened::listing(opened)?.tree;
         Ok(Self { contents: VerifiedContents::open(opened, &tree)?, tree, plan: None })
@@ -58,7 +58,7 @@ impl Export {
     /// Takes the root of a component.
     ///
     /// # Errors
-    /// [`ExportError`] where the box cannot be read or has no such component.
+    /// [`ExportError`] if the box cannot be read or lacks the component.
     pub fn component(opened: &OpenBox, name: ComponentName) -> Result<Self, ExportError> {
         let plan = opened::component(opened, name)?;
         let mut export = Self::whole(opened)?;
@@ -78,20 +78,20 @@ impl Export {
     /// Writes the tree as a tar archive.
     ///
     /// # Errors
-    /// [`ExportError`]; what was written then is no archive.
+    /// [`ExportError`]. `out` then has an incomplete archive.
     pub fn tar(&self, out: &mut dyn Write) -> Result<Written, ExportError> {
         Written::count(out, |out| tar::write(&self.tree, &self.contents, out))
     }
 
-    /// Counts what [`Self::directory`] makes that gives rights on the host.
+    /// Counts the files of [`Self::directory`] that give rights on the host.
     pub fn privileged(&self, ownership: Ownership) -> Privileged {
         Privileged::of(&self.tree, ownership)
     }
 
-    /// Writes the tree into a directory, which must not be there.
+    /// Writes the tree into a new directory.
     ///
     /// # Errors
-    /// [`ExportError`]; nothing is left then.
+    /// [`ExportError`]. Nothing is left behind.
     pub fn directory(&self, to: &Path, ownership: Ownership) -> Result<LeftOut, ExportError> {
         directory::extract(&self.tree, &self.contents, to, ownership)
     }

@@ -1,8 +1,9 @@
-//! The form `oci`: a component's root as an image of one layer (OCI image-spec v1.1).
+//! The form `oci`: a component's root as an [OCI
+//! image](https://github.com/opencontainers/image-spec/blob/v1.1.0/spec.md) of one layer.
 //!
-//! The layer is the archive of the form `tar`, uncompressed: compressed bytes have no canonical
-//! form. The config says how the component runs: program, environment, directory and user. It says
-//! neither who made the image nor when.
+//! The layer is the archive of the form `tar`, uncompressed, because compressed bytes have no
+//! canonical form. The config has the component's program, environment, directory and user, but
+//! neither an author nor a time.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -25,10 +26,10 @@ use super::member::{Flag, Member};
 use super::{Export, ExportError, Written, place, tar};
 use crate::opened::OpenBox;
 
-/// Returns the component that an image is made of: the one that is named, or the only one.
+/// Returns the component to export: the named one, or the only one.
 ///
 /// # Errors
-/// [`ExportError::WhichComponent`] where there are two and none is named.
+/// [`ExportError::WhichComponent`] if the box has two components and none is named.
 pub fn component_of(
     opened: &OpenBox,
     named: Option<ComponentName>,
@@ -50,10 +51,10 @@ pub struct OciImage<'a> {
 }
 
 impl<'a> OciImage<'a> {
-    /// Makes the image of a component; all its data are read once for its digest.
+    /// Makes the image of a component. All its data are read once to compute the layer's digest.
     ///
     /// # Errors
-    /// [`ExportError`]; of a whole box, [`ExportError::WhichComponent`].
+    /// [`ExportError`], for a whole box [`ExportError::WhichComponent`].
     pub fn of(export: &'a Export) -> Result<Self, ExportError> {
         let plan = export.plan.as_ref().ok_or(ExportError::WhichComponent)?;
         check_names(&export.tree)?;
@@ -63,15 +64,15 @@ impl<'a> OciImage<'a> {
         Ok(Self { export, layer, documents: [config, manifest].map(String::into_bytes) })
     }
 
-    /// Returns digest and size of the manifest: the image's identity.
+    /// Returns digest and size of the manifest, which identify the image.
     pub fn manifest(&self) -> Written {
         Written::of(&self.documents[1])
     }
 
-    /// Writes the image layout into a directory, which must not be there.
+    /// Writes the image layout into a new directory.
     ///
     /// # Errors
-    /// [`ExportError`]; nothing is left then.
+    /// [`ExportError`]. Nothing is left behind.
     pub fn write_directory(&self, to: &Path) -> Result<(), ExportError> {
         let draft = place::directory(to, 0o777)?;
         let failed = || FileError::of("write", to);
@@ -93,7 +94,7 @@ impl<'a> OciImage<'a> {
     /// Writes the image layout as a tar archive.
     ///
     /// # Errors
-    /// [`ExportError`]; what was written then is no archive.
+    /// [`ExportError`]. `out` then has an incomplete archive.
     pub fn write_archive(&self, out: &mut dyn Write) -> Result<Written, ExportError> {
         Written::count(out, |out| {
             for directory in ["blobs", BLOBS] {
@@ -120,7 +121,7 @@ impl<'a> OciImage<'a> {
         Err(ExportError::damaged("it changes while it is read"))
     }
 
-    /// Returns the files of the layout but the layer, by their paths in it.
+    /// Returns the files of the layout except the layer, by their paths.
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
         let mut named = descriptor(MediaType::ImageManifest, self.manifest())?;
         let tag = (ANNOTATION_REF_NAME.to_owned(), DEFAULT_TAG.to_owned());
@@ -137,7 +138,8 @@ impl<'a> OciImage<'a> {
     }
 }
 
-/// Refuses names that mean a removal in a layer.
+/// Refuses names that start with `.wh.`, which [mark a
+/// removal](https://github.com/opencontainers/image-spec/blob/main/layer.md#whiteouts) in a layer.
 fn check_names(tree: &Tree) -> Result<(), ExportError> {
     let marked = entries(tree).find(|(path, _)| path.windows(5).any(|part| part == b"/.wh."));
     marked.map_or(Ok(()), |(path, _)| {
@@ -149,14 +151,14 @@ fn check_names(tree: &Tree) -> Result<(), ExportError> {
     })
 }
 
-/// Writes what stands before a file of the layout.
+/// Writes the header of a file of the layout.
 fn put(name: &str, flag: Flag, size: u64, out: &mut dyn Write) -> Result<(), ExportError> {
     let mode = if flag == Flag::Directory { 0o755 } else { 0o644 };
     let (path, meta) = (name.as_bytes(), &Meta::root_owned(mode));
     tar::put(Member { path, flag, target: b"", size, device: (0, 0), meta }, out)
 }
 
-/// Returns the image's config (config.md).
+/// Returns the image's [config](https://github.com/opencontainers/image-spec/blob/main/config.md).
 fn config(plan: &ComponentPlan, layer: Digest) -> ImageConfiguration {
     let mut process = Config::default();
     process
@@ -168,14 +170,15 @@ fn config(plan: &ComponentPlan, layer: Digest) -> ImageConfiguration {
     let mut rootfs = RootFs::default();
     rootfs.set_diff_ids(vec![layer.to_string()]);
     let mut config = ImageConfiguration::default();
-    // No box is built for another platform.
+    // Boxes are built for one platform only.
     let built = Platform::BUILT;
     config.set_architecture(Arch::from(built.architecture())).set_os(Os::from(built.os()));
     config.set_config(Some(process)).set_rootfs(rootfs);
     config
 }
 
-/// Returns the image's manifest (manifest.md).
+/// Returns the image's
+/// [manifest](https://github.com/opencontainers/image-spec/blob/main/manifest.md).
 fn manifest(config: Written, layer: Written) -> Result<ImageManifest, OciSpecError> {
     ImageManifestBuilder::default()
         .schema_version(SCHEMA_VERSION)

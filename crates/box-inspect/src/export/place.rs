@@ -9,10 +9,10 @@ use host_fs::publish::{DirectoryDraft, FileDraft, PublishError};
 
 use crate::error::ExportError;
 
-/// Writes a new file; who may read it is as the umask says.
+/// Writes a new file, with the permissions that the umask allows.
 ///
 /// # Errors
-/// [`PublishError::Exists`], the operating system's and those of `fill`; there is no file then.
+/// [`PublishError::Exists`], errors of the operating system and of `fill`. No file is left behind.
 pub fn file<T>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<T, ExportError>,
@@ -30,12 +30,12 @@ pub fn file<T>(
     }
 }
 
-/// Starts a directory with these permissions, as far as the umask allows; nothing may be there yet.
+/// Starts a new directory at `to`, with the permissions of `mode` that the umask allows.
 ///
 /// # Errors
-/// [`PublishError::Exists`] and the operating system's.
+/// [`PublishError::Exists`] and errors of the operating system.
 pub(super) fn directory(to: &Path, mode: u32) -> Result<DirectoryDraft, ExportError> {
-    // Without a slash at the end, which would follow a symbolic link.
+    // Removes a slash at the end, with which a symbolic link would be followed.
     check_absent(&to.components().collect::<std::path::PathBuf>())?;
     Ok(DirectoryDraft::beside(to, mode)?)
 }

@@ -1,8 +1,8 @@
 //! The form `tar`: a reproducible archive of a tree.
 //!
-//! The members are in the order of the tree digest: a directory before what is in it, names in
-//! bytewise order. The root is `./`, and no other path has a `./` before it. The second and further
-//! names of an inode are hard links to the first. Two blocks of zeros end the archive.
+//! The members are in the order of the tree digest: a directory before its entries, names in
+//! bytewise order. The root is `./`, and no other path starts with `./`. The further names of an
+//! inode are hard links to its first name. Two blocks of zeros end the archive.
 
 use std::io::Write;
 
@@ -78,7 +78,7 @@ const fn flag(kind: &Kind) -> Flag {
     }
 }
 
-/// Writes what stands before a member's data.
+/// Writes the header blocks of a member.
 pub(super) fn put(member: Member<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     let blocks = member.encode().map_err(|what| ExportError::NoPlace {
         path: format!("/{}", lossy(member.path)),
@@ -88,9 +88,9 @@ pub(super) fn put(member: Member<'_>, out: &mut dyn Write) -> Result<(), ExportE
     out.write_all(&blocks).map_err(ExportError::Write)
 }
 
-/// Writes zeros from the end of a member's data to the end of its block.
+/// Pads a member's data with zeros to a whole block.
 pub(super) fn fill_up(size: u64, out: &mut dyn Write) -> Result<(), ExportError> {
-    // Below 512.
+    // Less than 512.
     let over = usize::try_from(size % BLOCK as u64).unwrap_or_default();
     let zeros = [0; BLOCK];
     out.write_all(&zeros[..(BLOCK - over) % BLOCK]).map_err(ExportError::Write)

@@ -1,4 +1,4 @@
-//! Any tree comes back from an archive, and what a form cannot hold is refused.
+//! Round trips of trees through archives, and trees that a form cannot hold.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -35,7 +35,7 @@ impl erofs_writer::ContentSource for Data {
     }
 }
 
-/// Makes an export of a tree as that of a box.
+/// Makes an export of a tree, as if from a box.
 fn export(tree: Tree, mut data: Data) -> Export {
     let mut rootfs = tempfile::tempfile().unwrap();
     image_builder(&tree).unwrap().write(&mut rootfs, &mut data).unwrap();
@@ -73,7 +73,7 @@ fn any_meta() -> impl Strategy<Value = Meta> {
     )
 }
 
-/// The type of an entry: a further name of an earlier one, a directory, or something else.
+/// The type of an entry: a further name of an earlier one, a directory, or a leaf.
 #[derive(Debug, Clone)]
 enum Entry {
     Link(prop::sample::Index),
@@ -96,7 +96,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
     ]
 }
 
-/// A name that no layer takes for a removal.
+/// A name that is no whiteout.
 fn any_name() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof!["[a-d]", "[a-z]{99,255}"]
         .prop_map(String::into_bytes)
@@ -106,8 +106,8 @@ fn any_name() -> impl Strategy<Value = Vec<u8>> {
 
 type Described = (Vec<Vec<u8>>, Meta, Entry);
 
-/// Makes a tree of entries, each in the directory that its path leads to; what is in the way of
-/// another is left out.
+/// Makes a tree of entries, each in the directory of its path. An entry that conflicts with an
+/// earlier one is left out.
 fn tree(root: Meta, entries: Vec<Described>) -> (Tree, Data) {
     let (mut tree, mut data) = (Tree::default(), Data::default());
     tree.inode_mut(Tree::ROOT).meta = root;
@@ -120,7 +120,7 @@ fn tree(root: Meta, entries: Vec<Described>) -> (Tree, Data) {
             Entry::Link(index) => *index.get(&leaves),
             Entry::Directory => tree.add(Inode::directory(meta)),
             Entry::File(bytes) => tree.add(Inode::leaf(meta, data.add(&bytes))),
-            // Linux knows no other mode of a link.
+            // Linux has no other mode for a symbolic link.
             Entry::Leaf(leaf @ Leaf::Symlink(_)) => {
                 tree.add(Inode::leaf(Meta { mode: 0o777, ..meta }, leaf))
             }

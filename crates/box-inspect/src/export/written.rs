@@ -1,4 +1,4 @@
-//! Counts and hashes what is written.
+//! Counts and hashes the bytes that are written.
 
 use std::io::{self, Write};
 
@@ -9,17 +9,17 @@ use crate::error::ExportError;
 /// The digest and length of bytes that were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// sha256 of the bytes.
+    /// The sha256 of the bytes.
     pub digest: Digest,
-    /// In bytes.
+    /// The number of bytes.
     pub size: u64,
 }
 
 impl Written {
-    /// Says what passes through to `out` while `fill` writes.
+    /// Returns the digest and length of the bytes that `fill` writes to `out`.
     ///
     /// # Errors
-    /// Those of `fill`.
+    /// The error of `fill`.
     pub(super) fn count(
         out: &mut dyn Write,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,
@@ -29,7 +29,7 @@ impl Written {
         Ok(Self { digest: counting.hasher.digest(), size: counting.hasher.count() })
     }
 
-    /// Says what bytes are.
+    /// Returns the digest and length of `bytes`.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self { digest: Digest::of(bytes), size: bytes.len() as u64 }
     }

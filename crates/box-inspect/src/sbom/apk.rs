@@ -17,7 +17,7 @@ const INSTALLED: Format = Format {
     fields: ["P", "V", "A", "L", "m"],
     take,
     is_installed: |_| true,
-    // Every layer that installs something writes the whole database; the files stay where they were.
+    // Every layer that installs a package rewrites the whole database, so the package's origin is taken from its files.
     files: |paragraph| first_file(paragraph).into_iter().collect(),
 };
 

@@ -24,7 +24,7 @@ pub(super) struct Installed<'i> {
 pub(super) struct Format {
     /// The most bytes of a file.
     pub(super) limit: u64,
-    /// The kind of its packages, and their namespace where no distribution is named.
+    /// The purl type of the packages, and their namespace if the distribution is unknown.
     pub(super) kind: (&'static str, &'static str),
     /// The names of the lines with name, version, architecture, license and maintainer.
     pub(super) fields: [&'static str; 5],
@@ -32,7 +32,7 @@ pub(super) struct Format {
     pub(super) take: for<'t> fn(&mut Paragraph<'t>, &'t str, &'t str),
     /// Returns whether a paragraph is of a package that is there.
     pub(super) is_installed: fn(&Paragraph<'_>) -> bool,
-    /// Returns files whose origin, that of the first which has one, is the package's.
+    /// Returns files of the package. The first of them that has an origin gives the package its origin.
     pub(super) files: fn(&Paragraph<'_>) -> Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn add<'a>(
     }
 }
 
-/// Reads a paragraph; `None` where it has no name or version.
+/// Reads a paragraph. `None` if it has no name or version.
 fn package<'a>(
     scan: &mut Scan<'a, '_>,
     Installed { root, distribution }: &Installed<'_>,
@@ -102,12 +102,12 @@ fn package<'a>(
     })
 }
 
-/// The wanted lines of a paragraph: each a name and a value. What nobody wants is not kept: all of a
-/// large file may be one paragraph.
+/// The wanted lines of a paragraph, each a name and a value. Other lines are dropped, because a large file may be a
+/// single paragraph.
 pub(super) type Paragraph<'t> = Vec<(&'t str, &'t str)>;
 
-/// Splits a text into paragraphs, which have an empty line between them. A line that continues the
-/// one before, and one without a colon, is passed over; of the others, `take` takes what it wants.
+/// Splits a text into paragraphs, which are separated by empty lines. Continuation lines and lines without a colon are
+/// skipped. `take` decides which of the others are kept.
 pub(super) fn paragraphs<'t>(
     text: &'t str,
     take: fn(&mut Paragraph<'t>, &'t str, &'t str),
@@ -143,7 +143,7 @@ pub(super) fn take_first<'t>(
     }
 }
 
-/// Returns the first value of a name, whose case means nothing.
+/// Returns the first value of a name, compared case-insensitively.
 pub(super) fn value<'t>(paragraph: &Paragraph<'t>, name: &str) -> Option<&'t str> {
     paragraph.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
 }

@@ -12,7 +12,7 @@ pub const DPKG_DATABASE: &str = "/var/lib/dpkg/status";
 const FOLDER: &str = "/var/lib/dpkg";
 /// The files of images without dpkg, one for each package.
 pub(super) const FILES: &str = "/var/lib/dpkg/status.d";
-/// Ten times what a desktop has.
+/// The limit is ten times the size of a desktop's database.
 const STATUS: Format = Format {
     limit: 64 << 20,
     kind: ("deb", "debian"),
@@ -32,8 +32,8 @@ pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Re
         .try_for_each(|name| database::read(scan, installed, &format!("{FILES}/{name}"), &ONE))
 }
 
-/// Returns whether a file in [`FILES`] is that of a package. Beside them are the digests of the
-/// packages' files.
+/// Returns whether a file in [`FILES`] describes a package. The directory also has lists of digests of the packages'
+/// files.
 pub(super) fn is_file(name: &str) -> bool {
     !name.ends_with(".md5sums")
 }
@@ -50,7 +50,8 @@ fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
 /// The states of packages without files (dpkg(1), "Package states"): removed, or but for their settings.
 const ABSENT: [&str; 2] = ["not-installed", "config-files"];
 
-/// Returns whether files of a package are there, whatever is still to be configured. In `status.d` nothing says so.
+/// Returns whether the files of a package are present, even if it is not configured. Packages in `status.d` have no
+/// status and count as present.
 fn is_installed(paragraph: &Paragraph<'_>) -> bool {
     let state = value(paragraph, "Status").and_then(|it| it.split_whitespace().last());
     state.is_none_or(|state| !ABSENT.contains(&state))

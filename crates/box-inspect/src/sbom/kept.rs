@@ -1,8 +1,8 @@
 //! The package databases of two images that became one root.
 //!
-//! A path of a merged root has the file of one image, so that of two databases at least one is lost,
-//! while the files of both images' packages are there. The databases of both are therefore kept in
-//! the box, where no component sees them and only the SBOM reads them.
+//! A path of a merged root has the file of one image. If both images have a database at the same path,
+//! one is lost, although the files of both images' packages are present. Copies of both databases are
+//! therefore kept in the box. No component sees them; only the SBOM is made from them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -42,8 +42,8 @@ pub fn keep_databases<'t>(
     }
 }
 
-/// Lists the files of an image's package databases, each by one of its paths, and the one that names
-/// its distribution; nothing where there is no database.
+/// Lists the files of an image's package databases, each by one of its paths, and its os-release file. Empty if the
+/// image has no database.
 fn databases(image: &Tree) -> Vec<(String, InodeId)> {
     let mut links_left = MAX_LINKS;
     let mut seen = HashSet::new();
@@ -64,9 +64,8 @@ fn databases(image: &Tree) -> Vec<(String, InodeId)> {
     found
 }
 
-/// Finds the layer of each package that both images have. The merged root says of a file that is the
-/// same in both which layer of the agent's image it came from; where the business image has the
-/// same layer, it is that one there.
+/// Finds the layer of each package that both images have. For a file that is the same in both, the merged root has the
+/// layer of the agent's image. If the business image also has that layer, its package gets the same layer.
 pub(super) fn find_common_layers(packages: &mut [Package<'_>], origins: &Origins) {
     let mut layers: HashMap<String, Digest> = HashMap::new();
     for package in packages.iter_mut().filter(|it| it.is_kept()) {

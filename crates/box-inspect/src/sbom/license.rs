@@ -1,5 +1,6 @@
-//! The license that a package declares, as an SPDX license expression (SPDX 2.3, annex D) where it is
-//! one. Anything else becomes a license of the document's own, with the package's words as its text.
+//! The license that a package declares, as an [SPDX license
+//! expression](https://spdx.github.io/spdx-spec/v2.3/SPDX-license-expressions/) if it is one. Any other text becomes a
+//! license that the document defines (`LicenseRef-`).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use safe_text::shown;
 
 /// The most characters of a license's name; longer ones are whole license texts.
 const MAX_TEXT: usize = 200;
-/// How SPDX says that nothing is said.
+/// The SPDX value of an unknown license.
 pub(super) const UNSAID: &str = "NOASSERTION";
 
 /// The licenses that are known by their identifier. The list is part of the document's bytes, which
@@ -32,8 +33,8 @@ const KNOWN: [&str; 62] = [
 pub(super) struct Declared(Box<str>);
 
 impl Declared {
-    /// Returns nothing for what says nothing, and for a whole license text: that could have as much as its file,
-    /// and a box may have a hundred thousand packages.
+    /// Returns `None` for an empty text and for a whole license text: it could be as long as its file, and a box may
+    /// have a hundred thousand packages.
     pub(super) fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (1..=MAX_TEXT).contains(&text.len()).then(|| Self(text.into()))
@@ -45,7 +46,7 @@ impl Declared {
 pub(super) struct Licenses(pub(super) BTreeMap<String, String>);
 
 impl Licenses {
-    /// Returns the expression for what a package says of its license.
+    /// Returns the license expression for the declared license.
     pub(super) fn expression(&mut self, declared: Option<&Declared>) -> String {
         let Some(Declared(text)) = declared else { return UNSAID.to_owned() };
         if is_expression(text) {

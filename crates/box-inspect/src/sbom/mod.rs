@@ -1,11 +1,12 @@
 //! The SBOM of a box: an SPDX 2.3 document in JSON.
 //!
-//! Its content comes from the tree alone, and so is the same on every machine: the packages that
-//! the package databases of the images name, the images and skills themselves, kernel and init.
-//! Databases are input from strangers. Each file has a bound, and all together have one; an entry
-//! that does not read is left out, and the document says so.
+//! Its content depends on the tree alone: the packages in the package databases of the images, the
+//! images and skills themselves, kernel and init. Databases are input from strangers, so each file
+//! is bounded, and so is their sum. An entry that cannot be parsed is left out, and the document
+//! has a note of it.
 //!
-//! Format: SPDX specification 2.3 (ISO/IEC 5962 and its schema `spdx-schema.json`).
+//! Format: [SPDX specification 2.3](https://spdx.github.io/spdx-spec/v2.3/) (ISO/IEC 5962 and its
+//! schema `spdx-schema.json`).
 
 mod apk;
 mod database;
@@ -49,11 +50,11 @@ pub struct Subject<'a> {
     pub digest: Digest,
     /// How the box runs, which names the components' roots.
     pub plan: &'a RunPlan,
-    /// Every entry, and where it came from.
+    /// Every entry, with its origin.
     pub listing: &'a Listing,
     /// The tree digest.
     pub tree: Blake3Digest,
-    /// The kernel's sha256, and its own version line.
+    /// The kernel's sha256 and version line.
     pub kernel: (Digest, &'a str),
     /// The init's sha256.
     pub init: Digest,

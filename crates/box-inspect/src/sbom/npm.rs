@@ -20,7 +20,8 @@ struct Manifest {
     licenses: Option<Value>,
 }
 
-/// Returns whether a path is that of an installed package's package.json.
+/// Returns whether a path is the package.json of an installed package, e.g.
+/// `node_modules/pad/package.json`.
 pub(super) fn is_manifest(path: &[u8]) -> bool {
     let Some(folder) = path.strip_suffix(b"/package.json") else { return false };
     let mut parts = folder.rsplit(|byte| *byte == b'/');
@@ -29,7 +30,7 @@ pub(super) fn is_manifest(path: &[u8]) -> bool {
     name.is_some_and(|it| !it.starts_with(b"@")) && over == Some(b"node_modules")
 }
 
-/// Reads a package.json; nothing where it has no name or version.
+/// Reads a package.json. `None` if it has no name or version.
 pub(super) fn package<'a>(
     text: &str,
     path: &[u8],

@@ -41,15 +41,15 @@ pub(super) fn is_word(text: &str) -> bool {
     (1..=MAX_WORD).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Writes a maintainer, `NAME <EMAIL>`, as SPDX wants a supplier: `Organization: NAME (EMAIL)`. A
-/// database does not say whether it is a person; most are teams. Returns `None` for what has no name.
+/// Formats a maintainer, `NAME <EMAIL>`, as an SPDX supplier: `Organization: NAME (EMAIL)`. Databases do not
+/// distinguish people from teams; most maintainers are teams. Returns `None` if there is no name.
 pub(super) fn supplier(maintainer: &str) -> Option<String> {
     let text = shown(maintainer.trim());
     let (name, email) = match text.strip_suffix('>').and_then(|it| it.split_once('<')) {
         Some((name, email)) => (name.trim(), email.trim()),
         None => (text.as_str(), ""),
     };
-    // SPDX would read a name in parentheses as the address of nobody.
+    // SPDX would read a name in parentheses as an address without a name.
     let has_name = !name.is_empty() && !name.starts_with('(') && text.len() <= MAX_WORD;
     let email = if email.is_empty() { String::new() } else { format!(" ({email})") };
     has_name.then(|| format!("Organization: {name}{email}"))

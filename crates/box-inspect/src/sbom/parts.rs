@@ -84,7 +84,7 @@ pub(super) fn whole(origin: &NamedOrigin<'_>) -> String {
     }
 }
 
-/// Takes the version out of the kernel's own line: `Linux version 6.12.34 (…) …`.
+/// Returns the version in the kernel's version line, e.g. `6.12.34` of `Linux version 6.12.34 (…) …`.
 fn kernel_version(line: &str) -> String {
     let rest = line.strip_prefix("Linux version ");
     let version = rest.and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();

@@ -9,14 +9,14 @@ use super::database::{Paragraph, paragraphs, take_first, value};
 use super::license::Declared;
 use super::package::{Package, is_word, purl};
 
-/// Returns whether a path is that of a distribution's metadata.
+/// Returns whether a path is the metadata of a distribution.
 pub(super) fn is_metadata(path: &[u8]) -> bool {
     path.ends_with(b".dist-info/METADATA")
         || path.ends_with(b".egg-info/PKG-INFO")
         || path.ends_with(b".egg-info")
 }
 
-/// Reads a distribution's metadata; nothing where it has no name or version.
+/// Reads a distribution's metadata. `None` if it has no name or version.
 pub(super) fn package<'a>(
     text: &str,
     path: &[u8],

@@ -1,20 +1,22 @@
-//! Which distribution a component is (os-release(5)).
+//! The Linux distribution of a component:
+//! [os-release(5)](https://man7.org/linux/man-pages/man5/os-release.5.html).
 
 use std::io;
 
 use super::package::is_word;
 use super::scan::Scan;
 
-/// Where it is, in the order of precedence. The first is mostly a link to the second.
+/// The paths of os-release, in the order of precedence. The first is usually a symbolic link to the
+/// second.
 pub(super) const FILES: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
 const MAX_FILE: u64 = 64 << 10;
 
-/// A distribution; empty where nothing says which.
+/// A distribution. Empty if no file names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Distribution {
     /// `ID`: `debian`, `alpine`.
     pub(super) id: String,
-    /// `ID-VERSION_ID`, or `ID` where there is no version.
+    /// `ID-VERSION_ID`, or `ID` if there is no version.
     pub(super) release: String,
 }
 

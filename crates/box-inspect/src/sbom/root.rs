@@ -7,14 +7,14 @@ use box_tree::listing::NamedOrigin;
 
 use super::scan::Scan;
 
-/// A component's root, or that of both components.
+/// The root of a component, or of both components.
 #[derive(Debug)]
 pub(super) struct Root {
-    /// The path of the root with the component's files; empty where that is the rootfs.
+    /// The path of the root with the component's files. Empty for the rootfs.
     files: String,
-    /// The path of the root in which its package databases are looked for: mostly the same.
+    /// The path of the root with the package databases, usually the same as `files`.
     pub(super) databases: String,
-    /// The component whose files these are, where the root has those of another one, too.
+    /// The component whose files count, if the root also has files of another component.
     component: Option<ComponentName>,
 }
 
@@ -24,8 +24,8 @@ impl Root {
         &self.files
     }
 
-    /// Returns the origin of what is at a path of the component, links followed; `None` where it is
-    /// another component's.
+    /// Returns the origin of the entry at a path of the component, links followed. `None` if the entry comes from
+    /// another component.
     pub(super) fn origin<'a>(
         &self,
         scan: &mut Scan<'a, '_>,
@@ -37,8 +37,8 @@ impl Root {
     }
 }
 
-/// Returns the roots whose databases are read. In a box with [kept](super::keep_databases) databases
-/// each component has its own; else each directory that is a root counts once.
+/// Returns the roots whose databases are read. In a box with [kept](super::keep_databases) databases each component has
+/// its root; otherwise each directory that is a root counts once.
 pub(super) fn all(plan: &RunPlan, tree: &Tree) -> Vec<Root> {
     let has_kept = tree.reach(PACKAGES_PATH.as_bytes()).is_ok();
     let mut roots: Vec<Root> = Vec::new();

@@ -62,8 +62,8 @@ impl<'a, 'r> Scan<'a, 'r> {
         tree.lookup_in(top, path, &mut self.links_left)
     }
 
-    /// Finds what is at a path of the component at `root`, through symbolic links within it. Notes
-    /// a link that leads nowhere. Returns `None` where nothing is there.
+    /// Finds the entry at a path of the component at `root`, through symbolic links within it. Notes a broken link.
+    /// Returns `None` if there is no entry.
     pub(super) fn find(&mut self, root: &str, path: &str) -> Option<InodeId> {
         let (mut here, mut walked) = (self.follow(root, b"")?, Vec::new());
         for name in path::names(path.as_bytes()) {
@@ -81,8 +81,8 @@ impl<'a, 'r> Scan<'a, 'r> {
         Some(here)
     }
 
-    /// Reads a file of the component at `root` as text. Returns `None` where there is no file, or one
-    /// that was read by another path already.
+    /// Reads a file of the component at `root` as text. Returns `None` if there is no file, or if it was already read
+    /// by another path.
     pub(super) fn file(
         &mut self,
         root: &str,
@@ -102,13 +102,12 @@ impl<'a, 'r> Scan<'a, 'r> {
         names.filter_map(|(name, _)| String::from_utf8(name.to_vec()).ok()).collect()
     }
 
-    /// Returns the origin of what is at a path of the component at `root`, links followed.
+    /// Returns the origin of the entry at a path of the component at `root`, links followed.
     pub(super) fn origin(&mut self, root: &str, path: &str) -> Option<NamedOrigin<'a>> {
         self.follow(root, path.as_bytes()).and_then(|found| self.listing.origin(found))
     }
 
-    /// Returns whether the box may have one more package than were found, whose file has this path, and notes where
-    /// it may not.
+    /// Returns whether the limits allow one more package, whose file has this path. Adds a note if they do not.
     pub(super) fn has_room(&mut self, path: &str) -> bool {
         self.paths = self.paths.saturating_add(path.len());
         if self.packages.len() >= MAX_PACKAGES {
@@ -129,7 +128,7 @@ impl<'a, 'r> Scan<'a, 'r> {
         }
     }
 
-    /// Returns the packages, and what was left out.
+    /// Returns the packages, and the notes on entries that were left out.
     pub(super) fn finish(mut self) -> (Vec<Package<'a>>, Vec<String>) {
         if let Some(more) = self.noted.checked_sub(MAX_NOTES).filter(|more| *more > 0) {
             self.notes.push(format!("and {more} more"));
@@ -141,7 +140,7 @@ impl<'a, 'r> Scan<'a, 'r> {
         (self.packages, self.notes)
     }
 
-    /// Reads a file as text. Notes what is not read: something else, or more than the bounds.
+    /// Reads a file as text. Notes an entry that is no file, is too large or exceeds a limit.
     pub(super) fn text(
         &mut self,
         id: InodeId,

@@ -13,7 +13,7 @@ use super::package::Package;
 use super::parts;
 
 const DOCUMENT_ID: &str = "SPDXRef-DOCUMENT";
-/// The specification wants a time. That of the build would make another box of each.
+/// The specification requires a time. The time of the build would make the document different for each build.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 const ABOUT_CREATED: &str = "The time is not that of a build: the same input gives the same bytes.";
 
@@ -54,8 +54,8 @@ pub(super) struct Item {
     pub(super) primary_package_purpose: Option<&'static str>,
 }
 
-/// Where a package is known by another name. There can be a hundred thousand: a `Value` of each would be larger than
-/// all that it says.
+/// A reference to a package by another name. There can be a hundred thousand; a `Value` for each would take more memory
+/// than its content.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ExternalRef {
@@ -91,7 +91,7 @@ struct Written<'a> {
 }
 
 impl Item {
-    /// Makes an item of which nothing but its name is known.
+    /// Makes an item of which only the name is known.
     pub(super) fn new(kind: &str, name: &str) -> Self {
         Self {
             id: item_id(kind, name),
@@ -116,7 +116,7 @@ impl Item {
         self
     }
 
-    /// Adds the sha256 of its bytes, which is its version, too: nothing else tells it from others.
+    /// Adds the sha256 of the item's bytes, which is also its version, because it has no other.
     pub(super) fn known_by(mut self, digest: &Digest) -> Self {
         self.version_info = digest.to_string();
         self.with_sha256(digest)
@@ -140,7 +140,7 @@ impl Document {
         }
     }
 
-    /// Adds what the document is about.
+    /// Adds the item that the document describes.
     pub(super) fn describe(&mut self, item: Item) {
         self.relate(DOCUMENT_ID, "DESCRIBES", &item.id);
         self.items.insert(item.id.clone(), item);
@@ -196,11 +196,11 @@ impl Document {
         });
     }
 
-    /// Writes the document. Its namespace is a hash of all else that it says, so that different
-    /// documents have different ones.
+    /// Writes the document. Its namespace is a hash of the rest of the document, so different documents have different
+    /// namespaces.
     ///
     /// # Errors
-    /// The writer's. It gets pieces of the text, each of whole characters.
+    /// The writer's. Each write passes whole characters.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut written = self.written();
         let mut hasher = BufWriter::new(Hasher::<Blake3>::default());
@@ -231,7 +231,7 @@ impl Document {
     }
 }
 
-/// Says which file names a package, and what brought it.
+/// Returns the file that lists a package, and the package's origin.
 fn source(package: &Package<'_>) -> String {
     let from = package.origin.map(|origin| format!(", from {}", parts::whole(&origin)));
     let path = String::from_utf8_lossy(&package.path);
@@ -243,8 +243,8 @@ pub(super) fn item_id(kind: &str, name: &str) -> String {
     id(kind, &[name], b"")
 }
 
-/// Makes the identifier of an item: for people its kind and names, for programs a hash over these and
-/// the place.
+/// Makes the identifier of an item: its kind and names, which are readable, and a hash over these and `place`, which is
+/// unique.
 fn id(kind: &str, names: &[&str], place: &[u8]) -> String {
     let names = names.join("-");
     let hash = Blake3Digest::of(&[names.as_bytes(), b"\0", place].concat()).hex();

@@ -67,7 +67,7 @@ fn sealed(config: BoxConfig, files: &Files, rootfs: &[Vec<u8>; 2]) -> (TestBox, 
     (made, opened)
 }
 
-/// Returns what is wrong with a box, as `name: message`.
+/// Returns the faults of a box, as `name: message`.
 fn wrong(opened: &OpenBox) -> Vec<String> {
     let wrong = verify(opened).into_iter().filter_map(|it| Some((it.name, it.error?)));
     wrong.map(|(name, error)| format!("{name}: {error}")).collect()

@@ -25,11 +25,11 @@ use crate::rootfs::Rootfs;
 /// An open box: its documents are verified, the blobs that boot are open.
 #[derive(Debug)]
 pub struct OpenBox {
-    /// Where its files are.
+    /// The directories with its files.
     pub places: Places,
     /// The box digest: sha256 of the manifest.
     pub digest: Digest,
-    /// Whether nobody but root and this user can change the index, which names the manifest.
+    /// Whether only root and this user can change the index, which has the manifest's digest.
     pub has_private_index: bool,
     /// Verified against the digest in the index.
     pub manifest: Manifest,
@@ -58,14 +58,14 @@ pub struct Blob {
     pub is_stored: bool,
 }
 
-/// The documents of a box, verified. Of the blobs nothing is opened.
+/// The documents of a box, verified. No blob is opened.
 #[derive(Debug)]
 pub struct Documents {
-    /// Where its files are.
+    /// The directories with its files.
     pub places: Places,
     /// The box digest: sha256 of the manifest.
     pub digest: Digest,
-    /// Whether nobody but root and this user can change the index, which names the manifest.
+    /// Whether only root and this user can change the index, which has the manifest's digest.
     pub has_private_index: bool,
     /// Verified against the digest in the index. Names exactly one init and kernel, and a rootfs of the config's epoch.
     pub manifest: Manifest,
@@ -76,11 +76,12 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Reads the documents of the box in a directory; what is not there is looked for in the store, if `places` name one.
+    /// Reads the documents of the box in a directory. Files that are missing there are looked up in the store, if `places` has
+    /// one.
     ///
     /// # Errors
-    /// When a document is missing, too long, malformed or not the one that the box names, or when no
-    /// start could carry out the plan (see [`RunPlan::check`]).
+    /// If a document is missing, too long, malformed or does not match its digest, or if the plan cannot be carried out (see
+    /// [`RunPlan::check`]).
     pub fn read(places: impl Into<Places>) -> Result<Self, OpenError> {
         let places = places.into();
         check_layout(&places.directory)?;
@@ -142,10 +143,10 @@ const IN_MEMORY: [(&str, &str, u64); 2] =
     [("init", INIT_TYPE, MAX_INIT), ("kernel", KERNEL_TYPE, MAX_KERNEL)];
 
 impl OpenBox {
-    /// Opens the box in a directory; what is not there is looked for in the store, if `places` name one.
+    /// Opens the box in a directory. Files that are missing there are looked up in the store, if `places` has one.
     ///
     /// # Errors
-    /// Those of [`Documents::read`], and when a blob that boots cannot be opened.
+    /// The errors of [`Documents::read`], and an error if a blob that boots cannot be opened.
     pub fn open(places: impl Into<Places>) -> Result<Self, OpenError> {
         let documents = Documents::read(places)?;
         let directory = &documents.places.directory;
@@ -176,7 +177,7 @@ impl OpenBox {
         &self.config.plan
     }
 
-    /// Returns the box's files: the path that each has in the directory of a box that is whole, and where it is now.
+    /// Returns the box's files: the path of each in the directory of a complete box, and its current path.
     pub fn files(&self) -> Vec<(PathBuf, PathBuf)> {
         let named = self.manifest.blobs();
         let digests = iter::once(self.digest).chain(named.into_iter().map(|it| it.digest));
@@ -214,10 +215,10 @@ impl OpenBox {
         self.rootfs.metadata().check_plan(&self.config.plan)
     }
 
-    /// Opens the files of the root file system once more, so that their positions are nobody else's.
+    /// Opens the files of the rootfs once more, so that their positions are not shared.
     ///
     /// # Errors
-    /// As [`Documents::open_rootfs`], and those of [`Rootfs::check_size`].
+    /// The errors of [`Documents::open_rootfs`] and of [`Rootfs::check_size`].
     pub fn open_rootfs(&self) -> Result<Rootfs, OpenError> {
         let parts = self.rootfs.parts().iter().map(|part| self.open_blob(&part.descriptor));
         let rootfs = Rootfs::new(parts.collect::<Result<_, _>>()?);
@@ -251,7 +252,7 @@ impl Blob {
         places.open(descriptor, "open")
     }
 
-    /// Returns what the blob is in the box; see [`Descriptor::role`].
+    /// Returns the role of the blob in the box; see [`Descriptor::role`].
     pub fn role(&self) -> &str {
         self.descriptor.role()
     }
@@ -276,8 +277,8 @@ impl Blob {
         Err(OpenError::digest(self.path.clone(), expected, found))
     }
 
-    /// Checks that the plan in this rootfs, which init reads, is that of the config, which everybody else
-    /// reads. Only what leads to this one file is read, and nothing is hashed.
+    /// Checks that the plan in this rootfs, which init reads, equals the config's plan, which all other programs read. Only the
+    /// metadata on the path to this file are read, and nothing is hashed.
     ///
     /// # Errors
     /// [`OpenError::RootfsPlan`], or [`OpenError::File`].
@@ -333,7 +334,7 @@ fn check_version(document: &Document) -> Result<(), OpenError> {
     document.expect("imageLayoutVersion", &layout.image_layout_version, LAYOUT_VERSION)
 }
 
-/// Says whether it is the box that is missing, or a file of it.
+/// Decides whether the box is missing, or a file of it.
 fn missing(directory: &Path, error: OpenError) -> OpenError {
     let path = place(directory);
     let OpenError::File { error: reason, .. } = &error else { return error };
@@ -347,7 +348,7 @@ fn missing(directory: &Path, error: OpenError) -> OpenError {
     })
 }
 
-/// Parses the manifest of a box, and names one of another artifact as what it is.
+/// Parses the manifest of a box. The error for another artifact has its type.
 fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, OpenError> {
     let found = &document.value()?["artifactType"];
     if found != ARTIFACT_TYPE {

@@ -1,7 +1,7 @@
-//! How large a listing may be: as large as that of any box that can be built, and no larger.
+//! The limits of a listing: large enough for every box that can be built.
 //!
-//! A box comes from strangers, and its digest is known only when all of its listing is read: so the
-//! same bounds hold for whoever writes a listing, and a box that nobody could read is not built.
+//! A box can come from a stranger, and its digest is known only after the whole listing was read. The writer checks the
+//! same limits, so that a box that cannot be read is not built.
 
 use super::ListingError;
 use crate::{Inode, Names, Tree, memory, path};
@@ -10,26 +10,26 @@ use crate::{Inode, Names, Tree, memory, path};
 /// it is applied, with some overhead for each entry. Real images have a tenth of it.
 pub const MAX_METADATA_BYTES: usize = 192 << 20;
 
-/// Bytes of a listing. What it tells of an entry takes less than the same in the index of a layer;
-/// the rest is for directories that no layer names.
+/// Bytes of a listing. An entry takes less than in the index of its layer; the rest is for directories that no layer
+/// has.
 pub const LISTING_BYTES: usize = MAX_METADATA_BYTES + (64 << 20);
-/// Bytes of memory that all entries take, with their names: as much as those of the layers, and 256 MiB for all else:
-/// files of the checkout, skills, which both components have, kept package databases, and what every box has.
+/// Bytes of memory for all entries and their names: the limit for all layers, and 256 MiB for files of the checkout,
+/// skills (which both components have), kept package databases, and the fixed entries of every box.
 pub const LISTING_MEMORY: usize = memory::MAX_LAYERS + (256 << 20);
-/// Bytes of what the origins name.
+/// Bytes of the encoded origins.
 const MAX_ORIGINS: usize = 4 << 20;
 /// Entries: as many as two images can have.
 const MAX_ENTRIES: u32 = 1 << 21;
-/// Bytes of all paths together, which are stored as differences and could else grow without end: those
-/// that layers name have less than [`MAX_METADATA_BYTES`]; the rest is for the path of a component's root
-/// before each (32 MiB), and for directories that no layer names. 128 bytes for each of the most entries.
+/// Bytes of all paths together. They are stored as differences, and could otherwise grow without a limit. Paths in
+/// layers have less than [`MAX_METADATA_BYTES`]. The rest is for the path of a component's root before each path (32
+/// MiB), and for directories that no layer has. It is 128 bytes for each of the most entries.
 const MAX_PATHS: usize = MAX_METADATA_BYTES + (64 << 20);
 /// Bytes of one path: as many as the layers' 4096, below a component's root or in a skill.
 const PATH_MAX: usize = 4096 + 256;
 /// Names of one path: as many as the layers' 256, below a component's root or in a skill.
 const MAX_DEPTH: usize = 256 + 8;
 
-/// Checks the length of what the origins name.
+/// Checks the length of the encoded origins.
 ///
 /// # Errors
 /// [`ListingError`].
@@ -61,8 +61,8 @@ pub(super) fn check_path(length: usize) -> Result<(), ListingError> {
     check(length <= PATH_MAX, "a path has more than 4352 bytes")
 }
 
-/// Checks the paths of a tree, which can be those of a listing only if they fit into one by themselves. A tree that is
-/// checked has no paths that take much more memory or time than its entries, whatever is done with them.
+/// Checks that the paths of a tree fit into a listing by themselves. The paths of a checked tree do not take much more
+/// memory or time than its entries.
 ///
 /// # Errors
 /// [`ListingError`].

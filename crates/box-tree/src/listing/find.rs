@@ -1,4 +1,4 @@
-//! Finding a path in a listing, as people write it.
+//! Finds the entry at a path that a user wrote.
 
 use super::Listing;
 use crate::path::lossy;
@@ -7,11 +7,11 @@ use crate::{Follow, InodeId, LookupError, Step, Walk, path};
 /// How many names of a directory an error has at most.
 const CANDIDATES: usize = 10_000;
 
-/// Why a path names nothing.
+/// Why a path has no entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum FindError {
-    /// There is nothing of the name.
+    /// There is no entry of this name.
     #[error("there is no {directory}/{name}")]
     Missing {
         /// The directory, empty for the root.
@@ -26,7 +26,7 @@ pub enum FindError {
     /// The path leads through more than 40 symbolic links.
     #[error("{path} leads through too many symbolic links")]
     TooManyLinks { path: String },
-    /// The path has more than 4096 names, those of the links in it included.
+    /// The path has more than 4096 names, including the names in its links.
     #[error("{path} is too long once its links are followed")]
     TooLong { path: String },
 }
@@ -55,8 +55,8 @@ pub struct Found {
 }
 
 impl Listing {
-    /// Finds what a path names for a process whose root is the directory `root`: a link or `..` never
-    /// leads out of it. Links in `root` itself are not followed.
+    /// Finds the entry at a path for a process whose root is the directory `root`: neither a symbolic link nor `..`
+    /// leads out of it. Symbolic links in `root` itself are not followed.
     ///
     /// # Errors
     /// [`FindError`], whose paths are below `root`.

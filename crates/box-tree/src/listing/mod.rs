@@ -1,10 +1,9 @@
-//! The listing of a box: every entry of its rootfs, and where each came from.
+//! The listing of a box: every entry of its rootfs, with its origin.
 //!
-//! With the listing, a box tells of its files without its image being read, and a rootfs whose tree
-//! digest is the listing's has these entries and no others. The form is canonical: equal trees of
-//! equal origins give equal bytes. It is not compressed but for the paths, of which each is told by
-//! its difference to the one before. Numbers are little-endian, byte strings are a u32 length and
-//! the bytes:
+//! A program can show a box's files from the listing alone. A rootfs whose tree digest is the listing's has exactly
+//! these entries. The form is canonical: equal trees with equal origins give equal bytes. Only paths are compressed:
+//! each is stored as its difference from the previous path. Numbers are little-endian; a byte string is a u32 length
+//! and the bytes:
 //!
 //! ```text
 //! "boxbuild listing 1\n"
@@ -40,7 +39,7 @@ pub use named::{NamedOrigin, Origin};
 const MAGIC: &[u8] = b"boxbuild listing 1\n";
 const NOT_CANONICAL: ListingError = ListingError::new("it is not in the canonical form");
 
-/// Every entry of a box, and where each came from.
+/// Every entry of a box, with its origin.
 #[derive(Debug, Clone)]
 pub struct Listing {
     /// The entries; each inode has its [`Origin`].
@@ -60,7 +59,7 @@ pub struct Origins {
     pub program: Option<Digest>,
     /// The baked skills, sorted by name.
     pub skills: Vec<String>,
-    /// The files of the checkout that a component has, sorted by component and place.
+    /// The files of the checkout that a component has, sorted by component and path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileOrigin>,
 }
@@ -116,7 +115,7 @@ impl Listing {
     /// Returns the canonical form.
     ///
     /// # Errors
-    /// [`ListingError`] where it would be larger than [`Self::decode`] takes.
+    /// [`ListingError`] if it would exceed the limits of [`Self::decode`].
     pub fn encode(&self) -> Result<Vec<u8>, ListingError> {
         let mut out = self.head()?;
         let count_at = out.len();
@@ -129,7 +128,7 @@ impl Listing {
         Ok(out)
     }
 
-    /// Returns what comes before the number of entries.
+    /// Returns the bytes before the number of entries.
     fn head(&self) -> Result<Vec<u8>, ListingError> {
         let origins = serde_json::to_vec(&self.origins);
         let origins =
@@ -214,8 +213,7 @@ impl Listing {
 }
 
 impl Listing {
-    /// Says where an inode came from; nothing where its origin's number names nothing, which no
-    /// decoded listing has.
+    /// Returns the origin of an inode. `None` if the origin's number is invalid, which no decoded listing has.
     pub fn origin(&self, id: InodeId) -> Option<NamedOrigin<'_>> {
         self.origins.named(self.tree.inode(id).origin)
     }

@@ -1,4 +1,4 @@
-//! Where an entry came from, by number and by name.
+//! The origin of an entry, by number and by name.
 
 use std::fmt;
 
@@ -8,35 +8,34 @@ use serde::Serialize;
 
 use super::{FileOrigin, Origins};
 
-/// Where an entry came from. An inode with several names has the origin of the entry that made it,
-/// and a directory the one of the entry that gave it its attributes last.
+/// The origin of an entry. An inode with several names has the origin of the entry that made it; a directory has the
+/// origin of the entry that last set its attributes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// The builder: a directory on the way to an entry that no archive names.
     #[default]
     Generated,
-    /// The builder, for init: what it reads, and what it mounts on.
+    /// The builder: files that init reads and directories that it mounts on.
     Init,
-    /// A layer of a component's image, the lowest being 0.
+    /// A layer of a component's image; 0 is the lowest.
     Layer(ComponentName, u32),
     /// The agent's program that is in no image.
     Program,
-    /// A baked skill: its place among the box's baked skills, sorted by name.
+    /// A baked skill: its number among the box's baked skills, sorted by name.
     Skill(u32),
-    /// The builder, of what both images have at the path.
+    /// The builder, for a path that both images have.
     Merged,
-    /// A file or directory of the checkout: its place among those of the box, sorted by component and
-    /// place.
+    /// A file or directory of the checkout: its number in the box, sorted by component and path.
     File(u32),
 }
 
-/// Where an entry came from, with names.
+/// The origin of an entry, with names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum NamedOrigin<'a> {
     /// A layer of an image.
     Image {
-        /// The component whose image it is; `None` where that is known or does not matter.
+        /// The component of the image. `None` if it is known from the context or does not matter.
         #[serde(skip_serializing_if = "Option::is_none")]
         component: Option<ComponentName>,
         /// The number of the layer; the lowest is 1.
@@ -58,11 +57,11 @@ pub enum NamedOrigin<'a> {
     Init,
     /// The builder: a directory on the way to something.
     Generated,
-    /// The builder, of what both images have there.
+    /// The builder, for a path that both images have.
     Merged,
     /// A file or directory of the checkout that the Boxfile puts into a component.
     File {
-        /// The component; `None` where that is known.
+        /// The component. `None` if it is known from the context.
         #[serde(skip_serializing_if = "Option::is_none")]
         component: Option<ComponentName>,
         /// The path, as the Boxfile names it.
@@ -71,7 +70,7 @@ pub enum NamedOrigin<'a> {
 }
 
 impl Origins {
-    /// Names an origin; nothing where its number names nothing.
+    /// Returns an origin with names. `None` if its number is invalid.
     pub fn named(&self, origin: Origin) -> Option<NamedOrigin<'_>> {
         Some(match origin {
             Origin::Generated => NamedOrigin::Generated,
@@ -97,7 +96,7 @@ impl Origins {
 }
 
 impl NamedOrigin<'_> {
-    /// Returns the origin without the component, for where that is said already.
+    /// Returns the origin without the component, for output that already has it.
     #[must_use]
     pub fn without_component(self) -> Self {
         match self {
@@ -108,7 +107,7 @@ impl NamedOrigin<'_> {
     }
 }
 
-/// Writes the origin for people: digests are cut to their first digits.
+/// Formats the origin as text. Digests are cut to their first digits.
 impl fmt::Display for NamedOrigin<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

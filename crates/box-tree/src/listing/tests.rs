@@ -33,7 +33,7 @@ fn sample() -> Listing {
     Listing { tree, origins }
 }
 
-/// Every name with what it stands for.
+/// Lists every name with its attributes, data and origin.
 fn facts(listing: &Listing) -> Vec<(Vec<u8>, Meta, String, Origin)> {
     let fact = |(path, id)| {
         let inode = listing.tree.inode(id);

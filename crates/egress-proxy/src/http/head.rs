@@ -1,4 +1,4 @@
-//! The heads of messages: what a request asks for, and what of it a server gets.
+//! The heads of messages: the target of a request, and which header lines a server gets.
 
 use egress_rules::hello::HelloError;
 use egress_rules::{Host, Target, TargetError};
@@ -33,10 +33,10 @@ const OTHER_HOST: &str = "the request and its Host header name different servers
 const OTHER_CODING: &str = "the body has a transfer coding other than chunked";
 const BODY: &str = "CONNECT has no body";
 
-/// Returns what a request asks for.
+/// Returns the target of a request.
 ///
 /// # Errors
-/// Why a proxy does not carry it, whatever the rules say.
+/// The reason why a proxy never carries such a request.
 pub(crate) fn target<B>(request: &Request<B>, settings: &Settings) -> Result<Target, Refusal> {
     let (uri, headers) = (request.uri(), request.headers());
     let target = if request.method() == Method::CONNECT {
@@ -68,7 +68,7 @@ fn absolute(uri: &Uri) -> Result<Target, Refusal> {
     Ok(named(authority.as_str(), PLAIN_PORT)?)
 }
 
-/// Reads a host, and a port where there is one.
+/// Parses a host with an optional port.
 fn named(text: &str, port: u16) -> Result<Target, TargetError> {
     if text.ends_with(']') || !text.contains(':') {
         Ok(Target { host: Host::parse(text)?, port })
@@ -91,15 +91,15 @@ fn has_host(headers: &HeaderMap, target: &Target, port: u16) -> Result<(), Refus
     }
 }
 
-/// Checks that CONNECT has no body, which some servers would read and others would take for what is in the tunnel.
+/// Checks that CONNECT has no body: some servers would read it, and others would treat it as data of the tunnel.
 fn has_no_body(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_empty = headers.get_all(CONTENT_LENGTH).iter().all(|it| it == "0");
     let is_bodyless = is_empty && !headers.contains_key(TRANSFER_ENCODING);
     is_bodyless.then_some(()).ok_or(Refusal::Request(BODY))
 }
 
-/// Returns whether a message's body ends where everyone says it does: it has a length or it is in chunks, not both, and has
-/// no other coding, which would be lost when the header line is.
+/// Returns whether the end of a message's body is unambiguous: it has a length or is chunked, but not both, and has no other
+/// transfer coding, which would be lost with its header line.
 fn is_framed(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_chunked = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"chunked");
@@ -129,10 +129,10 @@ pub(crate) fn to_server<B>(
     Ok(request)
 }
 
-/// Returns an answer as the client gets it.
+/// Converts a response for the client.
 ///
 /// # Errors
-/// [`Refusal::Answer`], where it ends nobody knows where, or where it ends HTTP.
+/// [`Refusal::Answer`] if its end is ambiguous or it switches to another protocol.
 pub(crate) fn to_client<B>(mut response: Response<B>) -> Result<Response<B>, Refusal> {
     let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if is_switch || !is_framed(response.headers()) {
@@ -143,7 +143,8 @@ pub(crate) fn to_client<B>(mut response: Response<B>) -> Result<Response<B>, Ref
     Ok(response)
 }
 
-/// Removes the header lines that are for the next hop alone: those that Connection names, and the well-known ones.
+/// Removes the hop-by-hop header lines ([RFC 9110, section 7.6.1](https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1)): the
+/// ones that Connection names, and the well-known ones.
 fn remove_hop(headers: &mut HeaderMap) {
     let lines = headers.get_all(CONNECTION).iter().filter_map(|it| it.to_str().ok());
     let names = lines.flat_map(|it| it.split(',')).filter_map(|it| it.trim().parse().ok());

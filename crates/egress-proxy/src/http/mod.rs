@@ -1,8 +1,9 @@
 //! The proxy of HTTP/1.
 //!
-//! hyper reads and writes the messages, so that a server is sent what was understood here and not what a client wrote. Of what
-//! could be understood in two ways it refuses most; a request with a length and in chunks is one in chunks, without the length
-//! and the last of its connection (RFC 9112, section 6.3). What a proxy has to refuse beyond that is in [`head`].
+//! hyper parses and writes the messages, so that a server gets the parsed request and not the client's bytes. It refuses most
+//! ambiguous messages. A request with a length and in chunks is treated as chunked: the length is removed, and its connection
+//! ends after it ([RFC 9112, section 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)). [`head`] refuses the other
+//! ambiguous messages.
 
 mod head;
 
@@ -52,7 +53,7 @@ where
     let mut http = server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(filter.settings.request);
     http.max_buf_size(BUFFER).max_headers(MAX_HEADERS).auto_date_header(false);
-    // What is wrong with a connection, its client has been told, or it is gone.
+    // The client was already informed of an error, or it is gone.
     let _ended = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
     let tunnel = lock(&client.tunnel).take();
     if let Some(tunnel) = tunnel {
@@ -155,7 +156,7 @@ fn no_answer(error: &hyper::Error) -> Refusal {
     if error.is_parse() { Refusal::Answer } else { Refusal::Closed }
 }
 
-/// Returns the answer that says why not, and what the user of the box could do.
+/// Returns the response with the reason of the refusal, and what the user of the box could do.
 fn refusal(reason: &Refusal, target: Option<&Target>) -> Response<Body> {
     let mut text = match target {
         _ if matches!(reason, Refusal::Answer | Refusal::Closed) => {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Sends each request to a filter of its own, and checks the status of the first answer and that nobody was reached; an empty
-/// status is a connection that ends without an answer.
+/// Sends each request to a new filter, and checks the status of the first answer and that no server was reached. An empty status
+/// is a connection that ends without an answer.
 async fn are_answered(rows: Vec<(String, &'static str)>) {
     at_once(rows, |(request, status)| async move {
         let world = Setup::http().start().await;
@@ -159,8 +159,8 @@ async fn a_head_that_is_too_long_is_refused() {
     .await;
 }
 
-/// Sends something with another request in it, which goes to a decoy, and returns what came back and what the server got. One
-/// server may be reached, once.
+/// Sends a request with a second one hidden in it, which targets a decoy. Returns the answer and the bytes that the server got.
+/// One server may be reached, once.
 async fn smuggled(request: &str) -> (String, String) {
     let world = Setup::http().start().await;
     let answer = world.request(request).await;
@@ -217,7 +217,7 @@ async fn chunks_that_are_none_end_the_connection() {
         );
         smuggled(&request).await;
     }
-    // A chunk that is longer than it says.
+    // A chunk that is longer than its size.
     let request = format!(
         "POST http://{GOOD}:{{port}}/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n{HIDDEN}"
     );
@@ -254,7 +254,7 @@ async fn what_is_in_a_tunnel_is_for_its_server() {
         let mut client = world.tunnel(GOOD).await;
         echoes(&mut client, inner.as_bytes()).await;
         world.reached_no_decoy(&inner);
-        // Also where it comes at once with the first.
+        // Also if it comes together with the first.
         let both = format!("CONNECT {GOOD}:{{port}} HTTP/1.1\r\n\r\n{inner}");
         let mut client = world.open(ClientKind::Http);
         client.write_all(world.text(&both).as_bytes()).await.unwrap();
@@ -264,7 +264,7 @@ async fn what_is_in_a_tunnel_is_for_its_server() {
         assert_eq!(String::from_utf8(answer).unwrap(), expected);
         world.reached_no_decoy(&inner);
     }
-    // Nobody gets a request for another server.
+    // No server gets a request for another server.
     let world = Setup::default().start().await;
     let mut client = world.tunnel(GOOD).await;
     client.write_all(world.text(HIDDEN).as_bytes()).await.unwrap();

@@ -144,7 +144,7 @@ async fn so_many_bytes_pass_in_a_second() {
     let world = limited(limits).start().await;
     let (mut first, mut second) = (world.tunnel(GOOD).await, world.tunnel(OTHER).await);
     let started = Instant::now();
-    // Both connections, both directions: 256 KiB, of which an eighth and what is in buffers passes at once.
+    // Both connections, both directions: 256 KiB. An eighth and the content of the buffers passes at once.
     tokio::join!(echoes(&mut first, &[1; 64 << 10]), echoes(&mut second, &[2; 64 << 10]));
     let elapsed = started.elapsed();
     assert!(elapsed > Duration::from_millis(600), "{elapsed:?}");

@@ -1,4 +1,5 @@
-//! The filter between clients and servers of the loopback device. What must not be reached is there, and counts its visitors.
+//! The filter between clients and servers of the loopback device. Servers that must not be reached exist, and count their
+//! connections.
 
 mod good;
 mod http;
@@ -36,9 +37,9 @@ const LONG: Duration = Duration::from_secs(5);
 /// The behaviour of a server.
 #[derive(Clone)]
 pub(crate) enum Does {
-    /// Sends back what it gets.
+    /// Sends the received bytes back.
     Echo,
-    /// Answers once it has got something that ends like this, and reads on.
+    /// Answers after it received bytes with this end, and reads on.
     Answer(&'static str, Vec<u8>),
     /// Nothing.
     Nothing,
@@ -48,7 +49,7 @@ pub(crate) enum Does {
     Flood(Vec<u8>),
 }
 
-/// A server that notes what it gets.
+/// A server that records the bytes that it receives.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     visits: Arc<AtomicUsize>,
@@ -275,7 +276,7 @@ impl World {
         }
     }
 
-    /// Checks that nobody was connected to.
+    /// Checks that no server was connected to.
     #[track_caller]
     pub(crate) fn reached_nobody(&self, what: &str) {
         assert_eq!(self.server.visits(), 0, "{what:?} reached the server");
@@ -303,7 +304,7 @@ pub(crate) async fn echoes(client: &mut DuplexStream, bytes: &[u8]) {
     assert_eq!(back, bytes);
 }
 
-/// Returns what comes until the connection ends, which it has to.
+/// Returns the bytes until the connection ends, which must happen.
 pub(crate) async fn rest(client: &mut DuplexStream) -> String {
     let mut answer = Vec::new();
     let ended = timeout(LONG, client.read_to_end(&mut answer)).await;

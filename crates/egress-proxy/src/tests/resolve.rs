@@ -114,7 +114,7 @@ async fn a_name_without_addresses_is_an_error() {
 
 #[tokio::test]
 async fn of_thousands_of_addresses_all_are_checked_and_few_are_tried() {
-    // 192.0.2.1 is allowed, and nobody has it.
+    // 192.0.2.1 is allowed, but no host has it.
     let world = Setup::default()
         .resolving(async |_, _| {
             let mut found = vec!["127.0.0.2".parse().unwrap(); 50_000];

@@ -94,7 +94,7 @@ async fn requests_for_other_hosts_are_refused() {
 
 #[tokio::test]
 async fn a_host_of_the_header_alone_is_no_host() {
-    // As the other forms, with what would be allowed where somebody believed it.
+    // Like the other forms, with a Host line that would be allowed if the proxy used it.
     are_refused("GET http://{host}:{port}/ HTTP/1.1\r\nHost: good.test.example:{port}\r\n\r\n")
         .await;
 }

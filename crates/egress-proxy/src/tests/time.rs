@@ -40,7 +40,7 @@ async fn a_client_has_so_long_to_say_where_it_wants_to_go() {
         let mut client = world.open(way.clone());
         client.write_all(first.as_bytes()).await.unwrap();
         drips(client, drip.as_bytes()).await;
-        // Or says nothing more.
+        // Or it sends nothing more.
         let mut client = world.open(way);
         client.write_all(first.as_bytes()).await.unwrap();
         rest(&mut client).await;
@@ -120,7 +120,7 @@ async fn a_server_has_so_long_to_accept() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
-    // Nobody accepts, and at some time the kernel takes no more.
+    // The server never accepts, so the kernel's backlog fills up.
     let mut waiting = Vec::new();
     let short = Duration::from_millis(200);
     while let Ok(stream) = timeout(short, TcpStream::connect(address)).await {

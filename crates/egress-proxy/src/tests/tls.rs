@@ -1,4 +1,4 @@
-//! Clients at the port of TLS, who have to ask for the name that they have named.
+//! Clients at the port of TLS, which must ask for the name of their target.
 
 use egress_rules::Target;
 
@@ -8,7 +8,7 @@ fn list(bytes: &[u8]) -> Vec<u8> {
     [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat()
 }
 
-/// Returns a ClientHello with some names, each in an extension of its own.
+/// Returns a ClientHello with several names, each in a separate extension.
 fn hello(names: &[&str]) -> Vec<u8> {
     let extension = |name: &&str| {
         let name = [&[0][..], &list(name.as_bytes())].concat();

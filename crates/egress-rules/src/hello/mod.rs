@@ -1,13 +1,14 @@
-//! The first message of a TLS client, as far as it says whom the client wants to talk to.
+//! Reads which server a TLS client asks for in its first message.
 //!
-//! After RFC 8446 (records in section 5.1, ClientHello in 4.1.2) and RFC 6066, section 3.
+//! After [RFC 8446](https://www.rfc-editor.org/rfc/rfc8446) (records in section 5.1, ClientHello in 4.1.2) and [RFC
+//! 6066, section 3](https://www.rfc-editor.org/rfc/rfc6066#section-3).
 
 use crate::{Host, Target};
 
 /// The type of a record of TLS that has a handshake's message in it.
 pub const HANDSHAKE: u8 = 22;
 
-/// The longest first message that is read, in bytes. Those of today's clients have some 2 KiB, with keys of ML-KEM.
+/// The longest first message that is accepted, in bytes. Today's clients send some 2 KiB, with keys of ML-KEM.
 const MAX_HELLO: usize = 16 << 10;
 /// The longest fragment of a record (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
@@ -30,13 +31,12 @@ pub enum HelloError {
     /// The message is malformed.
     #[error("the client's first message is malformed")]
     Malformed,
-    /// It asks for another server than the client has said before, or for none.
+    /// The message asks for another server than the client's request, or for none.
     #[error("the client asks for another server than it has named")]
     OtherName,
 }
 
-/// Reads the first bytes that a client has sent, and checks that they ask for the server that it has named; `false` where
-/// there have to be more of them.
+/// Checks that a client's first bytes ask for the server of `target`. Returns `false` if more bytes are needed.
 ///
 /// # Errors
 /// [`HelloError`].
@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8], target: &Target) -> Result<bool, HelloError> {
     }
 }
 
-/// Returns the first message, which may be in several records; `None` where it is not complete.
+/// Returns the first message, which may span several records. `None` if it is incomplete.
 fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, HelloError> {
     let (mut rest, mut message) = (bytes, Vec::new());
     loop {
@@ -65,7 +65,7 @@ fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, HelloError> {
             return Err(HelloError::Malformed);
         }
         let Some((fragment, next)) = fragments.split_at_checked(length) else {
-            // What is there already says whether it is worth waiting for.
+            // The part that has come already shows whether the message is acceptable.
             message.extend_from_slice(fragments);
             return whole(&message).map(|_| None);
         };
@@ -129,7 +129,7 @@ fn host_name(data: &[u8]) -> Option<&str> {
     std::str::from_utf8(name).ok().filter(|_| is_one)
 }
 
-/// Reads what has its length before it.
+/// Reads fields that have a length prefix.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -143,13 +143,13 @@ impl<'a> Reader<'a> {
         self.take(2)?.try_into().ok().map(u16::from_be_bytes)
     }
 
-    /// Takes what has its length in two bytes.
+    /// Takes a field with a length of two bytes.
     fn list(&mut self) -> Option<&'a [u8]> {
         let length = self.number()?;
         self.take(length.into())
     }
 
-    /// Takes what has its length in one.
+    /// Takes a field with a length of one byte.
     fn short_list(&mut self) -> Option<&'a [u8]> {
         let length = *self.take(1)?.first()?;
         self.take(length.into())

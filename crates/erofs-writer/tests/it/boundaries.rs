@@ -77,7 +77,7 @@ fn directories_around_the_size_of_a_block() {
         let root = reader::paths(&reader::open(&image))[b"".as_slice()];
         let expected = if last <= 252 { 3844 + last as u64 } else { 4096 + 12 + last as u64 };
         assert_eq!(root.data_size(), expected, "{last}");
-        // A whole block has no tail, and what is longer than 4032 bytes does not fit its inode.
+        // A whole block has no tail, and a tail of more than 4032 bytes does not fit its inode's block.
         let inline = last > 252;
         assert_eq!(root.layout() == Some(Layout::FlatInline), inline, "{last}");
     }

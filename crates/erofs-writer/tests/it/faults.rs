@@ -1,5 +1,5 @@
-//! Faults at every call of the destination and of the source: each ends in its typed error, and
-//! those that are none end in the same image.
+//! Faults at every call of the destination and of the source. Each ends in its typed error; an
+//! interrupted or short write ends in the same image.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -8,8 +8,8 @@ use erofs_writer::{ContentSource, Error, ImageBuilder, Summary};
 
 use crate::model::{Kind, Store, Tree, meta};
 
-/// A tree whose image takes many calls: contents after inodes, in blocks, and longer than what
-/// the writer gathers; and directories of many blocks.
+/// A tree whose image takes many calls: contents after inodes, in blocks, and longer than the
+/// writer's buffer; and directories of many blocks.
 fn tree() -> Tree {
     let sizes = [0, 100, 2048, 4096, 5000, 262_143, 262_144, 262_145, 600_000, 900_000];
     let file = |(number, size)| (format!("file-{size}").into_bytes(), vec![number; size]);
@@ -82,7 +82,7 @@ impl Write for Faulty {
     }
 }
 
-/// Gives contents whole or in pieces, and heeds what the writer says or does not.
+/// Writes contents whole or in pieces, and passes the writer's errors on or ignores them.
 #[derive(Debug)]
 struct Source {
     store: Store,
@@ -175,9 +175,9 @@ fn a_failing_flush_is_reported() {
 /// A fault of a source, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flaw {
-    /// Gives so many bytes too few and says nothing.
+    /// Writes this many bytes too few and returns `Ok`.
     Short(usize),
-    /// Gives nothing at all and says nothing.
+    /// Writes nothing and returns `Ok`.
     Nothing,
     /// Gives so many bytes too many.
     Long(usize),
@@ -262,7 +262,7 @@ fn every_content_of_the_source_may_fail() {
     }
 }
 
-/// Checks that the error is that of the flaw and names the content.
+/// Checks that the error is the flaw's and names the content.
 fn check(flaw: Flaw, (id, length): (Blake3Digest, u64), error: &Error) {
     let right = match (flaw, error) {
         (Flaw::Short(by), &Error::ContentTooShort { content, size, delivered }) => {

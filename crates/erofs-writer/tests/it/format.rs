@@ -1,4 +1,5 @@
-//! FORMAT.md against the images: its tables account for every byte, and say what is written.
+//! Compares FORMAT.md with the images: its tables account for every byte, and have the written
+//! values.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Memory does not grow with the size of files.
 //!
-//! The peak of a process is the kernel's count (`VmHWM` of `/proc/self/status`, proc(5)), so each
-//! image is written by a process of its own: this program, asked for the one test.
+//! The peak of a process is the kernel's count (`VmHWM` of `/proc/self/status`,
+//! [proc(5)](https://man7.org/linux/man-pages/man5/proc.5.html)), so each image is written by a
+//! separate process: this program, limited to one test.
 
 use std::env;
 use std::fs;
@@ -33,7 +34,7 @@ impl ContentSource for Made {
     }
 }
 
-/// Writes an image of 16 files of this many bytes together, and says how much memory it took.
+/// Writes an image of 16 files with this many bytes together, and prints its peak memory.
 #[test]
 fn an_image_of_a_given_size_is_written() {
     let size = env::var(SIZE).map_or(MIB, |size| size.parse().unwrap());

@@ -54,7 +54,7 @@ impl ContentSource for Store {
     }
 }
 
-/// Permissions and an owner for inodes of which the test says nothing else.
+/// Permissions and an owner for inodes whose metadata do not matter to the test.
 pub(crate) fn meta() -> Meta {
     Meta { mode: 0o755, uid: 1, gid: 2, mtime: 1_700_000_000, mtime_nsec: 7, xattrs: Vec::new() }
 }
@@ -129,8 +129,8 @@ impl Tree {
         (out, summary)
     }
 
-    /// Writes the image with some inodes put last and some contents behind it: those whose bit is set, counted modulo 64.
-    /// Returns what was written and what is behind it.
+    /// Writes the image with some inodes put last and some contents behind it: those whose bit is set, counted modulo 64. Returns
+    /// the written part and the contents behind it.
     pub(crate) fn image_in_parts(&self, last: u64, behind: u64) -> (Vec<u8>, Vec<u8>) {
         let ((mut builder, ids), mut store) = self.builder_with_ids();
         let is_set = |bits: u64, at: usize| bits >> (at % 64) & 1 == 1;

@@ -1,4 +1,4 @@
-//! Random trees: every image says what its tree says.
+//! Random trees: every image matches its tree.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::model::{Kind, Link, Tree};
 use crate::{reader, tools};
 
-/// An inode to be added: what it is, and its names, each in the directory that the index picks.
+/// An inode to be added: its type, and its names, each in the directory that the index picks.
 type Growth = (Meta, Kind, Vec<(prop::sample::Index, Vec<u8>)>);
 
 /// Any tree, of up to 40 inodes; some have a directory of up to 1000 names more.

@@ -25,7 +25,7 @@ pub(crate) fn paths(image: &Image<'_>) -> BTreeMap<Vec<u8>, Inode> {
     [(Vec::new(), root)].into_iter().chain(below).collect()
 }
 
-/// Compares everything that an image says with the tree that it was made of.
+/// Compares an image with the tree of which it was made.
 pub(crate) fn check(tree: &Tree, bytes: &[u8]) {
     let image = open(bytes);
     let found = paths(&image);

@@ -12,7 +12,7 @@ use tempfile::{NamedTempFile, TempDir};
 
 use crate::model::{Kind, Tree};
 
-/// Runs a program of erofs-utils and returns what it printed; it has to succeed.
+/// Runs a program of erofs-utils and returns its output. The program must succeed.
 pub(crate) fn run(program: &str, arguments: &[&OsStr]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| {
         panic!("{program} could not be run ({error}): install erofs-utils 1.5 or later")
@@ -34,11 +34,11 @@ pub(crate) fn check_file(image: &Path) {
     assert!(text.ends_with("No errors found\n"), "{text}");
 }
 
-/// Extracts a tree's image with `fsck.erofs`, and compares what comes out with the tree.
+/// Extracts a tree's image with `fsck.erofs`, and compares the files with the tree.
 ///
-/// Only root can restore owners, devices and set-id bits, and read what has no permission to be
-/// read. For anyone else those are left out, and everything is readable; the reader compares all
-/// of it always.
+/// Only root can restore owners, devices and set-user-ID bits, and read files without read
+/// permission. For other users these are left out, and everything is readable. The reader always
+/// compares all of them.
 pub(crate) fn check_extracted(tree: &Tree) {
     let target = TempDir::new().unwrap();
     let privileged = target.path().metadata().unwrap().uid() == 0;

@@ -9,7 +9,7 @@ use crate::tools::{
     BLOCK, GIB, GROUP, KIB, MIB, TIB, UUID, check, header, made, options, run, value,
 };
 
-/// Both sides of the borders of groups, and of what a block of descriptors holds.
+/// Both sides of the boundaries of groups, and of the groups that a block of descriptors holds.
 const SIZES: [u64; 24] = [
     MIB,
     MIB + BLOCK - 1,

@@ -48,7 +48,7 @@ fn theirs(size: u64) -> NamedTempFile {
     file
 }
 
-/// Returns what `dumpe2fs` says of all groups, without what differs.
+/// Returns the output of `dumpe2fs` for all groups, without the expected differences.
 fn dump(image: &NamedTempFile) -> String {
     let text = run("dumpe2fs", &[image.path().as_os_str()]);
     let same = |line: &&str| !DIFFERENT.iter().any(|start| line.starts_with(start));

@@ -1,4 +1,4 @@
-//! The file systems as others read them: e2fsprogs, and what the host's file system allocates for them.
+//! Checks the file systems with e2fsprogs, and the space that the host's file system allocates for them.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 

@@ -31,7 +31,7 @@ pub(crate) fn made(size: u64, options: &Options) -> NamedTempFile {
     file
 }
 
-/// Runs a program of e2fsprogs and returns what it printed; it has to succeed.
+/// Runs a program of e2fsprogs and returns its output. The program must succeed.
 pub(crate) fn run(program: &str, arguments: &[&OsStr]) -> String {
     let mut command = Command::new(program);
     // Debian has these programs where only root's PATH leads.
@@ -45,7 +45,7 @@ pub(crate) fn run(program: &str, arguments: &[&OsStr]) -> String {
     text
 }
 
-/// Checks a file system with `e2fsck`, which must find nothing and say nothing but what it does.
+/// Checks a file system with `e2fsck`, which must succeed and print nothing but its passes.
 pub(crate) fn check(image: &Path) {
     let text = run("e2fsck", &["-fn".as_ref(), image.as_os_str()]);
     let plain = |line: &str| {
@@ -54,18 +54,18 @@ pub(crate) fn check(image: &Path) {
     assert!(text.lines().all(plain), "{text}");
 }
 
-/// Returns what `dumpe2fs` says of the whole file system.
+/// Returns the output of `dumpe2fs` for the superblock.
 pub(crate) fn header(image: &Path) -> String {
     run("dumpe2fs", &["-h".as_ref(), image.as_os_str()])
 }
 
-/// Returns a value of what `dumpe2fs` said.
+/// Returns a value in the output of `dumpe2fs`.
 pub(crate) fn value<'a>(text: &'a str, name: &str) -> &'a str {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     value.unwrap_or_else(|| panic!("{name} is missing: {text}")).trim()
 }
 
-/// Runs a command of `debugfs` and returns what it printed.
+/// Runs a command of `debugfs` and returns its output.
 pub(crate) fn debugfs(image: &Path, command: &str) -> String {
     run("debugfs", &["-w".as_ref(), "-R".as_ref(), command.as_ref(), image.as_os_str()])
 }

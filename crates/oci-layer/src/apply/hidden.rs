@@ -7,13 +7,13 @@ use super::super::{Action, Change, LayerIndex};
 
 /// Applies the layer's whiteouts, wherever in the archive they are.
 ///
-/// A marker's directory is where the lower layers have it, and their links are followed to it, as
-/// for an entry: below `lib -> usr/lib`, `lib/.wh.a` hides `usr/lib/a`. Only a link that the layer
-/// itself hides or replaces leads nowhere: what is below it is not in the layer's directory.
-/// A marker whose directory does not exist, or is something else, hides nothing.
+/// A marker's directory is looked up in the lower layers, and symbolic links are followed, as for
+/// an entry: if `lib` is a link to `usr/lib`, `lib/.wh.a` hides `usr/lib/a`. A link that the layer
+/// itself hides or replaces is not followed: the paths below it are not in the directory of this
+/// layer. A marker whose directory does not exist, or is not a directory, hides nothing.
 ///
 /// # Errors
-/// The marker's path and [`LookupError`] where its links lead in circles.
+/// The marker's path and [`LookupError`] if its links form a cycle.
 pub(super) fn hide<'a>(
     tree: &mut Tree,
     index: &'a LayerIndex,
@@ -78,7 +78,7 @@ fn directory_of(tree: &mut Tree, path: &[u8]) -> Result<Option<InodeId>, LookupE
     }
 }
 
-/// Takes away the symbolic link that an entry replaces, where it replaces one, and returns it.
+/// Removes the symbolic link that an entry replaces, and returns it. `None` if there is none.
 fn take_link<'a>(tree: &mut Tree, path: &'a [u8]) -> Option<(InodeId, &'a [u8], InodeId)> {
     let (directory, name) = split(path);
     let directory = tree.find_directory(directory).ok()??;

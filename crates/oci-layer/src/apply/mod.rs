@@ -1,8 +1,8 @@
-//! Applies layers in order (OCI image-spec, layer.md).
+//! Applies layers in order, as [layer.md](https://github.com/opencontainers/image-spec/blob/main/layer.md) of the OCI image-spec
+//! describes.
 //!
-//! Every rule of that document about what a tree becomes, and the test that holds it; where the
-//! document is silent, what this module does is marked *own*. The same is compared with an
-//! independent program in `tests/oracle/`.
+//! The table has every rule of that document about the resulting tree, and the test of each. *Own* marks the behaviour of this
+//! module on which the document is silent. `tests/oracle/` compares the result with an independent program.
 //!
 //! | Rule | Test in `tests.rs` |
 //! |---|---|
@@ -21,17 +21,17 @@
 //! | "Hardlinks are possible with all file types except directories" | `hard_links_name_one_inode`, `impossible_links_and_paths_are_errors` |
 //! | "Hardlinked files … have the same inode", across layers, too: deleting or replacing one name leaves the others | `a_hard_link_outlives_other_names` |
 //! | "Sparse files SHOULD NOT be used" | refused: `decode.rs` |
-//! | *own*: a hard link's own attributes are not applied: they are those of the inode | `hard_links_name_one_inode` |
+//! | *own*: a hard link's attributes are ignored: the inode has those of its first name | `hard_links_name_one_inode` |
 //! | *own*: a hard link to a symbolic link is another name of that link | `hard_links_name_one_inode` |
 //! | *own*: a hard link replaces its path first; one to itself has no target | `impossible_links_and_paths_are_errors` |
 //! | *own*: directories that no entry names are `0755`, of root, of 1970: an extractor would give them its own time, which would change the digest | `directories_that_no_entry_names_are_made` |
 //! | *own*: entries, and directories that no entry names, are bounded together | `directories_that_no_entry_names_are_bounded` |
 //! | *own*: a root that no entry names likewise | `the_root_takes_its_own_entry` |
-//! | *own*: a path may lead through symbolic links, of the layer or of lower ones, and never out of the image | `paths_through_links_stay_inside_the_image` |
+//! | *own*: a path may lead through symbolic links, of the layer or of lower layers, and never out of the image | `paths_through_links_stay_inside_the_image` |
 //! | *own*: so may a marker's; but not through a link that its own layer hides or replaces | `markers_follow_links_that_the_layer_keeps` |
-//! | *own*: a marker of what is not there hides nothing; one below links that lead in circles is an error | `a_marker_of_nothing_hides_nothing` |
+//! | *own*: a marker of an absent path hides nothing; a marker below links that form a cycle is an error | `a_marker_of_nothing_hides_nothing` |
 //! | *own*: the permissions of a symbolic link are `0777`: Linux has no others | `a_symbolic_link_has_the_permissions_of_linux` |
-//! | *own*: AUFS keeps the data of hard links in `.wh..wh.plnk/`; those are their targets and nothing else. Other metadata of AUFS is left out | `links_into_the_metadata_of_aufs_have_a_target` |
+//! | *own*: AUFS keeps the data of hard links in `.wh..wh.plnk/`; these files are only targets of the links. Other metadata of AUFS is left out | `links_into_the_metadata_of_aufs_have_a_target` |
 
 mod hidden;
 #[cfg(test)]
@@ -59,11 +59,11 @@ pub fn flatten<'a>(
     flatten_owned(component, layers, &Total::default())
 }
 
-/// Applies layers as [`flatten`] does, and takes each apart, so that nothing is in memory twice. What the
-/// tree takes is added to `total`, which several images may share.
+/// Applies layers as [`flatten`] does, and consumes each, so that no entry is in memory twice. The memory of the tree is added to
+/// `total`, which several images may share.
 ///
 /// # Errors
-/// Those of [`flatten`].
+/// The errors of [`flatten`].
 pub fn flatten_owned(
     component: ComponentName,
     layers: impl IntoIterator<Item = (Digest, LayerIndex)>,
@@ -76,7 +76,7 @@ pub fn flatten_owned(
     Ok(tree)
 }
 
-/// Applies one layer: first what it hides, then its entries in their order.
+/// Applies one layer: first its whiteouts, then its entries in their order.
 fn apply(
     tree: &mut Tree,
     origin: Origin,
@@ -101,7 +101,7 @@ fn apply(
     Ok(())
 }
 
-/// Returns what an action takes in the tree, but for the directories that it makes.
+/// Returns the memory that an action takes in the tree, without the directories that it makes.
 fn memory_of(action: &Action) -> usize {
     match action {
         Action::Directory(meta) => memory::attributes(meta),
@@ -132,7 +132,7 @@ fn put(tree: &mut Tree, origin: Origin, path: &[u8], action: Action) -> Result<(
     }
 }
 
-/// Returns the directory of a path, which is made where it is missing, and the name in it.
+/// Returns the directory of a path, made if it is missing, and the last name.
 fn ensure_parent_dirs<'a>(
     tree: &mut Tree,
     path: &'a [u8],
@@ -151,7 +151,7 @@ fn put_directory(
         Tree::ROOT
     } else {
         let (directory, name) = ensure_parent_dirs(tree, path)?;
-        // A directory over a directory keeps what is in it; over anything else it is new.
+        // A directory keeps its entries if another one is put over it. Over any other type the directory is new.
         tree.ensure_directory(directory, name)
     };
     tree.set_meta(inode, &meta, origin);

@@ -30,7 +30,7 @@ fn flat(layers: &[&[&str]]) -> Result<Tree, LayerErrorKind> {
         .map_err(|error| *error.kind)
 }
 
-/// Lists a tree but its root: the path, and for a leaf what it is.
+/// Lists a tree without its root: each path, and the type of a leaf.
 fn list(tree: &Tree) -> Vec<String> {
     let show = |(path, id): (Vec<u8>, InodeId)| {
         let path = String::from_utf8(path).unwrap();
@@ -48,7 +48,7 @@ fn check(layers: &[&[&str]], expected: &[&str]) {
     assert_eq!(list(&flat(layers).unwrap()), expected, "{layers:?}");
 }
 
-/// The origin of what is at a path: the number of its layer.
+/// Returns the number of the layer from which the entry at a path came.
 fn origin(tree: &Tree, path: &str) -> Option<u32> {
     let (directory, name) = split(path.as_bytes());
     let inode = tree.child(tree.lookup(directory).unwrap(), name).unwrap();
@@ -138,14 +138,15 @@ fn markers_follow_links_that_the_layer_keeps() {
     check(&[lower, &["o d"]], &["/d >real", "/real/"]);
     check(&[lower, &["o d", "f d/c 1"]], &["/d >real", "/real/", "/real/c =1"]);
     check(&[&["f etc/a 1", "s l /../etc"], &["w l/a"]], &["/etc/", "/l >/../etc"]);
-    // Here d is a directory of the layer's own; what the link led to is another one.
+    // Here `d` is a directory of this layer, and the target of the lower layer's link is another
+    // directory.
     let kept: &[&str] = &["/d/", "/d/c =1", "/real/", "/real/a =1", "/real/b =1"];
     for marker in ["o d", "w d/a", "o d/a"] {
         check(&[lower, &[marker, "d d", "f d/c 1"]], kept);
         check(&[lower, &["d d", "f d/c 1", marker]], kept);
         check(&[lower, &["w d", marker, "f d/c 1"]], kept);
     }
-    // A link of the layer's own leads to nothing of the lower layers, either.
+    // Nor does a link of the same layer lead to entries of the lower layers.
     let own = &["/d/", "/d/a =1", "/l >d"];
     check(&[&["f d/a 1", "f l/b 1"], &["s l d", "w l/a", "o l"]], own);
     // Entries before the one that replaces a link still lead through it.

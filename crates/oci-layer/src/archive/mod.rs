@@ -64,10 +64,10 @@ impl<'a, R: BufRead> Archive<'a, R> {
         self.here.clone().map(|(path, offset)| (path, Some(offset)))
     }
 
-    /// Goes to the next member, over what was not read of the one before; nothing at the end.
+    /// Skips the rest of this member and reads the next one's headers. `None` at the end.
     ///
     /// # Errors
-    /// A stream or header that does not read or is beyond the limits.
+    /// The stream cannot be read, a header is malformed, or a limit is exceeded.
     pub(super) fn next_member(&mut self) -> Result<Option<Member>, LayerErrorKind> {
         self.skip_rest()?;
         let mut extensions = Extensions::default();
@@ -89,7 +89,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         }
     }
 
-    /// Returns data of the current member as the stream has it at hand; nothing at its end.
+    /// Returns buffered data of the current member. Empty at its end.
     /// [`Self::consume`] continues with the next.
     ///
     /// # Errors
@@ -124,8 +124,8 @@ impl<'a, R: BufRead> Archive<'a, R> {
         Ok(member)
     }
 
-    /// Reads one header that says something about the next member. Of two that say the same, some
-    /// readers take the first and some the last.
+    /// Reads an extension header of the next member. A repeated extension is refused: some readers
+    /// use the first and some the last.
     fn extend(
         &mut self,
         extensions: &mut Extensions,
@@ -183,7 +183,8 @@ impl<'a, R: BufRead> Archive<'a, R> {
         Ok(body)
     }
 
-    /// Reads the next header; nothing at the end. `inside` says that a header before it wants one.
+    /// Reads the next header. `None` at the end. `inside` means that an extension header before it
+    /// requires one.
     fn header(&mut self, inside: bool) -> Result<Option<Header>, LayerErrorKind> {
         let offset = self.position;
         self.here = None;
@@ -208,7 +209,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         if inside || lone { Err(malformed("end of archive")) } else { Ok(None) }
     }
 
-    /// Reads one block; nothing where the stream ends before it.
+    /// Reads one block. `None` if the stream ends before it.
     fn block(&mut self) -> Result<Option<[u8; BLOCK]>, LayerErrorKind> {
         let limit = self.limits.archive_bytes;
         let mut block = Vec::with_capacity(BLOCK);
@@ -238,7 +239,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         if skipped < left { Err(ended()) } else { Ok(()) }
     }
 
-    /// Returns what the stream has at hand; nothing at its end.
+    /// Returns the buffered bytes of the stream. Empty at its end.
     fn at_hand(&mut self) -> Result<&[u8], LayerErrorKind> {
         let limit = self.limits.archive_bytes;
         while let Err(error) = self.inner.fill_buf() {
@@ -270,7 +271,7 @@ fn is_zero(block: &[u8]) -> bool {
     block.iter().all(|byte| *byte == 0)
 }
 
-/// Sums a header's bytes; those of the sum itself count as spaces.
+/// Sums a header's bytes. The checksum field counts as spaces.
 fn checksum(header: &Header) -> i64 {
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| i64::from(*byte)).sum::<i64>();
     let field = &header.as_old().cksum;

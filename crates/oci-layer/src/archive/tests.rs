@@ -207,7 +207,7 @@ fn records_and_long_names_go_over_the_header() {
     }
 }
 
-/// Counts what is taken from an endless stream.
+/// Counts the bytes that are read from an endless stream.
 struct Endless(u64);
 
 impl io::Read for Endless {

@@ -1,7 +1,7 @@
 //! Divides the contents of a layer's files: the larger ones go to its segment, the others to its pack.
 //!
-//! What is the same as an earlier content is known only at its end, and whether the layer has a segment at all only once its
-//! contents have [`MIN_SEGMENT`] bytes. So a file is in memory up to [`BUFFERED`] bytes, and the segment's first bytes, too.
+//! A duplicate of an earlier content is recognized only at its end, and a layer has a segment only if its contents have at least
+//! [`MIN_SEGMENT`] bytes. Therefore up to [`BUFFERED`] bytes of a file are in memory, and so are the segment's first bytes.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Cursor, Read, Write};
@@ -57,7 +57,7 @@ impl<'a, W: Write, S: SegmentSink> Divider<'a, W, S> {
     /// Takes the next bytes of the current file.
     ///
     /// # Errors
-    /// Those of the pack and the segment.
+    /// The errors of the pack and the segment.
     pub fn add(&mut self, data: &[u8]) -> io::Result<()> {
         if !self.is_written && self.file.len() + data.len() <= BUFFERED {
             self.file.extend_from_slice(data);
@@ -72,10 +72,10 @@ impl<'a, W: Write, S: SegmentSink> Divider<'a, W, S> {
         self.segment.write_all(data)
     }
 
-    /// Ends the current file, which has this content. If an earlier file had it, nothing of it is written.
+    /// Ends the current file. Its content is not written if an earlier file had it.
     ///
     /// # Errors
-    /// Those of the pack and the segment.
+    /// The errors of the pack and the segment.
     pub fn end(&mut self, content: Content) -> io::Result<()> {
         let is_new = self.seen.insert(content.hash);
         match (is_new, self.is_written) {
@@ -109,15 +109,15 @@ impl<'a, W: Write, S: SegmentSink> Divider<'a, W, S> {
         if held.len() as u64 >= MIN_SEGMENT { self.start() } else { Ok(()) }
     }
 
-    /// Writes what was held back of the segment, once it is certain that the layer has one.
+    /// Writes the buffered part of the segment, once it is certain that the layer has one.
     fn start(&mut self) -> io::Result<()> {
         self.held.take().map_or(Ok(()), |held| self.segment.write_all(&held))
     }
 
-    /// Returns the contents of the pack and of the segment. What was held back belongs in the pack: the layer has no segment.
+    /// Returns the contents of the pack and of the segment. If the layer has no segment, the buffered part goes to the pack.
     ///
     /// # Errors
-    /// Those of the pack.
+    /// The errors of the pack.
     pub fn finish(mut self) -> io::Result<(Placed, Placed)> {
         if let Some(held) = self.held.take() {
             let mut held = Cursor::new(held.as_slice());
@@ -139,14 +139,14 @@ fn padding(size: u64) -> &'static [u8] {
     if in_last == 0 { &[] } else { &PADDING[in_last..] }
 }
 
-/// Adds a content after those that are there.
+/// Appends a content.
 fn place(contents: &mut Placed, content: Content, block: u64) {
     // An archive has at most 64 GiB.
     let offset = end(contents, block).unwrap_or(u64::MAX);
     contents.push((content, offset));
 }
 
-/// Returns where the next content lies, each of which is filled up to a multiple of `block`; nothing if no file is so large.
+/// Returns the offset of the next content. Each content is padded to a multiple of `block`. `None` on overflow.
 pub(super) fn end(contents: &[(Content, u64)], block: u64) -> Option<u64> {
     let Some((content, offset)) = contents.last() else { return Some(0) };
     content.size.checked_next_multiple_of(block)?.checked_add(*offset)

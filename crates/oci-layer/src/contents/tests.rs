@@ -10,7 +10,7 @@ use crate::{Compression, LayerErrorKind, LayerSource, Limits, MemorySegment, dec
 
 const MIB: usize = 1 << 20;
 
-/// What a layer decodes to.
+/// The result of decoding a layer.
 #[derive(Debug, PartialEq)]
 struct Decoded {
     index: LayerIndex,
@@ -41,7 +41,7 @@ impl Decoded {
         Self { index: LayerIndex { archive_size: 0, ..index }, pack, segment: segment.bytes }
     }
 
-    /// Returns whether the lists say where the contents are.
+    /// Returns whether each content is at its listed offset.
     fn is_consistent(&self) -> bool {
         let lies = |bytes: &[u8], (content, offset): &(Content, u64)| {
             let [start, size] = [*offset, content.size].map(|it| usize::try_from(it).unwrap());
@@ -63,7 +63,7 @@ fn header(kind: EntryType, size: u64) -> Header {
     header
 }
 
-/// Makes an archive of files, each at a path of its own.
+/// Makes an archive in which each file has a path.
 fn archive(files: &[Vec<u8>]) -> Vec<u8> {
     let names: Vec<_> = (0..files.len()).map(|number| format!("file-{number}")).collect();
     named(names.iter().map(String::as_str).zip(files))

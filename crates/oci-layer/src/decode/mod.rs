@@ -24,7 +24,8 @@ use crate::error::{malformed, refused, too_large};
 pub enum Compression {
     /// A plain tar stream.
     None,
-    /// gzip (RFC 1952), of one or several members. What is after the last one is not passed over.
+    /// gzip ([RFC 1952](https://www.rfc-editor.org/rfc/rfc1952)), of one or several members. Bytes after the last one are an
+    /// error.
     Gzip,
     /// zstd (RFC 8878), of one or several frames.
     Zstd,
@@ -45,7 +46,7 @@ impl Compression {
         }
     }
 
-    /// Returns the name of the form, for people.
+    /// Returns the name of the compression for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "plain tar",
@@ -77,17 +78,17 @@ impl AsRef<Self> for LayerSource {
     }
 }
 
-/// Reads a layer, verifies both digests, and writes its files' data to a pack and, if there is enough of it, to a segment.
+/// Reads a layer, verifies both digests, and writes its files' data to a pack and, if there are enough, to a segment.
 ///
-/// The segment is the contents above [`MAX_INLINE`](super::MAX_INLINE) bytes, each distinct one once and in the order in which
-/// they come first, and each filled up with zeros to a multiple of [`SEGMENT_BLOCK`](super::SEGMENT_BLOCK) bytes. It depends on
-/// nothing but the contents of the archive's files. If it had less than [`MIN_SEGMENT`](super::MIN_SEGMENT) bytes, the layer
-/// has none, and nothing is written there. The pack has all other contents, each distinct one once.
+/// The segment has the distinct contents above [`MAX_INLINE`](super::MAX_INLINE) bytes, in the order of their first occurrence,
+/// each padded with zeros to a multiple of [`SEGMENT_BLOCK`](super::SEGMENT_BLOCK) bytes. It depends only on the contents of the
+/// archive's files. A segment of less than [`MIN_SEGMENT`](super::MIN_SEGMENT) bytes is not written; its contents are in the
+/// pack. The pack has all other distinct contents.
 ///
-/// Memory does not grow with the files' data. What a failed layer has written is of no use.
+/// Memory does not grow with the files' data. The output of a failed call is incomplete.
 ///
 /// # Errors
-/// [`LayerError`], which names the layer and, where one is to blame, the entry.
+/// [`LayerError`], with the layer and, if an entry caused it, the entry.
 pub fn decode(
     source: &LayerSource,
     blob: impl Read + Send,
@@ -99,11 +100,11 @@ pub fn decode(
 }
 
 impl Total {
-    /// Reads a layer as [`decode`] does, and adds it while it is read: what is too much
-    /// is never in memory.
+    /// Reads a layer as [`decode`] does, and adds it to the total while it is read, so that a layer beyond the limits is never in
+    /// memory as a whole.
     ///
     /// # Errors
-    /// [`LayerError`], also if the layers are too much together.
+    /// [`LayerError`], also if the layers together exceed a limit.
     pub fn decode(
         &self,
         source: &LayerSource,
@@ -119,7 +120,7 @@ impl Total {
             let (stream, unpacking) = Stream::start(scope, &mut blob, limits.archive_bytes, self);
             let contents = Divider::new(pack, segment);
             let (index, plain) = read_archive(source, stream, contents, limits, self);
-            // What is refused is not unpacked to its end: unpacking ends where nobody reads.
+            // A refused layer is not decompressed to its end: dropping the reader stops the other thread.
             let plain = index.is_ok().then(move || plain.finish());
             let ended = || LayerErrorKind::Unreadable(io::Error::other("unpacking has failed"));
             let unpacked =
@@ -127,14 +128,14 @@ impl Total {
             unpacked.map(|()| (index, plain))
         })?;
         let archive_size = plain.as_ref().map_or(0, |plain| plain.count);
-        // Nor is what is too large read to its end only to be hashed.
+        // A layer that is too large is not read to its end to be hashed.
         let is_too_large = |error: &LayerError| {
             matches!(*error.kind, LayerErrorKind::TooLarge { .. } | LayerErrorKind::Together(_))
         };
         if index.as_ref().is_err_and(is_too_large) {
             return index;
         }
-        // A damaged blob makes the archive unreadable, too; the digest tells more than the parser.
+        // A damaged blob makes the archive unreadable, too. The wrong digest is the more useful error.
         match (index, verify(source, plain, blob, limits)) {
             (Err(error), Ok(()) | Err(LayerErrorKind::Unreadable(_))) => Err(error),
             (_, Err(kind)) => Err(fail(kind)),
@@ -191,8 +192,7 @@ fn index(
     Ok(LayerIndex { contents, segment, ..indexer.index })
 }
 
-/// Reads the blob to its end and checks what both streams hash to; the blob first. `plain` is the archive, if it was
-/// read to its end.
+/// Reads the blob to its end and checks both digests, the blob's first. `plain` is the archive, if it was read to its end.
 fn verify<B: Read>(
     source: &LayerSource,
     plain: Option<Finished>,

@@ -17,7 +17,7 @@ fn header(kind: EntryType, size: u64) -> Header {
     header
 }
 
-/// Writes a name without the checks that the tar crate's own setter makes.
+/// Sets a name without the checks of the tar crate.
 fn named(mut header: Header, name: &[u8]) -> Header {
     header.as_old_mut().name[..name.len()].copy_from_slice(name);
     header.set_cksum();
@@ -223,7 +223,7 @@ fn what_is_refused_is_not_unpacked_to_its_end() {
     // The digest of the whole archive is not computed.
     let wrong = LayerSource { diff_id: Digest::of(b"other"), ..right.clone() };
     assert_eq!(decoded(&wrong, &blob).unwrap_err().to_string(), expected);
-    // That of the blob is.
+    // A wrong digest of the blob is reported.
     let wrong = LayerSource { digest: Digest::of(b"other"), ..right };
     refused(decoded(&wrong, &blob), "its bytes have the digest");
 }

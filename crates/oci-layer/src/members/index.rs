@@ -30,9 +30,9 @@ pub struct MemberIndex {
 #[derive(Debug, thiserror::Error)]
 #[error("at byte {offset}: {reason}")]
 pub struct MembersError {
-    /// Where the headers of the member begin.
+    /// The offset of the member's headers.
     pub offset: u64,
-    /// What is wrong.
+    /// The fault.
     pub reason: String,
 }
 
@@ -89,7 +89,7 @@ impl MemberIndex {
         self.members.contains_key(name.as_bytes())
     }
 
-    /// Returns offset and size of the data of a member that is a file itself; nothing for a link, or if there is no such name.
+    /// Returns offset and size of the data of a regular file. `None` for a link, or if there is no such name.
     pub fn file(&self, name: &str) -> Option<(u64, u64)> {
         match self.members.get(name.as_bytes()) {
             Some(MemberKind::File { offset, size }) => Some((*offset, *size)),
@@ -97,11 +97,10 @@ impl MemberIndex {
         }
     }
 
-    /// Returns offset and size of a file's data, also through links; nothing where there is no such
-    /// name.
+    /// Returns offset and size of a file's data, links followed. `None` if there is no such name.
     ///
     /// # Errors
-    /// It is a link that leads to nothing, out of the archive, or in a circle.
+    /// The name is a link that is broken, leads out of the archive, or is part of a cycle.
     pub fn find(&self, name: &str) -> Result<Option<(u64, u64)>, &'static str> {
         let mut name = name.as_bytes().to_vec();
         for links in 0..=MAX_LINKS {
@@ -118,7 +117,7 @@ impl MemberIndex {
     }
 }
 
-/// Returns where a link leads: its target, taken from the directory that the link is in.
+/// Resolves the target of a link relative to the link's directory.
 fn beside(link: &[u8], target: &[u8]) -> Result<Vec<u8>, &'static str> {
     if target.first() == Some(&b'/') {
         return Err("it is a link out of the archive");

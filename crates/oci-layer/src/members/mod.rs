@@ -1,7 +1,7 @@
 //! The members of an archive that is a container of images: where their data lies.
 //!
-//! The archive is read in place: only its headers are looked at, by the same reader that reads layers,
-//! so that what is refused there is refused here.
+//! The archive is read in place. Only its headers are parsed, by the same reader as a layer's, so both refuse the same
+//! headers.
 
 mod index;
 
@@ -21,7 +21,7 @@ pub struct Member {
     pub path: Vec<u8>,
     /// The type, with what only that type has.
     pub kind: MemberKind,
-    /// Where the next member's headers begin.
+    /// The offset of the next member's headers.
     pub next: u64,
 }
 
@@ -35,11 +35,11 @@ pub enum MemberKind {
     Symlink(Vec<u8>),
     /// Another name of a member: its path as it is written.
     HardLink(Vec<u8>),
-    /// A directory, or what has no data.
+    /// A directory, or a type without data.
     Other,
 }
 
-/// Reads the headers of the member at `offset`, where `archive` begins; nothing at the end.
+/// Reads the headers of the member at `offset`, where `archive` begins. `None` at the end.
 ///
 /// # Errors
 /// The fault in its headers.

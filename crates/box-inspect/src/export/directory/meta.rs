@@ -11,16 +11,16 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 const SET_ID: u16 = 0o6000;
-/// The attribute with the capabilities of a program (capabilities(7)).
+/// The attribute with a program's capabilities: [capabilities(7)](https://man7.org/linux/man-pages/man7/capabilities.7.html).
 const CAPABILITY: &[u8] = b"security.capability";
 
-/// Whose the exported files are.
+/// Who owns the exported files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
-    /// As the box has it: owners, devices and all extended attributes. Only root can do that.
+    /// The owners in the box, with devices and all extended attributes. Only root can do that.
     Box,
-    /// The caller's: without devices, without the set-uid and set-gid bits, which would give away
-    /// the caller's rights, and with the extended attributes `user.*` only.
+    /// The caller. Devices, set-user-ID and set-group-ID bits are left out, which would give away the caller's rights, and so are
+    /// all extended attributes but `user.*`.
     Caller,
 }
 
@@ -29,14 +29,14 @@ pub enum Ownership {
 pub struct LeftOut {
     /// Names of devices.
     pub devices: u64,
-    /// Files and directories without their set-uid or set-gid bit.
+    /// Files and directories without their set-user-ID or set-group-ID bit.
     pub set_id: u64,
-    /// Extended attributes, of which a file may have several.
+    /// Extended attributes. One file may have several.
     pub xattrs: u64,
 }
 
 impl LeftOut {
-    /// Returns a note for people on each kind that was left out.
+    /// Returns a note on each kind that was left out.
     pub fn notes(self) -> Vec<String> {
         let Self { devices, set_id, xattrs } = self;
         let lines = [
@@ -49,19 +49,19 @@ impl LeftOut {
     }
 }
 
-/// How much [`Ownership::Box`] made that gives rights on the host to whoever reaches the directory.
+/// What [`Ownership::Box`] made that gives rights on the host to every user who can access the directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Privileged {
     /// Names of devices.
     pub devices: u64,
-    /// Files with a set-uid or set-gid bit, by names.
+    /// Names of files with a set-user-ID or set-group-ID bit.
     pub set_id: u64,
-    /// Files with capabilities, by names.
+    /// Names of files with capabilities.
     pub capabilities: u64,
 }
 
 impl Privileged {
-    /// Returns a warning for people, where there is any.
+    /// Returns a warning. `None` if every count is zero.
     pub fn warning(self) -> Option<String> {
         let Self { devices, set_id, capabilities } = self;
         (self != Self::default()).then(|| {
@@ -73,7 +73,7 @@ impl Privileged {
         })
     }
 
-    /// Counts them in a tree that is made as the box has it.
+    /// Counts such files in `tree`. All counts are zero for [`Ownership::Caller`].
     pub(crate) fn of(tree: &Tree, ownership: Ownership) -> Self {
         let mut counted = Self::default();
         if ownership == Ownership::Caller {
@@ -91,7 +91,7 @@ impl Privileged {
     }
 }
 
-/// Gives entries what the tree says of them, as far as it may.
+/// Sets the metadata of entries, as far as the ownership allows.
 #[derive(Debug)]
 pub(super) struct MetaSetter {
     ownership: Ownership,
@@ -103,7 +103,7 @@ impl MetaSetter {
         Self { ownership, left_out: LeftOut::default() }
     }
 
-    /// Returns whether an entry is made at all.
+    /// Returns whether the export makes this entry. Counts a device that is left out.
     pub(super) fn makes(&mut self, inode: &Inode) -> bool {
         let device = matches!(inode.kind, Kind::Leaf(Leaf::CharDevice(..) | Leaf::BlockDevice(..)));
         let left_out = device && self.ownership == Ownership::Caller;
@@ -111,8 +111,8 @@ impl MetaSetter {
         !left_out
     }
 
-    /// Gives an open file or directory its owner, which takes set-uid bits and capabilities away, and
-    /// then its extended attributes.
+    /// Sets the owner of an open file or directory, and then its extended attributes: a change of the owner removes set-user-ID
+    /// bits and capabilities.
     pub(super) fn set_meta(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<(), Errno> {
         self.own(meta, |uid, gid| rustix::fs::fchown(file, uid, gid))?;
         self.attributes(meta, |name, value| {
@@ -120,15 +120,16 @@ impl MetaSetter {
         })
     }
 
-    /// Gives a file or directory its permissions after its attributes, which may forbid to set those, and its
-    /// times.
+    /// Sets the permissions of a file or directory, and its times. This comes after the attributes, because the permissions may
+    /// forbid to set those.
     pub(super) fn finish(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<(), Errno> {
         rustix::fs::fchmod(file, self.mode(meta))?;
         rustix::fs::futimens(file, &times(meta))
     }
 
-    /// Sets all of these for a link, device or pipe, whose content is not opened. Somebody else may exchange it meanwhile, such as a box that may write
-    /// to the directory around it: what its name stands for is looked up once, and has to be of its kind.
+    /// Sets all metadata of a symbolic link, device or pipe, which is never opened for reading or writing. A box with write
+    /// access to the directory could replace the entry meanwhile, so the name is resolved once and the result must be of the
+    /// expected type.
     pub(super) fn set_meta_at(
         &mut self,
         parent: BorrowedFd<'_>,
@@ -141,7 +142,8 @@ impl MetaSetter {
         if kind_of(inode) != Some(FileType::from_raw_mode(fstat(&made)?.st_mode)) {
             return Err(Errno::STALE);
         }
-        // No call but those with a path takes such a handle. This path ends at what is open, be it a link.
+        // Only calls that take a path accept an `O_PATH` handle. This path ends at the open entry, even if that is a symbolic
+        // link.
         let path = format!("/proc/self/fd/{}", made.as_raw_fd());
         let path = path.as_str();
         self.own(meta, |uid, gid| rustix::fs::chown(path, uid, gid))?;
@@ -162,7 +164,7 @@ impl MetaSetter {
         if self.ownership == Ownership::Caller {
             return Ok(());
         }
-        // To the system call, this number means to leave the owner as it is.
+        // `chown` leaves the owner unchanged for this number.
         if meta.uid == u32::MAX || meta.gid == u32::MAX {
             return Err(Errno::INVAL);
         }
@@ -180,7 +182,7 @@ impl MetaSetter {
                 _ => set(name, value),
             };
             match (done, self.ownership) {
-                // A file system without attributes, or `user.*` of something that is no file.
+                // The file system has no attributes, or the entry is of a type that has no `user.*`.
                 (Err(Errno::NOTSUP | Errno::PERM), Ownership::Caller) => self.left_out.xattrs += 1,
                 (done, _) => done?,
             }
@@ -198,13 +200,13 @@ impl MetaSetter {
     }
 }
 
-/// The last access is not part of a tree: it is as the last change.
+/// A tree has no access time: the modification time is used for both.
 fn times(meta: &Meta) -> Timestamps {
     let time = Timespec { tv_sec: meta.mtime, tv_nsec: meta.mtime_nsec.into() };
     Timestamps { last_access: time, last_modification: time }
 }
 
-/// Returns the kind of file that a link, device or pipe is.
+/// Returns the file type of a symbolic link, device or pipe. `None` for all others.
 const fn kind_of(inode: &Inode) -> Option<FileType> {
     match &inode.kind {
         Kind::Leaf(Leaf::Symlink(_)) => Some(FileType::Symlink),
@@ -224,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// A box may put a link or a file of its own in the place of what was made.
+    /// A box may replace the new entry by a link or a file.
     #[test]
     fn what_took_the_place_of_a_pipe_is_left_alone() {
         let root = tempfile::tempdir().unwrap();

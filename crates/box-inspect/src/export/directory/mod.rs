@@ -1,18 +1,18 @@
 //! The form `dir`: a tree in a directory of the host.
 //!
-//! This is the one place where names of an image become names on the host. What keeps them where
-//! they belong:
+//! This is the only module in which names from an image become names on the host. Three rules keep
+//! them inside the directory:
 //!
-//! - The directory is new, made beside its final place under a name that nobody can predict, and
-//!   closed to all others until it is done; then it is renamed.
-//! - Every name is used below a handle of its directory, and is one name: a tree has no `/`, no
-//!   `..` and no second entry of a name. A directory's handle is opened without following links,
-//!   right after the directory was made there.
-//! - Nothing is made over something else, and nothing that was made is opened again but
-//!   directories, without following links. Devices and pipes are never opened.
+//! - The directory is new. It is made next to its final path under an unpredictable name, with
+//!   access for its owner alone, and renamed when it is complete.
+//! - Every name is a single name, used relative to an open directory: a tree has no `/`, no `..`
+//!   and no two entries of one name. A directory is opened without following links, right after it
+//!   was made.
+//! - Nothing is overwritten. Of the entries that were made, only directories are opened again,
+//!   without following links. Devices and pipes are never opened.
 //!
-//! Directories get their owners, permissions and times when all is in them, the deepest first, so
-//! that nothing stands in the way before. No umask has a part in it.
+//! Directories get their owners, permissions and times when they are complete, the deepest first,
+//! so that no permission prevents the making of an entry. The umask has no effect.
 
 mod meta;
 
@@ -34,11 +34,11 @@ use crate::paths::Paths;
 use meta::MetaSetter;
 pub use meta::{LeftOut, Ownership, Privileged};
 
-/// How deep a directory may lie: each on the way down is held open.
+/// The greatest depth of a directory. Each directory on the path is held open.
 const MAX_DEPTH: usize = 500;
 const CLOSED: Mode = Mode::RWXU;
 
-/// Writes a tree into a directory, which must not be there.
+/// Writes a tree into a new directory at `to`.
 pub(super) fn extract(
     tree: &Tree,
     contents: &VerifiedContents,
@@ -57,26 +57,26 @@ pub(super) fn extract(
     Ok(left_out)
 }
 
-/// Says at which entry something was being done.
+/// Returns a function that adds the operation and the entry's path to an error.
 fn at(doing: &'static str, path: &[u8]) -> impl FnOnce(Errno) -> ExportError {
     move |errno| entry_at(doing, path)(errno.into()).into()
 }
 
-/// A tree on its way to a directory.
+/// A tree that is being written into a directory.
 struct Extraction<'a> {
     tree: &'a Tree,
     contents: &'a VerifiedContents,
     first: HardLinks,
-    /// The directory that the tree's root becomes.
+    /// The directory that becomes the tree's root.
     root: OwnedFd,
     setter: MetaSetter,
 }
 
 impl Extraction<'_> {
-    /// Makes everything; directories stay closed.
+    /// Makes all entries. Only the owner can access the directories until they are finished.
     fn fill(&mut self) -> Result<(), ExportError> {
         let tree = self.tree;
-        // The directories that the last path leads through: the length of each one's path.
+        // The open directories on the last path, each with the length of its path.
         let mut open = vec![(0, self.directory(b"").map_err(at("open", b"/"))?)];
         for (path, id) in entries(tree).skip(1) {
             let (directory, name) = split(&path);
@@ -96,7 +96,7 @@ impl Extraction<'_> {
         Ok(())
     }
 
-    /// Makes one entry, and returns its handle where it is a directory.
+    /// Makes one entry. Returns a handle if it is a directory.
     fn make(
         &mut self,
         parent: BorrowedFd<'_>,
@@ -134,14 +134,14 @@ impl Extraction<'_> {
         Ok(None)
     }
 
-    /// Gives what has a first name a further one.
+    /// Adds a hard link to the entry at the path `first`.
     fn link(&self, first: &[u8], parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
         let (directory, first) = split(first);
         let directory = self.directory(directory)?;
         rustix::fs::linkat(directory, first, parent, name, AtFlags::empty())
     }
 
-    /// Opens a directory that was made, name by name.
+    /// Opens a directory of the export, name by name.
     fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let mut directory = rustix::io::fcntl_dupfd_cloexec(&self.root, 0)?;
         for name in names(path) {
@@ -150,8 +150,8 @@ impl Extraction<'_> {
         Ok(directory)
     }
 
-    /// Gives the directories what the tree says of them, the deepest first; permissions, which can
-    /// be in the way of all else, at the very end.
+    /// Sets the metadata of the directories, the deepest first. Permissions come last, because they
+    /// can prevent everything else.
     fn finish_directories(&mut self) -> Result<(), ExportError> {
         let tree = self.tree;
         let directories = entries(tree).filter(|(_, id)| tree.inode(*id).names().is_some());
@@ -175,7 +175,7 @@ fn new_file(parent: BorrowedFd<'_>, name: &[u8]) -> Result<File, Errno> {
     rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
 }
 
-/// Makes what is neither a directory nor a file.
+/// Makes a symbolic link, device, pipe or socket.
 fn make_special(parent: BorrowedFd<'_>, name: &[u8], leaf: &Leaf) -> Result<(), Errno> {
     let node = |kind, (major, minor)| {
         let device = rustix::fs::makedev(major, minor);

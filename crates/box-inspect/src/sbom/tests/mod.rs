@@ -107,17 +107,17 @@ impl Fixture {
     }
 }
 
-/// Lists the packages of databases: purl, license, and where they came from.
+/// Lists the packages of databases: purl, license and origin.
 fn packages(document: &Value) -> Vec<String> {
     let packages = document["packages"].as_array().unwrap().iter();
     let text = |it: &Value| it.as_str().unwrap().to_owned();
     let mut packages: Vec<String> = packages
-        .filter_map(|it| {
-            let purl = text(&it["externalRefs"].get(0)?["referenceLocator"]);
-            let from = text(&it["sourceInfo"]);
+        .filter_map(|package| {
+            let purl = text(&package["externalRefs"].get(0)?["referenceLocator"]);
+            let from = text(&package["sourceInfo"]);
             let from: Vec<_> = from.split("; ").map(|it| it.split(" sha256:").next()).collect();
             let from = from.into_iter().flatten().collect::<Vec<_>>().join("; ");
-            Some(format!("{purl} {} {from}", text(&it["licenseDeclared"])))
+            Some(format!("{purl} {} {from}", text(&package["licenseDeclared"])))
         })
         .collect();
     packages.sort();
