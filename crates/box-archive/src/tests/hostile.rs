@@ -250,7 +250,7 @@ fn what_is_no_archive() {
     let error = Archive::open(Path::new("/dev/null")).unwrap_err();
     assert!(matches!(error, ArchiveError::File(_)), "{error}");
     let absent = Archive::open(Path::new("/no/such/file.tar")).unwrap_err();
-    assert!(matches!(absent, ArchiveError::File(_)), "{absent}");
+    assert!(matches!(absent, ArchiveError::Missing(_)), "{absent}");
 }
 
 /// A stream that never ends, after a beginning.
