@@ -179,7 +179,6 @@ fn namespaces(own: Namespaces) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Formats the number of virtual CPUs.
 fn health(check: &Health) -> String {
     match check {
         Health::Tcp { port } => format!("a TCP connection to port {port}"),
