@@ -24,42 +24,41 @@ use crate::pack::PackDamaged;
 use crate::pipeline::InputError;
 use crate::report::Report;
 
-/// Why a box cannot be built. A `span` is where the Boxfile names what is to blame.
+/// Errors of a build. A `span` is the position in the Boxfile that causes the error.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum BuildError {
     /// Something that the build needs cannot be read, fetched, used or written.
     #[error("{what}")]
     Unusable { what: String, span: Option<Span>, source: Box<Cause> },
-    /// Two skills have one name.
+    /// Two skills have the same name.
     #[error("two skills have the name `{name}`: {} and {}", paths[0], paths[1])]
     SkillClash { name: String, first: Span, second: Span, paths: [String; 2] },
-    /// A text of the checkout is wrong.
+    /// A text file of the checkout is invalid.
     #[error("{} is refused", .0.file())]
     Rejected(Box<Report>),
-    /// A file is not the one that the Boxfile names.
+    /// A file differs from the digest in the Boxfile.
     #[error("{what} is {found}, but the Boxfile names {expected}")]
     WrongFile { span: Option<Span>, what: String, expected: Digest, found: Digest },
-    /// The agent's program is started by something that is not there; `lacking` says where it would
-    /// have to be.
+    /// The program that starts the agent's program is absent. `lacking` names the roots that would have to have it.
     #[error("the agent's program needs {interpreter}, which {lacking} have")]
     NoInterpreter { span: Span, interpreter: String, lacking: &'static str },
     /// An input that the lock pins no longer exists.
     #[error("the lock pins `{name}` to {digest}, which is no longer in {place}")]
     PinGone { span: Span, name: String, place: String, digest: Digest },
-    /// The lock says of an image what is not so.
+    /// The lock's entry does not match the image that it names.
     #[error("the lock's entry `{name}` does not fit the image that it names: {what}")]
     PinMismatch { span: Span, name: String, what: &'static str },
     /// The platform is not [`Platform::BUILT`].
     #[error("this version builds boxes for {} only, not for {platform}", Platform::BUILT)]
     Platform { platform: Platform },
-    /// Two images that are to have one root differ where nothing decides.
+    /// Two images that share one root conflict, and no policy decides.
     #[error(
         "the images conflict at {}",
         match .0.conflicts.count { 1 => "1 path".to_owned(), count => format!("{count} paths") }
     )]
     Conflicts(Box<MergeConflicts>),
-    /// Several things are wrong, none of which has to do with the others; at least one.
+    /// Several independent errors; at least one.
     #[error("{}", .0.iter().map(Self::to_string).collect::<Vec<_>>().join("; "))]
     Several(Vec<Self>),
     /// The init is not a static program for the platform, or not the box-init of this version.
@@ -67,13 +66,13 @@ pub enum BuildError {
     NotAnInit { path: PathBuf, expected: String },
 }
 
-/// Why something cannot be used. What it is, [`BuildError::Unusable`] says.
+/// The cause of [`BuildError::Unusable`], which names the unusable thing.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[allow(missing_docs, reason = "a variant is named as the error in it")]
 pub enum Cause {
     Image(#[from] SourceError),
-    /// A reference that leads to no image, and the one that was probably meant.
+    /// A reference that leads to no image, and the reference that was probably meant.
     #[error("{source}")]
     Misnamed {
         meant: Meant,
@@ -107,11 +106,11 @@ pub enum Cause {
 /// The image that a reference was probably meant to name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meant {
-    /// A path without its prefix: that of an image, or else of a directory, as the reference names it.
+    /// A path without its prefix. It leads to an image, or else to a directory.
     Unprefixed {
         /// The path.
         path: String,
-        /// The form of what is there.
+        /// The form of the file or directory at the path.
         form: Form,
     },
     /// Another reference.
@@ -134,7 +133,7 @@ impl<E: Into<Cause>> From<E> for BuildError {
 }
 
 impl BuildError {
-    /// Returns the error of something that the Boxfile names.
+    /// Returns the error of an input that the Boxfile names.
     pub(crate) fn unusable(
         what: impl Into<String>,
         span: impl Into<Option<Span>>,
@@ -150,7 +149,7 @@ impl BuildError {
         Self::unusable(format!("the image of `{}` {how}", component.name()), span, cause)
     }
 
-    /// Puts all errors into one.
+    /// Merges all errors into one.
     pub(crate) fn all(mut errors: Vec<Self>) -> Result<(), Self> {
         match errors.pop() {
             None => Ok(()),
@@ -159,7 +158,7 @@ impl BuildError {
         }
     }
 
-    /// Returns how many things are wrong.
+    /// Returns the number of errors.
     pub fn count(&self) -> usize {
         match self {
             Self::Rejected(report) => report.problems().len(),
@@ -168,13 +167,13 @@ impl BuildError {
         }
     }
 
-    /// Returns the error of a cause that says itself what is concerned.
+    /// Returns the error of a cause whose message already names the unusable thing.
     pub(crate) fn at(span: Option<Span>, cause: impl Into<Cause>) -> Self {
         let cause = cause.into();
         Self::unusable(cause.to_string(), span, cause)
     }
 
-    /// Returns the place in the Boxfile that is to blame, and a further one that has to do with it.
+    /// Returns the span in the Boxfile that causes the error, and a related one.
     pub fn spans(&self) -> [Option<Span>; 2] {
         match self {
             Self::SkillClash { first, second, .. } => [Some(*second), Some(*first)],

@@ -22,17 +22,18 @@ use rayon::prelude::*;
 
 use crate::seal::Sealed;
 
-/// How much of a box its directory has.
+/// Which blobs of a box its directory contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// All its blobs: it can be copied to another machine.
+    /// All blobs: the directory can be copied to another host.
     Whole,
-    /// Manifest and config only: a few kilobytes. The other blobs are in the store.
+    /// Manifest and config only, which are a few kilobytes. The other blobs are in the store.
     Thin,
 }
 
 impl Form {
-    /// Returns the blobs that a directory of this form has, in the order of their digests: two parts of a box may be one blob.
+    /// Returns the blobs that a directory of this form has, in the order of their digests. The set has no duplicates:
+    /// two parts of a box can be the same blob.
     fn blobs(self, sealed: &Sealed) -> BTreeSet<(Digest, u64)> {
         match self {
             Self::Whole => sealed.blobs().into_iter().collect(),
@@ -40,8 +41,8 @@ impl Form {
         }
     }
 
-    /// Returns the mode of its documents, before the umask. Nobody else may change which blobs of the store are meant: boxlaunch
-    /// starts no such box.
+    /// Returns the mode of the documents, before the umask. Other users must not be able to change which blobs of the
+    /// store a thin directory names: boxlaunch refuses such a box.
     const fn mode(self) -> u32 {
         match self {
             Self::Whole => 0o666,
@@ -50,15 +51,14 @@ impl Form {
     }
 }
 
-/// Writes a box's directory, and returns how it took its place. A box that is there already is replaced; the same box in the same
-/// form, if nobody has changed it, is left alone: then the answer is `None`.
+/// Writes a box's directory and returns how it was put at `output`. An existing box is replaced. If the same box in
+/// the same form is there unchanged, `write` is a no-op and returns `None`.
 ///
-/// Blobs are copies of the store's, on btrfs and XFS with the same bytes on the disk. Everything is flushed to the disk before
-/// the directory gets its name.
+/// Blobs are copies of the store's blobs. On btrfs and XFS they are reflinks, which share their bytes on the disk.
+/// All files are flushed to the disk before the directory gets its name.
 ///
 /// # Errors
-/// [`PublishError`]; what was there before is still there, or, with [`PublishError::NotRestored`],
-/// beside it.
+/// [`PublishError`]. The previous content is still at `output`, or, with [`PublishError::NotRestored`], next to it.
 pub fn write(
     store: &Store,
     sealed: &Sealed,
@@ -67,7 +67,7 @@ pub fn write(
 ) -> Result<Option<Swap>, PublishError> {
     let documents = &documents(sealed.manifest, sealed.manifest_size);
     let blobs = &form.blobs(sealed);
-    // Without a slash at the end, which would follow a symbolic link.
+    // Without a trailing slash, which would follow a symbolic link.
     let output: &Path = &output.components().collect::<PathBuf>();
     let parent = parent_of(output);
     let check = |found: &Path| check_replaceable(found, output);
@@ -86,7 +86,7 @@ pub fn write(
     draft.finish_over(check).map(Some)
 }
 
-/// Checks that what is found at `output`, or was there before it was moved, may be replaced.
+/// Checks that `found` may be replaced. It is `output`, or the former `output` after it was moved.
 fn check_replaceable(found: &Path, output: &Path) -> Result<(), PublishError> {
     let path = output.to_owned();
     match obstacle(found).map_err(FileError::of("read", output))? {
@@ -95,10 +95,10 @@ fn check_replaceable(found: &Path, output: &Path) -> Result<(), PublishError> {
     }
 }
 
-/// The names and bytes of the files that a box has beside its blobs, as [`documents`] makes them.
+/// The names and bytes of the files that a box has next to its blobs, as [`documents`] returns them.
 type Documents = [(&'static str, Vec<u8>); 2];
 
-/// Puts the files of a box into an open directory that is empty.
+/// Writes the files of a box into an open, empty directory.
 fn fill(
     store: &Store,
     documents: &Documents,
@@ -114,8 +114,8 @@ fn fill(
     documents.iter().try_for_each(write)
 }
 
-/// Says what is at a path that is not, or not only, a box: only a box may be replaced, because
-/// everything in the directory goes with it.
+/// Returns why `path` may not be replaced; `None` if it is a box. Only a box may be replaced, because the replacement
+/// deletes everything in the directory.
 fn obstacle(path: &Path) -> io::Result<Option<String>> {
     let kind = fs::symlink_metadata(path)?.file_type();
     if kind.is_symlink() {
@@ -127,7 +127,7 @@ fn obstacle(path: &Path) -> io::Result<Option<String>> {
     Ok(foreign(path)?.map(|it| format!("holds {}, which is no part of a box", it.display())))
 }
 
-/// Returns the first thing in a box's directory that no build puts there.
+/// Returns the first path in a box's directory that no build writes.
 fn foreign(path: &Path) -> io::Result<Option<PathBuf>> {
     for directory in ["", "blobs", BLOBS] {
         let entries = match fs::read_dir(path.join(directory)) {
@@ -150,7 +150,7 @@ fn foreign(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Whether a directory is this very box with these blobs, undamaged, and no others.
+/// Returns whether a directory is exactly this box with these blobs, undamaged and without others.
 fn is_same(
     store: &Store,
     path: &Path,
@@ -170,8 +170,8 @@ fn is_same(
         })
 }
 
-/// Returns whether a file is this blob, has no other name and can be changed by nobody else. Earlier builds made hard links into
-/// the store, through which whoever writes to a box changes others.
+/// Returns whether a file is this blob, has one name, and cannot be changed by other users. Earlier builds made hard
+/// links into the store: a write to such a box would change other boxes.
 fn is_blob(store: &Store, digest: &Digest, size: u64, path: &Path) -> io::Result<bool> {
     let file = open_regular(path, Links::Refuse)?;
     let found = file.metadata()?;
@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// A box that runs may write to the directory that a box is built in.
+    /// A running box may be able to write to the directory in which another box is built.
     #[test]
     fn what_somebody_else_puts_into_a_draft_is_not_written_through() {
         let root = tempfile::tempdir().unwrap();

@@ -1,8 +1,9 @@
 //! Packs: files of the store that hold the data of layers' files.
 //!
-//! A pack holds contents one after the other: those of a layer, which are the data of the action
-//! that decoded it, or others in a blob. The larger contents of a large layer are in its segment, a blob in which each begins
-//! at a block. Every content is hashed again while it is read, so that a damaged pack or segment never reaches a rootfs.
+//! A pack is a concatenation of contents: the contents of a layer, which are the data of the action that decoded it,
+//! or other contents in a blob. The larger contents of a large layer are in its segment, a blob in which each content
+//! begins at a block. Every content is hashed again while it is read, so that a damaged pack or segment never reaches
+//! a rootfs.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -15,7 +16,7 @@ use box_digest::{Blake3Digest, Digest};
 use box_tree::{Content, CopyError, ReadContent};
 use oci_layer::{Divider, MemorySegment, Placed, SegmentSink};
 
-/// Where contents lie.
+/// A file that holds contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pack {
     /// A blob of the store.
@@ -26,8 +27,8 @@ pub enum Pack {
     Segment {
         /// The segment.
         segment: Segment,
-        /// The action that made the segment: the decoding of a layer, or the padding of a program. If the segment is damaged, the
-        /// action runs again. Files of the checkout have none: each build reads them.
+        /// The action that made the segment: the decoding of a layer, or the padding of a program. If the segment is
+        /// damaged, the action runs again. `None` for files of the checkout, which each build reads.
         layer: Option<ActionKey>,
     },
 }
@@ -64,7 +65,7 @@ impl Pack {
         }
     }
 
-    /// Returns the action that makes the pack again. Nothing makes a blob again.
+    /// Returns the action that makes the pack again. `None` for a blob, which no action makes.
     pub const fn layer(self) -> Option<ActionKey> {
         match self {
             Self::Blob(_) => None,
@@ -74,25 +75,25 @@ impl Pack {
     }
 }
 
-/// Writes the segment of a layer into the store. A layer that has none leaves nothing there.
+/// Writes the segment of a layer into the store. A layer without a segment leaves no file there.
 #[derive(Debug)]
 pub struct SegmentWriter<'scope, 'env, 'store> {
     store: &'store Store,
     scope: &'scope Scope<'scope, 'env>,
-    /// The segment, once something of it was written.
+    /// The segment; `None` until the first content is written.
     writer: Option<BulkWriter<'scope, 'store>>,
 }
 
 impl<'scope, 'env, 'store> SegmentWriter<'scope, 'env, 'store> {
-    /// Prepares to write a segment, with threads in this scope.
+    /// Creates a writer. Its threads run in `scope`.
     pub const fn new(store: &'store Store, scope: &'scope Scope<'scope, 'env>) -> Self {
         Self { store, scope, writer: None }
     }
 
-    /// Gives the segment its name, if the layer has one.
+    /// Commits the segment, if the layer has one.
     ///
     /// # Errors
-    /// The store's.
+    /// The errors of the store.
     pub fn commit(self) -> Result<Option<Segment>, StoreError> {
         let committed = self.writer.map(BulkWriter::commit).transpose()?;
         Ok(committed.map(|(blob, size)| Segment { blob, size }))
@@ -121,7 +122,7 @@ impl SegmentSink for SegmentWriter<'_, '_, '_> {
     }
 }
 
-/// Divides the contents of files among a pack and a segment, and returns which are where.
+/// Divides the contents of files between a pack and a segment, and returns the offsets in both.
 fn divide<'d, S: SegmentSink>(
     files: impl Iterator<Item = (Content, &'d [u8])>,
     pack: &mut impl Write,
@@ -141,8 +142,8 @@ fn divide<'d, S: SegmentSink>(
 pub struct PackDamaged(pub Pack);
 
 impl PackDamaged {
-    /// Returns the damaged pack where that is why something failed: readers of packs pass it on as an
-    /// [`io::Error`], or as it is.
+    /// Returns the damaged pack if it is the cause of `error`. Readers of packs return it inside an [`io::Error`], or
+    /// directly.
     pub fn cause_of(error: &(dyn Error + 'static)) -> Option<Self> {
         if let Some(found) = error.downcast_ref::<Self>() {
             return Some(*found);
@@ -158,17 +159,17 @@ fn damaged(pack: Pack) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, PackDamaged(pack))
 }
 
-/// Where each content lies.
+/// The position of each content.
 #[derive(Debug, Default)]
 pub struct ContentMap {
     packs: Vec<Pack>,
-    /// The number of the pack, and the offset in it: a box can have a million contents.
+    /// The number of the pack and the offset in it. A box can have a million contents.
     places: HashMap<Blake3Digest, (u32, u64)>,
 }
 
 impl ContentMap {
-    /// Adds the contents of a pack. Of two places for one content, a segment is kept before any other pack, and then the
-    /// first. Two layers with the same segment have one pack.
+    /// Adds the contents of a pack. If a content is in two packs, a segment takes precedence over any other pack, and
+    /// otherwise the first. Two layers with the same segment have one pack.
     pub fn add(&mut self, pack: impl Into<Pack>, contents: &[(Content, u64)]) {
         let pack = pack.into();
         let number = self.number(pack);
@@ -184,10 +185,11 @@ impl ContentMap {
         }
     }
 
-    /// Puts the contents of files into the store and adds them. The rule for the files of a layer decides which of them have a segment.
+    /// Puts the contents of files into the store and adds them. The rule for the files of a layer decides which of
+    /// them have a segment.
     ///
     /// # Errors
-    /// The store's.
+    /// The errors of the store.
     pub fn put_all<'d>(
         &mut self,
         store: &Store,
@@ -204,7 +206,7 @@ impl ContentMap {
         Ok(())
     }
 
-    /// Returns the number of a pack, which is new unless it is a segment that is there already.
+    /// Returns the number of a pack. A segment that was added before keeps its number.
     fn number(&mut self, pack: Pack) -> u32 {
         let same = |other: &Pack| pack.segment().is_some() && other.segment() == pack.segment();
         let known = self.packs.iter().position(same);
@@ -215,14 +217,14 @@ impl ContentMap {
         u32::try_from(known.unwrap_or(self.packs.len() - 1)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the number of the segment that a content belongs to, and the content's offset there. Packs are numbered in the
-    /// order in which they were added.
+    /// Returns the number of the segment that has a content, and the offset there. Packs are numbered in the order in
+    /// which they were added.
     pub(crate) fn in_segment(&self, content: &Blake3Digest) -> Option<(u32, u64)> {
         let place = self.places.get(content)?;
         self.segment(place.0).map(|_| *place)
     }
 
-    /// Returns the segment of a number, if the pack is one.
+    /// Returns the segment with a number. `None` if that pack is no segment.
     pub(crate) fn segment(&self, number: u32) -> Option<Segment> {
         self.packs.get(number as usize)?.segment()
     }
@@ -232,21 +234,21 @@ impl ContentMap {
         self.packs.iter().copied().find(|pack| pack.segment() == Some(segment))
     }
 
-    /// Makes room for so many contents at once, rather than as they come.
+    /// Reserves capacity for at least `contents` more contents.
     pub fn reserve(&mut self, contents: usize) {
         self.places.reserve(contents);
     }
 
-    /// Returns the pack that a content is in, and the content's offset there.
+    /// Returns the pack that has a content, and the offset there.
     fn place(&self, content: &Content) -> Option<(Pack, u64)> {
         let (pack, offset) = self.places.get(&content.hash)?;
         Some((*self.packs.get(*pack as usize)?, *offset))
     }
 
-    /// Puts a file's bytes into the store, and adds them.
+    /// Puts a file's bytes into the store and adds them.
     ///
     /// # Errors
-    /// The store's.
+    /// The errors of the store.
     pub fn put(&mut self, store: &Store, bytes: &[u8]) -> Result<Content, StoreError> {
         let content = Content::of(bytes);
         self.add(store.put(bytes)?, &[(content, 0)]);
@@ -313,7 +315,7 @@ mod tests {
         (dir, store)
     }
 
-    /// Writes a segment of these bytes, after some that are taken back.
+    /// Writes a segment of these bytes, after others that are rolled back.
     fn written(store: &Store, bytes: &[u8]) -> Segment {
         let written = std::thread::scope(|scope| {
             let mut writer = SegmentWriter::new(store, scope);

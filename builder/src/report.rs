@@ -1,11 +1,11 @@
-//! The findings in files of the checkout.
+//! The findings in the files of the checkout.
 
 use box_contract::ErrorCode;
 use cli_common::Problem;
 use diagnostics::{Diagnostic, MAX_KEPT, Sources, Span};
 
-/// The findings in a text file of the checkout, as they are shown. The text is not kept: hundreds of skills may have one of a
-/// mebibyte.
+/// The rendered findings in a text file of the checkout. The text is not kept, because hundreds of skills may have a
+/// mebibyte each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     file: String,
@@ -13,7 +13,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns a report about a text, if something was found.
+    /// Returns a report about a text. `None` without findings.
     pub fn new(sources: &Sources, found: &[Diagnostic]) -> Option<Self> {
         let file = sources.as_slice().first().map(|it| it.name.clone()).unwrap_or_default();
         let problems = Problem::of_diagnostics(ErrorCode::FileInvalid, found, sources);
@@ -25,18 +25,18 @@ impl Report {
         &self.file
     }
 
-    /// Returns what was found, sorted by position; at least one thing.
+    /// Returns the findings, sorted by position; at least one.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Shows warnings as a person reads them.
+    /// Renders warnings for a terminal.
     pub fn render(&self) -> String {
         cli_common::problem::first(self.problems.iter().map(Problem::text), "\n\n", "more warnings")
     }
 }
 
-/// The warnings about several files, of which the first [`MAX_KEPT`] are kept.
+/// The warnings about several files. The first [`MAX_KEPT`] are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     list: Vec<Report>,
@@ -46,7 +46,7 @@ pub(crate) struct Reports {
 impl Reports {
     /// Adds the warnings about a text.
     pub(crate) fn add(&mut self, sources: &Sources, mut found: Vec<Diagnostic>) {
-        // The last place is for the warning that there are more.
+        // The last slot is for the warning that there are more.
         let Some(left) = (MAX_KEPT - 1).checked_sub(self.count) else { return };
         found.sort_by_key(Diagnostic::span);
         if found.len() > left {

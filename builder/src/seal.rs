@@ -1,4 +1,4 @@
-//! Sealing: the parts of the rootfs, init, kernel and config become a box, and get their one digest.
+//! Sealing: makes a box of the parts of the rootfs, init, kernel and config, and computes the box digest.
 
 use box_cache::{Store, StoreError};
 use box_contract::manifest::{
@@ -19,7 +19,7 @@ pub struct Sealed {
     pub manifest: Digest,
     /// The manifest's size in bytes.
     pub manifest_size: u64,
-    /// The config, and its size in bytes.
+    /// The config and its size in bytes.
     pub config: (Digest, u64),
     /// The tree digest.
     pub tree: Blake3Digest,
@@ -63,7 +63,7 @@ impl Stored {
         Self::put_pieces(store, &[bytes])
     }
 
-    /// Puts bytes that are in several pieces into the store.
+    /// Puts a concatenation of pieces into the store.
     pub(crate) fn put_pieces(store: &Store, pieces: &[&[u8]]) -> Result<Self, StoreError> {
         let size = pieces.iter().map(|piece| piece.len() as u64).sum();
         Ok(Self { blob: store.put_pieces(pieces)?, size })
@@ -88,14 +88,14 @@ pub(crate) struct BoxParts {
     pub(crate) listing: Stored,
 }
 
-/// Writes config and manifest.
+/// Writes the config and the manifest to the store.
 pub(crate) fn seal(store: &Store, parts: BoxParts) -> Result<Sealed, BuildError> {
     let config = BoxConfig {
         epoch: FORMAT_EPOCH,
         tree: parts.tree,
         plan: parts.plan,
         kernel_version: parts.kernel_version,
-        // The init has the mark of this protocol; without it nothing is built.
+        // The pipeline refuses an init without the mark of this protocol.
         protocol: Some(PROTOCOL),
     };
     let config = document(store, &config)?.descriptor(CONFIG_TYPE);

@@ -8,17 +8,17 @@ use host_fs::FileError;
 
 use super::MAX_BINARY;
 
-/// Errors of the agent's program. A `name` is the file's path or URL.
+/// Errors of the agent's program. `name` is the file's path or URL.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum BinaryError {
-    /// The path starts at the root, where every machine has something else.
+    /// The path is absolute. The same path is another file on another host.
     #[error("{} is an absolute path", .0.display())]
     Absolute(PathBuf),
     /// The path leads out of the checkout.
     #[error("{} leads out of the checkout", .0.display())]
     Outside(PathBuf),
-    /// The file has more bytes than a binary may.
+    /// The file exceeds the maximum size of a binary.
     #[error("{name} has more than {} MiB", MAX_BINARY >> 20)]
     TooLarge { name: String },
     /// The file cannot be read, or cannot be copied to the store.
@@ -36,13 +36,13 @@ pub enum BinaryError {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ProgramError {
-    /// It is something else.
+    /// It is a file of another kind.
     #[error("it is {0}")]
     NotAProgram(&'static str),
-    /// It is a file of another system, or one that has to be unpacked first.
+    /// It is a program for another operating system, or it has to be unpacked first.
     #[error("it is {0}")]
     Foreign(&'static str),
-    /// The checkout has no content for it.
+    /// It is a Git LFS pointer: the checkout lacks the content.
     #[error("it is {}", oci_image::LFS_POINTER)]
     LfsPointer,
     /// It is for another processor.
@@ -51,7 +51,7 @@ pub enum ProgramError {
     /// It is an ELF file that Linux does not start.
     #[error("it is an ELF file that Linux does not start: {0}")]
     Elf(&'static str),
-    /// It is a script; what is wrong is said about its first line.
+    /// It is a script that Linux does not start. The message describes its first line.
     #[error("it is a script, but its first line {0}")]
     Script(&'static str),
     /// It cannot be read.

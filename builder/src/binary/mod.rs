@@ -1,8 +1,8 @@
 //! An agent that is one file: a program of the checkout, or one that was downloaded.
 //!
-//! It becomes a tree with the file as `/agent/bin/agent` (A3S Box, layout of `/agent`), executable
-//! for all, owned by root, of the year 1970. The file's bytes go to the store unread but for their
-//! hashes, and the blob is the tree's pack, or becomes a segment: memory does not grow with the file.
+//! It becomes a tree with the file as `/agent/bin/agent` (the layout of `/agent` in A3S Box): mode 0755, owned by
+//! root, with the time 1970-01-01. The file is streamed to the store while it is hashed, so memory does not grow with
+//! the file. The blob is the tree's pack, or becomes a segment.
 
 mod error;
 mod program;
@@ -27,28 +27,28 @@ pub use error::{BinaryError, ProgramError};
 pub(crate) use program::inspect_head;
 pub use program::{Program, inspect};
 
-/// Where the file is in the agent's root.
+/// The path of the file in the agent's root.
 pub const AGENT_PATH: &str = "/agent/bin/agent";
-/// The most bytes that the file may have, downloaded or not.
+/// The maximum size of the file, downloaded or not, in bytes.
 const MAX_BINARY: u64 = Size::DEFAULT.most();
 
 /// An agent's binary. Its bytes are in the store.
 #[derive(Debug)]
 pub struct Binary {
-    /// The file's content as the tree names it.
+    /// The content of the file in the tree.
     pub content: Content,
     /// The file's sha256: the name of its blob.
     pub sha256: Digest,
-    /// How it starts, and what must be in the agent's root for that.
+    /// How the file starts, and which other file of the agent's root it needs.
     pub program: Program,
 }
 
 impl Binary {
-    /// Adds the place of the file's bytes. A large program has a segment, by the rule for layers, so that the metadata of
-    /// a box stay small.
+    /// Adds the file's bytes to `contents`. A program of at least `MIN_SEGMENT` bytes gets a segment, as a file of a
+    /// layer does, so that the metadata of a box stays small.
     ///
     /// # Errors
-    /// The store's.
+    /// The errors of the store.
     pub fn add_to(&self, store: &Store, contents: &mut ContentMap) -> Result<(), StoreError> {
         let size = self.content.size.next_multiple_of(SEGMENT_BLOCK);
         if size < MIN_SEGMENT {
@@ -65,7 +65,7 @@ impl Binary {
         Ok(())
     }
 
-    /// Returns the key of the action that makes its segment.
+    /// Returns the key of the action that makes the program's segment.
     pub(crate) fn key(&self) -> ActionKey {
         KeyHasher::new("program", DECODER_EPOCH).part(self.sha256.as_bytes()).finish()
     }
@@ -89,7 +89,7 @@ impl Binary {
         Ok(blob)
     }
 
-    /// Puts the file into a root as [`AGENT_PATH`], in the place of what is there.
+    /// Puts the file into a root as [`AGENT_PATH`]. It replaces an existing file.
     pub fn put_into(&self, root: &mut Tree) {
         let agent = root.ensure_directory(Tree::ROOT, b"agent");
         let bin = root.ensure_directory(agent, b"bin");
@@ -99,7 +99,7 @@ impl Binary {
     }
 }
 
-/// Returns the segment that an earlier build wrote for a program, if the store has it in this size.
+/// Returns the segment that an earlier build wrote for a program, if the store has it with this size.
 fn recall_segment(store: &Store, key: &ActionKey, size: u64) -> Result<Option<Digest>, StoreError> {
     let record = store.action(key)?.and_then(|it| <[u8; 32]>::try_from(it).ok());
     Ok(record.map(Digest::from_bytes).filter(|blob| store.size(blob) == Some(size)))
@@ -108,8 +108,7 @@ fn recall_segment(store: &Store, key: &ActionKey, size: u64) -> Result<Option<Di
 /// Reads a binary of a checkout and copies it into the store. `path` is relative to the checkout.
 ///
 /// # Errors
-/// [`BinaryError`]. A file that turns out to be no program stays in the store, as a blob that
-/// nothing names.
+/// [`BinaryError`]. A file that is not a program stays in the store, as an unreferenced blob.
 pub fn from_checkout(
     checkout: &Bounds,
     path: &Path,
@@ -128,7 +127,7 @@ pub fn from_checkout(
     binary(blob, content, &path.display().to_string(), platform, store)
 }
 
-/// Takes a binary from the store. `name` is what an error calls it, such as its URL.
+/// Reads a binary from the store. `name` is its name in errors, such as its URL.
 ///
 /// # Errors
 /// [`BinaryError`].
@@ -142,7 +141,7 @@ pub fn from_store(
     let (found, _) =
         Digest::of_reader(&mut hashed).map_err(FileError::of("read the stored copy of", name))?;
     if found != *blob {
-        // Says what is wrong with the blob, and where it lies.
+        // The error describes the damage and has the path of the blob.
         store.verify(blob)?;
     }
     binary(*blob, hashed.content(), name, platform, store)
@@ -166,7 +165,7 @@ fn binary(
 /// Opens a regular file of a checkout.
 ///
 /// # Errors
-/// [`BinaryError`] if it is not one, is outside the checkout or too large.
+/// [`BinaryError`] if it is not a regular file, is outside the checkout, or is too large.
 pub fn open(checkout: &Bounds, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));
@@ -180,7 +179,7 @@ pub fn open(checkout: &Bounds, path: &Path) -> Result<File, BinaryError> {
     Ok(file)
 }
 
-/// A reader whose bytes are hashed.
+/// A reader that hashes the bytes that it passes on.
 struct Hashed<R> {
     from: R,
     hasher: Hasher<Blake3>,

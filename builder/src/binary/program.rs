@@ -1,8 +1,8 @@
-//! Finds out whether, and how, Linux can execute a file.
+//! Determines whether and how Linux can execute a file.
 //!
-//! Only headers are read, at most 64 KiB of each kind, whatever they claim. Sources: the ELF-64
-//! object file format; Linux, `fs/binfmt_elf.c` (bounds on program headers and interpreter) and
-//! `fs/binfmt_script.c` (the line after `#!`).
+//! Only headers are read, and at most 64 KiB of each kind, regardless of the sizes that they declare. Sources:
+//! [elf(5)](https://man7.org/linux/man-pages/man5/elf.5.html), and Linux's `fs/binfmt_elf.c` (limits of program
+//! headers and interpreter) and `fs/binfmt_script.c` (the line after `#!`).
 
 use std::fs::File;
 use std::io;
@@ -18,19 +18,19 @@ use super::ProgramError;
 /// How a program starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// By itself: it is linked statically.
+    /// Directly: it is linked statically.
     Static,
     /// By the file at this path, which must be in the agent's root: a dynamic linker such as
     /// `/lib64/ld-linux-x86-64.so.2`, or the interpreter of a script such as `/usr/bin/env`.
     By(Vec<u8>),
 }
 
-/// The part of a file's first bytes that Linux looks at (`BINPRM_BUF_SIZE`).
+/// The number of bytes at the start of a file that Linux looks at (`BINPRM_BUF_SIZE`).
 const HEAD: usize = 256;
-/// The most bytes of program headers (`load_elf_phdrs`); also read of the dynamic section.
+/// The maximum size of the program headers in bytes (`load_elf_phdrs`), and the limit for the dynamic section.
 const MAX_TABLE: u64 = 64 << 10;
 
-/// The names of processors by their `e_machine`, for messages.
+/// The names of processors by `e_machine`, for messages.
 const MACHINES: [(u16, &str); 9] = [
     (elf::EM_X86_64, "x86_64"),
     (elf::EM_AARCH64, "aarch64"),
@@ -43,7 +43,7 @@ const MACHINES: [(u16, &str); 9] = [
     (elf::EM_MIPS, "MIPS"),
 ];
 
-/// The first bytes of other files that are taken for binaries.
+/// The first bytes of files that are mistaken for Linux binaries.
 const OTHERS: [(&[u8], &str); 5] = [
     (b"\xef\xbb\xbf#!", "a script that begins with a byte order mark; save it without one"),
     (b"\xcf\xfa\xed\xfe", "a macOS program"),
@@ -52,7 +52,7 @@ const OTHERS: [(&[u8], &str); 5] = [
     (b"<!DOCTYPE", "a web page"),
 ];
 
-/// Returns the number that an ELF file's header has for the processor of a platform.
+/// Returns the `e_machine` of a platform.
 const fn machine_of(platform: Platform) -> u16 {
     match platform {
         Platform::LinuxAmd64 => elf::EM_X86_64,
@@ -66,18 +66,18 @@ fn machine_name(number: u16) -> String {
     name.map_or_else(|| format!("machine {number}"), |(_, it)| (*it).to_owned())
 }
 
-/// Finds out how a file would start on a platform.
+/// Returns how a file starts on a platform.
 ///
 /// # Errors
-/// [`ProgramError`] where it would not.
+/// [`ProgramError`] if Linux would not start it.
 pub fn inspect(file: &File, platform: Platform) -> Result<Program, ProgramError> {
     inspect_bytes(file, platform)
 }
 
-/// As [`inspect`], for a file of which only the first bytes are known.
+/// Like [`inspect`], for a file of which only the first bytes are known.
 ///
 /// # Errors
-/// As [`inspect`], and where more is needed than is known.
+/// Like [`inspect`], and an error if the known bytes are not enough.
 pub(crate) fn inspect_head(head: &[u8], platform: Platform) -> Result<Program, ProgramError> {
     inspect_bytes(&head, platform)
 }
@@ -106,7 +106,7 @@ fn inspect_bytes(file: &dyn ReadAt, platform: Platform) -> Result<Program, Progr
         }))
 }
 
-/// Reads a script's first line. `cut` says that the file continues after what is given.
+/// Reads the first line of a script. `cut` is true if the file continues after `line`.
 fn script(line: &[u8], cut: bool) -> Result<Program, ProgramError> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let end = line.iter().position(|byte| *byte == b'\n');
@@ -127,7 +127,7 @@ fn script(line: &[u8], cut: bool) -> Result<Program, ProgramError> {
     Ok(Program::By(interpreter.to_vec()))
 }
 
-/// An ELF file's header, as far as it matters, and its program headers.
+/// The fields of an ELF file's header that are used here, and its program headers.
 struct Elf<'file> {
     file: &'file dyn ReadAt,
     kind: u16,
@@ -135,7 +135,7 @@ struct Elf<'file> {
     segments: Vec<Segment>,
 }
 
-/// A program header: its type, and where in the file its bytes are.
+/// A program header: its type, and the range of its bytes in the file.
 struct Segment {
     kind: u32,
     offset: u64,
@@ -185,7 +185,7 @@ impl<'file> Elf<'file> {
         if let Some(segment) = self.segment(elf::PT_INTERP) {
             return self.interpreter(segment).map(Program::By);
         }
-        // A program that is linked statically but may lie anywhere has the same type as a library.
+        // A static-pie program has the same type as a shared library.
         if self.kind == elf::ET_DYN && (self.entry == 0 || self.needs_libraries()?) {
             return Err(ProgramError::NotAProgram("a shared library"));
         }
@@ -195,7 +195,7 @@ impl<'file> Elf<'file> {
     fn interpreter(&self, segment: &Segment) -> Result<Vec<u8>, ProgramError> {
         const BAD: ProgramError =
             ProgramError::Elf("it does not name its dynamic linker by an absolute path");
-        // With the NUL at its end.
+        // The size includes the terminating NUL.
         if !(2..=PATH_MAX as u64).contains(&segment.size) {
             return Err(BAD);
         }
@@ -207,7 +207,7 @@ impl<'file> Elf<'file> {
         Ok(path.to_vec())
     }
 
-    /// Whether the dynamic section names a library. Without an interpreter nobody would load it.
+    /// Returns whether the dynamic section names a library. Without an interpreter, no dynamic linker would load it.
     fn needs_libraries(&self) -> Result<bool, ProgramError> {
         let Some(segment) = self.segment(elf::PT_DYNAMIC) else { return Ok(false) };
         let needed = elf::DT_NEEDED.cast_unsigned();
@@ -233,7 +233,7 @@ fn check_machine(identity: &[u8], platform: Platform) -> Result<(), ProgramError
     Err(ProgramError::WrongMachine { expected: machine_name(expected), found: name })
 }
 
-/// Returns the bytes of a number; the caller has checked that they are there.
+/// Returns the `SIZE` bytes at `offset`. The caller has checked the bounds.
 fn at<const SIZE: usize>(bytes: &[u8], offset: usize) -> [u8; SIZE] {
     let mut number = [0; SIZE];
     number.copy_from_slice(&bytes[offset..offset + SIZE]);
@@ -250,7 +250,7 @@ fn read_exact(file: &dyn ReadAt, offset: u64, size: u64) -> Result<Vec<u8>, Prog
 
 /// The bytes of a file.
 trait ReadAt {
-    /// Reads a part of the file, less where the file ends.
+    /// Reads `size` bytes of the file at `offset`, or fewer at its end.
     fn read_up_to(&self, offset: u64, size: u64) -> io::Result<Vec<u8>>;
 }
 

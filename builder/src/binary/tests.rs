@@ -11,10 +11,10 @@ use proptest::{collection, num};
 
 use super::*;
 
-/// Where the tests' ELF files have what their segments name.
+/// The file offset of the data of the segments in the tests' ELF files.
 const DATA: u64 = 0x1000;
 
-/// Writes an ELF file with segments of these types, which all have the same data.
+/// Returns an ELF file with segments of these types, which all have the same data.
 fn elf_file(machine: u16, kind: u16, entry: u64, segments: &[u32], data: &[u8]) -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     file.extend_from_slice(&kind.to_le_bytes());
@@ -103,7 +103,7 @@ fn its_bytes_are_found_again_in_the_store() {
     for (program, has_segment) in [(small, false), (large, true)] {
         checkout.write("agent", &program);
         let binary = checkout.read("agent").unwrap();
-        // The second time, a segment is there already.
+        // The second time, the segment exists already.
         for _ in 0..2 {
             let mut contents = ContentMap::default();
             binary.add_to(&checkout.store, &mut contents).unwrap();
@@ -167,7 +167,7 @@ fn only_files_inside_the_checkout_are_read() {
 #[test]
 fn a_file_of_more_than_two_gib_is_refused_before_it_is_read() {
     let checkout = Checkout::new();
-    // A file with a hole: it takes no space.
+    // A sparse file takes no space on the disk.
     let file = File::create(checkout.dir.path().join("agent")).unwrap();
     file.set_len(MAX_BINARY + 1).unwrap();
     let error = checkout.read("agent").unwrap_err();

@@ -1,8 +1,8 @@
-//! The error of every module of this crate.
+//! The error of the functions that measure a box.
 
 use box_contract::ErrorCode;
 
-/// The result of every fallible function of this crate.
+/// The result of the functions that measure a box.
 pub type Result<T> = std::result::Result<T, MeasureError>;
 
 /// A box could not be measured.
@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, MeasureError>;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum MeasureError {
-    /// The virtual host could not be made or started, or stopped without a result.
+    /// The virtual host could not be created or started, or it ended without a result.
     #[error(transparent)]
     Host(#[from] virtual_host::HostError),
     /// The box shares the network of its host.
@@ -18,15 +18,15 @@ pub enum MeasureError {
         "a box that shares its host's network cannot be measured on the virtual host, which has none"
     )]
     Network,
-    /// `boxlaunch` refused the box or its start failed, with these words.
+    /// `boxlaunch` refused the box, or the start failed. `message` is boxlaunch's message.
     #[error("the box does not start on the virtual host: {message}")]
     Refused {
         message: String,
-        /// The help that boxlaunch gave; the options in it are those of `boxlaunch run`.
+        /// boxlaunch's help. Its options are the options of `boxlaunch run`.
         help: Option<String>,
         /// Whether that help names options.
         names_options: bool,
-        /// The code that boxlaunch gave.
+        /// boxlaunch's error code.
         code: Option<ErrorCode>,
     },
     /// A program failed in the virtual host.
@@ -37,7 +37,7 @@ pub enum MeasureError {
         /// The end of its standard error.
         stderr: String,
     },
-    /// A program printed something else than it should.
+    /// A program's output is not the expected JSON.
     #[error("{command} printed no measurement: {reason}")]
     Malformed { command: String, reason: String },
 }

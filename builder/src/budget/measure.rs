@@ -1,4 +1,4 @@
-//! One start of the virtual host, in which a box is started several times.
+//! Starts a box several times in one start of the virtual host.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use virtual_host::{Ended, VirtualHost};
 
 use super::{MeasureError, Measurement, Result};
 
-/// Where the box is in the virtual host.
+/// The path of the box in the virtual host.
 const BOX: &str = "/box";
-/// The virtual time that an agent may take to be ready, in seconds, or twice the box's budget if that is
-/// longer: an agent that is never ready costs the real time of that.
+/// The virtual time in seconds within which an agent must be ready. If twice the box's budget is longer, that
+/// applies. An agent that is never ready costs the real time of this virtual time.
 const STARTUP_TIMEOUT: u64 = 30;
-/// The real time that the virtual host may take for each start of a box, beyond its own.
+/// The real time that the virtual host gets for each start of a box, in addition to its boot.
 const TIME_OF_A_START: Duration = Duration::from_secs(60);
 
-/// The part of `boxlaunch run`'s report that is read.
+/// The fields of `boxlaunch run`'s report that are used here.
 #[derive(Deserialize)]
 struct Report {
     #[serde(rename = "box")]
@@ -34,7 +34,7 @@ struct Floor {
     ready_ms: f64,
 }
 
-/// The JSON that boxlaunch prints where it fails.
+/// The JSON that boxlaunch prints if it fails.
 #[derive(Deserialize)]
 struct Refusal {
     errors: Vec<Refused>,
@@ -47,12 +47,12 @@ struct Refused {
     help: Option<String>,
 }
 
-/// Measures so many starts of a box after one that does not count, and then the floor of its kernel, all in one start
-/// of the virtual host. `env` are variables that the box is given at launch, each as `NAME=VALUE`.
+/// Measures `runs` starts of a box after one uncounted start, and then the floor of its kernel, all in one start of
+/// the virtual host. `env` are variables for the box, each as `NAME=VALUE`.
 ///
 /// # Errors
-/// The virtual host does not start, or a start of the box fails: then
-/// the error has boxlaunch's words. A start that takes longer than the budget is not an error.
+/// The virtual host does not start, or a start of the box fails, with boxlaunch's message. A start that exceeds the
+/// budget is not an error.
 pub fn measure(
     host: VirtualHost,
     opened: &OpenBox,
@@ -83,9 +83,8 @@ pub fn measure(
     Ok(Measurement { digest: opened.digest, name, cpus, budget, floor_ms, runs, machine })
 }
 
-/// Returns the commands that start the box, once more than is measured, and after them the one that measures the floor:
-/// the first machine in a start of the virtual host takes longer, because its kernel makes then what it keeps for the
-/// others.
+/// Returns the commands that start the box, one more than `runs`, and after them the command that measures the floor.
+/// The first VM in a virtual host takes longer, because the host's kernel then creates what it keeps for later VMs.
 fn commands(opened: &OpenBox, runs: u16, env: &[String]) -> Vec<Vec<String>> {
     let vm = &opened.plan().vm;
     let kernel = box_layout::blob_path(Path::new(BOX), &opened.kernel.descriptor.digest);
@@ -102,7 +101,7 @@ fn commands(opened: &OpenBox, runs: u16, env: &[String]) -> Vec<Vec<String>> {
         "--budget",
         "report",
         "--until-ready",
-        // The virtual host has none; and rules about its loopback are nobody's to give there.
+        // The virtual host has no network, and rules for its loopback would be meaningless.
         "--network",
         "none",
         "--startup-timeout",
@@ -142,7 +141,7 @@ fn nothing<T>(command: &str) -> Result<T> {
     Err(MeasureError::Malformed { command, reason })
 }
 
-/// Returns the error of a failed command: in boxlaunch's words where it printed some.
+/// Returns the error of a failed command, with boxlaunch's message if it printed one.
 fn refusal(command: &str, ended: &Ended) -> MeasureError {
     let printed = serde_json::from_slice::<Refusal>(&ended.stdout).ok();
     if let Some(first) = printed.and_then(|it| it.errors.into_iter().next()) {

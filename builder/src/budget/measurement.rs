@@ -27,7 +27,7 @@ pub struct Measurement {
 /// The times that one phase took over all runs, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
-    /// Half of the runs took no longer; with an even number, the mean of the middle two.
+    /// The median. With an even number of runs, it is the mean of the middle two.
     pub median: f64,
     /// The shortest time.
     pub min: f64,
@@ -45,7 +45,7 @@ impl Measurement {
         Figures { median: middle, min, max }
     }
 
-    /// Returns the median of each phase. That of the total need not be the sum of the others.
+    /// Returns the median of each phase. The median of the total need not be the sum of the other medians.
     pub fn medians(&self) -> Phases {
         let median = |phase| self.figures(phase).median;
         Phases {

@@ -1,4 +1,4 @@
-//! A measurement, as a table for people and as JSON for scripts.
+//! A measurement as a table and as JSON.
 
 use box_contract::{Budget, ErrorCode, Overrun, Phase};
 use cli_common::Problem;
@@ -6,29 +6,29 @@ use serde_json::{Value, json};
 
 use super::Measurement;
 
-/// The meaning of a virtual time, for whoever reads one for the first time.
+/// Explains virtual time to a first-time reader.
 const VIRTUAL_TIME: &str =
     "virtual time: 1 ns per instruction; compare it with other virtual times only";
 
-/// Two boxes, measured alike.
+/// Two boxes that were measured in the same way.
 #[derive(Debug, Clone, Copy)]
 pub struct Comparison<'m> {
-    /// The box with which another is compared.
+    /// The baseline.
     pub old: &'m Measurement,
-    /// The box whose budget counts.
+    /// The box whose budget applies.
     pub new: &'m Measurement,
 }
 
 impl Comparison<'_> {
-    /// Returns the median of a phase as a multiple of the old box's; `None` where that is zero.
+    /// Returns the median of a phase as a multiple of the old box's median. `None` if the old median is zero.
     pub fn ratio(&self, phase: Phase) -> Option<f64> {
         let median = |measured: &Measurement| measured.figures(phase).median;
         (median(self.old) > 0.0).then(|| median(self.new) / median(self.old))
     }
 }
 
-/// Renders a measurement: what each phase may take and took, the floor, and the machine. Beside another
-/// box, also what it took there. `advice` says how a box that has no budget gets one.
+/// Renders a measurement: the limit and the time of each phase, the floor and the machine. With another box, the
+/// table also has its times. `advice` explains how to add a budget to a box that has none.
 pub fn table(measured: &Measurement, old: Option<&Measurement>, advice: &str) -> String {
     let old = old.map(|old| Comparison { old, new: measured });
     let mut table = format!("{:<8}{:>10}{:>12}{:>21}", "phase", "allowed", "taken", "min to max");
@@ -100,7 +100,7 @@ pub fn json(measured: &Measurement, old: Option<&Measurement>) -> Value {
     report
 }
 
-/// Returns the error of a box whose start takes longer than its budget allows; `None` for others.
+/// Returns the error of a box that exceeds its budget. `None` for other boxes.
 pub fn exceeded(measured: &Measurement) -> Option<Problem> {
     let over = |it: &Overrun| {
         format!("{} took {}, {} ms are allowed", it.phase.name(), ms(it.taken_ms), it.limit_ms)
@@ -112,7 +112,7 @@ pub fn exceeded(measured: &Measurement) -> Option<Problem> {
     (!over.is_empty()).then(|| Problem::new((ErrorCode::OverBudget, help), message))
 }
 
-/// Returns what is said of each of two boxes.
+/// Returns the fields that both boxes of a comparison have.
 fn about(measured: &Measurement) -> Value {
     json!({
         "box": measured.digest,

@@ -1,4 +1,4 @@
-//! A Boxfile in KDL with another budget.
+//! Replaces the budget in a KDL Boxfile.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use kdl::{KdlDocument, KdlEntry, KdlNode};
 
 use super::{Edit, NODE, appended, edited, limits, property};
 
-/// As [`super::rewritten`].
+/// Implements [`super::rewritten`] for KDL.
 pub(super) fn rewritten(text: &str, budget: &Budget) -> Option<String> {
     let document = KdlDocument::parse_v2(text).ok()?;
     let mut nodes = document.nodes().iter().filter(|node| node.name().value() == NODE);
@@ -24,7 +24,7 @@ fn line(budget: &Budget) -> String {
     limits(budget).fold(NODE.to_owned(), |line, it| line + " " + &property(&it, Syntax::Kdl))
 }
 
-/// Replaces the values of a node, and adds those that it lacks after its last.
+/// Replaces the values of a node, and appends the missing ones after its last entry.
 fn replaced(text: &str, node: &KdlNode, budget: &Budget) -> String {
     let name = node.name().span();
     let ends = node.entries().iter().map(|entry| bytes(entry).end);

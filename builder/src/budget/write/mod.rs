@@ -1,4 +1,4 @@
-//! A budget made of a measurement, and a Boxfile's text with it.
+//! Derives a budget from a measurement and writes it into a Boxfile's text.
 
 mod kdl;
 mod toml;
@@ -9,10 +9,11 @@ use std::ops::Range;
 use box_contract::{Budget, Phase, Phases};
 use diagnostics::{Source, Syntax};
 
-/// The declaration of the Boxfile that has the budget.
+/// The name of the Boxfile's declaration that has the budget.
 const NODE: &str = "budget";
 
-/// Returns the budget that leaves a start a margin, in percent of each phase: whole milliseconds, rounded up.
+/// Adds a margin, in percent of each phase, to the medians. Limits are whole milliseconds, rounded up. For example, a
+/// median of 10.2 ms with a margin of 20 percent gives a limit of 13 ms.
 pub fn with_margin(medians: &Phases, percent: f64) -> Budget {
     let limit = |phase| Some(whole_ms(medians.of(phase) * (1.0 + percent / 100.0)));
     Budget {
@@ -25,15 +26,15 @@ pub fn with_margin(medians: &Phases, percent: f64) -> Budget {
     }
 }
 
-/// Rounds up to a limit that a budget can have, which is never 0.
+/// Rounds up to a valid limit, which is never 0.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time is positive")]
 fn whole_ms(ms: f64) -> u64 {
     (ms.ceil() as u64).max(1)
 }
 
-/// Returns the text of a Boxfile with another budget, and every other byte as it was; `None` where the
-/// text has not one place for it: it is malformed, or declares the budget in another form than
-/// docs/boxfile.md does. Only the file's own budget is written, not that of a profile.
+/// Returns the text of a Boxfile with another budget. Every other byte stays as it was. Returns `None` if the text
+/// has no unique position for the budget: it is malformed, or declares the budget in another form than
+/// docs/boxfile.md shows. Only the file's budget is written, not the budget of a profile.
 pub fn rewritten(source: &Source, budget: &Budget) -> Option<String> {
     match source.syntax {
         Syntax::Kdl => kdl::rewritten(&source.text, budget),
@@ -55,15 +56,15 @@ fn property(Limit(phase, ms): &Limit, syntax: Syntax) -> String {
     }
 }
 
-/// A part of a text, and what replaces it.
+/// A range of a text, and its replacement.
 struct Edit {
     place: Range<usize>,
     new: String,
 }
 
-/// Carries out edits that do not overlap.
+/// Applies edits that do not overlap.
 fn edited(text: &str, mut edits: Vec<Edit>) -> String {
-    // From the last to the first, so that the places of the others stay.
+    // From the last to the first, so that the ranges of the remaining edits stay valid.
     edits.sort_by_key(|it| Reverse((it.place.start, it.place.end)));
     edits.into_iter().fold(text.to_owned(), |mut text, Edit { place, new }| {
         text.replace_range(place, &new);
@@ -71,7 +72,7 @@ fn edited(text: &str, mut edits: Vec<Edit>) -> String {
     })
 }
 
-/// Returns the text with a paragraph at its end.
+/// Returns the text with a paragraph appended.
 fn appended(text: &str, paragraph: &str) -> String {
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     format!("{text}{end}{paragraph}\n")

@@ -1,4 +1,4 @@
-//! A Boxfile in TOML with another budget.
+//! Replaces the budget in a TOML Boxfile.
 
 use box_contract::Budget;
 use diagnostics::Syntax;
@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Edit, Limit, NODE, appended, edited, limits, property};
 
-/// As [`super::rewritten`].
+/// Implements [`super::rewritten`] for TOML.
 pub(super) fn rewritten(text: &str, budget: &Budget) -> Option<String> {
     let document = DeTable::parse(text).ok()?;
     let Some(declared) = document.get_ref().get(NODE) else {
@@ -19,7 +19,7 @@ pub(super) fn rewritten(text: &str, budget: &Budget) -> Option<String> {
     replaced(text, table, inline, budget)
 }
 
-/// Replaces the values of a table, and adds those that it lacks before its first key; `None` if it has none.
+/// Replaces the values of a table, and inserts the missing ones before its first key. `None` if it has no key.
 fn replaced(text: &str, table: &DeTable<'_>, inline: bool, budget: &Budget) -> Option<String> {
     let first = table.keys().map(|key| key.span().start).min()?;
     let value = |limit: &Limit| table.get(limit.0.name()).map(Spanned::span);

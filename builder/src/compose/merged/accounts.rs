@@ -1,10 +1,13 @@
-//! Combines `/etc/passwd`, `/etc/group`, `/etc/shadow` and `/etc/gshadow`: passwd(5), group(5),
-//! shadow(5), gshadow(5).
+//! Unites `/etc/passwd`, `/etc/group`, `/etc/shadow` and `/etc/gshadow`:
+//! [passwd(5)](https://man7.org/linux/man-pages/man5/passwd.5.html),
+//! [group(5)](https://man7.org/linux/man-pages/man5/group.5.html),
+//! [shadow(5)](https://man7.org/linux/man-pages/man5/shadow.5.html),
+//! [gshadow(5)](https://man7.org/linux/man-pages/man5/gshadow.5.html).
 //!
-//! The agent's lines stand as they are and in their order; after them come the lines of the
-//! business image whose names are new. The same name with another line is an error: one of the two
-//! would be somebody else. Two names with one number are no error; both have the number's rights, as
-//! they would have without a name.
+//! The agent's lines keep their text and their order. The lines of the business image with new names follow. The same
+//! name with a different line is an error, because one of the two images would get another account than it expects.
+//! For example, `app:x:1` and `app:x:2` clash. Two names with the same number are no error: both have the number's
+//! rights, as they would without a name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +15,11 @@ use std::fmt;
 use box_contract::rules::ACCOUNT_FILES;
 use safe_text::shown;
 
-/// A file that can be united: where it lies, and the names of a line's fields.
+/// A file that can be united: its path, and the names of the fields of a line.
 pub(super) struct Database {
     pub(super) path: &'static str,
     fields: &'static [&'static str],
-    /// Whether any field may hold a password's hash.
+    /// Whether any field may hold the hash of a password.
     secret: bool,
 }
 
@@ -46,16 +49,16 @@ const DATABASES: [Database; 4] = [
 /// The field that is never shown.
 const PASSWORD: &str = "password";
 
-/// Two lines that cannot both be.
+/// Two lines with the same name that differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountClash {
-    /// The name that both begin with.
+    /// The name.
     pub name: String,
-    /// Where they stand in the agent's file and in the business image's, from 1.
+    /// The line numbers in the agent's file and in the business image's file, from 1.
     pub lines: [usize; 2],
     /// The first field in which they differ.
     pub field: &'static str,
-    /// Its values, where they may be shown.
+    /// The values of the field. `None` if they must not be shown.
     pub values: Option<[String; 2]>,
 }
 
@@ -75,7 +78,7 @@ impl fmt::Display for AccountClash {
     }
 }
 
-/// Returns how the file at a path can be united, if it can.
+/// Returns how the file at a path can be united; `None` if it cannot.
 pub(super) fn unitable(path: &[u8]) -> Option<&'static Database> {
     DATABASES.iter().find(|it| it.path.as_bytes() == path)
 }
@@ -83,7 +86,7 @@ pub(super) fn unitable(path: &[u8]) -> Option<&'static Database> {
 /// Unites two files.
 ///
 /// # Errors
-/// [`AccountClash`], for the first line of the business image that clashes.
+/// [`AccountClash`] for the first line of the business image that clashes.
 pub(super) fn unite(
     database: &Database,
     agent: &[u8],
@@ -107,7 +110,7 @@ pub(super) fn unite(
     Ok(united)
 }
 
-/// Lists the lines with their numbers, without their ends.
+/// Returns the lines with their numbers, without line ends.
 fn lines(file: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let file = file.strip_suffix(b"\n").unwrap_or(file);
     (1..)

@@ -1,4 +1,4 @@
-//! The lines of a Boxfile that would decide conflicts.
+//! Suggests declarations for a Boxfile that decide its conflicts.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use diagnostics::in_quotes;
 use super::conflicts::Conflicts;
 use super::patterns::{PatternNode, Patterns, pattern};
 
-/// The most declarations that are advised. Beside one pattern for everything, there are at most as
-/// many as there are files that only their own name decides, which are fewer.
+/// The maximum number of suggested declarations. In addition to one pattern for all other files, there is at most one
+/// for each system file and account file, which are fewer.
 pub const MAX_ADVICE: usize = 20;
 
-/// Where paths of one directory get one pattern.
+/// When the paths of one directory get one pattern.
 struct Grouping {
-    /// A directory with fewer parts is no group: what is in `/etc` or `/usr` has nothing in common.
+    /// A directory with fewer parts in its path is no group: the files in `/etc` or `/usr` have nothing in common.
     least_parts: usize,
-    /// More lines than that for the paths below a directory are replaced by a pattern.
+    /// If the paths below a directory need more lines than that, one pattern replaces them.
     most_lines: usize,
 }
 
-/// The ways to group, of which the first is taken that leaves at most [`MAX_ADVICE`] declarations.
+/// The groupings, from fine to coarse. The first that yields at most [`MAX_ADVICE`] declarations is used.
 const GROUPINGS: [Grouping; 4] = [
     Grouping { least_parts: 2, most_lines: 3 },
     Grouping { least_parts: 1, most_lines: 3 },
@@ -34,9 +34,9 @@ const GROUPINGS: [Grouping; 4] = [
 pub struct Advice {
     /// The pattern.
     pub pattern: String,
-    /// A policy that can be carried out; which one is right, only a person can know.
+    /// A policy that can be applied. Only a person can know which policy is right.
     pub policy: ConflictPolicy,
-    /// How many of the conflicts it decides.
+    /// The number of conflicts that it decides.
     pub paths: usize,
 }
 
@@ -46,7 +46,7 @@ impl Advice {
         Self { pattern: pattern(path), policy, paths: 1 }
     }
 
-    /// Writes the declaration as the Boxfile has it: one line, in TOML two.
+    /// Returns the declaration as Boxfile text: one line in KDL, two in TOML.
     pub fn declaration(&self, syntax: Syntax) -> String {
         let (pattern, policy) = (in_quotes(syntax, &self.pattern), self.policy.name());
         match syntax {
@@ -56,12 +56,11 @@ impl Advice {
     }
 }
 
-/// Returns declarations that decide the conflicts, but for those that the Boxfile names already: at
-/// most [`MAX_ADVICE`].
+/// Returns declarations for the conflicts that the Boxfile does not name yet: at most [`MAX_ADVICE`].
 ///
-/// Files that only their own name decides come first, then the others by path; where a directory
-/// has many, one pattern is for all of them. A path that only a pattern for others, too, can spell has
-/// none, such as that of a file `*`.
+/// Files that need a declaration with their exact path come first, then the others by path. If a directory has many
+/// conflicts, one pattern covers all of them. A path gets no declaration if every pattern that spells it also matches
+/// other paths, such as a file with the name `*`.
 pub fn advice(conflicts: &Conflicts) -> Vec<Advice> {
     let Conflicts { named, plain, .. } = conflicts;
     let few = |lines: &Vec<Line>| named.len() + lines.len() <= MAX_ADVICE;
@@ -72,11 +71,11 @@ pub fn advice(conflicts: &Conflicts) -> Vec<Advice> {
     named.iter().cloned().chain(exact.map(|line| line.advice(plain))).collect()
 }
 
-/// A declaration for paths, by their place.
+/// A declaration for paths, by their node in the tree of patterns.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     place: usize,
-    /// Whether it is for all paths below the place, or for the place alone.
+    /// Whether it covers all paths below the node, or the node alone.
     is_below: bool,
     paths: usize,
 }
@@ -92,20 +91,20 @@ impl Line {
     }
 }
 
-/// The lines for what is below a directory, the last first.
+/// The lines for the paths below a directory, the last first.
 #[derive(Default)]
 struct LinesBelow {
-    /// At most one more than may be advised: then it is too many, however many more there are.
+    /// At most one line more than may be suggested. That many are too many already.
     lines: Vec<Line>,
     paths: usize,
 }
 
 impl Grouping {
-    /// Returns the lines for all paths, in the order of the places. If they are too many, it is only some of them, and
-    /// still too many.
+    /// Returns the lines for all paths, in the order of the nodes. If they are too many, the result is a part of
+    /// them, which is still too many.
     fn lines(&self, plain: &Patterns) -> Vec<Line> {
         let mut all: HashMap<usize, LinesBelow> = HashMap::new();
-        // Each place comes before those in it, and what is below it is known when its turn comes.
+        // A parent precedes its children. In reverse, the lines below a node are complete when the loop reaches it.
         for (number, place) in plain.places.iter().enumerate().rev() {
             let below = all.remove(&number).unwrap_or_default();
             let paths = below.paths + place.paths;
@@ -122,14 +121,14 @@ impl Grouping {
         Vec::new()
     }
 
-    /// Adds the line of a place to those for what is below it, or to the pattern that replaces them.
+    /// Adds the line of a node to the lines for the paths below it, or to the pattern that replaces them.
     fn with_place(&self, number: usize, place: &PatternNode, below: LinesBelow) -> Vec<Line> {
         let line = |is_below, paths| Line { place: number, is_below, paths };
         let mut lines = below.lines;
         if place.parts >= self.least_parts && lines.len() > self.most_lines {
             lines = vec![line(true, below.paths)];
         }
-        // The directory itself is not in the pattern for what it holds.
+        // The pattern for the paths below a directory does not match the directory.
         lines.extend((place.paths > 0).then(|| line(false, place.paths)));
         lines
     }

@@ -1,19 +1,19 @@
-//! How many entries are below each directory of a tree.
+//! Counts the entries below each directory of a tree.
 
 use std::collections::{BTreeMap, HashMap};
 
 use box_tree::{InodeId, Tree};
 
-/// How many names are below each directory of a tree, counted once for all: directories that lie in each other would
-/// else be counted again and again.
+/// The number of names below each directory of a tree. One pass counts all directories, because a pass for each would
+/// count nested directories again and again.
 pub(super) struct Below(HashMap<InodeId, usize>);
 
 impl Below {
-    /// Counts them.
+    /// Counts the names of `tree`.
     pub(super) fn of(tree: &Tree) -> Self {
         let names = |id| tree.inode(id).names().into_iter().flat_map(BTreeMap::values).copied();
         let is_directory = |id: &InodeId| tree.inode(*id).names().is_some();
-        // Each directory comes before those in it.
+        // A parent precedes its children.
         let (mut directories, mut next) = (vec![Tree::ROOT], 0);
         while let Some(directory) = directories.get(next) {
             directories.extend(names(*directory).filter(is_directory).collect::<Vec<_>>());
@@ -27,12 +27,12 @@ impl Below {
         below
     }
 
-    /// Returns how many names are below an inode.
+    /// Returns the number of names below an inode.
     pub(super) fn count(&self, id: InodeId) -> usize {
         self.0.get(&id).copied().unwrap_or_default()
     }
 
-    /// Returns how many names the tree has, the root included.
+    /// Returns the number of names in the tree, including the root.
     pub(super) fn entries(&self) -> usize {
         1 + self.count(Tree::ROOT)
     }

@@ -1,4 +1,4 @@
-//! A path at which the images differ where nothing decides.
+//! A path at which the images differ and no policy decides.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use super::accounts::AccountClash;
 use super::conflicts::Conflicts;
 use super::system_file::SystemFile;
 
-/// The conflicts of two images that are to have one root, and what they came from.
+/// The conflicts of two images that share one root, with the names of their origins.
 #[derive(Debug)]
 pub struct MergeConflicts {
     /// The conflicts; at least one.
     pub conflicts: Conflicts,
     /// The names that the conflicts' origins refer to by number.
     pub origins: Origins,
-    /// Where the Boxfile names the agent's image, or its program, and the business image.
+    /// The spans in the Boxfile that name the agent's image or program, and the business image.
     pub spans: [Span; 2],
 }
 
@@ -32,7 +32,7 @@ pub struct Conflict {
     pub difference: FieldDifference,
     /// The entries of the agent's image and of the business image.
     pub sides: [Side; 2],
-    /// Why it is not as simple as that.
+    /// A further reason for the conflict.
     pub note: Option<Note>,
 }
 
@@ -43,7 +43,7 @@ impl Conflict {
         let FieldDifference { field, values: [agent, business] } = &self.difference;
         let mut text = format!("{path}: {field} is {agent} and {business}");
         for (name, side) in ["agent", "business"].into_iter().zip(&self.sides) {
-            // The side says already whose image it is.
+            // The name of the side already shows which image it is.
             let origin = origins.named(side.origin).map(|it| it.without_component().to_string());
             text += &format!("\n    {name:<9} {side}, {}", origin.unwrap_or_default());
         }
@@ -54,13 +54,13 @@ impl Conflict {
 /// The entry of one image at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side {
-    /// Where it came from.
+    /// The origin of the entry.
     pub origin: Origin,
-    /// Its type, in a word.
+    /// The name of its type.
     pub kind: &'static str,
     /// A file's size in bytes.
     pub size: Option<u64>,
-    /// How many entries are below a directory.
+    /// The number of entries below a directory.
     pub below: usize,
 }
 
@@ -83,14 +83,14 @@ impl fmt::Display for Side {
     }
 }
 
-/// Why a conflict is not as simple as others.
+/// A further reason for a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// The file describes a whole system.
     SystemFile(SystemFile),
-    /// The files cannot be united, as two lines clash.
+    /// The files cannot be united, because two lines clash.
     Accounts(AccountClash),
-    /// The policy is `merge`, and there are not two files with the same attributes.
+    /// The policy is `merge`, but the entries are not two account files with the same attributes.
     NotUnitable,
     /// The policy is `drop`, and both are directories.
     DroppedAttributes,

@@ -1,4 +1,4 @@
-//! All conflicts that no policy decides, within bounds.
+//! The conflicts that no policy decides, in bounded memory.
 
 use boxfile_spec::ConflictPolicy;
 
@@ -6,29 +6,28 @@ use super::advice::Advice;
 use super::conflict::Conflict;
 use super::patterns::Patterns;
 
-/// The most conflicts that are described; of all others, only what advice needs is kept.
+/// The maximum number of conflicts that are described. Of the others, only the data for advice is kept.
 pub const MAX_CONFLICTS: usize = 1000;
 
-/// The conflicts that no policy decides. Two images can have hundreds of thousands, whose paths and values are many
-/// times as large as both trees: the first are kept as they are, and all are counted and advised on.
+/// The conflicts that no policy decides. Two images can have hundreds of thousands, whose paths and values are much
+/// larger than both trees. Therefore only the first are kept whole, while all are counted and included in the advice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conflicts {
-    /// The first [`MAX_CONFLICTS`]: a directory before what is in it, names in bytewise order.
+    /// The first [`MAX_CONFLICTS`]: a directory before its entries, names in bytewise order.
     pub first: Vec<Conflict>,
-    /// How many there are.
+    /// The number of conflicts.
     pub count: usize,
-    /// How many of them the Boxfile has no policy for by their very path.
+    /// The number of conflicts whose exact path no policy of the Boxfile names.
     pub undeclared: usize,
-    /// Declarations for those that are best decided by their own name: a file that describes a whole system, or two
-    /// that can be united.
+    /// Declarations for conflicts that need their exact path: system files, and account files that can be united.
     pub(super) named: Vec<Advice>,
-    /// The others that are not declared.
+    /// The other conflicts that no policy names.
     pub(super) plain: Patterns,
 }
 
 impl Conflicts {
-    /// Adds the conflict at a path, which follows those that were added. `named` is the policy to advise for this path
-    /// alone, and `whole` describes the conflict.
+    /// Adds the conflict at a path, in the order of paths. `named` is the policy to suggest for exactly this path,
+    /// and `whole` returns the conflict.
     pub(super) fn add(
         &mut self,
         path: &[u8],

@@ -6,8 +6,8 @@ use box_tree::{Absorbed, Inode, InodeId, Leaf, Origin, Tree};
 
 use super::resolve::Edit;
 
-/// Lays the business tree over the agent's. `same` leads from its inodes to those of the agent's
-/// tree that they are one with; all directories that both have are among them.
+/// Merges the business tree into the agent's tree. `same` maps inodes of the business tree to the inodes of the
+/// agent's tree that they become. It contains all directories that both trees have.
 pub(super) fn join(
     [agent, business]: [&Tree; 2],
     same: &HashMap<InodeId, InodeId>,
@@ -18,7 +18,7 @@ pub(super) fn join(
     for (other, directory) in same {
         let (own, others) = (agent.inode(*directory).names(), business.inode(*other).names());
         let (Some(own), Some(others)) = (own, others) else { continue };
-        // Of a directory that both have, the names that only the business tree has there.
+        // Of a directory in both trees, adds the names that only the business tree has.
         for (name, inode) in others.iter().filter(|(name, _)| !own.contains_key(*name)) {
             tree.link(*directory, name, absorbed.now(*inode));
         }

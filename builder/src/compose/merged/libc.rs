@@ -1,8 +1,8 @@
 //! Checks that the images do not have different C libraries.
 //!
-//! A dynamic program names its loader by an absolute path, and loader and libc are built as one: a
-//! loader that finds another build's libc fails at once or later. So two libcs cannot share one
-//! root, and no policy mends that. Static programs need neither.
+//! A dynamic program names its loader by an absolute path, and loader and libc are built together: a loader that
+//! finds the libc of another build fails at once or later. Two libcs therefore cannot share one root, and no policy
+//! helps. Static programs need neither.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use box_tree::{Content, Tree};
 
 use super::super::ComposeError;
 
-/// Where loaders lie: the paths that programs name (ELF psABIs; musl's `configure`).
+/// The directories of loaders: the paths that programs name (ELF psABIs; musl's `configure`).
 const DIRECTORIES: [&str; 4] = ["/lib64", "/lib", "/usr/lib64", "/usr/lib"];
 
-/// A loader: where it lies, and what it is.
+/// A loader: its path and its content.
 type Loader = (String, Content);
 
-/// Checks that no two C libraries meet: the images have one loader in common, or one has none, and a
-/// loader that both have is the same.
+/// Checks that the images do not have two C libraries: at least one image has no loader, or the images have a loader
+/// in common, and every common loader has the same content.
 pub(super) fn check(agent: &Tree, business: &Tree) -> Result<(), ComposeError> {
     let (agent, business) = (loaders(agent), loaders(business));
     let both = agent.iter().filter_map(|(name, one)| Some([one, business.get(name)?]));
@@ -30,7 +30,7 @@ pub(super) fn check(agent: &Tree, business: &Tree) -> Result<(), ComposeError> {
     Err(ComposeError::Libc { agent, business })
 }
 
-/// Finds a tree's loaders by their names.
+/// Returns the loaders of a tree by name.
 fn loaders(tree: &Tree) -> BTreeMap<Vec<u8>, Loader> {
     let mut found = BTreeMap::new();
     for directory in DIRECTORIES {
@@ -46,13 +46,14 @@ fn loaders(tree: &Tree) -> BTreeMap<Vec<u8>, Loader> {
     found
 }
 
-/// Returns whether a name is that of a loader: `ld-linux-x86-64.so.2`, `ld-musl-x86_64.so.1`.
+/// Returns whether a file name is the name of a loader. For example, `ld-linux-x86-64.so.2` and `ld-musl-x86_64.so.1`
+/// are.
 fn is_loader(name: &[u8]) -> bool {
     let prefixed = [b"ld-linux", b"ld-musl-".as_slice()].iter().any(|it| name.starts_with(it));
     prefixed && name.windows(4).any(|part| part == b".so.")
 }
 
-/// Says which library a loader belongs to, and where it is.
+/// Returns the library of a loader, its path and its digest.
 fn described((path, content): &Loader) -> String {
     let library = if path.contains("/ld-musl-") { "musl" } else { "glibc" };
     format!("{library}, by {path} ({})", AnyDigest::from(content.hash).short())
@@ -64,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// A tree with files of these paths and contents; `PATH -> TARGET` is a link.
+    /// Returns a tree with files of these paths and contents. `-> TARGET` as the content makes a link.
     fn tree(files: &[(&str, &str)]) -> Tree {
         let mut tree = Tree::default();
         for (path, content) in files {

@@ -1,21 +1,21 @@
-//! Layout "merged": both images are one root.
+//! The layout "merged": both images share one root.
 //!
-//! Each image is flattened before, so that what one hides never hides anything of the other. Then
-//! both trees are laid over each other at their own absolute paths:
+//! Each image is flattened first, so that a whiteout of one image never hides a file of the other. Then the two trees
+//! are merged path by path:
 //!
-//! - what only one image has is taken as it is;
-//! - what both have and is the same (type, mode, owner, extended attributes, and content, target or
-//!   device) is one entry. It is the agent image's: its time and its origin count, as a time alone
-//!   is no difference worth a decision;
-//! - a directory that no layer of an image names, and that is only on the way to something, says
-//!   nothing of its attributes: the other image's count;
-//! - all else is a conflict, which a policy of the Boxfile decides, or nobody: then nothing is built.
+//! - An entry that only one image has is kept.
+//! - An entry that both images have is one entry if type, mode, owner, extended attributes, and content, target or
+//!   device are the same. It has the time and the origin of the agent's image, because a different time needs no
+//!   decision.
+//! - A directory that no layer of an image lists, and that exists only as the parent of another path, has no
+//!   attributes. The attributes of the other image apply.
+//! - Every other difference is a conflict. If no policy of the Boxfile decides it, nothing is built.
 //!
-//! Names that shared an inode in their image share one in the merged root, but for a name that now
-//! stands for the other image's entry. Where both images have the same entry at a path, the two
-//! inodes are one, and the further names of both go with it.
+//! Names that share an inode in their image share one in the merged root, except for a name that the other image's
+//! entry replaces. If both images have the same entry at a path, the two inodes become one, and the further names of
+//! both refer to it.
 //!
-//! The result depends on the two trees and the policies alone.
+//! The result depends only on the two trees and the policies.
 
 mod accounts;
 mod advice;
@@ -52,31 +52,31 @@ pub use system_file::SystemFile;
 /// The result of merging.
 #[derive(Debug)]
 pub struct Merge {
-    /// The root of both components; nothing where a conflict is left.
+    /// The root of both components. `None` if a conflict is undecided.
     pub root: Option<MergedRoot>,
-    /// The steps taken.
+    /// The statistics and the conflicts.
     pub report: MergeReport,
 }
 
-/// A root that both components have.
+/// A root that both components share.
 #[derive(Debug)]
 pub struct MergedRoot {
     /// Its entries.
     pub tree: Tree,
-    /// The contents of the files that were united, which no image has.
+    /// The contents of the united files, which no image has.
     pub united: Vec<Vec<u8>>,
 }
 
-/// The result of a merge in numbers. Entries are counted by their names.
+/// The statistics of a merge. Entries are counted by their names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MergeReport {
     /// The entries that only the agent's image has.
     pub agent: usize,
     /// The entries that only the business image has.
     pub business: usize,
-    /// The entries that both have and that are the same.
+    /// The entries that are the same in both images.
     pub equal: usize,
-    /// The declared policies, in their order, and what each decided.
+    /// The declared policies in their order, and the number of conflicts that each decided.
     pub policies: Vec<PolicyUse>,
     /// The conflicts that no policy decides.
     #[serde(skip)]
@@ -84,18 +84,18 @@ pub struct MergeReport {
 }
 
 impl MergeReport {
-    /// Returns the report on trees of so many entries before anything is decided.
+    /// Returns the report before any decision, for trees with these numbers of entries.
     fn of([agent, business]: [usize; 2], declared: &[Declared]) -> Self {
         let policies = declared.iter().map(PolicyUse::unused).collect();
         Self { agent, business, equal: 0, policies, conflicts: Conflicts::default() }
     }
 }
 
-/// Merges the images, in whatever order they are given.
+/// Merges the images. The order of `images` has no effect.
 ///
 /// # Errors
-/// [`ComposeError::Libc`] where the images have two C libraries; [`ComposeError::Unreadable`] where
-/// a file that is to be united cannot be read.
+/// [`ComposeError::Libc`] if the images have two C libraries; [`ComposeError::Unreadable`] if a file that is to be
+/// united cannot be read.
 pub fn merge(
     images: &[FlatImage],
     declared: &[Declared],

@@ -1,5 +1,5 @@
-//! Many paths as a tree of the patterns that stand for them: each directory is in memory once, however many of the paths
-//! lead through it.
+//! A tree of patterns that match many paths. Each directory is in memory once, regardless of the number of paths
+//! below it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use safe_text::shown;
 
 use super::policies::fits;
 
-/// The paths, as a tree. Two names with one pattern are one place of it.
+/// The paths as a tree. Two names with the same pattern share one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Patterns {
-    /// A place comes after the directory that it is in; the first is the root.
+    /// The nodes. A node follows its parent, and the first is the root.
     pub(super) places: Vec<PatternNode>,
-    /// The places by the directory that they are in, and their pattern.
+    /// The indexes of the nodes, by parent and pattern.
     known: HashMap<(usize, Arc<str>), usize>,
     trail: Trail<usize>,
 }
 
-/// A place in the tree.
+/// A node of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PatternNode {
     /// The pattern for its name; empty for the root.
     name: Arc<str>,
-    /// The directory that it is in; for the root itself.
+    /// The index of the parent. The root is its own parent.
     pub(super) above: usize,
-    /// How many names its path has.
+    /// The number of names in its path.
     pub(super) parts: usize,
-    /// How many of the paths end here.
+    /// The number of paths that end here.
     pub(super) paths: usize,
 }
 
@@ -48,7 +48,7 @@ impl Patterns {
         self.trail = trail;
     }
 
-    /// Returns the place of a name in a directory.
+    /// Returns the node of a name in a directory.
     fn place(&mut self, above: usize, name: &[u8]) -> usize {
         let name = Arc::from(pattern(name));
         if let Some(place) = self.known.get(&(above, Arc::clone(&name))) {
@@ -61,7 +61,7 @@ impl Patterns {
         place
     }
 
-    /// Returns the places from the root to this one.
+    /// Returns the nodes from the root to this one.
     fn way(&self, place: usize) -> Vec<usize> {
         let above = |place: &usize| (*place != 0).then(|| self.places[*place].above);
         let mut way: Vec<_> = std::iter::successors(Some(place), above).collect();
@@ -69,15 +69,15 @@ impl Patterns {
         way
     }
 
-    /// Returns the pattern of a place.
+    /// Returns the pattern of a node.
     pub(super) fn pattern(&self, place: usize) -> String {
         let names = self.way(place).into_iter().skip(1).map(|it| &*self.places[it].name);
         let pattern: String = names.flat_map(|name| ["/", name]).collect();
         if pattern.is_empty() { "/".to_owned() } else { pattern }
     }
 
-    /// Returns whether the pattern of a place may stand for other paths, too: a star on the way to it stands for another
-    /// name of the same directory.
+    /// Returns whether the pattern of a node may match other paths too: a star in it matches a sibling of a directory
+    /// on the path.
     pub(super) fn is_wide(&self, place: usize) -> bool {
         let way = self.way(place);
         if !way.iter().any(|it| self.places[*it].name.contains('*')) {
@@ -95,7 +95,8 @@ impl Patterns {
     }
 }
 
-/// Writes a name as a pattern. A star stands for what a Boxfile cannot spell; it fits a star, too.
+/// Returns the pattern for a name. A star replaces each part that a Boxfile cannot spell; a star itself is also
+/// matched by a star.
 pub(super) fn pattern(name: &[u8]) -> String {
     let text = shown(&String::from_utf8_lossy(name));
     let mut pattern = text.replace(char::REPLACEMENT_CHARACTER, "*");

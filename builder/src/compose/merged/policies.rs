@@ -1,4 +1,4 @@
-//! The policies of a Boxfile, and how many conflicts each of them decided.
+//! The policies of a Boxfile, and the number of conflicts that each decided.
 
 use boxfile_spec::{Boxfile, Conflict, ConflictPolicy};
 use diagnostics::Diagnostic;
@@ -6,35 +6,35 @@ use serde::{Deserialize, Serialize};
 
 use super::system_file::system_file;
 
-/// A declared policy, and the conflicts that it decided.
+/// A declared policy, and the number of conflicts that it decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicyUse {
     /// The declaration.
     #[serde(flatten)]
     pub declared: Conflict,
-    /// The conflicts that its pattern fits.
+    /// The number of conflicts that its pattern matches.
     pub fits: usize,
-    /// Those of them that no earlier pattern fits.
+    /// The number of these that no earlier pattern matches.
     pub decides: usize,
 }
 
 /// A declared policy that decides nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unused {
-    /// Which of the Boxfile's it is, from 0.
+    /// The index of the declaration in the Boxfile.
     pub number: usize,
-    /// Whether it fits some conflicts, and earlier ones decide all of them.
+    /// Whether it matches conflicts, but earlier policies decide all of them.
     pub late: bool,
 }
 
 impl Unused {
-    /// Lists those that decide nothing.
+    /// Returns the policies that decide no conflict.
     pub fn of(policies: &[PolicyUse]) -> Vec<Self> {
         let unused = policies.iter().enumerate().filter(|(_, it)| it.decides == 0);
         unused.map(|(number, it)| Self { number, late: it.fits > 0 }).collect()
     }
 
-    /// Says so, where the Boxfile declares it.
+    /// Returns the warning about it, at its span in the Boxfile.
     pub fn warning(&self, boxfile: &Boxfile) -> Option<Diagnostic> {
         let span = boxfile.conflicts.get(self.number)?.pattern.span;
         let (what, label, help) = if self.late {
@@ -55,24 +55,24 @@ impl Unused {
 }
 
 impl PolicyUse {
-    /// Returns a policy that has decided nothing yet.
+    /// Returns a policy that has decided no conflict yet.
     pub(super) fn unused(declared: &Conflict) -> Self {
         Self { declared: declared.clone(), fits: 0, decides: 0 }
     }
 
-    /// Returns `true` if the policy names this very path.
+    /// Returns whether the policy names exactly this path.
     pub(super) fn names(&self, path: &[u8]) -> bool {
         self.declared.pattern.value.as_bytes() == path
     }
 
-    /// Returns `true` if the policy is about a path; one of a system file has to name it.
+    /// Returns whether the policy applies to a path. A policy for a system file must name its exact path.
     fn applies(&self, path: &[u8]) -> bool {
         let may_fit = system_file(path).is_none() || self.names(path);
         may_fit && fits(self.declared.pattern.value.as_bytes(), path)
     }
 }
 
-/// Returns what is to be done about a conflict: the first pattern that fits decides.
+/// Returns the policy for a conflict: the first matching pattern decides.
 pub(super) fn decide(policies: &mut [PolicyUse], path: &[u8]) -> Option<ConflictPolicy> {
     let mut decided = None;
     for policy in policies.iter_mut().filter(|it| it.applies(path)) {
@@ -83,17 +83,17 @@ pub(super) fn decide(policies: &mut [PolicyUse], path: &[u8]) -> Option<Conflict
     decided
 }
 
-/// A place in the pattern, and one in the path.
+/// A position in the pattern, and one in the path.
 type Positions = (usize, usize);
 
-/// Returns whether a pattern stands for a path: `*` stands for any bytes but `/`, `**` for any bytes;
-/// both for none, too.
+/// Returns whether a pattern matches a path: `*` matches any bytes except `/`, and `**` matches any bytes; both also
+/// match the empty string. For example, `/etc/*` matches `/etc/hosts`, but not `/etc/ssl/certs`.
 ///
-/// Takes at most the product of both lengths in steps: only the last `*` and the last `**` can
-/// ever have to stand for more, as what is before them is matched as early as it can be.
+/// The number of steps is at most the product of both lengths: only the last `*` and the last `**` can have to match
+/// more, because everything before them is matched as early as possible.
 pub(super) fn fits(pattern: &[u8], path: &[u8]) -> bool {
     let (mut p, mut at) = (0, 0);
-    // Where to go on in the pattern, and where in the path, if a star is to stand for more.
+    // The positions from which to continue if a star has to match more.
     let (mut star, mut stars): (Option<Positions>, Option<Positions>) = (None, None);
     loop {
         if pattern[p..].starts_with(b"**") {
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// The meaning of a pattern, word for word.
+    /// The definition of a match, written out literally.
     fn means(pattern: &[u8], path: &[u8]) -> bool {
         let rest = |from: usize| &path[from..];
         match pattern {

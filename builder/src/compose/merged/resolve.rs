@@ -1,4 +1,4 @@
-//! Decides, path by path, what the merged root contains.
+//! Decides for each path what the merged root contains.
 
 use std::collections::HashMap;
 
@@ -15,31 +15,31 @@ use super::policies::decide;
 use super::shared::Shared;
 use super::system_file::{SystemFile, system_file};
 
-/// The attributes, in the order in which they are compared; times do not count.
+/// The attributes, in the order of comparison. Times are not compared.
 const ATTRIBUTES: [Field; 4] = [Field::Mode, Field::Uid, Field::Gid, Field::Xattrs];
 const PAYLOAD: [Field; 4] = [Field::Size, Field::Content, Field::Target, Field::Device];
 
 /// A change to the agent's tree at a path that both trees have.
 #[derive(Debug)]
 pub(super) enum Edit {
-    /// The attributes of the business tree's directory.
+    /// Gives the directory the attributes of the business tree's directory.
     SetMeta { directory: InodeId, like: InodeId },
-    /// The business tree's entry.
+    /// Replaces the entry with the business tree's entry.
     Replace { directory: InodeId, name: Name, by: InodeId },
-    /// Nothing.
+    /// Removes the entry.
     Remove { directory: InodeId, name: Name },
-    /// A file of this content, with the attributes of the agent's.
+    /// Replaces the entry with a file of this content, with the attributes of the agent's file.
     Unite { directory: InodeId, name: Name, like: InodeId, content: Content },
 }
 
-/// Decides path by path.
+/// Decides for each path that both trees have.
 pub(super) struct Resolver<'a> {
     trees: [&'a Tree; 2],
     below: [Below; 2],
     read: &'a mut dyn ReadContent,
     pub(super) report: MergeReport,
     pub(super) edits: Vec<Edit>,
-    /// The inodes of the business tree that are one with an inode of the agent's.
+    /// The inodes of the business tree that become an inode of the agent's tree.
     pub(super) same: HashMap<InodeId, InodeId>,
     pub(super) united: Vec<Vec<u8>>,
 }
@@ -56,14 +56,14 @@ impl<'a> Resolver<'a> {
         Self { trees, below, read, report, edits, same, united }
     }
 
-    /// Decides what is at a path that both trees have.
+    /// Decides a path that both trees have.
     pub(super) fn resolve(&mut self, shared: &Shared<'_>) -> Result<(), ComposeError> {
         self.report.agent -= 1;
         self.report.business -= 1;
         let [agent, business] = self.found(shared);
         let difference = difference(agent, business);
         if difference.is_none() || self.are_directories(shared) {
-            // Of several entries that it is the same as, the first by its path.
+            // If the entry is the same as several of the agent's tree, the first path applies.
             let [agent, business] = shared.found;
             self.same.entry(business).or_insert(agent);
         }
@@ -83,7 +83,7 @@ impl<'a> Resolver<'a> {
         [agent.inode(one), business.inode(other)]
     }
 
-    /// Keeps the agent's entry, unless nothing in its image says anything of it.
+    /// Keeps the agent's entry, with the business tree's attributes if no layer of the agent's image lists the entry.
     fn keep_one(&mut self, shared: &Shared<'_>) {
         self.report.equal += 1;
         let [agent, business] = self.found(shared).map(|inode| inode.origin);
@@ -122,8 +122,8 @@ impl<'a> Resolver<'a> {
         Ok(())
     }
 
-    /// Returns the policy to advise for a file that is best decided by its own name, and what there
-    /// is to know about it. Only `merge` can be impossible, and it is advised only where it is not.
+    /// Returns the policy to suggest for a file that needs a declaration with its exact path, and a note on it.
+    /// `merge` is the only policy that can be impossible. It is suggested only if it is possible.
     fn proposed(
         &mut self,
         shared: &Shared<'_>,
@@ -143,7 +143,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// Carries out a policy; returns why it cannot be.
+    /// Applies a policy. Returns a note if it cannot be applied.
     fn apply(
         &mut self,
         shared: &Shared<'_>,
@@ -171,7 +171,7 @@ impl<'a> Resolver<'a> {
         Ok(None)
     }
 
-    /// Carries out `merge`; returns why it cannot be.
+    /// Applies `merge`. Returns a note if it cannot be applied.
     fn unite(
         &mut self,
         shared: &Shared<'_>,
@@ -217,14 +217,14 @@ fn difference(agent: &Inode, business: &Inode) -> Option<Field> {
     let has_attributes =
         !are(|it| it.names().is_some()) || !(is_generated(agent) || is_generated(business));
     let attributes = ATTRIBUTES.into_iter().filter(|_| has_attributes);
-    // The permissions of a symbolic link mean nothing, and archivers differ in what they write there.
+    // The permissions of a symbolic link have no meaning, and archivers write different values.
     let attributes =
         attributes.filter(|field| *field != Field::Mode || !are(|it| it.target().is_some()));
     let mut fields = [Field::Type].into_iter().chain(attributes).chain(PAYLOAD);
     fields.find(|field| field.differs(agent, business))
 }
 
-/// Returns `true` if two entries have the same attributes but for the time.
+/// Returns whether two entries have the same attributes, except for the time.
 fn same_attributes(agent: &Inode, business: &Inode) -> bool {
     !ATTRIBUTES.into_iter().any(|field| field.differs(agent, business))
 }

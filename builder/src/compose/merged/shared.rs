@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, btree_map};
 
 use box_tree::{InodeId, Name, Tree};
 
-/// A path that both trees have; `/` is one of them.
+/// A path that both trees have. `/` is one of them.
 #[derive(Debug)]
 pub(super) struct Shared<'s> {
-    /// The path. It is lent: a few deep directories would otherwise make each of many paths take kibibytes.
+    /// The path. It is borrowed: with a few deep directories, each of many paths would otherwise take kibibytes.
     pub(super) path: &'s [u8],
-    /// The directory of the agent's tree that it lies in, and its name there; for `/` nothing.
+    /// The parent in the agent's tree, and the name in it. `None` for `/`.
     pub(super) place: Option<(InodeId, &'s Name)>,
     /// The entries of the agent's tree and of the business tree.
     pub(super) found: [InodeId; 2],
@@ -19,18 +19,18 @@ pub(super) struct Shared<'s> {
 struct Open<'t> {
     /// The directory of the agent's tree.
     own: InodeId,
-    /// The length of its path.
+    /// The length of its path in bytes.
     length: usize,
-    /// The names to come, and those of the business tree's directory.
+    /// The remaining names, and the names in the business tree's directory.
     names: btree_map::Iter<'t, Name, InodeId>,
     others: &'t BTreeMap<Name, InodeId>,
 }
 
-/// Visits the paths that both trees have, a directory before what is in it, names in bytewise order.
-/// Where one tree has a directory and the other something else, nothing below is in both.
+/// Visits the paths that both trees have, a directory before its entries, names in bytewise order. If only one of the
+/// entries at a path is a directory, no path below it is shared.
 ///
 /// # Errors
-/// The first of `visit`.
+/// The first error of `visit`.
 pub(super) fn each_shared<E>(
     trees: [&Tree; 2],
     mut visit: impl FnMut(&Shared<'_>) -> Result<(), E>,
@@ -54,7 +54,7 @@ pub(super) fn each_shared<E>(
     Ok(())
 }
 
-/// Begins with the names of a directory, if both trees have one there.
+/// Starts a visit of the names of a directory, if the entry is a directory in both trees.
 fn enter<'t>(
     [agent, business]: [&'t Tree; 2],
     [own, other]: [InodeId; 2],

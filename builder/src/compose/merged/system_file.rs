@@ -1,23 +1,23 @@
-//! Files that describe a whole system, so that one image's is wrong for both.
+//! Files that describe a whole system, so that either image's file is wrong for the merged root.
 //!
-//! A pattern with a star may mean a thousand files; it never means one of these. Who knows what a
-//! box does with such a file can name it, and so say that its being wrong is no matter.
+//! A pattern with a star never matches these files. A user who knows that a wrong file does no harm in this box can
+//! declare a policy for its exact path.
 
 use std::fmt;
 
 use box_inspect::sbom::{APK_DATABASES, DPKG_DATABASE};
 
-/// A file that is decided by its own path only.
+/// A file that only a policy with its exact path decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemFile {
-    /// The database of a package manager; holds the manager's name.
+    /// The database of a package manager, whose name it holds.
     Packages(&'static str),
     /// The cache of the dynamic loader.
     LoaderCache,
 }
 
-/// Where such files lie: dpkg(1); apk-tools 2 and 3; rpm's `%_dbpath` with each of its backends;
-/// ld.so(8).
+/// The paths of such files: [dpkg(1)](https://man7.org/linux/man-pages/man1/dpkg.1.html); apk-tools 2 and 3; rpm's
+/// `%_dbpath` with each of its backends; [ld.so(8)](https://man7.org/linux/man-pages/man8/ld.so.8.html).
 const FILES: [(&str, SystemFile); 11] = [
     (DPKG_DATABASE, SystemFile::Packages("dpkg")),
     (APK_DATABASES[0], SystemFile::Packages("apk")),
@@ -32,7 +32,7 @@ const FILES: [(&str, SystemFile); 11] = [
     ("/etc/ld.so.cache", SystemFile::LoaderCache),
 ];
 
-/// Returns what a file describes, by its path.
+/// Returns the kind of system file at a path.
 pub(super) fn system_file(path: &[u8]) -> Option<SystemFile> {
     FILES.iter().find(|(file, _)| file.as_bytes() == path).map(|(_, kind)| *kind)
 }

@@ -211,7 +211,7 @@ fn advice_has_one_line_for_a_directory_however_many_paths_are_in_it() {
     assert_eq!(advised, [("/m/**", 30_000)]);
 }
 
-/// The directory of 250 names that the link `l` leads to.
+/// The directory of 250 names to which the link `l` leads.
 fn deep() -> String {
     ["nnnnnnnnnnnnnnn"; 250].join("/")
 }
@@ -234,7 +234,7 @@ fn many_deep_conflicts_are_counted_and_advised_on_and_the_first_are_kept() {
     );
     assert_eq!(conflicts.first.len(), MAX_CONFLICTS);
     assert_eq!(conflicts.first[0].path, format!("/{deep}/000000").into_bytes());
-    // Each directory and each file is there once, whatever the length of its path.
+    // Each directory and each file is in the tree once, regardless of the length of its path.
     assert_eq!(conflicts.plain.places.len(), 1 + 250 + MAX_CONFLICTS + more);
     let advice = advice(&conflicts);
     let advised: Vec<_> = advice.iter().map(|it| (it.pattern.clone(), it.paths)).collect();
@@ -260,7 +260,7 @@ fn names_with_stars_widen_no_advice() {
     let [agent, business] = [&agent, &business].map(|it| it.each_ref().map(String::as_str));
     let advice = advice(&left(&agent, &business, &[]));
     let advised: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
-    // `/c*` is for no other path; `/*` and `/d/*/x` would be.
+    // `/c*` matches no other path; `/*` and `/d/*/x` would.
     assert_eq!(advised, [("/a", 1), ("/b", 1), ("/c*", 1), ("/d/e/x", 1)]);
 }
 

@@ -1,4 +1,4 @@
-//! Merging as a whole.
+//! The merge as a whole.
 
 mod decided;
 mod properties;
@@ -16,8 +16,8 @@ use oci_layer::{Action, Change, LayerIndex, flatten};
 use super::{Conflict, Conflicts, MAX_CONFLICTS, Merge, advice, merge};
 use crate::compose::FlatImage;
 
-/// Makes a change of a few words: `d PATH [MODE]`, `f PATH CONTENT [MTIME]`, `s PATH TARGET`,
-/// `h PATH TARGET`, `w PATH` (whiteout), `o PATH` (opaque).
+/// Parses a change: `d PATH [MODE]`, `f PATH CONTENT [MTIME]`, `s PATH TARGET`, `h PATH TARGET`, `w PATH` (whiteout),
+/// `o PATH` (opaque).
 fn change(line: &str) -> Change {
     let words: Vec<_> = line.split(' ').collect();
     let word = |at: usize| words.get(at).copied().unwrap_or("");
@@ -43,7 +43,7 @@ fn flat(component: ComponentName, layers: &[LayerIndex]) -> FlatImage {
     FlatImage { component, process: Default::default(), tree }
 }
 
-/// Makes an image of one layer.
+/// Returns an image of one layer.
 fn image(component: ComponentName, lines: &[&str]) -> FlatImage {
     let changes = lines.iter().map(|line| change(line)).collect();
     flat(component, &[LayerIndex { changes, ..LayerIndex::default() }])
@@ -53,7 +53,7 @@ fn both(agent: &[&str], business: &[&str]) -> [FlatImage; 2] {
     [image(ComponentName::Agent, agent), image(ComponentName::Business, business)]
 }
 
-/// Makes declarations of lines `PATTERN POLICY`.
+/// Parses declarations of the form `PATTERN POLICY`.
 fn policies(lines: &[&str]) -> Vec<Declared> {
     let one = |line: &&str| {
         let (pattern, policy) = line.split_once(' ').unwrap();
@@ -69,7 +69,7 @@ fn policies(lines: &[&str]) -> Vec<Declared> {
     lines.iter().map(one).collect()
 }
 
-/// Merges images; the contents that may be read are those of the texts.
+/// Merges images. The only readable contents are `texts`.
 fn merged(images: &[FlatImage], declared: &[&str], texts: &[&str]) -> Merge {
     let texts: BTreeMap<Content, Vec<u8>> =
         texts.iter().map(|text| (Content::of(text.as_bytes()), text.as_bytes().to_vec())).collect();
@@ -84,7 +84,7 @@ impl ReadContent for Texts {
     }
 }
 
-/// Lists a tree but its root: the path, and what is there.
+/// Lists the path and the entry of each inode of a tree, without the root.
 fn list(tree: &Tree) -> Vec<String> {
     let show = |(path, id): (Vec<u8>, InodeId)| {
         let path = String::from_utf8(path).unwrap();
@@ -99,18 +99,18 @@ fn list(tree: &Tree) -> Vec<String> {
     entries(tree).skip(1).map(show).collect()
 }
 
-/// Merges two images that leave no conflict, and lists the root.
+/// Merges two images without undecided conflicts, and lists the root.
 fn root(agent: &[&str], business: &[&str], declared: &[&str]) -> Vec<String> {
     let merge = merged(&both(agent, business), declared, &[]);
     list(&merge.root.unwrap_or_else(|| panic!("{:?}", merge.report.conflicts.first)).tree)
 }
 
-/// Merges two images, and returns what is left of conflicts.
+/// Merges two images, and returns the undecided conflicts.
 fn left(agent: &[&str], business: &[&str], declared: &[&str]) -> Conflicts {
     merged(&both(agent, business), declared, &["1", "22"]).report.conflicts
 }
 
-/// Says where conflicts are, and in what they are.
+/// Lists the path and the difference of each conflict.
 fn shown(conflicts: &Conflicts) -> Vec<String> {
     let one = |it: &Conflict| {
         let [agent, business] = &it.difference.values;

@@ -1,4 +1,4 @@
-//! Properties of merging any two images.
+//! Properties of the merge of any two images.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Makes layers of what can be applied; the rest is left out.
+/// Generates layers. Changes that cannot be applied are left out.
 fn layers() -> impl Strategy<Value = Vec<LayerIndex>> {
     let drawn = prop::collection::vec(prop::collection::vec(line(), 1..10), 1..4);
     drawn.prop_map(|drawn| {
@@ -47,7 +47,7 @@ fn layers() -> impl Strategy<Value = Vec<LayerIndex>> {
 /// Account files: some can be united, some have two lines of one name.
 const ACCOUNTS: [&str; 3] = ["root:x:0|", "root:x:0|app:x:1|", "root:x:0|app:x:2|"];
 
-/// Makes lines of files in few directories, and some of those that only their own name decides.
+/// Generates lines of files in few directories, with some files that need a policy with their exact path.
 fn files() -> impl Strategy<Value = Vec<String>> {
     let path = prop_oneof![
         4 => "[ab]/[a-f]{1,2}(/[a-f]){0,2}",
@@ -62,7 +62,7 @@ fn files() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(prop_oneof![20 => file, 3 => mode, 2 => account], 1..120)
 }
 
-/// Makes an image of those lines that can be applied after the ones before them.
+/// Returns an image of the lines that can be applied after the lines before them.
 fn image_of(component: ComponentName, lines: &[String]) -> FlatImage {
     let mut layer = LayerIndex::default();
     for line in lines {
@@ -80,19 +80,19 @@ fn images() -> impl Strategy<Value = [FlatImage; 2]> {
     })
 }
 
-/// Returns what a merge gave, origins included, as bytes.
+/// Returns the merged root as bytes, origins included.
 fn bytes(merge: &Merge) -> Option<Vec<u8>> {
     let tree = merge.root.as_ref()?.tree.clone();
     Some(Listing { tree, origins: Origins::default() }.encode().unwrap())
 }
 
-/// Lists each path with its inode.
+/// Returns the inode of each path.
 fn paths(tree: &Tree) -> BTreeMap<Vec<u8>, InodeId> {
     entries(tree).collect()
 }
 
-/// Returns whether an entry is another in all but its names and, for a directory no layer names,
-/// its attributes.
+/// Returns whether two entries are the same, except for their names and the attributes of a directory that no layer
+/// lists.
 fn is(found: &Inode, expected: &Inode) -> bool {
     match (&found.kind, &expected.kind) {
         (Kind::Directory(_), Kind::Directory(_)) => {
@@ -102,7 +102,7 @@ fn is(found: &Inode, expected: &Inode) -> bool {
     }
 }
 
-/// Returns whether something that is no directory lies on the way to a path.
+/// Returns whether a parent of a path is not a directory.
 fn is_cut_off(path: &[u8], tree: &Tree) -> bool {
     let ends = (1..path.len()).filter(|at| path[*at] == b'/');
     let above = paths(tree);
@@ -168,7 +168,7 @@ proptest! {
         prop_assert_eq!((merge.report.agent, merge.report.business), (0, 0));
     }
 
-    /// Layers hide a lot here; none hides anything of the other image.
+    /// Layers hide many entries here, but no layer hides an entry of the other image.
     #[test]
     fn the_preferred_image_is_complete_and_the_other_fills_the_gaps(
         [agent, business] in images(), prefer_agent in any::<bool>(),
@@ -182,7 +182,7 @@ proptest! {
             let entry = found.get(path).map(|id| tree.inode(*id));
             let expected = first.inode(*id);
             let same = |entry: &Inode| {
-                // What both have is the agent's, with its time.
+                // An entry of both images has the time of the agent's image.
                 let time = Meta { mtime: entry.meta.mtime, ..expected.meta.clone() };
                 is(entry, expected) || is(entry, &Inode { meta: time, ..expected.clone() })
             };
