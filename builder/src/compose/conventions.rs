@@ -1,15 +1,15 @@
-//! Variables that the conventions of A3S derive from an image's own directory, `/agent` or `/workspace`.
+//! Variables that the conventions of A3S derive from the directory `/agent` or `/workspace` of an image.
 //!
-//! They hold for images that say with the label `a3s.type` that they were made for them:
+//! They apply to images with the label `a3s.type`:
 //!
 //! ```text
-//! .env           its variables, over those of the image's config
+//! .env           its variables, which override the image's config
 //! venv/          bin/ in front of PATH, VIRTUAL_ENV, and PYTHONPATH of the directory
 //! node_modules/  NODE_PATH; .bin/ in front of PATH
 //! ```
 //!
-//! The home of a business application is the directory itself. What the config sets comes before what the directories
-//! imply.
+//! The home of a business application is `/workspace`. The image's config takes precedence over the variables that
+//! the directories imply.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) struct Conventions {
     pub(super) path: Vec<String>,
     /// Variables that the image's config overrides.
     pub(super) implied: BTreeMap<String, String>,
-    /// Those of the file `.env`, which override the config.
+    /// The variables of the file `.env`, which override the config.
     pub(super) file: BTreeMap<String, String>,
 }
 
@@ -41,10 +41,10 @@ const fn directory(component: ComponentName) -> &'static str {
 }
 
 impl Conventions {
-    /// Reads the directories of an image. `is_judged` says whether the Boxfile sets a variable itself.
+    /// Reads the directories of an image. `is_judged` returns whether the Boxfile itself sets a variable.
     ///
     /// # Errors
-    /// [`ComposeError::Config`] where the file `.env` is malformed or has a secret; the store's.
+    /// [`ComposeError::Config`] if the file `.env` is malformed or contains a secret; the errors of the store.
     pub(super) fn of(
         flat: &FlatImage,
         is_judged: impl Fn(&str) -> bool,
@@ -66,7 +66,7 @@ impl Conventions {
         Ok(conventions)
     }
 
-    /// Returns the variables that directories imply.
+    /// Returns the variables that the directories imply.
     fn implied(tree: &Tree, component: ComponentName) -> Self {
         let base = directory(component);
         let below = |name: &str| format!("{base}/{name}");
@@ -94,7 +94,7 @@ fn has_directory(tree: &Tree, path: &str) -> bool {
     tree.lookup(path.as_bytes()).is_some_and(|id| tree.inode(id).names().is_some())
 }
 
-/// Reads a file of variables; none where there is no such file.
+/// Reads a file of variables. An absent file has none.
 fn variables(
     flat: &FlatImage,
     path: &str,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::pack::ContentMap;
 
-    /// Reads the conventions of an image with these directories and this `.env`.
+    /// Returns the conventions of an image with these directories and this `.env`.
     fn conventions(
         component: ComponentName,
         label: Option<&str>,

@@ -6,15 +6,16 @@ use box_contract::ComponentName;
 use box_tree::{Inode, LookupError, Origin};
 use diagnostics::Span;
 
-/// Errors from composing images and declarations into a box. A `component` is the one whose image is to blame.
+/// Errors from composing images and declarations into a box. `component` is the component whose image causes the
+/// error.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ComposeError {
-    /// Nothing says which program a component is that is started.
+    /// Neither the Boxfile nor the image names the program to start.
     #[error("the {component} image names no program")]
     NoProgram { component: &'static str },
-    /// The image's config has something that a component cannot be started with; `found` begins with
-    /// the noun: `config has …`. `declaration` is that of the Boxfile which takes its place, if there is one.
+    /// The image's config has a value with which a component cannot start. `found` begins with the noun: `config has
+    /// …`. `declaration` is the Boxfile's declaration that overrides the value, if there is one.
     #[error("the {component} image's {found}")]
     Config { component: &'static str, found: String, declaration: Option<&'static str> },
     /// A user is not in the image's /etc/passwd or /etc/group.
@@ -26,43 +27,43 @@ pub enum ComposeError {
         file: &'static str,
         /// The name that was probably meant.
         near: Option<String>,
-        /// Where the Boxfile names the user, if it does.
+        /// The span in the Boxfile that names the user, if it does.
         span: Option<Span>,
     },
-    /// Something that a component runs is not in its root, or cannot be executed.
+    /// A program that the box runs in a component is not in its root, or cannot be executed.
     #[error("{message}")]
     NoSuchProgram {
         component: &'static str,
         message: String,
         /// The program that was probably meant.
         near: Option<String>,
-        /// The words of a command line that was written as one text, each in quotes.
+        /// The words of a command line that was written as one string, each in quotes.
         words: Option<String>,
         /// Why it cannot be executed.
         reason: Unrunnable,
-        /// Where the Boxfile names the program, or the image that names it.
+        /// The span in the Boxfile that names the program, or the image that names it.
         span: Span,
     },
     /// A file of the image cannot be read.
     #[error("cannot read {file} of the {component} image")]
     Unreadable { component: &'static str, file: &'static str, source: io::Error },
-    /// The image has something where a mount would hide it, or cannot be made.
+    /// A mount would hide a path of the image, or the path prevents the mount.
     #[error(
         "the {component} {} has {found} at {path}, {mounted}",
         if *baked { "component" } else { "image" }
     )]
     Hidden {
         component: &'static str,
-        /// Whether it is a file of the checkout, and not of the image.
+        /// Whether the path is from a file of the checkout, and not from the image.
         baked: bool,
         path: String,
         found: String,
-        /// The mount there, as the end of a sentence.
+        /// Describes the mount, as the end of a sentence.
         mounted: String,
-        /// Where the Boxfile names the path, if it does.
+        /// The span in the Boxfile that names the path, if it does.
         span: Option<Span>,
     },
-    /// A file of the checkout cannot be where the Boxfile puts it.
+    /// A file of the checkout cannot be put at the path that the Boxfile declares.
     #[error("{file} cannot be at {place} of the {component} component: {obstacle}")]
     Unplaceable {
         component: &'static str,
@@ -70,40 +71,40 @@ pub enum ComposeError {
         file: String,
         place: String,
         obstacle: Box<Obstacle>,
-        /// Where the Boxfile names its place.
+        /// The span of the path in the component.
         span: Span,
     },
-    /// Two images that are to have one root have two C libraries.
+    /// Two images that share one root have different C libraries.
     #[error(
         "the images have different C libraries, agent ({agent}) and business ({business}), but one root \
          can have only one: a program that is linked with the other does not start, or fails later"
     )]
     Libc { agent: String, business: String },
-    /// The image's label says that it is for another component.
+    /// The image's label declares it for another component.
     #[error("the image of `{component}` says that it is for {found:?} (label `{label}`)")]
     WrongType { component: &'static str, found: String, label: &'static str },
 }
 
-/// Why nothing can be put at a place.
+/// Why a file or directory cannot be put at a path.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum Obstacle {
-    /// A file would replace a directory, with all that is in it.
+    /// A file would replace a directory with all its entries.
     #[error("there is a directory")]
     Directory,
-    /// A directory, or one on the way, would replace something else.
+    /// A directory, or a parent of the path, would replace an entry of another type.
     #[error(transparent)]
     Path(#[from] LookupError),
-    /// The guest has something of its own there. `path` is where links lead.
+    /// The guest reserves the path. `path` is the path after all links are followed.
     #[error("it is at {path}, and the guest has its own {reserved}")]
     Reserved { path: String, reserved: &'static str },
-    /// Another file of the checkout is there.
+    /// Another file of the checkout has the path.
     #[error("{file} is there")]
     File { file: String, span: Span },
-    /// The agent's program is there.
+    /// The agent's program has the path.
     #[error("the agent's program is there")]
     Program { span: Span },
-    /// The box has a file of its own there, which hides it.
+    /// The box adds a file at the path, which hides this one.
     #[error("the box has its own file there")]
     System,
 }
@@ -111,19 +112,19 @@ pub enum Obstacle {
 /// Why a program cannot be executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unrunnable {
-    /// It lacks the permission.
+    /// It has no permission to be executed.
     NotExecutable,
-    /// Something else is in its place.
+    /// It is not a regular file.
     NotAFile,
-    /// Nothing is.
+    /// It is absent.
     Missing,
-    /// The dynamic linker of a C library is not there.
+    /// The dynamic linker of a C library is absent.
     NoLoader(CLibrary),
     /// It is for another processor.
     OtherMachine,
-    /// Linux does not start such a file.
+    /// Linux does not start files of this kind.
     NotAProgram,
-    /// The checkout of whoever built the image had no content for it.
+    /// It is a Git LFS pointer: the image was built from a checkout without the content.
     LfsPointer,
 }
 
@@ -131,15 +132,15 @@ box_contract::named_enum! {
     /// A C library that programs are linked with.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum CLibrary {
-        /// That of most distributions.
+        /// The C library of most distributions.
         Gnu "the GNU C library",
-        /// That of Alpine.
+        /// The C library of Alpine.
         Musl "musl",
     }
 }
 
 impl ComposeError {
-    /// Returns the component whose image is to blame.
+    /// Returns the component whose image causes the error.
     pub fn component(&self) -> ComponentName {
         let name = match self {
             Self::Libc { .. } => ComponentName::Agent.name(),
@@ -155,7 +156,7 @@ impl ComposeError {
         ComponentName::of(name).unwrap_or(ComponentName::Agent)
     }
 
-    /// Returns the place in the Boxfile that is to blame, where there is one.
+    /// Returns the span in the Boxfile that causes the error.
     pub const fn span(&self) -> Option<Span> {
         match self {
             Self::Hidden { span, .. } | Self::UnknownUser { span, .. } => *span,
@@ -164,7 +165,7 @@ impl ComposeError {
         }
     }
 
-    /// Returns a further place in the Boxfile that has to do with it.
+    /// Returns a related span in the Boxfile.
     pub fn further_span(&self) -> Option<Span> {
         let Self::Unplaceable { obstacle, .. } = self else { return None };
         match **obstacle {
@@ -174,8 +175,7 @@ impl ComposeError {
     }
 }
 
-/// Names the component that an entry of a component's root is from, and says whether the entry is from
-/// the checkout.
+/// Returns the name of the component that an inode is from, and whether the inode is from the checkout.
 pub(super) const fn owner(inode: &Inode, component: ComponentName) -> (&'static str, bool) {
     match inode.origin {
         Origin::Layer(component, _) => (component.name(), false),

@@ -1,6 +1,7 @@
 //! The declarations of an image in the labels `a3s.*` and `a3s.box.*`.
 //!
-//! A label counts where neither the Boxfile nor the rest of the image's config says anything.
+//! A label applies only if neither the Boxfile nor the rest of the image's config has a value. For example,
+//! `a3s.box.env.LANG` applies only if neither the Boxfile nor the config's environment sets `LANG`.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ const WORKDIR: &str = "a3s.workdir";
 const PORT: &str = "a3s.port";
 const ENV: &str = "a3s.box.env.";
 
-/// How an image's program runs, as its config says or, where that says nothing, its labels.
+/// How an image's program runs: as its config declares, or else its labels.
 #[derive(Debug, Clone, Copy)]
 pub struct ImageConfig<'p> {
     /// The component that the image is for.
@@ -26,10 +27,10 @@ pub struct ImageConfig<'p> {
 }
 
 impl<'p> ImageConfig<'p> {
-    /// Checks that the image does not say that it is for another component.
+    /// Checks that no label declares the image for another component.
     ///
     /// # Errors
-    /// [`ComposeError::WrongType`] where it does.
+    /// [`ComposeError::WrongType`] if a label does.
     pub fn check_type(&self) -> Result<(), ComposeError> {
         let found = match self.declared_type() {
             None => return Ok(()),
@@ -41,7 +42,7 @@ impl<'p> ImageConfig<'p> {
         Err(ComposeError::WrongType { component, found, label: TYPE })
     }
 
-    /// Returns the component that the image is for, if a label of it says so.
+    /// Returns the component that the image's label declares.
     ///
     /// # Errors
     /// The label's value, if no component has that name.
@@ -54,7 +55,7 @@ impl<'p> ImageConfig<'p> {
         self.wrong(format!("label `{label}` is {found:?}, which is {what}"))
     }
 
-    /// Returns the error of what no declaration can replace.
+    /// Returns the error of a value that no declaration overrides.
     const fn wrong(&self, found: String) -> ComposeError {
         ComposeError::Config { component: self.component.name(), found, declaration: None }
     }
@@ -63,11 +64,11 @@ impl<'p> ImageConfig<'p> {
         self.process.labels().as_ref()?.get(name).map(String::as_str)
     }
 
-    /// Returns the program with its first arguments, and the arguments that others may replace. A
-    /// label is one text: it is split at white space, and nothing in it is quoted.
+    /// Returns the program with its first arguments, and the arguments that a declaration may replace. A label is one
+    /// string: it is split at white space, without quoting.
     ///
-    /// An entrypoint that is one empty text counts as no entrypoint, as for docker and podman: `ENTRYPOINT [""]` resets that of
-    /// a base image. So is a CMD of empty texts that has no entrypoint.
+    /// An entrypoint that is one empty string counts as absent, as in docker and podman: `ENTRYPOINT [""]` resets the
+    /// entrypoint of a base image. A CMD of empty strings without an entrypoint counts as absent, too.
     pub fn program(&self) -> (Vec<String>, Vec<String>) {
         let given = |words: &Option<Vec<String>>| words.clone().unwrap_or_default();
         let entrypoint = Some(given(self.process.entrypoint())).filter(|words| *words != [""]);
@@ -89,10 +90,10 @@ impl<'p> ImageConfig<'p> {
         own.or_else(|| self.label(WORKDIR).filter(|path| !path.is_empty()))
     }
 
-    /// Returns the number of the signal that asks the program to end, where it is not SIGTERM.
+    /// Returns the number of the signal that asks the program to end. `None` for SIGTERM.
     ///
     /// # Errors
-    /// [`ComposeError::Config`] where there is no such signal.
+    /// [`ComposeError::Config`] if there is no such signal.
     pub fn stop_signal(&self) -> Result<Option<u8>, ComposeError> {
         let declared = self.process.stop_signal().as_deref().filter(|text| !text.is_empty());
         let Some(text) = declared else { return Ok(None) };
@@ -110,7 +111,7 @@ impl<'p> ImageConfig<'p> {
     /// Returns the port on which the agent listens.
     ///
     /// # Errors
-    /// [`ComposeError::Config`] where it is not a port.
+    /// [`ComposeError::Config`] if it is not a port.
     pub fn port(&self) -> Result<Option<u16>, ComposeError> {
         let Some(text) = self.label(PORT) else { return Ok(None) };
         match text.parse() {
@@ -119,12 +120,12 @@ impl<'p> ImageConfig<'p> {
         }
     }
 
-    /// Returns the environment variables: the labels', and over them those of the config.
+    /// Returns the environment variables. The config's variables override the labels'.
     ///
     /// # Errors
-    /// [`ComposeError::Config`] where something there is not a variable.
+    /// [`ComposeError::Config`] if an entry is not a variable.
     pub(crate) fn env(&self) -> Result<BTreeMap<String, String>, ComposeError> {
-        // Sorted, so that of several wrong ones always the same is named.
+        // Sorted, so that the same malformed entry is always reported.
         let labels: BTreeMap<_, _> = self.process.labels().iter().flatten().collect();
         let mut env = BTreeMap::new();
         for (label, value) in labels {
@@ -135,7 +136,7 @@ impl<'p> ImageConfig<'p> {
             env.insert(name.to_owned(), value.clone());
         }
         for entry in self.process.env().iter().flatten() {
-            // `ENV $PORT=8300` makes `=8300` where `PORT` is not set.
+            // `ENV $PORT=8300` results in `=8300` if `PORT` is not set.
             let (name, value) = match entry.split_once('=') {
                 Some(("", _)) => Err("name in front of the `=`"),
                 Some(variable) => Ok(variable),

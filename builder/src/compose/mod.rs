@@ -1,4 +1,4 @@
-//! Composing: images, skills and the run plan become one root tree.
+//! Composes images, skills and the run plan into one root tree.
 
 mod conventions;
 mod error;
@@ -30,16 +30,16 @@ pub use system::System;
 /// A component's image, flattened.
 #[derive(Debug)]
 pub struct FlatImage {
-    /// Which component it is for.
+    /// The component that it is for.
     pub component: ComponentName,
-    /// How its program runs, as the image says.
+    /// The image's config.
     pub process: Config,
-    /// Its layers, applied.
+    /// The result of applying its layers.
     pub tree: Tree,
 }
 
 impl FlatImage {
-    /// Returns how its program runs.
+    /// Returns the configuration of its program.
     pub(crate) const fn config(&self) -> ImageConfig<'_> {
         ImageConfig { component: self.component, process: &self.process }
     }

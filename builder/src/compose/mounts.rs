@@ -8,11 +8,10 @@ use diagnostics::Spanned;
 use super::ComposeError;
 use super::error::owner;
 
-/// Checks that nothing is mounted over what a component's root has.
+/// Checks that no mount hides an entry of a component's root.
 ///
 /// # Errors
-/// [`ComposeError::Hidden`] where it has files below a mount, or something other than a
-/// directory at one.
+/// [`ComposeError::Hidden`] if the root has files below a mount, or an entry at a mount that is not a directory.
 pub fn check(tree: &Tree, component: ComponentName, boxfile: &Boxfile) -> Result<(), ComposeError> {
     let shares = boxfile
         .shares
@@ -40,8 +39,8 @@ pub fn check(tree: &Tree, component: ComponentName, boxfile: &Boxfile) -> Result
     check_secrets(tree, component, boxfile)
 }
 
-/// Checks that an image has nothing where init writes the file of a secret. On the way there may be links, which init
-/// follows within the component's root.
+/// Checks that an image has no entry at the path of a secret's file, which init writes. A parent may be a link, which
+/// init follows within the component's root.
 fn check_secrets(
     tree: &Tree,
     component: ComponentName,
@@ -64,7 +63,8 @@ fn check_secrets(
     Ok(())
 }
 
-/// Returns what is at a path, also a link that leads nowhere, or is no directory on the way to it, and where that is.
+/// Returns the entry at a path with its path, even a dangling link, or else the entry that prevents it: a parent that
+/// is no directory.
 fn occupied<'t>(tree: &'t Tree, path: &[u8]) -> Option<(&'t Inode, Vec<u8>)> {
     let (mut directory, mut at) = (Tree::ROOT, Vec::new());
     for name in path::names(path) {
@@ -81,15 +81,15 @@ fn occupied<'t>(tree: &'t Tree, path: &[u8]) -> Option<(&'t Inode, Vec<u8>)> {
     None
 }
 
-/// Paths that nothing may be mounted over.
+/// Paths over which nothing may be mounted.
 struct Hidden<'t> {
     path: String,
     found: String,
     inode: &'t Inode,
 }
 
-/// Says what a root has at a path or above it, and where, if nothing can be mounted there without
-/// hiding it. Links are not followed: a workload could lead the mount elsewhere.
+/// Returns the entry of a root at a path or above it that a mount would hide. Links are not followed: a workload
+/// could redirect the mount.
 fn in_the_way<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
     let (id, path) = occupant(tree, path)?;
     let inode = tree.inode(id);
@@ -117,7 +117,7 @@ const fn described(inode: &Inode) -> &'static str {
     }
 }
 
-/// Returns what is at a path, or the leaf that is in the way to it, and where that is.
+/// Returns the entry at a path, or the leaf that prevents it, with its path.
 pub(super) fn occupant(tree: &Tree, path: &str) -> Option<(InodeId, String)> {
     match tree.reach(path.as_bytes()) {
         Ok(id) => Some((id, path.to_owned())),
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// An agent's image with an empty directory, one with two files, a file and a link.
+    /// An agent's image with an empty directory, a directory of two files, a file and a link.
     fn image() -> Tree {
         let mut tree = Tree::default();
         tree.ensure_directory(Tree::ROOT, b"empty");

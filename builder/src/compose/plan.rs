@@ -1,4 +1,4 @@
-//! Makes the run plan. The Boxfile overrides the image config, which overrides the defaults.
+//! Makes the run plan. The Boxfile overrides the image's config, which overrides the defaults.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use super::{ComposeError, FlatImage};
 use crate::binary::AGENT_PATH;
 use crate::pack::PackReader;
 
-/// The variables of the components' files.
+/// The variables of the components' environment files.
 pub type Env = BTreeMap<ComponentName, BTreeMap<String, String>>;
 
-/// Decides how a box runs. The skills are sorted by name.
+/// Returns the run plan of a box. `skills` are sorted by name.
 ///
 /// # Errors
 /// [`ComposeError`].
@@ -48,8 +48,7 @@ pub fn plan_of(
     Ok(declared(boxfile, skills, agent, business))
 }
 
-/// Returns what a Boxfile declares that boxlaunch does not support yet, as far as that does not
-/// follow from an image.
+/// Returns the declarations of a Boxfile that boxlaunch does not support yet, as far as the Boxfile alone shows them.
 pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
     let skill =
         |it: &Skill| SkillPlan { name: it.name.clone(), mode: it.mode, ..SkillPlan::default() };
@@ -76,7 +75,7 @@ pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
     declared(boxfile, skills, agent, business).unsupported()
 }
 
-/// Returns the plan of what a Boxfile declares, for components that run as given.
+/// Returns the plan of a Boxfile for components with these plans.
 fn declared(
     boxfile: &Boxfile,
     skills: Vec<SkillPlan>,
@@ -104,7 +103,7 @@ fn declared(
     }
 }
 
-/// Adds what only the agent has.
+/// Adds the parts that only the agent has.
 fn agent_plan(
     boxfile: &Boxfile,
     flat: &FlatImage,
@@ -121,7 +120,7 @@ fn agent_plan(
     Ok(plan)
 }
 
-/// Adds what only the business application has.
+/// Adds the parts that only the business application has.
 fn business_plan(boxfile: &Boxfile, plan: ComponentPlan) -> Result<ComponentPlan, ComposeError> {
     let Some(declared) = &boxfile.business else { return Ok(plan) };
     if declared.autostart && plan.argv.is_empty() {
@@ -177,7 +176,8 @@ fn component_plan(
     })
 }
 
-/// Returns the check of a plan. One without a port has that of its component; the language lets nobody else leave it out.
+/// Returns the health check of a plan. A check without a port uses the port of its component; the language requires a
+/// port for a component that has none.
 fn health(health: &boxfile_spec::Health, own_port: Option<u16>) -> Option<Health> {
     Some(match health.clone() {
         boxfile_spec::Health::Tcp { port } => Health::Tcp { port: port.or(own_port)? },
@@ -192,15 +192,15 @@ fn health(health: &boxfile_spec::Health, own_port: Option<u16>) -> Option<Health
     })
 }
 
-/// As docker does: another entrypoint makes the image's CMD meaningless; other arguments replace
-/// the CMD and keep the entrypoint.
+/// Returns the command line, with the precedence of docker: another entrypoint drops the image's CMD, and other
+/// arguments replace the CMD but keep the entrypoint.
 fn argv(declared: &Component, image: ImageConfig<'_>) -> Vec<String> {
     let program = declared.entrypoint.iter().flat_map(|it| it.value.clone());
     let args = declared.args.clone().unwrap_or_default();
     program.chain(image_words(declared, image)).chain(args).collect()
 }
 
-/// Returns the words of a component's command line that are from its image.
+/// Returns the words of a component's command line that come from its image.
 pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<String> {
     match (&declared.entrypoint, &declared.args) {
         (Some(_), _) => Vec::new(),
@@ -209,7 +209,7 @@ pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<S
     }
 }
 
-/// Returns the variables by which a component finds the filter of its box, if that has one.
+/// Returns the variables that point a component to its box's filter. Empty without a filter.
 fn proxies(mode: NetworkMode, component: ComponentName) -> Vec<(&'static str, String)> {
     match mode {
         NetworkMode::Filtered => network::variables(component),
@@ -217,14 +217,14 @@ fn proxies(mode: NetworkMode, component: ComponentName) -> Vec<(&'static str, St
     }
 }
 
-/// The declarations of the variables of a component.
+/// The declared variables of a component.
 struct Declared<'a> {
     files: Option<&'a BTreeMap<String, String>>,
     component: &'a Component,
 }
 
-/// Returns `NAME=value` entries, sorted by name, each name once: the image's with its conventions, over these the
-/// proxies, of which the image's maker could not know, and over all what is declared.
+/// Returns `NAME=value` entries, sorted by name, each name once. In ascending precedence: the image's variables and
+/// conventions, the proxies, which the image cannot know, and the declared variables.
 fn environment(
     image: ImageConfig<'_>,
     home: &str,
@@ -244,7 +244,7 @@ fn environment(
     env.extend(proxies.into_iter().map(|(name, value)| (name.to_owned(), value)));
     let own = &declared.component.env;
     declared.files.into_iter().chain([own]).for_each(|variables| env.extend(variables.clone()));
-    // What has to be given is not what the image says.
+    // A variable that is required at launch has no value in the plan, even if the image sets it.
     env.retain(|name, _| !declared.component.required_env().any(|it| it == name));
     Ok(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
 }
@@ -256,8 +256,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the environments of the agent, for which the Boxfile has `lines`, and of the business application. The
-    /// images of both name a proxy.
+    /// Returns the environments of the agent, for which the Boxfile has `lines`, and of the business application.
+    /// Both images set a proxy.
     fn environments(network: &str, lines: &str) -> [Vec<String>; 2] {
         let text = format!(
             "box b\nagent {{\nimage \"oci:i\"\nentrypoint \"/a\"\n{lines}\n}}\n\

@@ -5,13 +5,13 @@
 //! /roots/business   the business image
 //! /roots/merged     both images          layout "merged": both components have this root
 //! /a3s/skills/NAME  the skills
-//! /boxbuild/system/agent     what the box adds to the root of each component
+//! /boxbuild/system/agent     the files that the box adds to the root of each component
 //! /boxbuild/packages  layout "merged": the package databases of each image, for the SBOM
 //! /dev /proc /sys /run   empty: init mounts there
 //! ```
 //!
-//! In the layout "split" no path of one image can meet a path of the other; what both hold is stored
-//! once, because the image format shares the data of equal files.
+//! In the layout "split", the paths of the images never collide. Content that both images have is stored once,
+//! because EROFS shares the data of equal files.
 
 use box_contract::plan::{ROOTS_PATH, RUN_PATH, SKILLS_PATH, system_path};
 use box_contract::rules::KERNEL_DIRECTORIES;
@@ -24,7 +24,7 @@ use super::files::check_visible;
 use super::system::SKILLS_PLACE;
 use super::{Baked, ComposeError, FlatImage, System};
 
-/// The name of the root that both components have in the layout "merged".
+/// The name of the root that both components share in the layout "merged".
 const MERGED: &str = "merged";
 
 /// The parts of a root tree.
@@ -41,7 +41,7 @@ pub struct Parts<'a> {
 /// The root of one component, or of both.
 #[derive(Debug)]
 pub struct ComponentRoot<'a> {
-    /// Whose it is.
+    /// The components that have this root.
     pub components: Vec<ComponentName>,
     /// Its name in [`ROOTS_PATH`].
     pub name: &'static str,
@@ -50,7 +50,7 @@ pub struct ComponentRoot<'a> {
 }
 
 impl<'a> ComponentRoot<'a> {
-    /// Returns the trees of [`Self::all`] with their names. The images stay where they were merged.
+    /// Returns the trees of [`Self::all`] with their names. Merged images stay in `images`.
     pub fn take(images: &mut Vec<FlatImage>, merged: Option<Tree>) -> Vec<(&'static str, Tree)> {
         match merged {
             Some(tree) => vec![(MERGED, tree)],
@@ -58,7 +58,7 @@ impl<'a> ComponentRoot<'a> {
         }
     }
 
-    /// Returns the roots of all components: their images, or the tree that these were merged to.
+    /// Returns the roots of all components: their images, or the tree into which they were merged.
     pub fn all(images: &'a [FlatImage], merged: Option<&'a Tree>) -> Vec<Self> {
         let each = images.iter().map(|FlatImage { component, tree, .. }| Self {
             components: vec![*component],
@@ -71,7 +71,7 @@ impl<'a> ComponentRoot<'a> {
     }
 }
 
-/// Returns where a component's root lies in the rootfs.
+/// Returns the path of a component's root in the rootfs.
 pub(super) fn root_of(layout: Layout, component: ComponentName) -> String {
     let name = match layout {
         Layout::Split => component.name(),
@@ -89,7 +89,7 @@ pub fn compose(parts: Parts<'_>, plan: &RunPlan) -> Tree {
         root.inode_mut(directory).origin = Origin::Init;
     }
     let roots = root.ensure_directory(Tree::ROOT, &ROOTS_PATH.as_bytes()[1..]);
-    // Each is taken apart as it is put there: two trees of a large image would take twice the memory.
+    // Each tree is moved, because copies of a large image's tree would take twice the memory.
     for (name, tree) in trees {
         root.graft(roots, name.as_bytes(), tree);
     }
@@ -98,11 +98,11 @@ pub fn compose(parts: Parts<'_>, plan: &RunPlan) -> Tree {
     root
 }
 
-/// Checks that nothing hides what the components have, and that they can be where the Boxfile has them.
+/// Checks that nothing hides the entries of the components' roots, and that working directories are usable.
 ///
 /// # Errors
-/// [`ComposeError::Hidden`] if an image has something in the way of what the guest mounts, or of a
-/// component's working directory; [`ComposeError::Unplaceable`] if the box hides a file of the checkout.
+/// [`ComposeError::Hidden`] if an entry of an image is in the way of a mount of the guest, or of a component's
+/// working directory; [`ComposeError::Unplaceable`] if the box hides a file of the checkout.
 pub fn check_roots(
     roots: &[ComponentRoot<'_>],
     systems: &[System],
@@ -139,13 +139,13 @@ fn put_skills(root: &mut Tree, skills: Vec<(&str, &Tree)>, plan: &RunPlan) {
         let skill = skill.clone().with_origin(Origin::Skill(number));
         root.graft(directory, name.as_bytes(), skill);
     }
-    // A directory of the host covers it.
+    // A directory of the host is mounted over it.
     for skill in plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted) {
         root.ensure_directory(directory, skill.name.as_bytes());
     }
 }
 
-/// Skills must not hide what an image has.
+/// Checks that the skills do not hide entries of an image.
 fn check_skills(
     tree: &Tree,
     component: ComponentName,
@@ -165,8 +165,8 @@ fn check_skills(
     })
 }
 
-/// A working directory may be missing, as the guest makes it then, and be reached by links; a file
-/// there would stop the component when it starts.
+/// Checks that a working directory can be used. It may be missing, because the guest creates it, and a parent may be
+/// a link. A file at its path would make the start of the component fail.
 fn check_workdir(
     tree: &Tree,
     component: ComponentName,

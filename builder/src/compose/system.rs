@@ -1,9 +1,10 @@
-//! The files that a box adds to a component's root: its names and its resolver, accounts if the image has none, and the
-//! places at which init mounts things.
+//! The files that a box adds to a component's root: host names and the resolver's configuration, accounts if the
+//! image has none, and the mount points of init.
 //!
-//! They are a layer of their own, `/boxbuild/system/agent`, which init puts above the image: what an image has is left
-//! as it is, and components that share a root differ in these files. In a stack of layers a directory has the attributes
-//! of the uppermost, so each directory here has those of the image's.
+//! They are a separate layer, such as `/boxbuild/system/agent`, which init mounts above the image with
+//! [overlayfs](https://docs.kernel.org/filesystems/overlayfs.html). The image stays unchanged, and components that
+//! share a root differ in these files. A directory in several layers has the attributes of the uppermost, so each
+//! directory here copies the attributes of the image's directory.
 
 use box_contract::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, SKILLS_PATH, TOOLS_PATH};
 use box_contract::rules::{GROUP, KERNEL_DIRECTORIES, PASSWD};
@@ -13,7 +14,7 @@ use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree, path};
 use super::ComposeError;
 use super::error::owner;
 
-/// Names the skills' directory, as the end of a sentence.
+/// Describes the skills' directory, as the end of a sentence.
 pub(super) const SKILLS_PLACE: &str = "where the box has its skills";
 const ETC: &[u8] = b"/etc";
 const HOSTS: &str = "/etc/hosts";
@@ -21,19 +22,20 @@ const HOSTNAME: &str = "/etc/hostname";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 const NSSWITCH: &str = "/etc/nsswitch.conf";
 
-/// The names of loopback, which every box has.
+/// The names of the loopback addresses, which every box has.
 const LOOPBACK: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
-/// A resolver without a server asks one on loopback: it shall give up soon.
+/// Without a server, a resolver asks one on loopback. These options make it give up soon.
 const RESOLVER: &str =
     "# The box has no network: names are those of /etc/hosts.\noptions attempts:1 timeout:1\n";
-/// The order in which the C library looks things up, as Debian has it.
+/// The sources of the C library's lookups, in Debian's order:
+/// [nsswitch.conf(5)](https://man7.org/linux/man-pages/man5/nsswitch.conf.5.html).
 const LOOKUPS: &str =
     "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n";
-/// The contents that a box that does not run has in the place of a file that init mounts.
+/// The content of a file over which init mounts another, as a box shows it that does not run.
 const MOUNT_POINT: &str = "init mounts something here\n";
 const ROOT_USER: &str = "root:x:0:0:root:/:/bin/sh\n";
 const ROOT_GROUP: &str = "root:x:0:\n";
-/// The numbers of nobody, in Debian and elsewhere.
+/// The user `nobody` with its number in Debian and other distributions.
 const NOBODY_USER: &str = "nobody:x:65534:65534:nobody:/:/bin/false\n";
 const NOBODY_GROUP: &str = "nogroup:x:65534:\n";
 const NOBODY: u32 = 65534;
@@ -41,7 +43,7 @@ const NOBODY: u32 = 65534;
 /// The system layer of a component.
 #[derive(Debug)]
 pub struct System {
-    /// Whose it is.
+    /// The component that gets the layer.
     pub component: ComponentName,
     /// Its entries.
     pub tree: Tree,
@@ -50,10 +52,10 @@ pub struct System {
 }
 
 impl System {
-    /// Makes the layer of a component whose root is `image`, in a box that runs as `plan` says.
+    /// Returns the layer of a component whose root is `image`, in a box with `plan`.
     ///
     /// # Errors
-    /// [`ComposeError::Hidden`] where the image has something other than a directory in the way.
+    /// [`ComposeError::Hidden`] if the image has an entry in the way that is not a directory.
     pub fn new(
         component: ComponentName,
         image: &Tree,
@@ -88,7 +90,7 @@ impl System {
         Ok(layer)
     }
 
-    /// Puts the files in `/etc`. An image in which that is a link keeps its own.
+    /// Adds the files in `/etc`. If `/etc` is a link in the image, none are added.
     fn put_texts(
         &mut self,
         image: &Tree,
@@ -109,8 +111,8 @@ impl System {
         Ok(())
     }
 
-    /// Makes a directory and those above it: a link there would lead a mount elsewhere (CVE-2026-41579 in another
-    /// runtime). They have the attributes that the image gives them.
+    /// Creates a directory and its parents, with the attributes of the image's directories. A link among them would
+    /// redirect a mount (CVE-2026-41579 in another runtime).
     fn make_directory(
         &mut self,
         image: &Tree,
@@ -139,7 +141,7 @@ impl System {
         Ok(directory)
     }
 
-    /// Puts a file, in the place of what the image has there.
+    /// Adds a file, which replaces the image's entry at its path.
     fn put(&mut self, image: &Tree, path: &str, text: String) -> Result<(), ComposeError> {
         let (directory, name) = path::split(path.as_bytes());
         let mounted = format!("on the way to {path}, which the box has");
@@ -152,7 +154,7 @@ impl System {
     }
 }
 
-/// Returns the files that are the box's own whatever the image has, as with every container.
+/// Returns the files that replace the image's files in every case, as in every container runtime.
 fn always(
     component: ComponentName,
     plan: &RunPlan,
@@ -165,12 +167,12 @@ fn always(
     files
 }
 
-/// Returns the names of the tools that the agent may see, as a JSON array.
+/// Returns the names of the tools that the agent may use, as a JSON array.
 fn tools(plan: &RunPlan) -> String {
     format!("{}\n", serde_json::json!(plan.tools))
 }
 
-/// Returns who a component asks for the addresses of names.
+/// Returns the resolver's configuration for a component.
 fn resolver(component: ComponentName, plan: &RunPlan) -> String {
     match plan.network.mode {
         NetworkMode::Filtered => {
@@ -187,7 +189,7 @@ fn resolver(component: ComponentName, plan: &RunPlan) -> String {
     }
 }
 
-/// Returns the names of loopback, those of all components on the same network among them.
+/// Returns the names of the loopback addresses, including the names of all components on the same network.
 fn hosts(component: ComponentName, plan: &RunPlan) -> String {
     let is_shared = plan.components().all(|(_, it)| !it.namespaces.net);
     let here = plan.components().filter(|(name, _)| is_shared || *name == component);
@@ -195,7 +197,7 @@ fn hosts(component: ComponentName, plan: &RunPlan) -> String {
     LOOPBACK.to_owned() + &lines.collect::<String>()
 }
 
-/// Returns the files that an image may do without.
+/// Returns the files that are added only if the image lacks them.
 fn where_missing(component: ComponentName, own: &ComponentPlan) -> [(&'static str, String); 3] {
     let (name, User { uid, gid, .. }) = (component.name(), &own.user);
     let is_known = |id: u32| matches!(id, 0 | NOBODY);
@@ -212,7 +214,7 @@ fn where_missing(component: ComponentName, own: &ComponentPlan) -> [(&'static st
     [(PASSWD, users), (GROUP, groups), (NSSWITCH, LOOKUPS.to_owned())]
 }
 
-/// Returns whether a home directory can stand in passwd(5).
+/// Returns whether a path can be a home directory in passwd(5).
 fn is_home(path: &str) -> bool {
     path.starts_with('/') && !path.contains(|it: char| it == ':' || it.is_control())
 }
@@ -223,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// An image with a home of root, accounts, and what its maker's resolver was.
+    /// An image with a home of root, accounts, and its maker's resolv.conf.
     fn image() -> Tree {
         let mut tree = Tree::default();
         let etc = tree.ensure_directory(Tree::ROOT, b"etc");

@@ -1,4 +1,4 @@
-//! The user that a component runs as: the names of an image's config become numbers.
+//! Resolves the user of a component by the image's /etc/passwd and /etc/group.
 
 use box_contract::accounts::{self, Account, MAX_ACCOUNTS, Unknown};
 use box_contract::rules::{GROUP, PASSWD};
@@ -9,18 +9,18 @@ use diagnostics::suggest::nearest;
 use super::ComposeError;
 use crate::pack::PackReader;
 
-/// A user that is named, and what for.
+/// A user by name, and the purpose for messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Named<'a> {
-    /// The name, or the number.
+    /// The name or the number.
     pub(super) user: &'a str,
     /// The beginning of a sentence that ends with the name.
     pub(super) whose: &'a str,
-    /// Where the Boxfile names it; nothing for that of an image's config.
+    /// The span in the Boxfile that names it. `None` if it is from an image's config.
     pub(super) span: Option<Span>,
 }
 
-/// Resolves a user by a component's image.
+/// Resolves a user by the files of a component's image.
 pub(super) fn resolve(
     component: &'static str,
     Named { user: wanted, whose, span }: Named<'_>,
@@ -37,7 +37,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Reads a file of the image; one without it has no names.
+/// Reads a file of the image. An absent file is empty.
 fn text(
     component: &'static str,
     file: &'static str,

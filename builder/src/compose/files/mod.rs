@@ -1,8 +1,8 @@
 //! Puts files of the checkout into the roots of components.
 //!
-//! Each goes where a layer's entry of that path would: links of the image on the way are followed
-//! within its root, and what is missing on the way is made. Unlike a layer's, a file never takes the
-//! place of a directory or the other way round: that would be a mistake, with all that was in it gone.
+//! The path of a file is resolved like the path of a layer's entry: links of the image are followed within its root,
+//! and missing parents are created. Unlike a layer's entry, a file never replaces a directory, and a directory never
+//! replaces a file, because such a mistake would remove whole directories.
 
 use box_contract::plan::reserved_place;
 use box_contract::{ComponentName, User};
@@ -20,19 +20,19 @@ use crate::pack::PackReader;
 /// A file or directory of the checkout that a component gets.
 #[derive(Debug)]
 pub struct Baked {
-    /// Whose it is.
+    /// The component that gets it.
     pub component: ComponentName,
     /// The declaration.
     pub declared: BakedFile,
-    /// Its content.
+    /// The content.
     pub source: Source,
 }
 
-/// Puts the files of a component into its root. `files` are those of all components: an
-/// [`Origin::File`] is a place among them.
+/// Puts the files of a component into its root. `files` are the files of all components: an [`Origin::File`] is an
+/// index into them.
 ///
 /// # Errors
-/// [`ComposeError::Unplaceable`], and [`ComposeError::UnknownUser`] where the image has no such owner.
+/// [`ComposeError::Unplaceable`], and [`ComposeError::UnknownUser`] if the image has no such owner.
 pub fn bake(
     flat: &mut FlatImage,
     files: &[Baked],
@@ -40,7 +40,7 @@ pub fn bake(
     packs: &mut PackReader<'_>,
 ) -> Result<(), ComposeError> {
     let own = (0u32..).zip(files).filter(|(_, file)| file.component == flat.component);
-    // All owners are those of the image, also where a file replaces its /etc/passwd.
+    // All owners are looked up before a file may replace the image's /etc/passwd.
     let owned = own.map(|(number, file)| Ok((number, file, owner(file, &flat.tree, packs)?)));
     for (number, file, owner) in owned.collect::<Result<Vec<_>, ComposeError>>()? {
         let mut placer = Placer { root: &mut flat.tree, file, number, owner };
@@ -50,7 +50,7 @@ pub fn bake(
     Ok(())
 }
 
-/// Checks that the box has no file of its own where one of the checkout is, which it would hide.
+/// Checks that no file that the box adds hides a file of the checkout.
 ///
 /// # Errors
 /// [`ComposeError::Unplaceable`].
@@ -76,7 +76,7 @@ fn get(files: &[Baked], number: u32) -> Option<&Baked> {
     files.get(usize::try_from(number).ok()?)
 }
 
-/// Finds the owner of a file by the names of the image.
+/// Resolves the owner of a file by the image's names.
 fn owner(file: &Baked, image: &Tree, packs: &mut PackReader<'_>) -> Result<User, ComposeError> {
     let BakedFile { path, owner, .. } = &file.declared;
     let whose = format!("the {} component's {} belongs to", file.component.name(), path.value);
@@ -98,12 +98,12 @@ fn unplaceable(file: &Baked, place: &[u8], obstacle: Obstacle) -> ComposeError {
 struct Placer<'a> {
     root: &'a mut Tree,
     file: &'a Baked,
-    /// Its place among the files of all components.
+    /// The index among the files of all components.
     number: u32,
     owner: User,
 }
 
-/// Why something cannot be at a place.
+/// A path that cannot be used, and the cause.
 struct Refused {
     place: Vec<u8>,
     cause: Cause,
@@ -111,12 +111,12 @@ struct Refused {
 
 enum Cause {
     Known(Obstacle),
-    /// An entry of this origin is there, which the Boxfile put there, too.
+    /// An entry of this origin is there, which the Boxfile declares too.
     Taken(Origin),
 }
 
 impl Placer<'_> {
-    /// Puts what the checkout has at a place of the root, and all that is below it.
+    /// Puts an entry of the checkout at a path of the root, with all its descendants.
     fn put(&mut self, place: &[u8], source: InodeId) -> Result<(), Refused> {
         let source = self.file.source.files.tree.inode(source);
         match &source.kind {
@@ -128,7 +128,7 @@ impl Placer<'_> {
         }
     }
 
-    /// Makes a directory; one that is there stays as it is.
+    /// Creates a directory. An existing one stays as it is.
     fn make_directory(&mut self, place: &[u8]) -> Result<(), LookupError> {
         if self.root.find_directory(place)?.is_none() {
             let directory = self.root.make_directories(place)?;
@@ -153,14 +153,14 @@ impl Placer<'_> {
         Ok(())
     }
 
-    /// Gives an inode its owner and its origin.
+    /// Sets the owner and the origin of an inode.
     fn prepared(&self, mut inode: Inode) -> Inode {
         (inode.meta.uid, inode.meta.gid) = (self.owner.uid, self.owner.gid);
         inode.from(Origin::File(self.number))
     }
 
-    /// Checks that a leaf may be at a place, in the place of what is there. A link to a directory
-    /// counts as one, unless another link replaces it.
+    /// Checks that a leaf may replace the entry at a path. A link to a directory counts as a directory, unless
+    /// another link replaces it.
     fn check_free(&self, place: &[u8], there: Option<InodeId>, leaf: &Leaf) -> Result<(), Refused> {
         let path = path::lossy(&reached(self.root, place));
         if let Some(reserved) = reserved_place(&path) {
@@ -185,7 +185,7 @@ fn refused(place: &[u8], obstacle: Obstacle) -> Refused {
 }
 
 impl Refused {
-    /// Names what is in the way.
+    /// Returns the error, with the entry that prevents the file.
     fn explain(self, file: &Baked, files: &[Baked], boxfile: &Boxfile) -> ComposeError {
         let obstacle = match self.cause {
             Cause::Known(obstacle) => obstacle,
@@ -208,7 +208,7 @@ impl Refused {
     }
 }
 
-/// Returns where a path leads whose directory is there, without following a link at its end.
+/// Returns the target of a path whose parent exists, without following a link at its end.
 fn reached(root: &Tree, place: &[u8]) -> Vec<u8> {
     let mut walk = Walk::new(root, Tree::ROOT, place, Follow::Parents);
     while walk.step() == Ok(Step::Taken) {}

@@ -1,4 +1,4 @@
-//! Where files of the checkout come to be in a root.
+//! The paths of the checkout's files in a root.
 
 use std::collections::BTreeMap;
 
@@ -38,8 +38,8 @@ fn image() -> (Tree, &'static [u8]) {
     (tree, passwd)
 }
 
-/// The checkout: `file`, `run` (executable), and the directory `dir` with a file, one to run, a link and a
-/// further directory.
+/// The checkout: `file`, `run` (executable), and the directory `dir` with a file, an executable, a link and a
+/// subdirectory.
 fn source(path: &str) -> Source {
     let mut tree = Tree::default();
     let mut add = |directory, name: &str, mode, leaf| {
@@ -68,7 +68,7 @@ fn boxfile(lines: &str) -> Boxfile {
     parse(&format!("box b\nagent {{\nimage \"oci:a\"\n{lines}\n}}\n")).unwrap()
 }
 
-/// Puts the files that these lines declare into the image.
+/// Puts the files that `lines` declare into the image.
 fn baked(tree: Tree, passwd: &[u8], lines: &str) -> Result<Tree, ComposeError> {
     let boxfile = boxfile(lines);
     let dir = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn baked(tree: Tree, passwd: &[u8], lines: &str) -> Result<Tree, ComposeError> {
     bake(&mut flat, &files, &boxfile, &mut map.reader(&store)).map(|()| flat.tree)
 }
 
-/// Lists what of a root is from the checkout, and the directories that were made on the way.
+/// Lists the entries of a root that are from the checkout, and the parents that were created.
 fn new(lines: &str) -> Vec<String> {
     let (image, passwd) = image();
     let tree = baked(image.clone(), passwd, lines).unwrap();
@@ -104,7 +104,7 @@ fn new(lines: &str) -> Vec<String> {
     entries(&tree).filter_map(line).collect()
 }
 
-/// Says why files cannot be put into the image.
+/// Returns the error for files that cannot be put into the image.
 fn refused(lines: &str) -> String {
     let (image, passwd) = image();
     baked(image, passwd, lines).unwrap_err().to_string()
@@ -252,8 +252,7 @@ fn what_the_box_would_hide_is_an_error() {
 }
 
 proptest! {
-    /// Nothing but what is declared changes, whatever links the image has, and in whatever order the
-    /// lines are.
+    /// Only the declared paths change, regardless of the image's links and the order of the lines.
     #[test]
     fn nothing_else_changes(
         links in prop::collection::btree_map("[ab]", "(/|\\.\\./)?[ab](/[ab])?", 0..3),

@@ -1,8 +1,8 @@
-//! Checks that a component's root has the programs that the box runs in it, and what starts them.
+//! Checks that a component's root has the programs that the box runs in it, and the programs that start them.
 //!
-//! A program is looked up as init does: one with a slash from the working directory on, any other in
-//! the directories of `PATH`. What is below a mount exists only when the box runs, and is not looked
-//! for: a share, a scratch disk, the skills, and the kernel's own directories.
+//! A program is looked up as init does: a name with a slash relative to the working directory, any other name in the
+//! directories of `PATH`. Paths below a mount exist only when the box runs, and are not checked: a share, a scratch
+//! disk, the skills, and the kernel's directories.
 
 use std::collections::BTreeSet;
 
@@ -18,20 +18,20 @@ use diagnostics::suggest::nearest;
 use super::{CLibrary, ComponentRoot, ComposeError, Unrunnable};
 use crate::binary::{Program, ProgramError, inspect_head};
 
-/// How often a program is started by another: Linux refuses more (`exec_binprm`).
+/// The maximum depth of interpreters: Linux refuses more (`exec_binprm`).
 const MAX_INTERPRETERS: usize = 5;
-/// The bytes of a program that are read: headers, and the first line of a script.
+/// The number of bytes of a program that are read: headers, and the first line of a script.
 const MAX_HEAD: u64 = 64 << 10;
-/// The directories, and the names in each, among which the program is looked for that was probably meant.
-/// An image may name a directory any number of times, and fill it with any number of names.
+/// The maximum number of directories, and of names in each, that are searched for the program that was probably
+/// meant. An image may name a directory any number of times, and fill it with any number of names.
 const NEAR_DIRECTORIES: usize = 16;
 const NEAR_NAMES: usize = 8192;
 
-/// Checks the programs of the components that have a root: their own, if they are started, and the
-/// health check. Returns a [`ComposeError::NoSuchProgram`] for each that is missing.
+/// Checks the programs of the components that have a root: their own program, if the box starts it, and the program
+/// of the health check. Returns a [`ComposeError::NoSuchProgram`] for each missing program.
 ///
 /// # Errors
-/// [`ComposeError::Unreadable`] where a program cannot be read.
+/// [`ComposeError::Unreadable`] if a program cannot be read.
 pub fn check_programs(
     root: &ComponentRoot<'_>,
     boxfile: &Boxfile,
@@ -71,13 +71,13 @@ pub fn check_programs(
     Ok(missing)
 }
 
-/// Where a path leads.
+/// The target of a path.
 enum PathEnd {
-    /// To an entry.
+    /// An entry.
     Entry(InodeId),
-    /// Into something that is mounted when the box runs.
+    /// A path that is mounted when the box runs.
     Mounted,
-    /// Nowhere.
+    /// No entry.
     Nowhere,
 }
 
@@ -92,7 +92,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Checks that a program is there and can be executed, and what starts it as well.
+    /// Checks that a program and the programs that start it exist and can be executed.
     fn check(&mut self, what: &str, program: &str, span: Span) -> Result<(), ComposeError> {
         let mut pending = vec![(format!("{what} runs {program:?}"), program.to_owned())];
         for _ in 0..MAX_INTERPRETERS {
@@ -135,10 +135,10 @@ impl Finder<'_> {
         }
     }
 
-    /// Finds a program's content, which is unknown where something is mounted.
+    /// Returns a program's content. `None` if it is below a mount.
     ///
     /// # Errors
-    /// Why it cannot be executed.
+    /// The reason why it cannot be executed.
     fn find(&self, program: &str) -> Result<Option<Content>, Unrunnable> {
         let mut reason = Unrunnable::Missing;
         for path in self.candidates(program) {
@@ -171,7 +171,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the absolute paths at which a program is looked for.
+    /// Returns the absolute paths at which a program is looked up.
     fn candidates(&self, program: &str) -> Vec<String> {
         let absolute = |path: String| match path.starts_with('/') {
             true => path,
@@ -181,7 +181,7 @@ impl Finder<'_> {
         paths.into_iter().map(absolute).collect()
     }
 
-    /// Follows a path and the symbolic links on it, as a process in the component does.
+    /// Follows a path with its symbolic links, like a process in the component.
     fn follow(&self, path: &[u8]) -> PathEnd {
         let mut walk = Walk::new(self.root, Tree::ROOT, path, Follow::All);
         loop {
@@ -197,7 +197,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns whether something is mounted at a path or above it when the box runs.
+    /// Returns whether the box mounts something at a path or above it.
     fn is_mounted(&self, path: &[u8]) -> bool {
         let sees = |scope: box_contract::Scope| scope.includes(self.component);
         let shares = self.plan.shares.iter().filter(|it| sees(it.scope)).map(|it| &*it.guest);
@@ -209,8 +209,8 @@ impl Finder<'_> {
         })
     }
 
-    /// Returns the programs that start a program: its dynamic linker, or the interpreter of a script
-    /// and, where that is `env`, also the program that `env` starts; or why Linux does not start it.
+    /// Returns the programs that start a program: its dynamic linker, or a script's interpreter and, if that is
+    /// `env`, also the program that `env` starts. Otherwise returns why Linux does not start it.
     fn interpreters(
         &mut self,
         content: Content,
@@ -228,7 +228,7 @@ impl Finder<'_> {
         Ok(Ok(String::from_utf8(interpreter).into_iter().chain(by_env).collect()))
     }
 
-    /// Returns the program that was probably meant: of the same name elsewhere, or of a similar one.
+    /// Returns the program that was probably meant: the same name elsewhere, or a similar name.
     fn near(&self, program: &str) -> Option<String> {
         let name = program.rsplit('/').next().unwrap_or_default();
         let is_program = |path: &str| path != program && matches!(self.find(path), Ok(Some(_)));
@@ -254,8 +254,8 @@ impl Finder<'_> {
     }
 }
 
-/// Returns why Linux does not start a file with this error. A file whose beginning is not known is not judged, nor is
-/// an ELF file of which more is needed than was read.
+/// Returns why Linux does not start a file with this error. Returns `None` if more of the file is needed than was
+/// read.
 fn unrunnable(error: &ProgramError, is_whole: bool) -> Option<(Unrunnable, String)> {
     let reason = match error {
         ProgramError::WrongMachine { .. } => Unrunnable::OtherMachine,
@@ -276,8 +276,8 @@ fn library(path: &str) -> Option<CLibrary> {
     }
 }
 
-/// Returns the program that `env` starts, where that is the interpreter of a script and its first
-/// line names one: `#!/usr/bin/env python3`.
+/// Returns the program that `env` starts if it is the interpreter of a script. For example, `#!/usr/bin/env python3`
+/// starts `python3`.
 fn by_env(script: &[u8], interpreter: &[u8]) -> Option<String> {
     let line = script.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split_whitespace().skip(1);
@@ -285,8 +285,8 @@ fn by_env(script: &[u8], interpreter: &[u8]) -> Option<String> {
     (!program.starts_with('-') && !program.contains('=')).then(|| program.to_owned())
 }
 
-/// Returns the words of a command line that was written as one text, each in quotes; one with signs
-/// that only a shell knows is a shell's.
+/// Returns the words of a command line that was written as one string, each in quotes. A command line with shell
+/// syntax becomes `/bin/sh -c` with the whole line.
 fn quoted_words(line: &str) -> Option<String> {
     let mut words = safe_text::words(line)?;
     if words.iter().any(|word| is_of_shell(word)) {
@@ -296,7 +296,7 @@ fn quoted_words(line: &str) -> Option<String> {
     Some(words.iter().map(quoted).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns whether a word joins or redirects commands: `&&`, `2>&1`, or `cd;`.
+/// Returns whether a word joins or redirects commands, such as `&&`, `2>&1` or `cd;`.
 fn is_of_shell(word: &str) -> bool {
     let signs = ['&', '|', ';', '<', '>'];
     word.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(signs)

@@ -9,7 +9,7 @@ use boxfile_spec::parse;
 
 use super::*;
 
-/// The beginnings of ELF files: for IBM Z, for 32-bit x86, and for x86-64 without anything after it.
+/// The beginnings of ELF files: for IBM Z, for 32-bit x86, and for x86-64, cut after the header's first fields.
 const OTHER: &str = "\x7fELF\x02\x02\x01\0\0\0\0\0\0\0\0\0\0\x02\0\x16";
 const X86: &str = "\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x03\0";
 const CUT: &str = "\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0";
@@ -63,7 +63,7 @@ fn image() -> (Tree, Texts) {
     (tree, Texts(texts))
 }
 
-/// Checks a box whose agent has these lines, and returns the error with what is near.
+/// Checks a box whose agent has these lines, and returns the error with its suggestions.
 fn checked(lines: &str) -> Option<(String, Option<String>, Option<String>)> {
     let (tree, mut texts) = image();
     let text = format!(
@@ -142,7 +142,7 @@ fn what_the_image_lacks_is_an_error() {
             None,
         ),
         ("entrypoint \"/app\"", "the agent runs \"/app\", which is not a file".to_owned(), None),
-        // The `/run` of init is not that of a component.
+        // The `/run` of init is not the `/run` of a component.
         ("entrypoint \"/run/any\"", format!("the agent runs \"/run/any\", {of_agent}"), None),
         ("entrypoint \"/bin/loop\"", format!("the agent runs \"/bin/loop\", {of_agent}"), None),
         (
