@@ -1,4 +1,4 @@
-//! The rootfs of a box: the segments of its layers, and the metadata that are written in front of them.
+//! The rootfs of a box: the metadata, followed by the segments of its layers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::BuildError;
 use crate::pack::{ContentMap, Segment};
 use crate::seal::Stored;
 
-// Two crates state each of these rules. If they differed, metadata and segments would not fit together.
+// The constants of two crates must agree. Otherwise, metadata and segments would not fit together.
 const _: () = assert!(oci_layer::MAX_INLINE == MAX_INLINE_FILE);
 const _: () = assert!(oci_layer::SEGMENT_BLOCK == SEGMENT_UNIT);
 
@@ -22,15 +22,16 @@ const _: () = assert!(oci_layer::SEGMENT_BLOCK == SEGMENT_UNIT);
 #[derive(Debug)]
 pub(super) struct Segments {
     pub(super) chosen: Vec<Segment>,
-    /// The contents of the tree that lie in them, sorted, and the distance of each from the end of the metadata in bytes.
+    /// The contents of the tree that are in the segments, sorted, each with its distance from the end of the metadata
+    /// in bytes.
     places: Vec<(Blake3Digest, u64)>,
     size: u64,
 }
 
 impl Segments {
-    /// Chooses the segments that have a content of the tree, in the order of the sources. A content belongs to the first source of
-    /// the box that has it in its segment. Of more than `most` segments, those with the most bytes are chosen; what belongs
-    /// to the others lies in the metadata.
+    /// Chooses the segments that have a content of the tree, in the order of the sources. If several segments have a
+    /// content, the first source of the box applies. If there are more than `most` segments, the largest are chosen,
+    /// and the contents of the others are stored in the metadata.
     pub(super) fn choose(tree: &Tree, contents: &ContentMap, most: usize) -> Self {
         let files = entries(tree).filter_map(|(_, id)| tree.inode(id).content());
         let large = files.filter(|content| content.size > MAX_INLINE_FILE);
@@ -41,7 +42,7 @@ impl Segments {
         let used: BTreeSet<u32> = belonging.iter().map(|(_, (number, _))| *number).collect();
         let segment = |number: u32| Some((number, contents.segment(number)?));
         let mut used: Vec<_> = used.into_iter().filter_map(segment).collect();
-        // Of equal sizes, the digest decides.
+        // The digest decides between equal sizes.
         used.sort_by_key(|(_, segment)| (Reverse(segment.size), segment.blob));
         used.truncate(most);
         used.sort_by_key(|(number, _)| *number);
@@ -56,7 +57,7 @@ impl Segments {
         Self { chosen, places, size }
     }
 
-    /// Returns the distance of a content from the end of the metadata in bytes, if a chosen segment has it.
+    /// Returns the distance of a content from the end of the metadata in bytes. `None` if no chosen segment has it.
     fn place(&self, content: &Blake3Digest) -> Option<u64> {
         let at = self.places.binary_search_by_key(content, |(content, _)| *content).ok()?;
         Some(self.places[at].1)
@@ -68,8 +69,8 @@ impl Segments {
     }
 }
 
-/// Returns the metadata of a tree, whose listing has this digest. They follow from that and from where the segments have its
-/// contents, so that they are written only if the store does not have them.
+/// Returns the metadata of a tree whose listing has this digest. The listing and the positions of the contents in the
+/// segments determine the metadata, so they are written only if the store lacks them.
 pub(super) fn metadata(
     tree: Tree,
     listing: &Digest,
@@ -95,8 +96,8 @@ pub(super) fn metadata(
     Ok(metadata)
 }
 
-/// Returns the key of the metadata. The listing names the layers, but not all of a `file`: where its segment has a content may
-/// depend on what a policy hides of it.
+/// Returns the key of the metadata. The listing's digest is not enough: it names the layers, but the position of a
+/// content in a segment may depend on contents that a policy hides.
 fn key(listing: &Digest, segments: &Segments) -> ActionKey {
     let key = KeyHasher::new("metadata", FORMAT_EPOCH).part(listing.as_bytes());
     let mut places = Hasher::<Sha256>::default();
@@ -107,7 +108,7 @@ fn key(listing: &Digest, segments: &Segments) -> ActionKey {
     key.part(places.digest().as_bytes()).part(&segments.size.to_le_bytes()).finish()
 }
 
-/// Returns the metadata that an earlier build wrote, if the store has them undamaged.
+/// Returns the metadata that an earlier build wrote, if they are undamaged in the store.
 fn recall(store: &Store, key: &ActionKey) -> Result<Option<Stored>, BuildError> {
     let record = store.action(key)?;
     let known = record.and_then(|it| serde_json::from_slice::<Stored>(&it).ok());
@@ -149,7 +150,7 @@ mod tests {
         contents
     }
 
-    /// Returns the blobs of the chosen segments by the number of their layer, and the places of the contents 1 to 4.
+    /// Returns the layer numbers of the chosen segments, and the positions of the contents 1 to 4.
     fn chosen(tree: &Tree, contents: &ContentMap, most: usize) -> (Vec<u32>, [Option<u64>; 4]) {
         let segments = Segments::choose(tree, contents, most);
         let number =
@@ -167,7 +168,7 @@ mod tests {
             chosen(&whole, &contents, 9),
             (vec![1, 2], [Some(0), Some(4096), Some(12_288), None])
         );
-        // Nothing of the first one is in the tree, but what belongs to it stays there.
+        // The tree has no content that only the first segment has, but content that both have stays there.
         assert_eq!(chosen(&tree(&[c]), &contents, 9), (vec![2], [None, None, Some(4096), None]));
         assert_eq!(chosen(&tree(&[b]), &contents, 9).0, [1]);
         assert_eq!(chosen(&tree(&[]), &contents, 9).0, [0; 0]);
@@ -177,7 +178,8 @@ mod tests {
     fn the_place_of_each_content_is_in_the_key_of_the_metadata() {
         let [a, b] = [1, 2].map(|number| content(number, 3000));
         let tree = tree(&[a, b]);
-        // The same segment, as of one file that two halves make, or of the first half and what follows it.
+        // The same segment blob with different contents in it, such as one file of two halves, or the first half
+        // alone.
         let key_of = |contents: &ContentMap| {
             let segments = Segments::choose(&tree, contents, 9);
             (segments.chosen.clone(), key(&Digest::of(b"listing"), &segments))
@@ -200,7 +202,7 @@ mod tests {
         let contents = layers(&[&[a], &[b, content(5, 3000)], &[c], &[d, content(6, 3000)]]);
         let tree = tree(&[a, b, c, d]);
         assert_eq!(chosen(&tree, &contents, 2), (vec![2, 4], [None, Some(0), None, Some(8192)]));
-        // Of the first and the third, which are as large, the digest decides.
+        // The first and the third are equally large, so the digest decides.
         let smaller =
             [1_u32, 3].into_iter().min_by_key(|at| Digest::of(&at.to_le_bytes())).unwrap();
         let mut expected = [2, 4, smaller];

@@ -1,4 +1,4 @@
-//! Decoding the layers of all images, each once, in parallel; or taking them from the store.
+//! Decodes each layer of all images once, in parallel, or takes it from the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::pack::{Pack, Segment, SegmentWriter};
 /// A decoded layer.
 pub(super) struct DecodedLayer {
     pub(super) index: LayerIndex,
-    /// The action that decoded it, whose data is the layer's pack.
+    /// The action that decoded it. The data of the action are the layer's pack.
     pub(super) key: ActionKey,
     pub(super) segment: Option<Segment>,
 }
@@ -35,7 +35,8 @@ impl DecodedLayer {
     }
 }
 
-/// The record of a decoded layer in the store: the digests of its index and, after it, of its segment, if it has one.
+/// The record of a decoded layer in the store: the digest of its index, followed by the digest of its segment, if it
+/// has one.
 struct Record {
     index: Digest,
     segment: Option<Digest>,
@@ -48,7 +49,7 @@ impl Record {
         store.record_action(key, &bytes, &Refers::to(&digests))
     }
 
-    /// Reads the record of an action. Returns `None` if there is none, or if it has another length.
+    /// Reads the record of an action. Returns `None` if there is none, or if its length is wrong.
     fn read(store: &Store, key: &ActionKey) -> Result<Option<Self>, StoreError> {
         let record = store.action(key)?.unwrap_or_default();
         let (digests, rest) = record.as_chunks();
@@ -59,7 +60,7 @@ impl Record {
     }
 }
 
-/// A layer, and whose it is.
+/// A layer and its component.
 #[derive(Clone, Copy)]
 struct Job<'a> {
     component: ComponentName,
@@ -94,20 +95,19 @@ pub(super) fn decode_all(
     let new = total.read(missing, |job| decode_once(job, resolved, &total))?;
     let known = recalled.into_iter().filter_map(|(id, layer)| Some((id, layer?)));
     let decoded: BTreeMap<_, _> = known.chain(new).collect();
-    // A layer may be there several times.
+    // A layer can occur several times, and each occurrence counts.
     Total::of(jobs.map(|job| &decoded[&job.layer.diff_id].index)).check()?;
     Ok(decoded)
 }
 
-/// Returns the bytes of the blobs of all layers, each counted once.
+/// Returns the total size of the layers' blobs in bytes. Each blob counts once.
 fn blob_bytes(inputs: &Inputs<'_>) -> u64 {
     let layers = inputs.images.iter().flat_map(|(_, image)| &image.layers);
     let blobs: BTreeMap<_, _> = layers.map(|layer| (layer.digest, layer.size)).collect();
     blobs.values().fold(0, |all, size| all.saturating_add(*size))
 }
 
-/// Returns the error of a layer that is refused, or of layers that are too much together: of those, no
-/// one is to blame.
+/// Returns the error of a refused layer. If the layers are too large only together, the error names no layer.
 pub(super) fn refused(component: ComponentName, span: Span, error: LayerError) -> BuildError {
     match *error.kind {
         LayerErrorKind::Together(excess) => excess.into(),
@@ -116,8 +116,7 @@ pub(super) fn refused(component: ComponentName, span: Span, error: LayerError) -
 }
 
 impl Resolved<'_> {
-    /// Fetches the layers that a build would fetch from registries, and returns those that the store
-    /// did not have.
+    /// Fetches the layers that a build would fetch from registries. Returns the layers that the store lacked.
     ///
     /// # Errors
     /// [`BuildError`].
@@ -135,14 +134,14 @@ impl Resolved<'_> {
         let absent: BTreeMap<_, _> =
             missing.iter().filter(absent).map(|job| (job.layer.digest, job.layer)).collect();
         fetch(self, &missing)?;
-        // The layers of local images stay where they are.
+        // The layers of local images are not copied.
         let fetched = absent.into_values().filter(|layer| store.size(&layer.digest).is_some());
         Ok(fetched.cloned().collect())
     }
 }
 
-/// Fetches the layers that are to be decoded from a registry: those of an image at once, and each
-/// diff_id for the first image that has it.
+/// Fetches the layers that are to be decoded from a registry: the layers of one image in parallel, and each diff_id
+/// for the first image that has it.
 fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError> {
     let Resolved { request, inputs, .. } = resolved;
     let mut seen = BTreeSet::new();
@@ -158,7 +157,8 @@ fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError>
     Ok(())
 }
 
-/// Decodes a layer, unless another build has decoded it in the meantime: two builds that begin together need the same layers.
+/// Decodes a layer, unless another build has decoded it in the meantime. Two builds that begin at the same time often
+/// need the same layers.
 fn decode_once(
     job: &Job<'_>,
     resolved: &Resolved<'_>,
@@ -201,7 +201,7 @@ fn decode_one(
     Ok(DecodedLayer { index, key, segment })
 }
 
-/// Removes a decoded layer from the store. Another layer may have the same segment, and is decoded again then.
+/// Removes a decoded layer from the store. Another layer with the same segment is then decoded again.
 pub(super) fn remove(store: &Store, key: &ActionKey) -> Result<(), StoreError> {
     let record = Record::read(store, key)?;
     store.forget(key)?;
@@ -210,7 +210,7 @@ pub(super) fn remove(store: &Store, key: &ActionKey) -> Result<(), StoreError> {
     [index].iter().chain(&segment).try_for_each(|blob| store.remove_blob(blob))
 }
 
-/// Returns `true` if the store has the layer decoded.
+/// Returns whether the store has the decoded layer.
 pub(super) fn is_decoded(layer: &LayerSource, store: &Store) -> Result<bool, BuildError> {
     Ok(recall(store, &key(layer), &Total::default())?.is_some())
 }
@@ -220,15 +220,15 @@ pub(super) fn keys(inputs: &Inputs<'_>) -> Vec<ActionKey> {
     inputs.images.iter().flat_map(|(_, image)| &image.layers).map(key).collect()
 }
 
-/// Returns the key under which the store has a decoded layer: what it decodes to follows from its
-/// uncompressed bytes alone, however they were compressed.
+/// Returns the key of a decoded layer in the store. The uncompressed bytes alone determine the result, so the
+/// compression is not a part of the key.
 fn key(layer: &LayerSource) -> ActionKey {
     KeyHasher::new("decode", DECODER_EPOCH).part(layer.diff_id.as_bytes()).finish()
 }
 
-/// Returns a layer that was decoded before, if its index is whole, and its data and its segment are as long as that
-/// says; decoding it again mends what is damaged. The data is verified content by content when it
-/// is read. The layer is added to `total` while its index is read.
+/// Returns a layer that was decoded before, if its index is undamaged and its data and its segment have the sizes
+/// that the index requires. Otherwise, the layer is decoded again, which repairs the store. The data is verified
+/// content by content when it is read. The layer is added to `total` while its index is read.
 fn recall(
     store: &Store,
     key: &ActionKey,
@@ -255,7 +255,7 @@ fn has_data(store: &Store, DecodedLayer { index, key, segment }: &DecodedLayer) 
     is_segment_there && data.is_some_and(|it| it.len() == index.data_size())
 }
 
-/// Reads the index of a layer, if it is whole.
+/// Reads the index of a layer. `None` if it is damaged.
 fn recall_index(
     store: &Store,
     blob: &Digest,

@@ -1,5 +1,5 @@
-//! The pipeline in two phases: [`resolve`] reads everything that a build reads and says what the lock is
-//! to pin; [`Resolved`] then builds the box, or takes it from the store, or previews it.
+//! The pipeline in two phases: [`resolve`] reads all inputs of a build and determines the lock's pins. Then
+//! [`Resolved`] builds the box, takes it from the store, or previews it.
 
 mod bake;
 mod inputs;
@@ -38,11 +38,11 @@ pub use resolved::{Build, Resolved};
 use root::{Root, root};
 pub use step::{Observer, Step};
 
-/// How often a build decodes a layer again whose data it has not found whole.
+/// The maximum number of times that a build decodes the same layer again because its data was damaged or gone.
 const ATTEMPTS: u8 = 8;
 
-/// Resolves everything that a build reads: images to digests, files to their contents. Nothing is
-/// decoded or baked, and the platform may be one that cannot be built.
+/// Resolves all inputs of a build: images to digests, and files to their contents. No layer is decoded, and no rootfs
+/// is written. The platform may be one that cannot be built.
 ///
 /// # Errors
 /// [`BuildError`].
@@ -55,7 +55,7 @@ impl Resolved<'_> {
     /// Builds the box into the store, or takes it from there.
     ///
     /// # Errors
-    /// [`BuildError`]; the store then holds at most whole parts of the box.
+    /// [`BuildError`]. The store then has at most undamaged parts of the box.
     pub fn build(&self) -> Result<Build, BuildError> {
         self.request.check_platform()?;
         let key = self.inputs.key(self.request);
@@ -70,7 +70,7 @@ impl Resolved<'_> {
         Ok(Build { sealed, cached: false, unused })
     }
 
-    /// Notes that the blobs of a box that was made just now were written or verified.
+    /// Records in the store that the blobs of a new box were just written or verified.
     fn vouch(&self, sealed: &Sealed) {
         for (blob, _) in sealed.blobs() {
             if let Ok(file) = self.store.open_blob(&blob) {
@@ -79,7 +79,7 @@ impl Resolved<'_> {
         }
     }
 
-    /// Returns the root tree of the box without baking it: every file of the rootfs.
+    /// Returns the root tree of the box, with every file of the rootfs, without writing a rootfs.
     ///
     /// # Errors
     /// [`BuildError`].
@@ -88,9 +88,9 @@ impl Resolved<'_> {
         self.retry_damaged(|| root(self)).map(|root| root.tree)
     }
 
-    /// Runs a stage that reads the decoded layers. Where the store's data of a layer turns out to be
-    /// damaged or gone, the store forgets that layer, so that the next attempt decodes it again, [`ATTEMPTS`] times: builds of
-    /// refused images beside this one may remove it each time.
+    /// Runs a stage that reads the decoded layers. If the store's data of a layer is damaged or gone, the store
+    /// forgets the layer, so that the next attempt decodes it again, up to [`ATTEMPTS`] times. Concurrent builds of
+    /// refused images may remove it each time.
     fn retry_damaged<T>(&self, stage: impl Fn() -> Result<T, BuildError>) -> Result<T, BuildError> {
         let mut forgotten = HashMap::new();
         let result = loop {
@@ -107,18 +107,18 @@ impl Resolved<'_> {
         result
     }
 
-    /// Notes that this build decodes a layer, which the store did not have.
+    /// Records that this build decodes a layer that the store lacked.
     pub(super) fn decoded_now(&self, key: ActionKey) {
         self.decoded.lock().unwrap_or_else(PoisonError::into_inner).push(key);
     }
 
-    /// Removes what was decoded for an image that is refused: nobody would ever use it, and small blobs
-    /// can unpack to much. Another build that reads it at this moment decodes it again.
+    /// Removes the layers that were decoded for a refused image: no build would use them, and small blobs can unpack
+    /// to much data. A concurrent build that reads them decodes them again.
     fn remove_decoded(&self) {
         let decoded =
             std::mem::take(&mut *self.decoded.lock().unwrap_or_else(PoisonError::into_inner));
         for key in decoded {
-            // What cannot be removed takes space, and is no reason to report another error.
+            // A layer that cannot be removed only takes space, which is no reason for another error.
             layers::remove(self.store, &key).ok();
         }
     }
@@ -134,7 +134,7 @@ impl Resolved<'_> {
         self.check_segments(&segments, &contents)?;
         let listing = Listing { tree, origins: self.origins() };
         let stored = Stored::put(self.store, &listing.encode()?)?;
-        // The tree goes before the metadata are written, which take as much memory again.
+        // The tree is dropped before the metadata are written, which take as much memory again.
         let metadata = metadata(listing.tree, &stored.blob, (&segments, &contents), self.store)?;
         let (segments, listing) = (segments.stored(), stored);
         let parts = BoxParts {
@@ -150,8 +150,8 @@ impl Resolved<'_> {
         Ok((seal(self.store, parts)?, unused))
     }
 
-    /// Checks that the store has the segments undamaged. This build need not hash a segment that it wrote; it only checks that the
-    /// file is still there.
+    /// Checks that the segments in the store are undamaged. Segments that this build wrote are not hashed again; the
+    /// check is only that their file still exists.
     fn check_segments(&self, segments: &Segments, contents: &ContentMap) -> Result<(), BuildError> {
         let decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let packs = segments.chosen.iter().filter_map(|it| Some((it, contents.pack_of(*it)?)));
@@ -164,7 +164,7 @@ impl Resolved<'_> {
         })
     }
 
-    /// Returns the guest kernel that is in the kernel's file, and has what a box with this plan needs.
+    /// Returns the guest kernel in the kernel's file, which must have the features that the plan needs.
     fn kernel(&self, plan: &RunPlan) -> Result<Kernel<'_>, BuildError> {
         guest_kernel::extract_for(plan, &self.inputs.kernel.bytes).map_err(|source| {
             let what = format!("the kernel {} cannot be used", self.request.kernel.path.display());
@@ -173,15 +173,15 @@ impl Resolved<'_> {
     }
 }
 
-/// Takes one of the attempts to decode a layer again; returns whether one was left.
+/// Counts one attempt to decode a layer again. Returns whether it is allowed.
 fn is_left(forgotten: &mut HashMap<ActionKey, u8>, key: ActionKey) -> bool {
     let times = forgotten.entry(key).or_default();
     *times += 1;
     *times <= ATTEMPTS
 }
 
-/// Returns whether a build fails because of its images, so that only other images could mend it. What a person
-/// mends in the Boxfile or on the machine keeps what was decoded, so that the next attempt is fast.
+/// Returns whether the images are the reason of an error, so that only other images could help. After an error that
+/// the user can fix in the Boxfile or on the host, the decoded layers are kept, so that the next attempt is fast.
 fn is_final(error: &BuildError) -> bool {
     match error {
         BuildError::Unusable { source, .. } => match &**source {

@@ -1,4 +1,4 @@
-//! The preview of a build: the pipeline up to the composed tree, and nothing of it written as a box.
+//! The preview of a build: the pipeline up to the composed tree, without a box as its result.
 
 use std::collections::BTreeMap;
 
@@ -26,21 +26,21 @@ use crate::compose::{Baked, FlatImage, MergeReport};
 pub struct Preview {
     /// The images that it reads.
     pub images: Vec<PreviewImage>,
-    /// sha256 of the agent's program that is in no image.
+    /// sha256 of the agent's program, if it is not in an image.
     pub program: Option<Digest>,
     /// The skills, sorted by name.
     pub skills: Vec<PreviewSkill>,
-    /// The files of the checkout that components have, as [`Origins::files`] has them.
+    /// The files of the checkout that components get, in the order of [`Origins::files`].
     pub files: Vec<PreviewFile>,
-    /// The box, if it is in the store, so that a build would take it from there.
+    /// The box, if a build would take it from the store.
     pub known: Option<Digest>,
-    /// The state of the images.
+    /// The layout of the images' roots.
     pub composition: Composition,
-    /// The root tree: its digest, and how many entries it has; or why it cannot be made.
+    /// The root tree's digest and number of entries, or the conflicts that prevent it.
     pub root: Summary,
-    /// The permissions of the box on its host; empty if the root tree cannot be made.
+    /// The permissions of the box on its host. Empty without a root tree.
     pub permissions: Vec<Permission>,
-    /// The settings that boxlaunch of this version does not support; empty if the root tree cannot be made.
+    /// The settings that this version of boxlaunch does not support. Empty without a root tree.
     pub unsupported: Vec<Unsupported>,
     /// The names of the origins, by number.
     pub origins: Origins,
@@ -49,7 +49,7 @@ pub struct Preview {
 /// An image that a build reads.
 #[derive(Debug, Serialize)]
 pub struct PreviewImage {
-    /// Whose it is.
+    /// The component that it is for.
     pub component: ComponentName,
     /// Its digest.
     pub digest: Digest,
@@ -62,9 +62,9 @@ pub struct PreviewImage {
 pub struct LayerState {
     /// Its digest.
     pub digest: Digest,
-    /// Its size in bytes, as it is stored in the image.
+    /// Its size in the image in bytes.
     pub size: u64,
-    /// Whether the store had it decoded before.
+    /// Whether the store had it decoded before the preview.
     pub decoded: bool,
 }
 
@@ -73,23 +73,23 @@ pub struct LayerState {
 pub struct PreviewSkill {
     /// Its name.
     pub name: String,
-    /// Whether it is to be baked or mounted; as data, the word of the Boxfile.
+    /// Whether it is to be baked or mounted. It is serialized as the word of the Boxfile.
     #[serde(serialize_with = "mode_name")]
     pub mode: SkillMode,
-    /// The bytes of its files.
+    /// The total size of its files in bytes.
     pub bytes: u64,
 }
 
 /// A file or directory of the checkout that a build reads.
 #[derive(Debug, Serialize)]
 pub struct PreviewFile {
-    /// Whose it is.
+    /// The component that gets it.
     pub component: ComponentName,
     /// Its path, as the Boxfile names it.
     pub path: String,
-    /// Its place in the component's root.
+    /// Its path in the component's root.
     pub to: String,
-    /// The bytes of its files.
+    /// The total size of its files in bytes.
     pub bytes: u64,
 }
 
@@ -104,18 +104,18 @@ fn mode_name<S: Serializer>(mode: &SkillMode, serializer: S) -> Result<S::Ok, S:
     serializer.serialize_str(mode.name())
 }
 
-/// The state of the images.
+/// The layout of the images' roots.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Composition {
-    /// Each has its own root.
+    /// Each image has a separate root.
     Split {
-        /// How many distinct contents of files both have, which are stored once.
+        /// The number of distinct file contents that both images have. They are stored once.
         shared_files: usize,
-        /// Their bytes.
+        /// Their total size in bytes.
         shared_bytes: u64,
     },
-    /// They have one root.
+    /// The images share one root.
     Merged(Box<MergeReport>),
 }
 
@@ -123,7 +123,7 @@ impl Resolved<'_> {
     /// Previews a build. Layers are decoded into the store, as a build would.
     ///
     /// # Errors
-    /// [`BuildError`], as a build; but conflicts of the layout `merged` are a part of the preview.
+    /// [`BuildError`], as for a build. Conflicts of the layout `merged` are no error, but a part of the preview.
     pub fn preview(&self) -> Result<Preview, BuildError> {
         self.request.check_platform()?;
         let Self { request, store, inputs, .. } = self;
@@ -137,7 +137,7 @@ impl Resolved<'_> {
         let (composition, root) = self.retry_damaged(|| compose(self))?;
         let (root, permissions, unsupported) = match root {
             Ok(root) => {
-                // The kernel of a known box was read when that was built.
+                // The kernel of a known box was checked when the box was built.
                 if known.is_none() {
                     self.kernel(&root.plan)?;
                 }
@@ -162,7 +162,7 @@ impl Resolved<'_> {
     }
 }
 
-/// The digest of a tree and the number of its entries; or the conflicts that prevent it.
+/// The digest of a tree and the number of its entries, or the conflicts that prevent it.
 type Summary = Result<(Blake3Digest, usize), Box<MergeConflicts>>;
 
 /// Composes the root, or returns the conflicts that prevent it.
@@ -195,7 +195,7 @@ fn look(
     Ok(PreviewImage { component, digest: image.manifest, layers })
 }
 
-/// Finds the contents that all images have.
+/// Returns the composition of separate roots, with the contents that all images have.
 fn shared(images: &[FlatImage]) -> Composition {
     let mut all = images.iter().map(|image| contents(&image.tree));
     let mut both = if images.len() > 1 { all.next().unwrap_or_default() } else { BTreeMap::new() };
@@ -203,7 +203,7 @@ fn shared(images: &[FlatImage]) -> Composition {
     Composition::Split { shared_files: both.len(), shared_bytes: both.values().sum() }
 }
 
-/// Lists the contents of a tree's files, each once, with their sizes.
+/// Returns the distinct contents of a tree's files, with their sizes.
 fn contents(tree: &Tree) -> BTreeMap<Blake3Digest, u64> {
     let files = entries(tree).filter_map(|(_, id)| tree.inode(id).content());
     files.filter(|it| it.size > 0).map(|it| (it.hash, it.size)).collect()

@@ -1,4 +1,4 @@
-//! Takes a box from the store, if all of it is there and undamaged.
+//! Takes a box from the store, if all its blobs are there and undamaged.
 
 use box_cache::{ActionKey, Refers, Store};
 use rayon::prelude::*;
@@ -15,8 +15,8 @@ struct Record {
     unused: Vec<Unused>,
 }
 
-/// Records a box whose blobs were written or verified just now, and the records that it was made with: a build that takes the box
-/// from the store uses them, too, as the next change needs them.
+/// Records a box whose blobs were just written or verified, with the records of its stages. A build that takes the
+/// box from the store marks these records as used, too, because the next change of an input needs them.
 pub(super) fn record(
     store: &Store,
     key: &ActionKey,
@@ -33,8 +33,8 @@ pub(super) fn record(
     )?)
 }
 
-/// Returns the box that an earlier build made of the same inputs, and what that warned of. Returns
-/// `None` also where a blob of it is missing or damaged: building it again mends the store.
+/// Returns the box that an earlier build made of the same inputs, with its warnings. Also returns `None` if a blob is
+/// missing or damaged: a new build repairs the store.
 pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, BuildError> {
     let record = store.action(key)?;
     let record: Option<Record> = record.and_then(|it| serde_json::from_slice(&it).ok());

@@ -1,4 +1,4 @@
-//! The request that a build answers.
+//! The request for a build.
 
 use std::fmt;
 use std::io;
@@ -20,23 +20,23 @@ use crate::project::Pins;
 pub struct Request<'a> {
     /// The declaration.
     pub boxfile: &'a Boxfile,
-    /// The directory that the Boxfile's relative paths start from.
+    /// The base directory of the Boxfile's relative paths.
     pub base: &'a Path,
-    /// The bounds of the checkout: nothing outside of them is read.
+    /// The bounds of the checkout. Files outside it are not read.
     pub checkout: Bounds,
     /// The platform to build for.
     pub platform: Platform,
     /// The pins of the lock.
     pub pins: Pins<'a>,
-    /// How files are downloaded.
+    /// The options of downloads.
     pub fetch: FetchOptions,
-    /// How registries are asked for images; `None` to ask none.
+    /// The access to registries. `None` to use none.
     pub remote: Option<&'a dyn Remote>,
     /// The init: a static program.
     pub init: InputFile,
     /// The kernel: a libkrunfw library or an ELF kernel.
     pub kernel: InputFile,
-    /// Identifies the builder program, so that another one does not take this one's results.
+    /// Identifies the builder program, so that another version does not reuse its results.
     pub builder: Blake3Digest,
 }
 
@@ -53,37 +53,37 @@ impl Request<'_> {
     }
 }
 
-/// A file that every box has, and how it was chosen.
+/// The init or the kernel, and how it was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// How this path was named.
+    /// The source of the path.
     pub named_by: NamedBy,
 }
 
 impl InputFile {
-    /// Returns a file that was found where it is installed.
+    /// Returns a file that was found at its installed path.
     pub fn found(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), named_by: NamedBy::Nothing }
     }
 }
 
-/// How the path of such a file was named.
+/// The source of the path of an [`InputFile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
     /// An option of the command line.
     Option(&'static str),
     /// An environment variable.
     Variable(&'static str),
-    /// The Boxfile, at this place.
+    /// The Boxfile, at this span.
     Boxfile(Span),
-    /// Nothing: it was found where it is installed.
+    /// None: it was found at its installed path.
     Nothing,
 }
 
 impl NamedBy {
-    /// Returns the place in the Boxfile that names it.
+    /// Returns the span in the Boxfile that names the path.
     pub const fn span(self) -> Option<Span> {
         match self {
             Self::Boxfile(span) => Some(span),
@@ -92,7 +92,7 @@ impl NamedBy {
     }
 }
 
-/// The files that every box has.
+/// The kind of an [`InputFile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputKind {
     /// The guest kernel.
@@ -110,7 +110,7 @@ impl fmt::Display for InputKind {
     }
 }
 
-/// A file that every box has cannot be read.
+/// The init or the kernel cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the {kind} {}", file.path.display())]
 #[allow(missing_docs, reason = "the fields are named by the message")]

@@ -20,13 +20,13 @@ use crate::{Report, Sealed};
 pub struct Build {
     /// The box.
     pub sealed: Sealed,
-    /// Whether it was in the store already, so that nothing was decoded or baked.
+    /// Whether it was taken from the store, without decoding layers or writing a rootfs.
     pub cached: bool,
-    /// The policies of the Boxfile that decided nothing.
+    /// The policies of the Boxfile that decided no conflict.
     pub unused: Vec<Unused>,
 }
 
-/// Everything that a build reads, resolved to digests: the first phase's result.
+/// The result of the first phase: all inputs of a build, resolved to digests.
 pub struct Resolved<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) store: &'a Store,
@@ -43,7 +43,7 @@ impl fmt::Debug for Resolved<'_> {
 }
 
 impl<'a> Resolved<'a> {
-    /// Sets what is called at each step of the second phase.
+    /// Sets the observer of the second phase.
     #[must_use]
     pub fn observed(self, observer: Observer<'a>) -> Self {
         Self { observer: Some(observer), ..self }
@@ -58,21 +58,22 @@ impl Resolved<'_> {
         }
     }
 
-    /// Returns what the lock is to pin: the entries for this Boxfile and platform.
+    /// Returns the lock's entries for this Boxfile and platform.
     pub fn lock(&self) -> Lock {
         inputs::lock(&self.inputs, self.request)
     }
 
-    /// Returns the warnings about images: those that changed since the lock was written, and those whose
-    /// own variables look like secrets, which become a part of the box. No value is in a warning.
+    /// Returns the warnings about images: images that changed since the lock was written, and images with variables
+    /// that look like secrets, which become a part of the box. No warning contains a value.
     pub fn image_warnings(&self) -> Vec<Diagnostic> {
         let mut warnings = self.inputs.changed_images(self.request, self.store);
         warnings.extend(self.inputs.image_secrets(self.request.boxfile));
         warnings
     }
 
-    /// Returns the warnings about layers that are compressed in another way than their images say. It looks at the
-    /// blobs that are at hand, and fetches none: after a build, all that were read are.
+    /// Returns the warnings about layers whose media type names another compression than they have. Only blobs that
+    /// are in the store or in a local image are checked, and none is fetched. After a build, these are all blobs that
+    /// it read.
     pub fn layer_warnings(&self) -> Vec<Diagnostic> {
         self.inputs.mislabelled_layers(self.request)
     }
@@ -82,7 +83,7 @@ impl Resolved<'_> {
         &self.inputs.warnings
     }
 
-    /// Returns the names that the origins in the tree refer to by number.
+    /// Returns the names of the origins to which the tree refers by number.
     pub(super) fn origins(&self) -> Origins {
         let image = |(component, image): &ComponentImage<'_>| ImageOrigin {
             component: *component,

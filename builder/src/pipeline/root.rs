@@ -1,5 +1,5 @@
-//! From the resolved inputs to the root tree: layers are decoded, images flattened and, in the layout
-//! `merged`, merged; then the root is composed.
+//! Makes the root tree of the resolved inputs: layers are decoded, images are flattened and, in the layout `merged`,
+//! merged; then the root is composed.
 
 use std::collections::BTreeMap;
 
@@ -25,16 +25,16 @@ use crate::compose::{
 };
 use crate::pack::ContentMap;
 
-/// A root tree, where its data lies, and the plan of its box.
+/// A root tree, the positions of its data, and the plan of its box.
 pub(super) struct Root {
     pub(super) tree: Tree,
     pub(super) contents: ContentMap,
     pub(super) plan: RunPlan,
-    /// The policies that decided nothing.
+    /// The policies that decided no conflict.
     pub(super) unused: Vec<Unused>,
 }
 
-/// The flattened images, and where the data of their files is.
+/// The flattened images, and the positions of their files' data.
 pub(super) struct Flattened {
     pub(super) images: Vec<FlatImage>,
     pub(super) contents: ContentMap,
@@ -65,7 +65,8 @@ pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError
     Ok(Flattened { images, contents })
 }
 
-/// Takes the contents of all layers. What is in a segment is used from there, and from that of the lowest layer.
+/// Collects the contents of all layers. If several packs have a content, segments take precedence, and among them the
+/// segment of the lowest layer.
 fn layer_contents(decoded: &mut BTreeMap<Digest, DecodedLayer>, inputs: &Inputs<'_>) -> ContentMap {
     let mut contents = ContentMap::default();
     let count = |layer: &DecodedLayer| layer.index.contents.len() + layer.index.segment.len();
@@ -82,7 +83,7 @@ fn layer_contents(decoded: &mut BTreeMap<Digest, DecodedLayer>, inputs: &Inputs<
     contents
 }
 
-/// Merges the images where the layout asks for it.
+/// Merges the images in the layout `merged`.
 pub(super) fn merge(
     resolved: &Resolved<'_>,
     flat: &Flattened,
@@ -99,7 +100,7 @@ pub(super) fn merge(
 /// Returns the merged root, and puts the united files into the store.
 ///
 /// # Errors
-/// [`BuildError::Conflicts`] where a conflict is left.
+/// [`BuildError::Conflicts`] if a conflict is undecided.
 fn accept(
     Merge { root, report }: Merge,
     resolved: &Resolved<'_>,
@@ -117,7 +118,7 @@ fn accept(
     Ok(tree)
 }
 
-/// Composes the root of the images, merged where the layout asks for it.
+/// Composes the root of the images, which are merged in the layout `merged`.
 pub(super) fn composed(
     resolved: &Resolved<'_>,
     Flattened { mut images, mut contents }: Flattened,
@@ -155,7 +156,7 @@ pub(super) fn composed(
     Ok(Root { tree, contents, plan, unused })
 }
 
-/// Returns what the box adds to the root of each component, in which the Boxfile's own mounts have a place.
+/// Returns the entries that the box adds to the root of each component, with mount points for the Boxfile's mounts.
 fn systems(
     roots: &[ComponentRoot<'_>],
     boxfile: &Boxfile,
@@ -169,7 +170,7 @@ fn systems(
     each.map(system).collect()
 }
 
-/// Returns the run plan, which some start can carry out.
+/// Returns the run plan, after a check that a launcher can start it.
 fn plan(
     resolved: &Resolved<'_>,
     images: &[FlatImage],
@@ -183,8 +184,8 @@ fn plan(
     Ok(plan)
 }
 
-/// Returns the error of a plan that no start could carry out. A component's own settings are checked
-/// when the Boxfile is read, but for the port: a wrong one is the image's.
+/// Returns the error of a plan that cannot be started. A component's settings are checked when the Boxfile is read,
+/// except for the port, which can come from the image.
 fn unstartable(boxfile: &Boxfile, error: PlanError) -> BuildError {
     let (component, found) = match error {
         PlanError::Component { component, setting, reason } => {
@@ -200,13 +201,13 @@ fn unstartable(boxfile: &Boxfile, error: PlanError) -> BuildError {
     unfit(boxfile, ComposeError::Config { component: component.name(), found, declaration })
 }
 
-/// Returns the error of what does not fit, at the image or the program that the Boxfile names.
+/// Returns a compose error with its span, or else with the span of the component's image or program.
 pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
     let span = source.span().unwrap_or_else(|| boxfile.root_span(source.component()));
     BuildError::at(Some(span), source)
 }
 
-/// Flattens the images, and puts the agent's program in its place.
+/// Flattens the images, and adds the agent's program.
 fn flat_images(
     inputs: &Inputs<'_>,
     decoded: BTreeMap<Digest, DecodedLayer>,
@@ -233,12 +234,12 @@ fn flat_images(
     Ok(flat)
 }
 
-/// The decoded layers, each taken where it is applied last.
+/// The decoded layers. Each is removed at its last use.
 struct Decoded {
     layers: BTreeMap<Digest, DecodedLayer>,
-    /// How often each is still to be applied.
+    /// The number of remaining uses of each layer.
     uses: BTreeMap<Digest, usize>,
-    /// Adds up the memory that all trees take together.
+    /// The total memory of all trees.
     total: Total,
 }
 
@@ -270,13 +271,13 @@ impl Decoded {
         let indexes = image.layers.iter().filter_map(|it| Some((it.digest, take(&it.diff_id)?)));
         let tree = flatten_owned(component, indexes, total);
         let tree = tree.map_err(|error| refused(component, boxfile.root_span(component), error))?;
-        // A listing would be refused for them. Before that, much is done with each path.
+        // The listing would refuse such paths later, after work that grows with the length of each path.
         check_paths(&tree)?;
         Ok(FlatImage { component, process: image.process.clone(), tree })
     }
 }
 
-/// Puts the data of skills and files into the store, as packs and segments like those of the layers.
+/// Puts the data of skills and files into the store, as packs and segments like the data of layers.
 fn store_files(
     inputs: &Inputs<'_>,
     store: &Store,

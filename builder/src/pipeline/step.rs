@@ -5,16 +5,16 @@ use std::io::{self, Read};
 /// A step of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Layers that the store does not have decoded are decoded.
+    /// The layers that the store lacks are decoded.
     Decode {
-        /// How many.
+        /// The number of layers.
         layers: usize,
-        /// Their bytes, as they are stored in their images.
+        /// Their total size in their images in bytes.
         bytes: u64,
     },
     /// A part of these bytes was read.
     Read {
-        /// The part's length.
+        /// The length of the part.
         bytes: u64,
     },
     /// The root is composed of the images.
@@ -23,10 +23,10 @@ pub enum Step {
     Write,
 }
 
-/// Is called at each step, from several threads; often with [`Step::Read`].
+/// A callback for each step. It is called by several threads, and often for [`Step::Read`].
 pub type Observer<'a> = &'a (dyn Fn(Step) + Sync);
 
-/// A reader that reports what is read.
+/// A reader that reports its progress.
 pub(super) struct ReportingReader<'a, R> {
     pub(super) inner: R,
     pub(super) observer: Option<Observer<'a>>,

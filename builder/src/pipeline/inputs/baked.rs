@@ -1,4 +1,4 @@
-//! The files of the checkout that components have.
+//! The files of the checkout that the Boxfile puts into components.
 
 use box_contract::ComponentName;
 use boxfile_spec::BakedFile;
@@ -9,7 +9,7 @@ use crate::BuildError;
 use crate::compose::Baked;
 use crate::pipeline::request::Request;
 
-/// Reads the files of all components, in their order and that of the places.
+/// Reads the files of all components, in the order of components and declarations.
 pub(super) fn read(
     request: &Request<'_>,
     together: &mut Together,
@@ -18,7 +18,7 @@ pub(super) fn read(
     declared(request).map(read).collect()
 }
 
-/// Reads the files of all components, and returns everything that is wrong with them, or the first of it.
+/// Reads the files of all components and returns the errors, up to a limit.
 pub(super) fn check(request: &Request<'_>, together: &mut Together) -> Vec<BuildError> {
     let read = |(component, file)| read_one(request, component, file, together).err();
     declared(request).filter_map(read).take(MAX_KEPT).collect()

@@ -1,4 +1,4 @@
-//! The lock's entries for what a build reads.
+//! The lock's entries for the inputs of a build.
 
 use crate::project::lock::Lock;
 use crate::project::lock::{LockEntry, PinKind};
@@ -13,7 +13,7 @@ use crate::compose::Baked;
 use crate::pipeline::request::Request;
 use crate::project::pins::{self, ENV_FILE, FILE, SKILL};
 
-/// Writes down what was read.
+/// Returns a lock that pins the inputs.
 pub(in crate::pipeline) fn lock(inputs: &Inputs<'_>, request: &Request<'_>) -> Lock {
     let mut lock = Lock::new(FORMAT_EPOCH);
     let declared = pins::declared(request.boxfile);
@@ -53,7 +53,7 @@ pub(in crate::pipeline) fn lock(inputs: &Inputs<'_>, request: &Request<'_>) -> L
     for (name, kind, tool) in
         [("kernel", PinKind::Kernel, &inputs.kernel), ("init", PinKind::Init, &inputs.init)]
     {
-        // Of a platform that cannot be built there is neither.
+        // For a platform that cannot be built, both are empty.
         if !tool.bytes.is_empty() {
             let size = tool.bytes.len() as u64;
             set(name, source(name), kind, tool.sha256.into(), size, Vec::new());
@@ -62,12 +62,12 @@ pub(in crate::pipeline) fn lock(inputs: &Inputs<'_>, request: &Request<'_>) -> L
     lock
 }
 
-/// Returns the layers of an image as an entry lists them.
+/// Returns the digests of an image's layers, as an entry lists them.
 fn layers(image: &Image<'_>) -> Vec<Digest> {
     image.layers.iter().map(|layer| layer.digest).collect()
 }
 
-/// Returns the digest that an entry pins an image to.
+/// Returns the digest to which an entry pins an image.
 pub(super) fn image_digest(entry: &LockEntry, span: Span) -> Result<Digest, BuildError> {
     match entry.digest {
         AnyDigest::Sha256(digest) => Ok(digest),
@@ -75,7 +75,7 @@ pub(super) fn image_digest(entry: &LockEntry, span: Span) -> Result<Digest, Buil
     }
 }
 
-/// Checks that an entry says of an image what is so.
+/// Checks that an entry matches the image to which it pins.
 pub(super) fn check_image(
     entry: &LockEntry,
     image: &Image<'_>,

@@ -1,4 +1,4 @@
-//! Single files: those with variables, the init and the kernel.
+//! Single files: environment files, the init and the kernel.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,14 +22,14 @@ use crate::compose::Env;
 use crate::pipeline::request::{InputError, InputFile, InputKind, Request};
 use crate::{BuildError, Report};
 
-/// A file with variables, as the lock pins it.
+/// An environment file, as the lock pins it.
 pub(super) struct EnvFile {
     pub(super) path: String,
     pub(super) digest: Digest,
     pub(super) size: u64,
 }
 
-/// The init or the kernel, hashed once for all who ask.
+/// The init or the kernel, hashed once for all uses.
 pub(in crate::pipeline) struct Tool {
     pub(in crate::pipeline) bytes: Vec<u8>,
     pub(super) sha256: Digest,
@@ -41,7 +41,7 @@ impl Tool {
     }
 }
 
-/// Reads the files with variables of all components.
+/// Reads the environment files of all components.
 pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildError> {
     let (mut files, mut env) = (Vec::new(), Env::new());
     for component in ComponentName::ALL {
@@ -89,14 +89,14 @@ pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
     if !matches!(binary::inspect(&file, request.platform), Ok(Program::Static)) {
         return Err(refused(format!("a static program for {}", request.platform)));
     }
-    // Any other program would build a box that only fails when it starts.
+    // A box with any other program would fail only when it starts.
     if memmem::find(&bytes, INIT_MARK.as_bytes()).is_none() {
         return Err(refused(format!("box-init: it lacks the text \"{INIT_MARK}\"")));
     }
     Ok(Tool::new(bytes))
 }
 
-/// Reads the kernel, which must be the one that the Boxfile names, if it names one.
+/// Reads the kernel, which must have the digest in the Boxfile, if the Boxfile has one.
 pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
     let kernel = Tool::new(read_input(InputKind::Kernel, &request.kernel)?.1);
     let declared = request.boxfile.kernel.as_ref().and_then(|kernel| kernel.sha256);
@@ -111,7 +111,7 @@ pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
     }
 }
 
-/// Reads a whole file, and returns it opened, too.
+/// Reads a whole file, and also returns it opened.
 fn read_input(kind: InputKind, file: &InputFile) -> Result<(File, Vec<u8>), BuildError> {
     let read = || {
         let file = open_regular(&file.path, Links::Follow)?;
@@ -128,7 +128,8 @@ fn read_input(kind: InputKind, file: &InputFile) -> Result<(File, Vec<u8>), Buil
     })
 }
 
-/// Returns the errors of variables that would put a secret into the box. What the Boxfile itself says of a variable was judged there.
+/// Returns an error for each variable that would put a secret into the box. Variables that the Boxfile sets itself
+/// were checked when it was read.
 fn secrets(
     variables: &dotenv::Variables,
     component: ComponentName,

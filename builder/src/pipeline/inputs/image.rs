@@ -1,4 +1,4 @@
-//! The images: as the lock pins them, or as their references lead to them.
+//! The images: the ones that the lock pins, or else the ones that their references name.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use super::ComponentImage;
 use crate::pipeline::request::Request;
 use crate::{BuildError, Cause, Meant};
 
-/// Opens the images of all components that have one. Everything that is wrong with them is one error.
+/// Opens the images of all components that have one. All failures are merged into one error.
 pub(super) fn read<'a>(
     request: &Request<'a>,
     store: &'a Store,
@@ -57,8 +57,8 @@ fn open<'a>(
     Ok(image)
 }
 
-/// Returns the warnings about layouts in which the tag means another image than the one that the lock
-/// pins: they are at hand, so that a person expects what is there now.
+/// Returns the warnings about image layouts whose tag names another image than the one that the lock pins. A layout
+/// is a local directory, so a user expects its present image.
 pub(super) fn changed(
     request: &Request<'_>,
     store: &Store,
@@ -82,8 +82,8 @@ pub(super) fn changed(
     warnings
 }
 
-/// Returns the warnings about layers that are compressed in another way than their images say. Such a box is right;
-/// but some programs refuse the image.
+/// Returns the warnings about layers whose media type names another compression than they have. Such a box is
+/// correct, but some programs refuse the image.
 pub(super) fn mislabelled(request: &Request<'_>, images: &[ComponentImage<'_>]) -> Vec<Diagnostic> {
     let warning = |component: ComponentName, it: &Mislabelled| {
         let Mislabelled { number, label, found } = it;
@@ -119,7 +119,7 @@ fn cause(source: SourceError, reference: &ImageRef, base: &Path) -> Cause {
     }
 }
 
-/// Returns the directory, or the archive of an image, that a repository names as a path.
+/// Returns the directory or image archive whose path was written as a repository.
 fn unprefixed(repository: &str, base: &Path) -> Option<Meant> {
     let path = repository.strip_prefix(HUB_LIBRARY).unwrap_or(repository);
     let place = base.join(path);
@@ -127,8 +127,8 @@ fn unprefixed(repository: &str, base: &Path) -> Option<Meant> {
     Some(Meant::Unprefixed { path: path.to_owned(), form })
 }
 
-/// Returns the reference to an image that there is, for one that there is not: a relative path with
-/// slashes in front of it, or a name that is nearly another one beside it.
+/// Returns the reference to an existing image that was probably meant: the same path without leading slashes, or a
+/// sibling with a similar name.
 fn misspelt(reference: &ImageRef, base: &Path) -> Option<Meant> {
     let mut meant = reference.clone();
     let (form, path) = match &mut meant {
@@ -138,19 +138,19 @@ fn misspelt(reference: &ImageRef, base: &Path) -> Option<Meant> {
         ImageRef::Registry { .. } => return None,
     };
     let relative = path.starts_with('/').then(|| path.trim_start_matches('/').to_owned());
-    // Of what is there, a message names images alone.
+    // A message suggests only paths of images, and no other files.
     let is_image = |it: &String| oci_image::form_of(&base.join(it)) == Some(form);
     *path = relative.filter(is_image).or_else(|| neighbour(path, base).filter(is_image))?;
     Some(Meant::Other(meant))
 }
 
-/// Returns the path beside another one whose name is nearest.
+/// Returns the sibling of a path with the most similar name.
 fn neighbour(path: &str, base: &Path) -> Option<String> {
-    /// How many names are compared.
+    /// The maximum number of names that are compared.
     const MAX_NAMES: usize = 8192;
     let (directory, name) = path.rsplit_once('/').map_or(("", path), |(it, name)| (it, name));
     let before = &path[..path.len() - name.len()];
-    // Of `/agnet`, the directory is the root.
+    // The directory of `/agnet` is the root.
     let directory = if directory.is_empty() { before } else { directory };
     let entries = std::fs::read_dir(base.join(directory)).ok()?;
     let names = entries.take(MAX_NAMES).filter_map(|it| it.ok()?.file_name().into_string().ok());
@@ -160,7 +160,7 @@ fn neighbour(path: &str, base: &Path) -> Option<String> {
     Some(format!("{before}{}", nearest(name, &names)?))
 }
 
-/// Returns the place of an image if an error is that the pinned image is no longer there.
+/// Returns the location of an image if the error is that the pinned image no longer exists.
 fn place_without(error: &SourceError, pinned: Option<Digest>) -> Option<String> {
     match error {
         SourceError::Gone { place, digest } if Some(*digest) == pinned => Some(place.clone()),
@@ -171,7 +171,7 @@ fn place_without(error: &SourceError, pinned: Option<Digest>) -> Option<String> 
     }
 }
 
-/// Returns what is needed to get at the images of a build.
+/// Returns the access to the images of a build.
 fn access<'a>(request: &Request<'a>, store: &'a Store) -> Access<'a> {
     let (base, offline) = (request.base, request.fetch.offline);
     let registries = request.remote.map(|remote| Registries { store, remote, offline });

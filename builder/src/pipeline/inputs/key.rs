@@ -1,4 +1,4 @@
-//! The key of the box that some inputs make.
+//! The key of the box that a set of inputs produces.
 
 use box_cache::{ActionKey, KeyHasher};
 use box_contract::manifest::FORMAT_EPOCH;
@@ -9,9 +9,9 @@ use super::Inputs;
 use crate::pipeline::request::Request;
 
 impl Inputs<'_> {
-    /// Returns the key of the box that these inputs make: what the Boxfile says, in its canonical form,
-    /// and the content of all that it names. Neither the names of the inputs, but for those of files that
-    /// are in the box's listing, nor how images are packed and compressed makes a difference.
+    /// Returns the key of the box that these inputs produce: a hash of the Boxfile in its canonical form and of the
+    /// content of all inputs. The names of the inputs do not change the key, except for the names of files that the
+    /// box's listing has. The packaging and compression of images do not change it either.
     pub(in crate::pipeline) fn key(&self, request: &Request<'_>) -> ActionKey {
         let mut key = KeyHasher::new("box", FORMAT_EPOCH).part(request.builder.as_bytes());
         key = key.text(&nameless(request.boxfile).canonical()).text(request.platform.name());
@@ -21,7 +21,7 @@ impl Inputs<'_> {
         if let Some(binary) = &self.binary {
             key = key.text("binary").part(binary.sha256.as_bytes());
         }
-        // The variables, not the files, in which comments may change.
+        // The variables are hashed, not the files, because a comment in a file must not change the key.
         for (component, variables) in &self.env {
             key = key.text("env").text(component.name()).map(variables);
         }
@@ -29,7 +29,7 @@ impl Inputs<'_> {
             key = key.text("skill").text(&skill.name).text(skill.mode.name());
             key = key.part(skill.skill.files.tree.digest().as_bytes());
         }
-        // Their paths, places and owners are in the canonical form: the box names where they are from.
+        // Their paths, destinations and owners are in the canonical form, because the box's listing has the paths.
         for file in &self.baked {
             key = key.text("file").part(file.source.files.tree.digest().as_bytes());
         }
@@ -37,8 +37,8 @@ impl Inputs<'_> {
     }
 }
 
-/// Adds what a box takes of an image: the uncompressed layers and how its process runs. The config as
-/// a whole is not added: two tools write the same one differently.
+/// Adds the parts of an image that a box uses: the uncompressed layers and the configuration of the process. The
+/// bytes of the config are not added, because tools serialize the same config differently.
 fn add_image(key: KeyHasher, image: &Image<'_>) -> KeyHasher {
     let process = &image.process;
     let layers: Vec<String> = image.layers.iter().map(|layer| layer.diff_id.hex()).collect();
@@ -55,7 +55,7 @@ fn add_image(key: KeyHasher, image: &Image<'_>) -> KeyHasher {
         .map(&labels.collect())
 }
 
-/// Returns what a Boxfile says without the names of what it reads.
+/// Returns a Boxfile without the names of its inputs.
 fn nameless(boxfile: &Boxfile) -> Boxfile {
     let mut boxfile = boxfile.clone();
     boxfile.platforms.clear();

@@ -1,4 +1,4 @@
-//! Reads all inputs of a build, and their entries in the lock.
+//! Reads all inputs of a build, and makes their entries of the lock.
 
 mod baked;
 mod entries;
@@ -30,19 +30,18 @@ pub(super) use skills::SkillInput;
 /// A component and its image.
 pub(super) type ComponentImage<'a> = (ComponentName, Image<'a>);
 
-/// The inputs of a build. Of images only the documents: their layers are opened when needed.
+/// The inputs of a build. Of images, only the documents are read. Layers are opened when they are needed.
 pub(super) struct Inputs<'a> {
     pub(super) images: Vec<ComponentImage<'a>>,
-    /// The agent's program, where it is not in an image.
+    /// The agent's program, if it is not in an image.
     pub(super) binary: Option<Binary>,
     pub(super) skills: Vec<SkillInput>,
-    /// The files of the checkout that components have: all of the agent's, then all of the business
-    /// application's.
+    /// The files of the checkout that components get: first the agent's, then the business application's.
     pub(super) baked: Vec<Baked>,
-    /// The variables of all files of a component, the later over the earlier.
+    /// The merged variables of each component's files. A later file overrides an earlier one.
     pub(super) env: Env,
     env_files: Vec<files::EnvFile>,
-    /// Empty for a platform that cannot be built, as the kernel is then.
+    /// Empty for a platform that cannot be built, and so is the kernel.
     pub(super) init: Tool,
     pub(super) kernel: Tool,
     /// Warnings about the skills' definitions.
@@ -50,8 +49,7 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Reads all inputs, for a platform that may be one that cannot be built: of such, neither init
-    /// nor kernel.
+    /// Reads all inputs. If the platform cannot be built, init and kernel are not read.
     pub(super) fn resolve(request: &Request<'a>, store: &'a Store) -> Result<Self, BuildError> {
         let boxfile = request.boxfile;
         let built = request.check_platform().is_ok();
@@ -89,13 +87,13 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// The inputs that [`check`] has looked at, for the profiles of a box.
+/// The inputs that [`check`] has checked already, for other profiles of the box.
 #[derive(Debug, Default)]
 pub struct Checked(skills::Checked);
 
-/// Checks what belongs to the checkout: skills, files, those with variables, the agent's own program. No
-/// image, no kernel and no network is looked at. Returns the errors, and the warnings. Once there are
-/// [`MAX_KEPT`] errors, nothing more is looked for, and of a skill that was checked before nothing is said again.
+/// Checks the inputs in the checkout: skills, files, environment files, and the agent's program. Images, the kernel
+/// and the network are not used. Returns the errors and the warnings. Stops after [`MAX_KEPT`] errors. A skill that
+/// was checked before is not reported again.
 pub fn check(request: &Request<'_>, before: &mut Checked) -> (Vec<BuildError>, Vec<Report>) {
     let mut warnings = Reports::default();
     let mut together = Together::default();

@@ -1,4 +1,4 @@
-//! The agent's program, where it is not in an image.
+//! The agent's program, if it is not in an image.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub(super) fn read(
     }
 }
 
-/// Checks a program of the checkout without a store; nothing of one that is downloaded.
+/// Checks a program of the checkout without a store. A program that is downloaded is not checked.
 pub(super) fn check(declared: &Declared, request: &Request<'_>) -> Result<(), BuildError> {
     let Declared::Local { path, sha256 } = declared else { return Ok(()) };
     let failed = |source| unusable(path.span, source);
@@ -62,7 +62,7 @@ fn unusable(span: Span, error: BinaryError) -> BuildError {
     BuildError::unusable("the agent's program cannot be used", span, error)
 }
 
-/// Returns a path of the Boxfile as one of the checkout.
+/// Converts a path of the Boxfile to a path relative to the checkout.
 fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError> {
     let root = request.checkout.root();
     let base = root.and_then(|root| checkout::relative(root.path(), request.base));
@@ -75,7 +75,7 @@ fn check_digest(found: Digest, expected: Option<Digest>, span: Span) -> Result<(
     Err(BuildError::WrongFile { span, what, expected, found })
 }
 
-/// Checks that a program which does not start by itself has an image under it.
+/// Checks that a program that needs an interpreter or a dynamic linker has an image.
 pub(super) fn check_root(program: &Program, boxfile: &Boxfile) -> Result<(), BuildError> {
     match program {
         Program::By(needs) if boxfile.agent.component.image.is_none() => {
@@ -85,7 +85,7 @@ pub(super) fn check_root(program: &Program, boxfile: &Boxfile) -> Result<(), Bui
     }
 }
 
-/// Checks that the image under a program has what the program is started by.
+/// Checks that the agent's image has the program's interpreter or dynamic linker.
 pub(in crate::pipeline) fn check_interpreter(
     program: &Program,
     root: &Tree,
@@ -99,7 +99,7 @@ pub(in crate::pipeline) fn check_interpreter(
     }
 }
 
-/// Returns the error of a program without what starts it.
+/// Returns the error of a program without its interpreter or dynamic linker.
 fn no_interpreter(boxfile: &Boxfile, interpreter: &[u8], lacking: &'static str) -> BuildError {
     let span = boxfile.agent.binary.as_ref().map(Declared::span).unwrap_or_default();
     let interpreter = String::from_utf8_lossy(interpreter).escape_debug().to_string();

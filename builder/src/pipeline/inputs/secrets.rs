@@ -1,4 +1,5 @@
-//! Variables of images that look like secrets: the images are made, so that is a warning.
+//! Warns about variables of images that look like secrets. They are no errors, because the user may not be able to
+//! change the image.
 
 use box_contract::ComponentName;
 use boxfile_spec::Boxfile;
@@ -8,13 +9,13 @@ use safe_text::secrets::{looks_secret, mask_words};
 use super::Inputs;
 use crate::compose::{ImageConfig, image_words};
 
-/// The label of an image's place.
+/// The label of the image's span.
 const IN_BOX: &str = "its value is in the image, and will be in the box";
 
 impl Inputs<'_> {
-    /// Returns the warnings about variables that an image itself sets, in its config or by labels, unless
-    /// the Boxfile or one of its files sets them, and about its command line, unless the Boxfile replaces
-    /// it. No value is in a warning.
+    /// Returns the warnings about variables that an image sets in its config or by labels, unless the Boxfile or an
+    /// environment file overrides them, and about its command line, unless the Boxfile replaces it. No warning
+    /// contains a value.
     pub(in crate::pipeline) fn image_secrets(&self, boxfile: &Boxfile) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         for (component, image) in &self.images {

@@ -1,4 +1,4 @@
-//! The skills: those that are declared one by one, and those of a directory.
+//! The skills: the ones that are declared one by one, and the ones in a directory of skills.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,17 +14,17 @@ use crate::pipeline::request::Request;
 use crate::report::Reports;
 use crate::{BuildError, Report};
 
-/// A skill, and where it is declared.
+/// A skill and its declaration.
 pub(in crate::pipeline) struct SkillInput {
     pub(in crate::pipeline) name: String,
-    /// Its directory as the lock writes it, relative to the Boxfile's.
+    /// Its directory as the lock has it, relative to the Boxfile's directory.
     pub(in crate::pipeline) source: String,
     pub(in crate::pipeline) mode: SkillMode,
     pub(in crate::pipeline) skill: Skill,
 }
 
 impl SkillInput {
-    /// Returns what the plan says of it. Of a mounted one no text is recorded, as it can change.
+    /// Returns the skill's plan. The plan has no text of a mounted skill, because that can change.
     pub(in crate::pipeline) fn plan(&self) -> SkillPlan {
         let (name, mode) = (self.name.clone(), self.mode);
         match mode {
@@ -44,20 +44,20 @@ pub(super) fn read(
     places(request)?.into_iter().map(read).collect()
 }
 
-/// The skills that were checked, and how much memory each takes. The profiles of a box have most of them in common.
+/// The checked skills, and the memory that each takes. The profiles of a box have most of them in common.
 pub(super) type Checked = HashMap<CheckedSkill, u64>;
 
-/// What decides what is found in a skill: its declaration, and the tools that it may require.
+/// The parts that determine the findings in a skill: its declaration, and the tools that it may require.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct CheckedSkill {
     name: String,
     source: String,
-    /// Messages about its directory name this place.
+    /// The span of messages about its directory.
     span: Span,
     tools: Option<Vec<String>>,
 }
 
-/// Reads all skills that were not checked before, and returns everything that is wrong with them, or the first of it.
+/// Reads all skills that were not checked before, and returns the errors, up to a limit.
 pub(super) fn check(
     request: &Request<'_>,
     checked: &mut Checked,
@@ -80,7 +80,7 @@ pub(super) fn check(
     errors
 }
 
-/// Reads a skill, unless it was checked before: then it only takes the memory that it would.
+/// Reads a skill. If it was checked before, only its memory is counted.
 fn check_one(
     request: &Request<'_>,
     place: SkillSource,
@@ -101,7 +101,7 @@ fn check_one(
     read
 }
 
-/// Finds all skills, sorted by name.
+/// Returns all skills, sorted by name.
 fn places(request: &Request<'_>) -> Result<Vec<SkillSource>, BuildError> {
     let single = |skill: &boxfile_spec::Skill| {
         let Spanned { value: source, span } = skill.path.clone();
@@ -124,7 +124,7 @@ fn places(request: &Request<'_>) -> Result<Vec<SkillSource>, BuildError> {
     Ok(places)
 }
 
-/// Where a skill is.
+/// The declaration of a skill.
 struct SkillSource {
     name: String,
     source: String,
@@ -132,7 +132,7 @@ struct SkillSource {
     span: Span,
 }
 
-/// Finds the skills of a directory: every directory in it that has a `SKILL.md`.
+/// Returns the skills of a directory: each subdirectory with a `SKILL.md`.
 fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<SkillSource>, BuildError> {
     let SkillsDir { dir: Spanned { value: directory, span }, mode, .. } = skills;
     let path = request.base.join(directory);
@@ -168,7 +168,7 @@ fn read_one(
         skill.check(&place.name, &path, tools).map_err(failed)?;
     let refused = !errors.is_empty();
     let found: Vec<Diagnostic> = errors.into_iter().chain(further).take(MAX_KEPT).collect();
-    // Most have nothing to show, and no text need be prepared for it.
+    // Most skills have no findings, and then the text is not prepared for messages.
     if !found.is_empty() {
         let text = Sources::single(text);
         match refused.then(|| Report::new(&text, &found)).flatten() {

@@ -1,4 +1,4 @@
-//! The lock entries of inputs, and the box that they make: names belong to the one, contents to both.
+//! The lock's entries of inputs, and the key of their box: names change only the entries, contents change both.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn inputs() -> Inputs<'static> {
     }
 }
 
-/// How an image's program runs.
+/// The configuration of an image's process.
 fn process(program: &str) -> Config {
     let mut process = Config::default();
     process.set_cmd(Some(vec![program.to_owned()]));
@@ -177,7 +177,7 @@ fn contents_and_declarations_make_another_box() {
         ("to=\"/etc/\"", "to=\"/srv/\""),
         ("to=\"/etc/\"", "to=\"/etc/\" mode=\"600\""),
         ("to=\"/etc/\"", "to=\"/etc/\" owner=\"1:1\""),
-        // The box's listing names it.
+        // The box's listing has the path.
         ("a.conf", "conf/a.conf"),
         ("box \"x\"", "box \"x\"\nvm cpus=3"),
     ] {
@@ -288,7 +288,7 @@ fn secrets_of_an_image_are_warnings_unless_they_are_replaced() {
     let text = BOXFILE.replacen("agent {", "agent { plain-env TOKEN=\"mine\"; ", 1);
     let warnings = inputs.image_secrets(&read(&text, None));
     let messages: Vec<_> = warnings.iter().map(|it| it.message()).collect();
-    // `A` is set by the agent's file, `TOKEN` by the Boxfile.
+    // The agent's file sets `A`, and the Boxfile sets `TOKEN`.
     let expected = [
         "the image of `agent` sets `API_KEY`, which looks like a secret",
         "the command line of the image of `agent` has what looks like a secret in it",
@@ -405,7 +405,7 @@ fn skills_check(request: &Request<'_>, together: &mut Together) -> Vec<BuildErro
     skills::check(request, &mut skills::Checked::new(), &mut Reports::default(), together)
 }
 
-/// Writes a skill with a definition, and returns the line of a Boxfile that names it.
+/// Writes a skill with a definition, and returns the line of a Boxfile that declares it.
 fn skill_line(checkout: &Path, name: &str, definition: &str) -> String {
     std::fs::create_dir(checkout.join(name)).unwrap();
     std::fs::write(checkout.join(name).join("SKILL.md"), definition).unwrap();
