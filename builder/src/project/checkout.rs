@@ -1,4 +1,4 @@
-//! The checkout that a Boxfile belongs to: the directory beyond which none of its paths lead.
+//! The checkout of a Boxfile: the directory that its paths must not leave.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use safe_text::shell_path;
 /// A checkout, and why it is this directory.
 #[derive(Debug, Clone)]
 pub struct Checkout {
-    /// The homes of the users, which are no part of it where they lie below it.
+    /// The homes of the users, which are excluded if they are below the checkout.
     pub homes: Known,
-    /// The directory, as seen from the Boxfile.
+    /// How far paths may lead up from the Boxfile.
     pub(super) reach: Reach,
-    /// The directory, opened when it was found; `None` if even the Boxfile's own directory is not a checkout.
+    /// The directory, opened when it was found. `None` if not even the Boxfile's directory may be a checkout.
     root: Option<Root>,
     /// The directory of the Boxfile, opened when it was found; `None` if there is none.
     base: Option<Root>,
@@ -30,20 +30,20 @@ pub enum CheckoutError {
     /// The directory cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The Boxfile is elsewhere.
+    /// The Boxfile is not below the directory.
     #[error("the Boxfile is in {}, which is not in {}", .0.display(), .1.display())]
     Elsewhere(PathBuf, PathBuf),
 }
 
 impl Checkout {
-    /// Returns the directory of a Boxfile.
+    /// Returns a checkout that is the directory of the Boxfile.
     pub fn own(base: &Path, homes: Known) -> Self {
         let base = Root::of(base).ok();
         Self { homes, reach: Reach::default(), root: base.clone(), base }
     }
 
-    /// Takes a directory that somebody has named for the checkout of a Boxfile, whose directory is `base`. It may be a home;
-    /// one that lies below it is no part of it.
+    /// Returns the checkout that the user named, for a Boxfile in the directory `base`. The checkout may be a home. A
+    /// home below it is excluded.
     ///
     /// # Errors
     /// [`CheckoutError`].
@@ -62,11 +62,12 @@ impl Checkout {
         Ok(Self::around(start, root, homes, reason))
     }
 
-    /// Finds the checkout of a Boxfile, whose directory is `base`: the repository that it lies in, else that directory.
-    /// Neither is `/`, somebody's home or the kernel's. A Boxfile whose directory cannot be found has none.
+    /// Finds the checkout of a Boxfile in the directory `base`: the repository that contains it, or else `base`.
+    /// Neither may be `/`, a home, or a directory of the kernel. A Boxfile whose directory cannot be found has no
+    /// checkout.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The errors of the operating system.
     pub fn find(base: &Path, search: &Search) -> Result<Self, CheckoutError> {
         let failed = |error| FileError::of("find the checkout of", base)(error);
         let Ok(base) = Root::of(base) else {
@@ -98,34 +99,35 @@ impl Checkout {
         Ok(Self::around(base, root, search.homes.clone(), reason))
     }
 
-    /// Returns a checkout in which the directory of the Boxfile lies.
+    /// Returns a checkout that contains the directory of the Boxfile.
     fn around(base: Root, root: Root, homes: Known, reason: String) -> Self {
         let reach = Reach { up: depth(base.path(), root.path()), reason };
         Self { homes, reach, root: Some(root), base: Some(base) }
     }
 
-    /// Returns what a Boxfile has that may read nothing.
+    /// Returns the checkout of a Boxfile that may read no files.
     fn none(base: Option<Root>, reason: String) -> Self {
         let reach = Reach { up: None, reason };
         Self { homes: Known::default(), reach, root: None, base }
     }
 
-    /// Returns the path of the directory, without links; `None` if even the Boxfile's own directory is not a checkout.
+    /// Returns the path of the directory, without links. `None` if not even the Boxfile's directory may be a
+    /// checkout.
     pub fn directory(&self) -> Option<&Path> {
         self.root.as_ref().map(Root::path)
     }
 
-    /// Returns the bounds of everything in it.
+    /// Returns the bounds of the whole checkout.
     pub(super) fn bounds(&self) -> Bounds {
         self.within(self.root.as_ref().or(self.base.as_ref()))
     }
 
-    /// Returns the bounds of what lies beside the Boxfile.
+    /// Returns the bounds of the Boxfile's directory.
     pub(super) fn beside(&self) -> Bounds {
         self.within(self.base.as_ref())
     }
 
-    /// Returns the directory of the Boxfile, as it was found.
+    /// Returns the Boxfile's directory, opened when it was found.
     pub(super) const fn base(&self) -> Option<&Root> {
         self.base.as_ref()
     }
@@ -138,7 +140,7 @@ impl Checkout {
     }
 }
 
-/// Returns the error of what is no directory in the words of this program.
+/// Returns the error of a path that is not a directory, without the number of the operating system's error.
 fn without_number(error: io::Error) -> io::Error {
     match error.kind() {
         kind @ io::ErrorKind::NotADirectory => kind.into(),
@@ -146,13 +148,13 @@ fn without_number(error: io::Error) -> io::Error {
     }
 }
 
-/// Returns a directory that somebody has named as the one through which the way to the Boxfile led, if it did.
+/// Returns the named directory, if the path to the Boxfile led through it.
 fn same_around(start: &Root, named: &Root) -> io::Result<Option<Root>> {
     let Some(root) = start.around(named.path()) else { return Ok(None) };
     Ok((root.identity()? == named.identity()?).then_some(root))
 }
 
-/// Says why the checkout reaches no farther, and what to do about it.
+/// Describes why the checkout is not larger, and how to name a larger one.
 fn reason_of(found: &Repository) -> String {
     match found {
         Repository::At(directory, name) => format!(
@@ -175,7 +177,7 @@ fn reason_of(found: &Repository) -> String {
     }
 }
 
-/// Returns how many directories a directory is below another one, both without links.
+/// Returns the number of levels from `outer` down to `inner`. Both are without links.
 fn depth(inner: &Path, outer: &Path) -> Option<usize> {
     Some(inner.strip_prefix(outer).ok()?.iter().count())
 }

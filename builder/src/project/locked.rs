@@ -1,4 +1,4 @@
-//! The rules of the lock: whether it fits the Boxfile, and what it becomes after a build.
+//! The rules of the lock: whether it matches the Boxfile, and how a build updates it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,62 +10,62 @@ use boxfile_spec::Boxfile;
 
 use super::pins::{self, Variant};
 
-/// Everything that one lock is for: a Boxfile without a profile and with each.
+/// All declarations that one lock covers: the Boxfile without a profile and with each profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Declarations<'a> {
     /// The Boxfile without a profile.
     pub without: &'a Boxfile,
-    /// The Boxfile with each of its profiles, and the profiles' names.
+    /// The Boxfile with each of its profiles, and the names of these.
     pub profiles: &'a [(String, Boxfile)],
-    /// The directory that the Boxfile's relative paths start from.
+    /// The base directory of the Boxfile's relative paths.
     pub base: &'a Path,
 }
 
-/// The part of the declarations that one build is for.
+/// The part of the declarations that one build uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
-    /// The name of the chosen profile, one of [`Declarations::profiles`]; `None` for none.
+    /// The name of the chosen profile, one of [`Declarations::profiles`]. `None` without a profile.
     pub profile: Option<&'a str>,
     /// The platform.
     pub platform: Platform,
 }
 
-/// Something that a Boxfile names and a lock pins.
+/// A declaration that a lock pins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// The name of its entry in the lock.
     pub name: String,
-    /// The platform of its entry; `None` for what serves all platforms.
+    /// The platform of its entry. `None` if it applies to all platforms.
     pub platform: Option<Platform>,
     /// Its kind.
     pub kind: PinKind,
-    /// The reference, URL or path as the Boxfile writes it.
+    /// The reference, URL or path as the Boxfile has it.
     pub source: String,
 }
 
-/// One difference between what a Boxfile names and what a lock pins.
+/// A difference between the declarations of a Boxfile and the pins of a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mismatch<'l> {
     /// The lock has no entry for it.
     NotLocked(Named),
-    /// The lock pins something of another kind or source.
+    /// The lock's entry has another kind or source.
     Different {
         /// The lock's entry.
         locked: &'l LockEntry,
-        /// The source in the Boxfile.
+        /// The declaration in the Boxfile.
         named: Named,
     },
-    /// The Boxfile does not name it, with whatever profile and for whatever platform.
+    /// The Boxfile does not declare it for any profile or platform.
     NotDeclared(&'l LockEntry),
 }
 
 impl<'a> Declarations<'a> {
-    /// Compares what a build is going to need with the lock, by names, kinds, sources and platforms,
-    /// sorted by name and platform. Nothing is resolved, and no disk or network is read, so a lock
-    /// that fits here can still be out of date: the content of a skill may have changed.
+    /// Compares the declarations of a build with the lock, by names, kinds, sources and platforms, sorted by name and
+    /// platform. Nothing is resolved, and neither disk nor network are read. A lock without mismatches can therefore
+    /// still be out of date: the content of a skill may have changed.
     ///
-    /// The skills of a directory are unknown without the disk, and neither a kernel nor an init has
-    /// to be locked for a platform that cannot be built: none of them is missed here.
+    /// The skills of a directory are unknown without the disk, and a platform that cannot be built needs neither a
+    /// kernel nor an init in the lock. None of these is reported as missing.
     pub fn mismatches<'l>(&self, lock: &'l Lock, target: Target<'_>) -> Vec<Mismatch<'l>> {
         let needed = self.needed(target);
         let mut found: Vec<_> = needed.iter().filter_map(|named| compare(named, lock)).collect();
@@ -81,9 +81,9 @@ impl<'a> Declarations<'a> {
         found
     }
 
-    /// Returns the lock after a build or a preview of `target` resolved its inputs: it has what was
-    /// resolved, keeps what other profiles and platforms declare, and drops what nothing declares
-    /// any more.
+    /// Returns the lock after a build or a preview of `target` resolved its inputs. It has the resolved entries,
+    /// keeps the entries that other profiles and platforms declare, and drops the entries that are no longer
+    /// declared.
     pub fn updated(&self, old: Option<&Lock>, resolved: &Lock, target: Target<'_>) -> Lock {
         let mut lock = resolved.clone();
         for entry in old.into_iter().flat_map(Lock::entries) {
@@ -95,8 +95,8 @@ impl<'a> Declarations<'a> {
         lock
     }
 
-    /// Returns whether another profile or platform than the target's declares what an entry pins.
-    /// The target's own declarations were resolved.
+    /// Returns whether another profile or platform than the target's declares an entry. The target's declarations
+    /// were resolved.
     fn declared_elsewhere(&self, entry: &LockEntry, target: Target<'_>) -> bool {
         let other_platform = entry.platform.is_some_and(|it| it != target.platform);
         self.variants().any(|(boxfile, profile)| {
@@ -106,7 +106,7 @@ impl<'a> Declarations<'a> {
         })
     }
 
-    /// Returns what a lock must have for a build of the target.
+    /// Returns the declarations that a lock must pin for a build of the target.
     fn needed(&self, target: Target<'_>) -> Vec<Named> {
         let chosen = |(_, profile): &(&Boxfile, Option<Variant<'_>>)| {
             profile.map(|it| it.name) == target.profile
@@ -131,7 +131,7 @@ impl<'a> Declarations<'a> {
     }
 }
 
-/// Compares what a Boxfile names with its entry.
+/// Compares a declaration with its entry.
 fn compare<'l>(named: &Named, lock: &'l Lock) -> Option<Mismatch<'l>> {
     match lock.get(&named.name, named.platform) {
         Some(locked) => (locked.kind != named.kind || locked.source != named.source)
@@ -142,7 +142,7 @@ fn compare<'l>(named: &Named, lock: &'l Lock) -> Option<Mismatch<'l>> {
 }
 
 impl Mismatch<'_> {
-    /// Returns the name and the platform of the entry that the mismatch is about.
+    /// Returns the name and the platform of the mismatch's entry.
     pub fn key(&self) -> (&str, Option<Platform>) {
         match self {
             Self::NotLocked(named) | Self::Different { named, .. } => (&named.name, named.platform),
@@ -253,7 +253,7 @@ profile "ci" {
         });
     }
 
-    /// A lock that fits the Boxfile with and without its profile.
+    /// The entries of a lock that matches the Boxfile with and without its profile.
     fn fitting() -> Vec<LockEntry> {
         vec![
             image("agent", "oci:a", AMD64, 1),
@@ -271,7 +271,7 @@ profile "ci" {
             for profile in [None, Some("ci")] {
                 assert_eq!(declarations.mismatches(&lock(&fitting()), target(profile)), []);
             }
-            // Nothing demands kernel, init and the skills of a directory.
+            // Kernel, init and the skills of a directory are not required.
             assert_eq!(declarations.mismatches(&lock(&fitting()[..3]), target(None)), []);
         });
     }

@@ -11,26 +11,26 @@ use host_fs::FileError;
 use host_fs::checkout::{Bounds, check_replaceable, replace};
 use host_fs::read::{read_open_prefix, utf16};
 
-/// A lock and the file that it was read from, or will be written to.
+/// A lock and its file, from which it was read or to which it will be written.
 #[derive(Debug, Clone)]
 pub struct LockFile {
     place: LockPlace,
     /// The file's bytes; `None` if there is no file.
     bytes: Option<Vec<u8>>,
-    /// The file's lock; `None` if there is no file, or one whose pins cannot be used.
+    /// The file's lock. `None` if there is no file, or if its pins cannot be used.
     pub lock: Option<Lock>,
 }
 
-/// Where a lock lies.
+/// The path of a lock.
 #[derive(Debug, Clone)]
 pub struct LockPlace {
     path: PathBuf,
-    /// The directory of a lock that was found, and that nobody named.
+    /// The directory in which an unnamed lock was found.
     found_in: Option<Bounds>,
 }
 
 impl LockPlace {
-    /// Returns the place of a lock that nobody named, and that no link leads out of a directory.
+    /// Returns the path of a lock that the user did not name. No link may lead out of `directory`.
     pub fn found(path: PathBuf, directory: Bounds) -> Self {
         Self { path, found_in: Some(directory) }
     }
@@ -40,7 +40,7 @@ impl LockPlace {
         &self.path
     }
 
-    /// Reads a lock's bytes; `None` if there is no file.
+    /// Reads a lock's bytes. `None` if there is no file.
     fn read(&self) -> Result<Option<Vec<u8>>, LockFileError> {
         let file = super::open(&self.path, self.found_in.as_ref());
         match file.and_then(|file| read_open_prefix(&file, lock::MAX_TEXT as u64 + 1)) {
@@ -51,7 +51,7 @@ impl LockPlace {
     }
 }
 
-/// The place of a lock that somebody has named.
+/// The path of a lock that the user named.
 impl<P: AsRef<Path> + ?Sized> From<&P> for LockPlace {
     fn from(path: &P) -> Self {
         Self { path: path.as_ref().to_owned(), found_in: None }
@@ -68,10 +68,10 @@ pub enum LockFileError {
     /// The file cannot be written.
     #[error(transparent)]
     NotWritable(FileError),
-    /// It is not UTF-8 text; says whether it was written as a lock.
+    /// It is not UTF-8 text. `is_lock` is true if it was written as a lock.
     #[error("{source}")]
     NotText { source: FileError, is_lock: bool },
-    /// It cannot be read as a lock, perhaps as a merge left it with conflicts.
+    /// It cannot be read as a lock, perhaps because of conflict markers.
     #[error("{} is not a lock that can be used", .sources.as_slice()[0].name)]
     Malformed { sources: Sources, diagnostics: Diagnostics, conflicted: bool },
     /// It cannot be read as a lock, and was not written as one.
@@ -80,7 +80,7 @@ pub enum LockFileError {
     /// It changed after it was read.
     #[error("{} was changed by another command, and is not overwritten", .0.display())]
     Changed(PathBuf),
-    /// It is for boxes of another format.
+    /// It is for boxes of another format epoch.
     #[error(
         "{} is for boxes of format epoch {found}, and this boxbuild writes epoch {FORMAT_EPOCH}",
         path.display()
@@ -103,8 +103,8 @@ impl LockFile {
         }
     }
 
-    /// Reads a lock for boxes of any format epoch, if the file exists: to write it for the current
-    /// one with the same pins, which say nothing about the box's format.
+    /// Reads a lock for boxes of any format epoch, if the file exists. It can be written for the current epoch with
+    /// the same pins, because pins do not depend on the box's format.
     ///
     /// # Errors
     /// [`LockFileError`].
@@ -125,13 +125,12 @@ impl LockFile {
         Ok(Self { place, bytes: Some(bytes), lock: Some(lock) })
     }
 
-    /// Reads a lock of any epoch to resolve all of it again, which needs nothing of the old one: a
-    /// lock that is malformed, in conflict after a merge for example, is read as one without pins.
-    /// Its error is returned with it.
+    /// Reads a lock of any epoch in order to resolve everything again, without the old pins. A lock that is
+    /// malformed, for example by a merge conflict, is read as one without pins, and its error is returned with it.
     ///
     /// # Errors
-    /// [`LockFileError::Foreign`] if the file was not written as a lock, so that replacing it would
-    /// lose something else; [`LockFileError::File`].
+    /// [`LockFileError::Foreign`] if the file was not written as a lock, so that replacing it would lose other data;
+    /// [`LockFileError::File`].
     pub fn read_to_rebuild(
         place: impl Into<LockPlace>,
     ) -> Result<(Self, Option<LockFileError>), LockFileError> {
@@ -153,7 +152,7 @@ impl LockFile {
         self.place.path()
     }
 
-    /// Checks that the file could be replaced by a lock, if it has to be.
+    /// Checks that the file can be replaced, if `lock` differs from it.
     ///
     /// # Errors
     /// [`LockFileError::NotWritable`].
@@ -164,12 +163,12 @@ impl LockFile {
         check_replaceable(self.path()).map_err(|error| self.not_writable(error))
     }
 
-    /// Replaces the file by a lock, as a whole or not at all, unless it says the same already.
-    /// Returns whether it was written.
+    /// Replaces the file by a lock atomically, unless its content is already the same. Returns whether it was
+    /// written.
     ///
     /// # Errors
-    /// [`LockFileError::NotWritable`]; [`LockFileError::Changed`] if another command wrote something else
-    /// since the file was read.
+    /// [`LockFileError::NotWritable`]; [`LockFileError::Changed`] if another command changed the file since it was
+    /// read.
     pub fn write(&self, lock: &Lock) -> Result<bool, LockFileError> {
         let (text, now) = (lock.write(), self.place.read()?);
         let says_so = self.lock.as_ref() == Some(lock) && now == self.bytes;
@@ -188,7 +187,7 @@ impl LockFile {
     }
 }
 
-/// Returns what can be read of bytes as text, which an editor may have saved as UTF-16.
+/// Decodes bytes as text. An editor may have saved it as UTF-16.
 fn lossy_text(bytes: &[u8]) -> String {
     utf16(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned())
 }

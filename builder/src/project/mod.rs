@@ -24,10 +24,10 @@ pub use locked::{Declarations, Mismatch, Named, Target};
 pub use lockfile::{LockFile, LockFileError, LockPlace};
 pub use pins::{Pins, Variant};
 
-/// The names of a Boxfile, in the order in which they are looked for.
+/// The file names of a Boxfile, in the order of the search.
 pub const NAMES: [&str; 3] = ["Boxfile", "Boxfile.kdl", "Boxfile.toml"];
 
-/// The ending of a lock's name.
+/// The suffix of a lock's file name.
 pub const LOCK_ENDING: &str = ".lock";
 
 /// A Boxfile on the disk.
@@ -35,15 +35,15 @@ pub const LOCK_ENDING: &str = ".lock";
 pub struct Project {
     /// The file.
     pub file: PathBuf,
-    /// Its directory, from which the model's paths start; empty for the current one.
+    /// Its directory, the base of the model's relative paths. Empty for the current directory.
     pub base: PathBuf,
-    /// The directory that its paths may not lead out of.
+    /// The directory that its paths must not leave.
     pub checkout: Checkout,
-    /// Whether the file was found, and nobody has named it.
+    /// Whether the file was found, instead of named by the user.
     pub is_found: bool,
 }
 
-/// Why a Boxfile cannot be read as a text.
+/// A Boxfile cannot be read as text.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {reason}", path.display())]
 pub struct ProjectError {
@@ -52,25 +52,25 @@ pub struct ProjectError {
 }
 
 impl Project {
-    /// Names the project of a Boxfile whose checkout is its own directory, for tests without homes.
+    /// Returns a project whose checkout is the Boxfile's directory, for tests without homes.
     #[cfg(test)]
     fn of(file: &Path) -> Self {
         Self::within(file, Checkout::own(base(file), Known::default()))
     }
 
-    /// Names the project of a Boxfile of a checkout, which somebody has named.
+    /// Returns the project of a Boxfile that the user named.
     pub fn within(file: &Path, checkout: Checkout) -> Self {
         Self { file: file.to_owned(), base: base(file).to_owned(), checkout, is_found: false }
     }
 
-    /// Says whether the Boxfile was found, and nobody has named it.
+    /// Sets whether the Boxfile was found, instead of named by the user.
     #[must_use]
     pub fn found(self, is_found: bool) -> Self {
         Self { is_found, ..self }
     }
 
-    /// Reads the Boxfile with a profile, and the files that it extends. What is wrong with their
-    /// content is in the document.
+    /// Reads the Boxfile with a profile, and the files that it extends. The errors in their content are in the
+    /// document.
     ///
     /// # Errors
     /// [`ProjectError`] if the file itself cannot be read.
@@ -83,8 +83,8 @@ impl Project {
         Ok(self.read_as(main, profile))
     }
 
-    /// Opens the Boxfile in the directory that was found, whatever is at its path by now. Nothing else that is read could then be
-    /// what another Boxfile names.
+    /// Opens the Boxfile in the directory that was opened at the start, even if another directory has its path by
+    /// now. Otherwise, the files that it names could belong to another Boxfile.
     fn open(&self) -> io::Result<File> {
         match (self.checkout.base(), self.file.file_name()) {
             _ if self.is_found => inside::open(&self.beside(), &self.file),
@@ -93,11 +93,11 @@ impl Project {
         }
     }
 
-    /// Returns the path of the Boxfile in the directory that it is read from. If the file is a link, it is the link's path: another
-    /// Boxfile has another path, wherever a link leads.
+    /// Returns the path of the Boxfile in the directory from which it is read. If the file is a link, this is the
+    /// link's path, because each link is a separate Boxfile.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The errors of the operating system.
     pub fn identity(&self) -> io::Result<PathBuf> {
         let directory = match self.checkout.base() {
             Some(base) => base.path().to_owned(),
@@ -106,24 +106,24 @@ impl Project {
         Ok(directory.join(self.file.file_name().unwrap_or_default()))
     }
 
-    /// Reads a text as if it were the Boxfile, and the files that it extends.
+    /// Reads a text as the Boxfile's content, and the files that it extends.
     pub fn read_as(&self, text: Source, profile: Option<&str>) -> Document {
         boxfile_spec::read_within(text, profile, &self.checkout.reach, |path| self.read_base(path))
     }
 
-    /// Reads a file that the Boxfile extends. It must lie where its path says: a symbolic link could
-    /// lead to what is not checked in.
+    /// Reads a file that the Boxfile extends. Its path must not have symbolic links, which could lead to files that
+    /// are not checked in.
     fn read_base(&self, path: &str) -> Result<Source, String> {
         let path = self.base.join(path);
         let file = inside::open(&self.checkout(), &path).map_err(|error| error.to_string())?;
         source(&path, &file)
     }
 
-    /// Checks that a Boxfile or a lock that nobody named is not a symbolic link that leads out of its
-    /// directory or nowhere. A file that is not there passes.
+    /// Checks that a Boxfile or a lock that the user did not name is no symbolic link that is dangling or leads out
+    /// of its directory. An absent file passes.
     ///
     /// # Errors
-    /// The link, or the operating system's.
+    /// The link, or the errors of the operating system.
     pub fn check_unnamed(file: &Path) -> Result<(), FileError> {
         let directory = file.parent().unwrap_or(Path::new(""));
         match inside::check(directory, file) {
@@ -134,19 +134,20 @@ impl Project {
         }
     }
 
-    /// Returns what everything of the checkout lies in. If there is no such directory, the language refuses every path, so
-    /// that nothing is read.
+    /// Returns the bounds of the checkout. If there is no checkout, the language refuses every path, so that no file
+    /// is read.
     pub fn checkout(&self) -> Bounds {
         self.checkout.bounds()
     }
 
-    /// Returns what a Boxfile and a lock lie in that nobody named: the Boxfile's directory.
+    /// Returns the bounds of a Boxfile and a lock that the user did not name: the Boxfile's directory.
     pub fn beside(&self) -> Bounds {
         self.checkout.beside()
     }
 
-    /// Returns where the lock lies: `Boxfile.lock` beside the Boxfile that is found there by itself;
-    /// for every other one, its whole name and `.lock`, so that no two have one.
+    /// Returns the path of the lock: `Boxfile.lock` for the Boxfile that a search in its directory finds. For every
+    /// other Boxfile, it is the whole file name and `.lock`, so that no two share a lock. For example, the lock of
+    /// `test.kdl` is `test.kdl.lock`.
     pub fn lock_path(&self) -> PathBuf {
         let mut name = self.file.file_name().unwrap_or_default().to_owned();
         let first = NAMES.iter().find(|name| self.base.join(name).is_file());
@@ -158,13 +159,13 @@ impl Project {
     }
 }
 
-/// Returns the directory of a Boxfile; empty for the current one.
+/// Returns the directory of a Boxfile. Empty for the current directory.
 pub fn base(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new(""))
 }
 
-/// Opens a file that somebody has named, or one that was found in a directory, out of which no link leads: also not one that
-/// was put there meanwhile.
+/// Opens a file that the user named, or a file that was found in a directory. No link may lead out of that directory,
+/// not even a link that was created after the search.
 fn open(path: &Path, found_in: Option<&Bounds>) -> io::Result<File> {
     match found_in {
         Some(directory) => inside::open(directory, path),
@@ -172,11 +173,11 @@ fn open(path: &Path, found_in: Option<&Bounds>) -> io::Result<File> {
     }
 }
 
-/// Reads a text of at most 1 MiB and a byte: a longer one is for the language to refuse.
+/// Reads at most one byte more than the maximum size of 1 MiB. The language then refuses a longer text.
 fn source(path: &Path, file: &File) -> Result<Source, String> {
     let bytes = read_open_prefix(file, MAX_SOURCE as u64 + 1).map_err(|error| error.to_string())?;
     let name = path.display().to_string();
-    // One that is too long may be cut in the middle of a character.
+    // A text that is too long may be cut in the middle of a character.
     if bytes.len() > MAX_SOURCE {
         return Ok(Source::new(name, String::from_utf8_lossy(&bytes)));
     }
@@ -297,7 +298,8 @@ mod tests {
         assert!(found[0].message().contains("leads out of the checkout"), "{found:?}");
         let lock = LockFile::read(LockPlace::found(own.lock_path(), own.beside()));
         assert!(matches!(lock, Err(LockFileError::File(_))));
-        // What was found is the foreign one, which has no Boxfile: that of the other one names nothing in it.
+        // The found directory is the foreign one, which has no Boxfile, so the Boxfile of the other directory cannot
+        // name files in it.
         let foreign = find();
         fs::remove_file(at("work/proj")).unwrap();
         fs::rename(at("work/moved"), at("work/proj")).unwrap();

@@ -10,26 +10,25 @@ use box_contract::Platform;
 use boxfile_spec::{BakedFile, Binary, Boxfile};
 use checkout::skill::is_skill;
 
-/// The prefix of the names of files with variables.
+/// The prefix of the names of environment files.
 pub(crate) const ENV_FILE: &str = "env:";
-/// The prefix of the names of files that components have.
+/// The prefix of the names of files that are baked into components.
 pub(crate) const FILE: &str = "file:";
 /// The prefix of the names of skills.
 pub(crate) const SKILL: &str = "skill:";
 
-/// A lock as a build uses it.
+/// The lock as a build uses it.
 ///
-/// An entry is named after what it pins: `agent`, `skill:greet`. If a profile declares something
-/// else than the file does without it, what it declares is pinned under a name of its own,
-/// `ci@agent`, so that a lock holds both. No other name begins like that: a profile's name has no
-/// `:`, and all other names have an `@` only after a `:`.
+/// The name of an entry is the name of its declaration: `agent`, `skill:greet`. If a profile declares it differently,
+/// the entry of the profile's declaration has the profile's name in front, `ci@agent`, so that a lock can have both.
+/// The prefix is unambiguous: a profile's name has no `:`, and all other names have an `@` only after a `:`.
 #[derive(Debug, Clone, Default)]
 pub struct Pins<'a> {
     /// The lock, if there is one.
     pub lock: Option<&'a Lock>,
     /// The chosen profile, if any.
     pub profile: Option<Variant<'a>>,
-    /// The names of the entries that are resolved again, whatever the lock says.
+    /// The names of the entries that are resolved again, regardless of their pins.
     pub refresh: &'a [String],
 }
 
@@ -38,17 +37,17 @@ pub struct Pins<'a> {
 pub struct Variant<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The file's declarations without it.
+    /// The file's declarations without the profile.
     pub without: &'a Boxfile,
 }
 
 impl Pins<'_> {
-    /// Returns the lock's name for something that the Boxfile declares.
+    /// Returns the lock's name for a declaration of the Boxfile.
     pub(crate) fn name(&self, name: &str, source: &str) -> String {
         lock_name(self.profile, name, source)
     }
 
-    /// Returns the entry that pins a component's image, if it is about the same reference.
+    /// Returns the entry that pins a component's image, if it has the same reference.
     pub(crate) fn image(
         &self,
         component: ComponentName,
@@ -64,7 +63,7 @@ impl Pins<'_> {
     }
 }
 
-/// Returns the lock's name for something that a Boxfile declares with this profile.
+/// Returns the lock's name for a declaration of a Boxfile with this profile.
 pub(super) fn lock_name(profile: Option<Variant<'_>>, name: &str, source: &str) -> String {
     match profile {
         Some(variant) if kind_of(variant.without, name, source).is_none() => {
@@ -74,8 +73,8 @@ pub(super) fn lock_name(profile: Option<Variant<'_>>, name: &str, source: &str) 
     }
 }
 
-/// Returns what a Boxfile declares that a lock pins, by name: its kind, and its source as it is
-/// written. The skills of a directory are not listed: that would read the disk.
+/// Returns the declarations of a Boxfile that a lock pins, by name, with their kind, and their source as it is
+/// written. The skills of a directory are not included, because that would read the disk.
 pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (PinKind, String)> {
     let mut named = BTreeMap::new();
     for name in ComponentName::ALL {
@@ -108,7 +107,7 @@ pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (PinKind, String)>
     named
 }
 
-/// Returns the kind of what a Boxfile declares under this name with this source, if it does.
+/// Returns the kind of the declaration with this name and source. `None` if the Boxfile has none.
 fn kind_of(boxfile: &Boxfile, name: &str, source: &str) -> Option<PinKind> {
     if in_directory(boxfile, name, source) {
         return Some(PinKind::Skill);
@@ -117,7 +116,7 @@ fn kind_of(boxfile: &Boxfile, name: &str, source: &str) -> Option<PinKind> {
     (written == source).then_some(kind)
 }
 
-/// Whether a name and a source are those of a skill in the Boxfile's directory of skills.
+/// Returns whether a name and a source belong to a skill in the Boxfile's directory of skills.
 fn in_directory(boxfile: &Boxfile, name: &str, source: &str) -> bool {
     let Some(skills) = &boxfile.skills_dir else { return false };
     let rest = source.strip_prefix(skills.dir.value.trim_end_matches('/'));
@@ -125,9 +124,8 @@ fn in_directory(boxfile: &Boxfile, name: &str, source: &str) -> bool {
     skill.is_some() && skill == name.strip_prefix(SKILL)
 }
 
-/// Returns the name under which a Boxfile declares what an entry pins, if it does. `profile` is the one
-/// that the Boxfile was read with. The disk is not read: every name in a directory of skills counts
-/// as a skill.
+/// Returns the name under which a Boxfile declares an entry. `None` if it does not. `profile` is the profile with
+/// which the Boxfile was read. The disk is not read: every name in a directory of skills counts as a skill.
 pub(super) fn declared_as<'e>(
     boxfile: &Boxfile,
     profile: Option<Variant<'_>>,
@@ -135,7 +133,7 @@ pub(super) fn declared_as<'e>(
 ) -> Option<&'e str> {
     let LockEntry { name, source, platform, .. } = entry;
     let has = |platform: Platform| boxfile.platforms.iter().any(|it| it.value == platform);
-    // The entry of a profile begins with the profile's name.
+    // The name of a profile's entry begins with the profile's name.
     let own = profile.and_then(|it| name.strip_prefix(it.name)?.strip_prefix('@'));
     [Some(name.as_str()), own].into_iter().flatten().find(|it| {
         platform.is_none_or(has)
@@ -144,8 +142,8 @@ pub(super) fn declared_as<'e>(
     })
 }
 
-/// Returns whether a Boxfile declares what an entry pins, and a skill of its directory of skills is
-/// still there. `base` is the directory that its paths start from.
+/// Returns whether a Boxfile declares an entry, and, if it is a skill in its directory of skills, whether that still
+/// exists. `base` is the base directory of its relative paths.
 pub(super) fn still_declares(
     boxfile: &Boxfile,
     profile: Option<Variant<'_>>,
@@ -231,7 +229,7 @@ profile "ci" {
         assert!(!image(&refreshed, "oci:agent", Platform::LinuxAmd64));
     }
 
-    /// Returns whether the Boxfile declares an entry, without a profile and with `ci`.
+    /// Returns whether the Boxfile declares an entry, first without a profile and then with `ci`.
     fn declaring(entry: &LockEntry, base: &Path) -> [bool; 2] {
         let (without, with) = (boxfile(None), boxfile(Some("ci")));
         let variant = Variant { name: "ci", without: &without };

@@ -1,4 +1,4 @@
-//! One thing that a Boxfile names, and what it was when it was last resolved.
+//! An entry of the lock, which pins one declaration of a Boxfile.
 
 use std::fmt;
 
@@ -8,29 +8,26 @@ use serde::Deserialize;
 
 use box_contract::Platform;
 
-/// The pin of one declaration, as it was last resolved.
+/// The pin of one declaration, as of its last resolution.
 ///
-/// Nothing in it depends on the machine that resolved it: a path is here as the Boxfile writes it.
-/// Which fields go with which kind is up to the builder; a lock holds whatever it is given. It is
-/// read back only if name and source have no control characters or other invisible ones, which no
-/// path or reference of a Boxfile has.
+/// No field depends on the host that resolved it: a path is as the Boxfile has it. The builder decides which fields a
+/// kind has, and a lock stores them unchecked. An entry can be read back only if name and source have no control
+/// characters or other invisible characters, which no path or reference of a Boxfile has.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockEntry {
-    /// The NAME of `boxbuild update NAME`: `agent`, `business`, `binary`, `kernel`, `init`,
-    /// `skill:NAME`, `env:PATH`, `file:PATH`; for what a profile declares differently, with the profile in front:
-    /// `ci@agent`. That is unambiguous: a profile's name has neither `:` nor `@`, and of the other
-    /// names only those have an `@` that have a `:` before it. With the platform it is the entry's
-    /// key.
+    /// The NAME of `boxbuild update NAME`: `agent`, `business`, `binary`, `kernel`, `init`, `skill:NAME`, `env:PATH`,
+    /// `file:PATH`. If a profile declares it differently, the profile's name is in front: `ci@agent`. That is
+    /// unambiguous: a profile's name has neither `:` nor `@`, and other names have an `@` only after a `:`. Name and
+    /// platform are the entry's key.
     pub name: String,
-    /// The sort of thing it is.
+    /// The kind of the declaration.
     pub kind: PinKind,
-    /// The reference, URL or path as the Boxfile writes it; empty where it writes none: for init,
-    /// and for a kernel that the builder chose.
+    /// The reference, URL or path as the Boxfile has it. Empty for init, and for a kernel that the builder chose.
     pub source: String,
-    /// The platform that it is for; `None` for what serves all platforms ([`PinKind::has_platform`]).
+    /// The platform that it is for. `None` if it applies to all platforms ([`PinKind::has_platform`]).
     pub platform: Option<Platform>,
-    /// The digest of the content: of an image its manifest's, of a skill or a baked file its tree's.
+    /// The digest of the content: for an image, of its manifest; for a skill or a baked file, of its tree.
     pub digest: AnyDigest,
     /// The content's size in bytes.
     pub size: u64,
@@ -45,15 +42,15 @@ impl LockEntry {
         self.layers.iter().filter(|layer| !other.layers.contains(layer)).copied().collect()
     }
 
-    /// Returns what identifies an entry in a lock and orders it: names by their bytes, and of one
-    /// name the entry for all platforms first.
+    /// Returns the key of an entry, by which a lock is sorted: by the bytes of the name, and then the entry for all
+    /// platforms first.
     pub fn key(&self) -> (&str, Option<Platform>) {
         (&self.name, self.platform)
     }
 }
 
 named_enum! {
-    /// The sort of thing that an entry pins.
+    /// The kind of declaration that an entry pins.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum PinKind {
@@ -61,11 +58,11 @@ named_enum! {
         Image "image",
         /// A program that is a file of the checkout.
         Binary "binary",
-        /// A program that is fetched.
+        /// A program that is downloaded.
         Url "url",
         /// A skill's directory.
         Skill "skill",
-        /// A file of environment variables.
+        /// An environment file.
         EnvFile "env-file",
         /// A file or directory that is baked into a component's root.
         File "file",
@@ -77,7 +74,7 @@ named_enum! {
 }
 
 impl PinKind {
-    /// Returns whether such a thing is for one platform; a skill or a file serves all.
+    /// Returns whether entries of this kind are for one platform. A skill or a file applies to all platforms.
     pub const fn has_platform(self) -> bool {
         !matches!(self, Self::Skill | Self::EnvFile | Self::File)
     }

@@ -1,8 +1,7 @@
-//! The lock: what each part of a Boxfile was when it was last resolved.
+//! The lock: the content of each input of a Boxfile at its last resolution.
 //!
-//! A Boxfile names images, URLs, files and directories. `Boxfile.lock`, checked in beside it, says
-//! for each of them which content that was, so that another machine builds the same bytes next
-//! year:
+//! A Boxfile names images, URLs, files and directories. `Boxfile.lock`, which is checked in next to it, records the
+//! digest of each, so that another host builds the same bytes next year:
 //!
 //! ```toml
 //! version = 2
@@ -20,20 +19,19 @@
 //! ]
 //! ```
 //!
-//! - `version` is the version of this format, [`FORMAT_VERSION`]. Version 1 is read as well: its
-//!   entries also had a `check`, a checksum over the entry, which is ignored.
-//! - `epoch` is the format epoch of the box's bytes, which the caller of [`Lock::new`] names.
-//! - An `entry` is a [`LockEntry`]. Content is verified against its digests; nothing else protects
-//!   it, since anybody who can edit the lock can edit the Boxfile.
+//! - `version` is the version of this format, [`FORMAT_VERSION`]. Version 1 can be read, too: its entries also had a
+//!   `check`, a checksum of the entry, which is ignored.
+//! - `epoch` is the format epoch of the box's bytes. The caller of [`Lock::new`] chooses it.
+//! - An `entry` is a [`LockEntry`]. Content is verified against its digests. The lock itself needs no protection,
+//!   because a user who can edit the lock can edit the Boxfile.
 //!
-//! The text is TOML. It is read through serde, but written by this module itself rather than by a
-//! serializer: the layout is part of the format. A change has to show as what it is, and two
-//! branches that add entries in different places have to merge. So entries are sorted by name and
-//! platform, each field and each layer has its own line, nothing summarizes the file as a whole,
-//! characters that a review would not show are escaped, and a new version of a TOML library
-//! rewrites no checked-in lock.
+//! The text is TOML. It is parsed with serde, but written by this module and not by a serializer, because the layout
+//! is part of the format. A diff has to show exactly the change, and two branches that add different entries have to
+//! merge. Therefore entries are sorted by name and platform, each field and each layer has its own line, there is no
+//! checksum of the whole file, and characters that a review would not show are escaped. A new version of a TOML
+//! library changes no checked-in lock.
 //!
-//! [`Lock::write`] gives one text for one lock, and [`Lock::parse`] gives back what was written:
+//! [`Lock::write`] returns the same text for equal locks, and [`Lock::parse`] reads it back:
 //!
 //! ```
 //! use box_digest::Blake3Digest;
@@ -66,13 +64,13 @@ use std::collections::BTreeSet;
 use box_contract::Platform;
 use diagnostics::{Diagnostic, Diagnostics, Span, edited};
 
-/// The version of the lock's format that is written.
+/// The version of the format that is written.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// The greatest length of a lock in bytes: 1 MiB.
+/// The maximum size of a lock in bytes: 1 MiB.
 pub const MAX_TEXT: usize = 1 << 20;
 
-/// The command that repairs any lock: it needs nothing of the old one.
+/// The command that repairs any lock, because it uses no part of the old one.
 pub const REBUILD: &str = "run `boxbuild update` to resolve everything again";
 
 /// The content of a `Boxfile.lock`.
@@ -84,7 +82,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Makes a lock without entries for boxes of this format epoch.
+    /// Returns a lock without entries for boxes of this format epoch.
     pub const fn new(epoch: u32) -> Self {
         Self { epoch, entries: Vec::new() }
     }
@@ -92,17 +90,16 @@ impl Lock {
     /// Reads the text of a lock.
     ///
     /// # Errors
-    /// Each fault, of each entry the first, with its place and the command that repairs it: a merge
-    /// conflict, text that is not TOML, an unknown version of the format, missing, unknown or malformed
-    /// fields, names and sources with invisible characters, two entries of the same name and platform,
-    /// more than [`MAX_TEXT`] bytes.
+    /// The first fault of each entry, with its span and the command that repairs it: a merge conflict, text that is
+    /// not TOML, an unknown version of the format, missing, unknown or malformed fields, names and sources with
+    /// invisible characters, two entries with the same name and platform, more than [`MAX_TEXT`] bytes.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
         Diagnostic::check_length(text, MAX_TEXT, REBUILD)?;
         read::read(text).map_err(|errors| {
             if Self::is_lock(text) {
                 return errors;
             }
-            // The commands that repair a lock do not overwrite anything else.
+            // The commands that repair a lock overwrite no other file.
             let line = Span::at(0, text.lines().next().unwrap_or_default().len());
             Diagnostic::new("this is not a lock", line, "boxbuild did not write this file")
                 .with_help("move it away, and run `boxbuild lock`")
@@ -110,20 +107,19 @@ impl Lock {
         })
     }
 
-    /// Returns whether a text was once written as a lock, even if it no longer parses: it has the
-    /// comment that every written lock begins with. Any other file is somebody else's, and must not
-    /// be overwritten.
+    /// Returns whether a text was once written as a lock, even if it no longer parses: it has the comment at the top
+    /// of every written lock. Any other file must not be overwritten.
     pub fn is_lock(text: &str) -> bool {
         text.lines().any(|line| line.starts_with(write::MARK))
     }
 
-    /// Returns `true` if a merge left a text with conflicts.
+    /// Returns whether a text has conflict markers of a merge.
     pub fn has_conflict(text: &str) -> bool {
         edited::conflict(text).is_some()
     }
 
-    /// Writes the lock: one text for equal locks, which [`Lock::parse`] reads back if it has at
-    /// most [`MAX_TEXT`] bytes and no entry whose name or source has invisible characters.
+    /// Returns the text of the lock, which is the same for equal locks. [`Lock::parse`] reads it back if it has at
+    /// most [`MAX_TEXT`] bytes and no name or source with invisible characters.
     pub fn write(&self) -> String {
         write::write(self)
     }
@@ -133,12 +129,12 @@ impl Lock {
         self.epoch
     }
 
-    /// Returns the entry of this name and platform.
+    /// Returns the entry with this name and platform.
     pub fn get(&self, name: &str, platform: Option<Platform>) -> Option<&LockEntry> {
         self.find(name, platform).ok().map(|index| &self.entries[index])
     }
 
-    /// Adds an entry, or replaces the one of the same name and platform, which is returned.
+    /// Adds an entry. Returns the entry with the same name and platform, if it replaces one.
     pub fn set(&mut self, entry: LockEntry) -> Option<LockEntry> {
         match self.find(&entry.name, entry.platform) {
             Ok(index) => Some(std::mem::replace(&mut self.entries[index], entry)),
@@ -154,7 +150,7 @@ impl Lock {
         self.entries.iter()
     }
 
-    /// Returns how the entries of a newer lock differ from this one's, sorted by [`LockEntry::key`].
+    /// Returns the differences to a newer lock, sorted by [`LockEntry::key`].
     pub fn changes<'l>(&'l self, newer: &'l Self) -> Vec<Change<'l>> {
         let keys: BTreeSet<_> = self.entries().chain(newer.entries()).map(LockEntry::key).collect();
         let change = |(name, platform)| match [self, newer].map(|lock| lock.get(name, platform)) {
@@ -165,13 +161,14 @@ impl Lock {
         keys.into_iter().filter_map(change).collect()
     }
 
-    /// Returns the index of an entry, or where to insert it.
+    /// Returns the index of an entry, or else the index at which to insert it.
     fn find(&self, name: &str, platform: Option<Platform>) -> Result<usize, usize> {
         self.entries.binary_search_by(|entry| entry.key().cmp(&(name, platform)))
     }
 }
 
-/// One entry that differs between two locks: what `boxbuild update` shows, and why `--locked` fails.
+/// An entry that differs between two locks. `boxbuild update` shows the changes, and `--locked` fails if there are
+/// any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'l> {
     /// Only the newer lock has it.
@@ -180,9 +177,9 @@ pub enum Change<'l> {
     Removed(&'l LockEntry),
     /// Both have an entry of this name and platform, with different fields.
     Changed {
-        /// The older lock's.
+        /// The entry of the older lock.
         old: &'l LockEntry,
-        /// The newer lock's.
+        /// The entry of the newer lock.
         new: &'l LockEntry,
     },
 }

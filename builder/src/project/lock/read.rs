@@ -1,9 +1,8 @@
-//! From the text of a lock to its entries: TOML through serde, and the rules that serde cannot know.
+//! Parses a lock: TOML through serde, and rules that serde cannot check.
 //!
-//! A lock comes with a stranger's checkout. Its length is bounded, and so is its nesting: the `toml`
-//! crate bounds brackets and the parts of a dotted key by 80 each, but not their product, and drops
-//! what it has read by recursion. A lock has no use for dotted keys, so they are refused before
-//! anything is parsed.
+//! A lock can be hostile, because it comes with a checkout. Its size is bounded, and so is its nesting: the `toml`
+//! crate limits brackets and the parts of a dotted key to 80 each, but not their product, and drops the parsed value
+//! recursively. A lock needs no dotted keys, so they are refused before the text is parsed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,10 +22,10 @@ use diagnostics::{Diagnostic, Diagnostics, Span};
 use diagnostics::{invisible, named_invisible};
 use safe_text::{quote, shown};
 
-/// The versions of the format that are read.
+/// The versions of the format that can be read.
 const READ_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
 
-/// The fields of the lock itself; each of its entries is read on its own.
+/// The fields of the lock itself. Each entry is read separately.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
@@ -59,7 +58,7 @@ pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
     Ok(Lock { epoch, entries })
 }
 
-/// Returns the errors of a text that is not TOML, in the words of a Boxfile's where it has them.
+/// Returns the errors of a text that is not TOML, with the messages for Boxfiles if there are any.
 fn not_toml(text: &str, first: &Error) -> Diagnostics {
     let place = first.span().unwrap_or(0..0);
     let message = format!("the lock is not TOML: {}", shown(first.message()));
@@ -71,14 +70,14 @@ fn not_toml(text: &str, first: &Error) -> Diagnostics {
     Diagnostics::new(faults).unwrap_or_else(|| error(message, &place, "").into())
 }
 
-/// Reads an entry, with the place of its name; name and source must be what they look like.
+/// Reads an entry, with the span of its name. Name and source must have no invisible characters.
 fn entry(mut item: Spanned<DeValue<'_>>) -> Result<Spanned<LockEntry>, Diagnostic> {
     let value = |field| item.get_ref().get(field);
     let name = value("name").and_then(|name| name.get_ref().as_str());
     let owner = name.map_or("an entry".to_owned(), |name| format!("the entry {}", quote(name)));
     let [name, source] = ["name", "source"].map(|it| value(it).map_or(0..0, Spanned::span));
     if let DeValue::Table(table) = item.get_mut() {
-        // A checksum that version 1 has.
+        // The checksum of version 1.
         table.remove("check");
     }
     let entry: LockEntry = fields(item, &owner)?;
@@ -107,7 +106,7 @@ fn fields<T: DeserializeOwned>(table: Spanned<DeValue<'_>>, owner: &str) -> Resu
     })
 }
 
-/// Returns the values of a field, in words.
+/// Describes the values that a field may have.
 fn value_of(field: &str) -> Option<String> {
     let fixed = match field {
         "kind" => return Some(format!("one of {}", PinKind::ALL.map(PinKind::name).join(", "))),
@@ -123,9 +122,9 @@ fn value_of(field: &str) -> Option<String> {
     Some(fixed.to_owned())
 }
 
-/// Refuses the text of a merge that was not finished.
+/// Refuses a text with conflict markers.
 fn check_conflicts(text: &str) -> Result<(), Diagnostic> {
-    // In TOML, no line of a lock begins so.
+    // No line of a valid lock begins with a conflict marker.
     let Some(place) = conflict(text).map(|it| it.offset..it.end()) else { return Ok(()) };
     let help =
         format!("{REBUILD}, or take one side (`git checkout --ours`) and run `boxbuild lock`");
@@ -133,14 +132,14 @@ fn check_conflicts(text: &str) -> Result<(), Diagnostic> {
     Err(error(message, &place, "left by the merge").with_help(help))
 }
 
-/// Refuses a text in which a character hides something, also in its comments.
+/// Refuses a text with characters that hide other text, also in comments.
 fn check_hidden(text: &str) -> Result<(), Diagnostics> {
     let found = hidden_characters(text, None).into_iter();
     let found = found.map(|it| it.with_help(format!("remove the character, or {REBUILD}")));
     Diagnostics::new(found.collect()).map_or(Ok(()), Err)
 }
 
-/// Refuses a text with dotted keys, which could be nested too deep.
+/// Refuses a text with dotted keys, which could be nested too deeply.
 fn check_depth(text: &str) -> Result<(), Diagnostic> {
     let mut tokens = toml_parser::Source::new(text).lex();
     let Some(dot) = tokens.find(|token| token.kind() == TokenKind::Dot) else { return Ok(()) };
@@ -148,8 +147,8 @@ fn check_depth(text: &str) -> Result<(), Diagnostic> {
     Err(error("malformed lock: a `.` outside of quotes", &place, "a lock has no dotted keys"))
 }
 
-/// Takes the version out of the table, and refuses an unknown one: without it, no other field has a
-/// meaning.
+/// Removes the version from the table, and refuses an unknown version. The other fields have a meaning only with a
+/// known version.
 fn check_version(table: &mut DeTable<'_>) -> Result<(), Diagnostic> {
     let Some(value) = table.remove("version") else {
         return Err(error("the lock has no `version`", &(0..0), ""));
@@ -168,7 +167,7 @@ fn check_version(table: &mut DeTable<'_>) -> Result<(), Diagnostic> {
     Err(error("the lock was written by a newer boxbuild", &place, known).with_help(help))
 }
 
-/// Reports entries of one name and platform.
+/// Reports entries with the same name and platform.
 fn check_unique(entries: &[Spanned<LockEntry>], sink: &Sink) {
     let mut earlier = HashMap::new();
     for entry in entries {
@@ -184,7 +183,7 @@ fn check_unique(entries: &[Spanned<LockEntry>], sink: &Sink) {
     }
 }
 
-/// Refuses a text that a terminal or a review would show as another.
+/// Refuses a text that a terminal or a review would show differently.
 fn check_visible(field: &str, text: &str, place: &Range<usize>) -> Result<(), Diagnostic> {
     let Some(c) = invisible(text) else { return Ok(()) };
     let message = format!("`{field}` contains {}", named_invisible(c));

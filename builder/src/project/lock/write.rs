@@ -1,15 +1,15 @@
-//! From a lock to its text.
+//! Writes a lock as text.
 
 use super::{FORMAT_VERSION, Lock, LockEntry};
 use diagnostics::Syntax;
 use diagnostics::in_quotes;
 
-/// How the first line of every written lock begins.
+/// The beginning of the first line of every written lock.
 pub(super) const MARK: &str = "# Written by boxbuild: ";
 
 /// See [`Lock::write`].
 pub(super) fn write(lock: &Lock) -> String {
-    // Tells whoever opens the file where it comes from, and how to change it.
+    // The comment at the top explains the origin of the file, and how to change it.
     let mut out = format!(
         "{MARK}what each part of the Boxfile was when it was last resolved.\n\
          # Do not edit. `boxbuild lock` follows the Boxfile; \

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::*;
 use crate::project::lock::write::MARK;
 
-/// Shows the error of the example after a replacement.
+/// Returns the error of the example after a replacement.
 fn after(from: &str, to: &str) -> String {
     shown(&replaced(from, to))
 }
@@ -156,7 +156,7 @@ fn merge_conflicts() {
         |
         = help: run `boxbuild update` to resolve everything again, or take one side (`git checkout --ours`) and run `boxbuild lock`
     ");
-    // Of `jj`, and of whoever removed all but one of the markers.
+    // The markers of `jj`, and single markers that are left after an incomplete edit.
     let conflict = "<<<<<<< conflict 1 of 1\n%%%%%%% diff from base to ours\n-size = 4096\n\
         +size = 4097\n+++++++ theirs\nsize = 4098\n>>>>>>> conflict 1 of 1 ends";
     for marks in [conflict, "=======", ">>>>>>> release-1.2", "||||||| 5a4e70c"] {

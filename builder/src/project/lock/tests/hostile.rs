@@ -1,4 +1,4 @@
-//! Text that nobody would write by accident: no panic, no stack overflow, no hang.
+//! Hostile text: no panic, no stack overflow, no hang.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -54,7 +54,7 @@ const PIECES: [&str; 44] = [
     "size = ",
 ];
 
-/// Parses a text, and shows its error.
+/// Parses a text, and renders its errors.
 fn run(text: &str) {
     if let Err(errors) = Lock::parse(text) {
         for label in errors.as_slice().iter().flat_map(diagnostics::Diagnostic::labels) {
@@ -65,7 +65,7 @@ fn run(text: &str) {
     }
 }
 
-/// Runs on a small stack: recursion that depends on the text overflows it.
+/// Parses texts on a small stack, which recursion that depends on the text would overflow.
 fn run_on_a_small_stack(texts: Vec<String>) {
     let thread = std::thread::Builder::new().stack_size(512 << 10);
     thread.spawn(move || texts.iter().for_each(|text| run(text))).unwrap().join().unwrap();
@@ -81,7 +81,7 @@ fn as_much_of_anything_as_fits() {
     run_on_a_small_stack(texts.collect());
 }
 
-/// The `toml` crate bounds brackets by 80, and the names of a dotted key, but not their product.
+/// The `toml` crate limits brackets to 80, and also the names of a dotted key, but not their product.
 #[test]
 fn as_deep_as_the_toml_crate_itself_would_allow() {
     let dotted = "a.".repeat(79) + "a";
@@ -90,7 +90,7 @@ fn as_deep_as_the_toml_crate_itself_would_allow() {
     run_on_a_small_stack(vec![table.clone(), table.replace("{ ", "[{ "), brackets]);
 }
 
-/// The longest locks that say nothing: many brackets, tables and keys are an error within seconds.
+/// Locks of the maximum size without a valid entry: many brackets, tables and keys are an error within seconds.
 #[test]
 fn noise_of_the_greatest_length() {
     let head = "version = 2\nepoch = 1\n";
@@ -112,7 +112,7 @@ proptest! {
         run(&format!("version = 2\nepoch = 1\n[[entry]]\n{}", pieces.concat()));
     }
 
-    /// Texts that are opened and closed in any way, followed by what nests too deep.
+    /// Any sequence of opening and closing pieces, followed by text that nests too deeply.
     #[test]
     fn deep_nesting_after_any_pieces(pieces in proptest::collection::vec(select(&PIECES[..]), 0..12)) {
         let dotted = "a.".repeat(70) + "a = {";

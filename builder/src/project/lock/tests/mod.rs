@@ -1,4 +1,4 @@
-//! The lock as its users meet it: the text, the errors, the changes.
+//! The public interface of the lock: its text, its errors and its changes.
 
 mod changes;
 mod errors;
@@ -11,7 +11,7 @@ use box_digest::{AnyDigest, Blake3Digest, Digest};
 use super::{Lock, LockEntry, PinKind};
 use box_contract::Platform;
 
-/// A lock with an entry of every kind; the agent is there for two platforms.
+/// A lock with an entry of every kind, and the agent for two platforms.
 fn example() -> Lock {
     let [amd64, arm64] = Platform::ALL;
     lock([
@@ -26,7 +26,7 @@ fn example() -> Lock {
     ])
 }
 
-/// Makes a lock of entries with different keys.
+/// Returns a lock of entries with different keys.
 fn lock(entries: impl IntoIterator<Item = LockEntry>) -> Lock {
     let mut lock = Lock::new(1);
     for entry in entries {
@@ -56,7 +56,7 @@ fn replaced(from: &str, to: &str) -> String {
     changed
 }
 
-/// Shows the error of a text.
+/// Returns the rendered error of a text.
 fn shown(text: &str) -> String {
     Lock::parse(text)
         .unwrap_err()

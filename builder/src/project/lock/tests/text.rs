@@ -1,4 +1,4 @@
-//! The text that is written, and the container that it comes from.
+//! The text of a lock, and its entries.
 
 use insta::assert_snapshot;
 
@@ -83,7 +83,7 @@ fn invisible_characters_are_escaped() {
     let text = lock.write();
     let escaped = r#"name = "env:\"a\\b\U0000000A\U0000000D\U00000009\U00000000\U0000007F\U00000085\U0000202E\U0000FEFFé漢😀""#;
     assert!(text.contains(escaped), "{text}");
-    // It can be reviewed, and is not read back.
+    // It can be reviewed, but not read back.
     assert!(Lock::parse(&text).is_err());
 }
 
@@ -112,7 +112,7 @@ fn an_entry_of_another_name_changes_no_line_of_the_others() {
 
 #[test]
 fn branches_that_add_in_different_places_merge_into_a_valid_lock() {
-    // What `git merge` makes of additions that are apart: both.
+    // `git merge` keeps additions at different lines from both sides.
     let base = example().write();
     let (first, last) = base.split_at(base.find("\n[[entry]]\nname = \"business\"").unwrap());
     let added = |name| {
