@@ -1,23 +1,4 @@
-//! Builds a box from a Boxfile.
-//!
-//! Each stage takes one noun and gives one noun:
-//!
-//! ```text
-//! project    a Boxfile's path        → Boxfile, Lock
-//! oci-image  image reference         → Image (digests)
-//! download   URL and sha256          → a blob in the store
-//! binary     a program's file        → Tree
-//! oci-layer  layer blob              → LayerIndex, pack and segment of data; LayerIndexes → Tree
-//! compose    Trees, skills           → root Tree, RunPlan
-//! pipeline   root Tree, segments     → the metadata of the rootfs
-//! seal       metadata, segments, …   → box
-//! output     box                     → its directory
-//! budget     box, virtual host       → how long it takes to start
-//! ```
-//!
-//! [`resolve`] reads the inputs, and [`Resolved::build`] runs the stages up to the box, or takes it from
-//! the store where it is known.
-//! Nothing is extracted to a disk: no path of an image reaches the host's file system.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod binary;

@@ -1,4 +1,4 @@
-//! `boxbuild`: bakes a box from a Boxfile.
+//! `boxbuild`: builds a box from a Boxfile.
 #![forbid(unsafe_code)]
 
 mod cli;

@@ -84,7 +84,7 @@ pub fn measure(
 }
 
 /// Returns the commands that start the box, one more than `runs`, and after them the command that measures the floor.
-/// The first VM in a virtual host takes longer, because the host's kernel then creates what it keeps for later VMs.
+/// The first VM in a virtual host takes longer, because the host's kernel then sets up state that later VMs reuse.
 fn commands(opened: &OpenBox, runs: u16, env: &[String]) -> Vec<Vec<String>> {
     let vm = &opened.plan().vm;
     let kernel = box_layout::blob_path(Path::new(BOX), &opened.kernel.descriptor.digest);

@@ -31,11 +31,11 @@ const RESOLVER: &str =
 /// [nsswitch.conf(5)](https://man7.org/linux/man-pages/man5/nsswitch.conf.5.html).
 const LOOKUPS: &str =
     "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n";
-/// The content of a file over which init mounts another, as a box shows it that does not run.
+/// The content of a file over which init mounts another. It is visible only if the box does not run.
 const MOUNT_POINT: &str = "init mounts something here\n";
 const ROOT_USER: &str = "root:x:0:0:root:/:/bin/sh\n";
 const ROOT_GROUP: &str = "root:x:0:\n";
-/// The user `nobody` with its number in Debian and other distributions.
+/// The overflow user of Linux, with its name in Debian and other distributions.
 const NOBODY_USER: &str = "nobody:x:65534:65534:nobody:/:/bin/false\n";
 const NOBODY_GROUP: &str = "nogroup:x:65534:\n";
 const NOBODY: u32 = 65534;

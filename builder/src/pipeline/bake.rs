@@ -96,8 +96,8 @@ pub(super) fn metadata(
     Ok(metadata)
 }
 
-/// Returns the key of the metadata. The listing's digest is not enough: it names the layers, but the position of a
-/// content in a segment may depend on contents that a policy hides.
+/// Returns the key of the metadata. The listing alone is not enough: it names all layers, but not every content of a
+/// `file` declaration. The position of a content in its segment may depend on contents that a policy hides.
 fn key(listing: &Digest, segments: &Segments) -> ActionKey {
     let key = KeyHasher::new("metadata", FORMAT_EPOCH).part(listing.as_bytes());
     let mut places = Hasher::<Sha256>::default();

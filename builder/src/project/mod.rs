@@ -73,7 +73,7 @@ impl Project {
     /// document.
     ///
     /// # Errors
-    /// [`ProjectError`] if the file itself cannot be read.
+    /// [`ProjectError`] if the Boxfile cannot be read.
     pub fn read(&self, profile: Option<&str>) -> Result<Document, ProjectError> {
         let main = self
             .open()
@@ -111,8 +111,8 @@ impl Project {
         boxfile_spec::read_within(text, profile, &self.checkout.reach, |path| self.read_base(path))
     }
 
-    /// Reads a file that the Boxfile extends. Its path must not have symbolic links, which could lead to files that
-    /// are not checked in.
+    /// Reads a file that the Boxfile extends. It must be in the checkout, even if its
+    /// path has symbolic links.
     fn read_base(&self, path: &str) -> Result<Source, String> {
         let path = self.base.join(path);
         let file = inside::open(&self.checkout(), &path).map_err(|error| error.to_string())?;

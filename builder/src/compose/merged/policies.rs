@@ -18,7 +18,7 @@ pub struct PolicyUse {
     pub decides: usize,
 }
 
-/// A declared policy that decides nothing.
+/// A declared policy that decides no conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unused {
     /// The index of the declaration in the Boxfile.

@@ -1,4 +1,4 @@
-//! Decides for each path what the merged root contains.
+//! Decides the entry of each path of the merged root.
 
 use std::collections::HashMap;
 

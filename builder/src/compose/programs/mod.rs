@@ -254,8 +254,8 @@ impl Finder<'_> {
     }
 }
 
-/// Returns why Linux does not start a file with this error. Returns `None` if more of the file is needed than was
-/// read.
+/// Returns why Linux does not start a file with this error. `None` for a file of an unknown kind, and for an ELF file of
+/// which more is needed than was read.
 fn unrunnable(error: &ProgramError, is_whole: bool) -> Option<(Unrunnable, String)> {
     let reason = match error {
         ProgramError::WrongMachine { .. } => Unrunnable::OtherMachine,

@@ -1,4 +1,4 @@
-//! The images: the ones that the lock pins, or else the ones that their references name.
+//! The images: the digests that the lock pins, or else the present targets of their references.
 
 use std::path::Path;
 
