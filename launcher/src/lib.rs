@@ -3,8 +3,8 @@
 
 /// Implements `From` of a lower folder's error for the error of a folder above it.
 ///
-/// A variant in the list `$same`, which both enums have, is converted to the same variant, so that an error has one form at each level.
-/// Every other error becomes the variant `$variant`, which contains the lower error. For example,
+/// A variant in the list `$same`, which both enums have, is converted to the same variant, so that an error has one form at each
+/// level. Every other error becomes the variant `$variant`, which contains the lower error. For example,
 /// `from_below!(StreamError => ClientError::Stream, Os, Stopped)`.
 #[macro_export]
 macro_rules! from_below {

@@ -140,7 +140,7 @@ impl CommandOptions {
     }
 }
 
-/// Returns the component that a command runs in: `wanted`, or else business, whose purpose is such commands.
+/// Returns the component that a command runs in: `wanted`, else business, or the agent in a box without business.
 ///
 /// # Errors
 /// The box lacks the component.

@@ -15,7 +15,7 @@ use safe_text::shell_word;
 use super::error::{CommandError, usage};
 
 /// Opens the file of an option. An earlier box may have replaced the file with a link in a directory that it could write to. So a
-/// link is followed only within the checkout that contains it.
+/// link may lead only to files of the repository that contains it or, outside of repositories, to files of its directory.
 ///
 /// # Errors
 /// The link is refused, or the result of `failed` for an error of the operating system.

@@ -40,7 +40,7 @@ pub(crate) struct StatsArgs {
 struct Figures {
     record: Record,
     machine: Option<MachineUsage>,
-    /// `None` if the guest does not answer, or is too old to answer.
+    /// `None` if the guest does not answer, refuses, or is too old.
     components: Option<Vec<ComponentUsage>>,
 }
 

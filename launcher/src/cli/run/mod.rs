@@ -113,7 +113,7 @@ fn boot(
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = boot.record(&asked, &runtime);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
-    // Clears the result of an earlier run, so that it cannot be mistaken for this run's.
+    // Removes the result of an earlier run, so that it cannot be mistaken for the result of this run.
     let result = asked.result.clone();
     result.iter().try_for_each(|it| write_result(it, &[]))?;
     let mut agent_output = agent_route(args, screen);

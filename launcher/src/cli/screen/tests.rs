@@ -55,7 +55,7 @@ fn the_same_holds_for_standard_error() {
     let screen = Screen::over([full().into(), gone()], &signals());
     let mut program = screen.program_stderr();
     program.write_all(b"x").unwrap();
-    // Whether this write reports the error or not.
+    // This write may report the closed pipe or not.
     screen.notice("boxlaunch: ready\n");
     assert_eq!(screen.close(0), 141);
 }
