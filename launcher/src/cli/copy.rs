@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// The source box is running and can write to the directory.
+    /// The source box is running, and has the directory as a writable share.
     #[test]
     fn a_copy_stays_where_its_place_was_found() {
         let home = scene();

@@ -62,7 +62,7 @@ fn receive(
     let [has_output, has_signal] = fds.map(|fd| fd.any().unwrap_or(true));
     if has_signal && let Some(signal) = signals.next()? {
         let pid = i32::try_from(child.id()).map(Pid::from_raw);
-        // If the process has ended, its output ends, too.
+        // An error is ignored: if the process has ended, its output ends, too.
         let _ = pid.map(|pid| kill(pid, Signal::try_from(signal).ok()));
     }
     if !has_output {

@@ -125,7 +125,7 @@ where
     CommandError::new(error, shown(&with_causes(error)))
 }
 
-/// Returns the failure that reports the diagnostics of a text.
+/// Returns the failure with the diagnostics of a text.
 pub(crate) fn found(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> CommandError {
     let problems = Problem::of_diagnostics(code, found, sources);
     CommandError::of(problems).with_exit(Boxlaunch::exit(code))

@@ -125,7 +125,7 @@ impl CommonArgs {
         let record = Boxes::new(&paths::state()?).find(&self.name)?;
         let socket = match (record.state, &record.agent_socket) {
             (State::Ended, _) => Err(ClientError::NotRunning(record.name).into()),
-            // Until the box runs, the path of the socket can be another file.
+            // Until the box runs, another file can be at the path of the socket.
             (State::Starting, _) => Err(LaunchError::StillStarting(record.name)),
             (State::Running, Some(socket)) => Ok(socket),
             (State::Running, None) => Err(LaunchError::NoPort(record.name)),

@@ -61,7 +61,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
     let facts =
         Facts::gather(Path::new(SELF), &programs, kernels.as_deref(), &base, why_no_network);
     if let Ok(state) = paths::state() {
-        // Clears an earlier failure, so that the next run does not try a repaired KVM again.
+        // Records the verdict, so that the next run does not try a repaired KVM again.
         Memory::new(&state, Path::new(DEVICE)).note(&facts.kvm);
     }
     let report = report(&facts);

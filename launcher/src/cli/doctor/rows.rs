@@ -17,7 +17,7 @@ const STARTS: &str = "to start boxes";
 const EMULATION: &str = "to start boxes without KVM, slowly (`boxlaunch run --emulated`)";
 const NETWORKS: &str = "to start boxes with a shared network; no other box needs it";
 
-/// Judges the facts. The needs of every start come first.
+/// Judges the facts. The facts that every start depends on come first.
 pub(super) fn of(facts: &Facts) -> Vec<Row> {
     let qemu = "`sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install \
                 qemu-system-x86` (Fedora)";
