@@ -1,4 +1,4 @@
-//! The options of a command that runs in a box.
+//! The options of a command in a running box.
 
 use std::io::{IsTerminal as _, stdin};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -43,16 +43,16 @@ pub(crate) struct CommandOptions {
     max_output: Option<u32>,
 }
 
-/// The most that can be asked for: it is kept in memory.
+/// The upper limit of captured output, which stays in memory.
 const MAX_CAPTURED: i64 = 1 << 28;
 
 impl CommandOptions {
-    /// Returns those of a shell for a person.
+    /// Returns the options of an interactive shell.
     pub(super) fn of_shell(user: Option<String>) -> Self {
         Self { interactive: true, tty: true, user, ..Self::default() }
     }
 
-    /// Returns the request for a command with some variables.
+    /// Returns the request for a command with these variables.
     pub(super) fn exec(
         &self,
         component: ComponentName,
@@ -68,13 +68,13 @@ impl CommandOptions {
         }
     }
 
-    /// Returns where output goes that is kept for a report.
+    /// Returns the route that captures output for a report.
     pub(super) fn capture(&self) -> Route {
         let limit = self.max_output.and_then(|limit| usize::try_from(limit).ok());
         limit.map_or_else(Route::capture, Route::capture_within)
     }
 
-    /// Returns what the command reads.
+    /// Returns the input of the command: this program's standard input, or `None` without `--interactive`.
     ///
     /// # Errors
     /// Standard input is closed.
@@ -82,9 +82,9 @@ impl CommandOptions {
         self.interactive.then(|| own_input().map(Input::new)).transpose()
     }
 
-    /// Lists the options that are given.
+    /// Lists the names of the options in use.
     pub(super) fn used(&self) -> impl Iterator<Item = &'static str> {
-        // Each option, so that one that comes later is not forgotten.
+        // Destructures the struct, so that a new option does not compile until it is listed.
         let Self { interactive, tty, workdir, user, timeout, max_output } = self;
         let all = [
             ("--interactive", *interactive),
@@ -97,13 +97,12 @@ impl CommandOptions {
         all.into_iter().filter(|(_, is_used)| *is_used).map(|(option, _)| option)
     }
 
-    /// Checks that standard input is a terminal, where the command is to have it, and that nothing is given which has no
-    /// effect beside a terminal.
+    /// Checks that standard input is a terminal if the command needs one, and that no option is without effect beside `--tty`.
     ///
     /// # Errors
-    /// It is something else.
+    /// Standard input is no terminal, or two options exclude each other.
     pub(super) fn check(&self) -> Result<(), CommandError> {
-        // The parser does not ask for --json, which is refused beside --tty.
+        // `--max-output` needs no `--json` according to the parser, and `--json` is refused beside `--tty`.
         if self.tty && self.max_output.is_some() {
             let help = "leave out one of them";
             return Err(usage("--max-output is for --json, which has no terminal", help));
@@ -116,10 +115,10 @@ impl CommandOptions {
         Ok(())
     }
 
-    /// Takes this program's terminal over, where the command is to have it.
+    /// Takes over this program's terminal with `--tty`.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The terminal cannot be opened or configured.
     pub(super) fn terminal(&self) -> Result<Option<Tty>, OsError> {
         if !self.tty {
             return Ok(None);
@@ -128,7 +127,7 @@ impl CommandOptions {
         Tty::take(own_input()?).map_err(|source| OsError::System { action, source })
     }
 
-    /// Returns the same options as words of a command line.
+    /// Returns the options as command line words.
     pub(super) fn words(&self) -> Vec<String> {
         let Self { interactive, tty: _, workdir, user, timeout, max_output } = self;
         let mut words = Vec::new();
@@ -141,10 +140,10 @@ impl CommandOptions {
     }
 }
 
-/// Returns the component that a command runs in: the one that is named, else business, which is there for that.
+/// Returns the component that a command runs in: `wanted`, else business, or the agent in a box without business.
 ///
 /// # Errors
-/// The box does not have it.
+/// The box lacks the component.
 pub(super) fn component(
     wanted: Option<ComponentName>,
     has: impl Fn(ComponentName) -> bool,
@@ -155,19 +154,19 @@ pub(super) fn component(
     if has(wanted) { Ok(wanted) } else { Err(LaunchError::NoComponent(wanted)) }
 }
 
-/// Returns this program's standard input.
+/// Duplicates this program's standard input.
 pub(super) fn own_input() -> Result<OwnedFd, OsError> {
     let action = "use the standard input";
     let own = stdin().as_fd().try_clone_to_owned();
     own.map_err(|source| OsError::System { action, source })
 }
 
-/// Reads a user and a group of the command line.
+/// Parses a user and an optional group.
 pub(super) fn user(text: &str) -> Result<String, &'static str> {
     check_user(text).map(|()| text.to_owned())
 }
 
-/// Reads a directory in the box.
+/// Parses a directory of the box.
 fn directory(text: &str) -> Result<String, &'static str> {
     check_directory(text).map(|()| text.to_owned())
 }

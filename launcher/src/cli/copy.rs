@@ -1,4 +1,4 @@
-//! `boxlaunch cp`: files between a box that runs and this host.
+//! `boxlaunch cp`: copies files between a running box and this host.
 
 use std::io::{IsTerminal as _, stdout};
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ use super::screen::Screen;
 use super::terminal::is_quiet;
 use super::{given_file, paths};
 
-/// The path that stands for a stream.
+/// The path that stands for standard input or standard output.
 const STREAM: &str = "-";
 
 /// Copies a file or a directory between a box that runs and this host.
@@ -51,7 +51,7 @@ pub(crate) struct CopyArgs {
 
 pub(crate) fn copy(args: &CopyArgs) -> Result<u8, CommandError> {
     let signals = Rc::new(StopSignals::block()?);
-    // An archive, which is for no terminal.
+    // Raw, because an archive on standard output must not change.
     let screen = Screen::new(&signals, true)?;
     let code = match copied(args, &signals, &screen) {
         Ok(text) if text.is_empty() || is_quiet() => 0,
@@ -100,7 +100,7 @@ enum HostEnd {
     To(CopyEnd),
 }
 
-/// Finds the end of a copy on this host, once: a box that runs leads it nowhere else afterwards.
+/// Opens the end of the copy on this host once, so that a running box cannot redirect it afterwards.
 fn host_end(from: &str, to: &str) -> Result<HostEnd, CommandError> {
     Ok(match (in_box(from).is_some(), from, to) {
         (true, _, STREAM) => HostEnd::Output,
@@ -116,7 +116,7 @@ fn directory(path: &Path) -> Result<OwnedFd, CommandError> {
     given_file::directory(path, failed)
 }
 
-/// Returns the error of two paths of which not exactly one is in a box.
+/// Returns the error of a copy with no path, or with two paths, in a box.
 fn misplaced(from: &str, to: &str) -> CommandError {
     let without = |text: &str| text.strip_suffix(':').is_some_and(is_entry_name);
     let (message, help) = if in_box(from).is_some() {
@@ -135,7 +135,7 @@ fn misplaced(from: &str, to: &str) -> CommandError {
     CommandError::new((ErrorCode::Usage, help), message)
 }
 
-/// Splits `NAME:PATH`; `None` for a path of this host.
+/// Splits `NAME:PATH`. Returns `None` for a path of this host.
 fn in_box(text: &str) -> Option<(&str, &str)> {
     text.split_once(':').filter(|(name, path)| is_entry_name(name) && !path.is_empty())
 }
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// A repository with links in it, as a box can leave them, and what is beside it.
+    /// Makes a repository with links in it, as a box can leave them, and a directory beside it.
     fn scene() -> tempfile::TempDir {
         let home = tempfile::tempdir().unwrap();
         for path in ["project/.git", "project/inner", "keys"] {
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// The box that is copied from runs, and has the directory to write to.
+    /// The source box is running, and has the directory as a writable share.
     #[test]
     fn a_copy_stays_where_its_place_was_found() {
         let home = scene();

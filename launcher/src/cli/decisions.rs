@@ -1,5 +1,5 @@
-//! Which options of the commands have an effect together. A command line is refused where one of them has none: a caller who
-//! gives it means something by it. `run` has its own table, beside its modes.
+//! Which options of a command can be combined. A command line is refused if one of its options has no effect, because its caller
+//! expects one. The table of `run` is in `run/modes.rs`.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use clap::{CommandFactory as _, Parser as _};
 
 use super::{Cli, Command};
 
-/// An option: its id, words that give it, and the options of the same command with which it is refused.
+/// An option: its id, the words that set it, and the options of the same command that it conflicts with.
 type Decision = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-/// A command: its words, those that follow its options, and its options.
+/// A command: its words, the words after its options, and its options.
 type Row = (&'static str, &'static [&'static str], &'static [Decision]);
 
 const JSON: Decision = ("json", &["--json"], &[]);
@@ -23,7 +23,7 @@ const OUTPUT: Decision = ("output", &["--output", "d"], &[]);
 
 const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Each command with each option. One that is new has to be put here, with what it is refused with.
+/// Each command with each option. A new option needs an entry here, with its conflicts.
 const ROWS: &[Row] = &[
     (
         "ps",
@@ -60,7 +60,7 @@ const ROWS: &[Row] = &[
             ("follow", &["-f"], &[]),
             ("since", &["--since", "1h"], &[]),
             ("component", &["--in", "business"], &["task"]),
-            // Each line of it is JSON: that is said twice, and both have their effect.
+            // `--task` prints JSON in any case, so the combination with `--json` is accepted.
             ("task", &["--task"], &["component", "raw"]),
             ("json", &["--json"], &["raw"]),
             ("raw", &["--raw"], &["task", "json"]),
@@ -90,7 +90,7 @@ const ROWS: &[Row] = &[
     ("agent capabilities", &["x"], &[TIMEOUT, JSON]),
     ("agent skills", &["x"], &[TIMEOUT, JSON, SESSION]),
     ("agent generate", &["x", "p"], &[TIMEOUT, JSON, SESSION]),
-    // Hidden: what docker has, and what is always so here.
+    // A hidden option of docker, whose effect `stats` always has.
     ("stats", &["x"], &[("no_stream", &["--no-stream"], &[]), JSON]),
     ("port", &["x"], &[]),
     ("events", &[], &[("since", &["--since", "1h"], &[]), JSON]),
@@ -136,11 +136,11 @@ const ROWS: &[Row] = &[
     ("man", &[], &[OUTPUT]),
 ];
 
-/// The options of every command, which decide how all of them print.
+/// The options of every command, which control how it prints.
 const GLOBAL: [&str; 2] = ["quiet", "color"];
 
-/// Lists the commands below one by their words, with the ids of their options. One with subcommands that may be left out is in
-/// the list itself; they follow the name of a box then.
+/// Lists the subcommands of `command`, each as its words and the ids of its options. A command whose subcommand is optional is in
+/// the list, too. Its subcommands follow the name of a box.
 fn commands(command: &clap::Command, words: &str) -> Vec<(String, BTreeSet<String>)> {
     let below = || command.get_subcommands().filter(|it| !["help", "run"].contains(&it.get_name()));
     let mut all = Vec::new();
@@ -159,7 +159,7 @@ fn commands(command: &clap::Command, words: &str) -> Vec<(String, BTreeSet<Strin
     all
 }
 
-/// Returns what a command line means, as this program has read it; `None` where it is refused. An option is given once.
+/// Parses a command line and returns its debug form, or `None` if it is refused. Each option occurs once.
 fn read(row: &Row, options: &[&Decision]) -> Option<String> {
     let mut given: Vec<&str> = Vec::new();
     for word in options.iter().flat_map(|it| it.1) {

@@ -1,4 +1,4 @@
-//! `boxlaunch run --detach`: the same run in a process of its own, which keeps running when its caller has seen the start.
+//! `boxlaunch run --detach`: starts the run as another process, which outlives its caller.
 
 use std::env;
 use std::fs::File;
@@ -21,10 +21,10 @@ use super::paths::SELF;
 use super::screen::Screen;
 use super::terminal::print;
 
-/// The last byte that the supervisor writes to its caller, once it keeps running by itself.
+/// The last byte that the supervisor writes to its caller before it detaches.
 const DETACHED: u8 = 0;
 
-/// Starts this command line as a process that keeps running, and passes on what it prints until the agent is ready.
+/// Starts the same command line as a detached process, and passes on its output until the agent is ready.
 pub(super) fn run() -> Result<u8, CommandError> {
     let signals = StopSignals::block()?;
     let mut child = Command::new(SELF)
@@ -47,7 +47,7 @@ pub(super) fn run() -> Result<u8, CommandError> {
     Ok(code.unwrap_or_else(|| signal_code(Signal::SIGKILL as i32)))
 }
 
-/// Reads what the supervisor has printed; returns `false` at its end. Signals are passed on.
+/// Reads the supervisor's output and forwards signals to it. Returns `false` at the end of the output.
 fn receive(
     output: &mut ChildStdout,
     received: &mut Vec<u8>,
@@ -62,7 +62,7 @@ fn receive(
     let [has_output, has_signal] = fds.map(|fd| fd.any().unwrap_or(true));
     if has_signal && let Some(signal) = signals.next()? {
         let pid = i32::try_from(child.id()).map(Pid::from_raw);
-        // One that is gone says so by the end of its output.
+        // An error is ignored: if the process has ended, its output ends, too.
         let _ = pid.map(|pid| kill(pid, Signal::try_from(signal).ok()));
     }
     if !has_output {
@@ -75,7 +75,7 @@ fn receive(
     Ok(length > 0)
 }
 
-/// Leaves the caller's session and terminal once everything is printed, and serves the box until it ends.
+/// Leaves the caller's session and terminal after all output is written, and serves the box until it ends.
 pub(super) fn keep_running(
     started: Started,
     entry: Entry,
@@ -84,14 +84,14 @@ pub(super) fn keep_running(
     screen: &Screen,
 ) -> Result<u8, CommandError> {
     screen.print(&char::from(DETACHED).to_string());
-    // With this the outlets let go of the caller's files, so that it sees their end.
+    // This closes the outlets' copies of the caller's files, so that the caller sees their end.
     let code = screen.close(exit::DONE);
     leave().map_err(OsError::system("leave the terminal"))?;
     started.serve_here(entry, terms, signals).map_err(|it| of_run(it, None))?;
     Ok(code)
 }
 
-/// Makes this process one without a terminal, in a session of its own.
+/// Moves this process into a new session without a terminal ([setsid(2)](https://man7.org/linux/man-pages/man2/setsid.2.html)).
 fn leave() -> io::Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&nothing)?;

@@ -1,4 +1,4 @@
-//! `boxlaunch run --emulated`: the same run on the virtual host, for machines without KVM.
+//! `boxlaunch run --emulated`: the same run on the virtual host, which needs no KVM.
 
 use std::env;
 use std::io::{stderr, stdout};
@@ -15,15 +15,15 @@ use super::run::{NetworkChoice, RunArgs};
 use super::terminal::{foreign, is_quiet, notice};
 use super::variables::Assigned;
 
-/// Where the virtual host has the box.
+/// The path of the box on the virtual host.
 const BOX: &str = "/box";
-/// How long a run may take in real time: as good as for ever.
+/// The limit of a run in real time, which no real run reaches.
 const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// The notice before the wait.
+/// The notice before the start.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
 
-/// Runs an opened box as `args` say, and returns the exit code.
+/// Runs an opened box with the options `args`, and returns the exit code.
 pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<u8, CommandError> {
     refuse_what_has_no_host(args)?;
     let cache = paths::cache()?;
@@ -50,7 +50,7 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
 }
 
-/// Returns an error about this program with its own path.
+/// Replaces the program's path in an error by its real one.
 fn by_name(error: HostError) -> HostError {
     match (error, env::current_exe()) {
         (HostError::Dynamic(_), Ok(own)) => HostError::Dynamic(own),
@@ -58,9 +58,9 @@ fn by_name(error: HostError) -> HostError {
     }
 }
 
-/// Returns the command that runs the same box so, unless the box or an option is refused then.
+/// Returns the command that runs the same box with `--emulated`. `None` if the box or an option does not work there.
 pub(super) fn command(args: &RunArgs, plan: &RunPlan) -> Option<String> {
-    // The parser refuses these.
+    // The parser refuses these options beside `--emulated`.
     let conflicts = args.detach || args.nested || args.name.is_some() || args.max_scratch.is_some();
     let refused = refuse_what_has_no_host(args)
         .and_then(|()| refuse_secrets(plan))
@@ -70,7 +70,7 @@ pub(super) fn command(args: &RunArgs, plan: &RunPlan) -> Option<String> {
     (!conflicts && refused.is_ok()).then(command)
 }
 
-/// Refuses a box with secrets, which have no way into the virtual host.
+/// Refuses a box with secrets, which cannot be passed to the virtual host.
 pub(super) fn refuse_secrets(plan: &RunPlan) -> Result<(), CommandError> {
     if plan.secrets.is_empty() {
         return Ok(());
@@ -81,7 +81,7 @@ pub(super) fn refuse_secrets(plan: &RunPlan) -> Result<(), CommandError> {
     Err(CommandError::new((ErrorCode::Usage, help), message))
 }
 
-/// Refuses directories of this host, which the virtual host does not see.
+/// Refuses shares, because the virtual host has none of this host's directories.
 pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
     let is_mounted = plan.skills.iter().any(|it| it.mode == SkillMode::Mounted);
     if args.shares.is_empty() && plan.shares.is_empty() && !is_mounted {
@@ -93,7 +93,7 @@ pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), Comman
     Err(CommandError::new((ErrorCode::Usage, help), message))
 }
 
-/// Refuses a box with a network, which the virtual host does not have, unless it is started without it.
+/// Refuses a box with a network, which the virtual host lacks, except with `--network none`.
 pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
     if plan.network.mode == NetworkMode::None || args.network == NetworkChoice::None {
         return Ok(());
@@ -104,7 +104,7 @@ pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), Comma
     Err(CommandError::new((ErrorCode::Usage, help), message))
 }
 
-/// Refuses the options that lead out of the virtual host.
+/// Refuses the options that need something outside the virtual host, such as a socket or a terminal.
 pub(super) fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let used = lead_out(args).into_iter().find(|(_, is_used, _)| *is_used);
     let Some((option, _, help)) = used else { return Ok(()) };
@@ -114,7 +114,7 @@ pub(super) fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError
     Err(CommandError::new((ErrorCode::Usage, help), message))
 }
 
-/// Returns the options that lead out of the virtual host, whether each is used, and what to do instead.
+/// Lists the options that need something outside the virtual host: the name, whether it is used, and the alternative.
 fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
     let reported = "leave it out; with --json the report has what the programs wrote";
     let elsewhere = "start it on a machine with KVM; or leave it out";

@@ -25,10 +25,10 @@ use super::explain::{explain, without_kvm};
 use super::launch_error::{FailedRun, LaunchError};
 use super::terminal;
 
-/// The signal that ends a program that writes to a closed pipe (signal(7)).
+/// The signal that ends a program that writes to a closed pipe: [signal(7)](https://man7.org/linux/man-pages/man7/signal.7.html).
 const SIGPIPE: i32 = 13;
 
-/// This program, whose commands fail.
+/// The marker type of this program's failures.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Boxlaunch;
 
@@ -52,7 +52,7 @@ impl<E: Into<LaunchError>> Table<E> for Boxlaunch {
     fn failure(error: E) -> CommandError {
         let error = error.into();
         match &error {
-            // The reader has had enough, as `head` has. That ends the programs and is no error.
+            // The reader has closed the pipe, for example `head`. That ends the command, but is no error.
             LaunchError::Stream(StreamError::Output(source))
                 if source.kind() == io::ErrorKind::BrokenPipe =>
             {
@@ -61,7 +61,7 @@ impl<E: Into<LaunchError>> Table<E> for Boxlaunch {
             LaunchError::Stopped(Stopped(signal)) => {
                 CommandError::new(explain(&error), &error).with_exit(signal_code(*signal))
             }
-            // A list of declarations has lines of its own, each of them safe for a terminal.
+            // The message has one line for each declaration, and each line is already safe for a terminal.
             LaunchError::Opened(OpenBoxError::Unsupported(_)) => {
                 CommandError::new(explain(&error), error)
             }
@@ -117,7 +117,7 @@ impl Table<SetupError> for Boxlaunch {
     }
 }
 
-/// Returns the failure of an error whose message leaves its causes out.
+/// Returns the failure of an error whose message lacks its causes.
 fn with_its_causes<'e, E: Error>(error: &'e E) -> CommandError
 where
     Explanation: From<&'e E>,
@@ -125,13 +125,13 @@ where
     CommandError::new(error, shown(&with_causes(error)))
 }
 
-/// Returns the failure of a command with what was found in a text.
+/// Returns the failure with the diagnostics of a text.
 pub(crate) fn found(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> CommandError {
     let problems = Problem::of_diagnostics(code, found, sources);
     CommandError::of(problems).with_exit(Boxlaunch::exit(code))
 }
 
-/// Prints an error and returns the exit code. One that standard output does not take is printed to standard error instead.
+/// Prints an error and returns the exit code. Without a working standard output, a JSON error goes to standard error as text.
 pub(crate) fn report(error: &CommandError, as_json: bool) -> u8 {
     if !as_json || terminal::print(&error.json()).is_err() {
         terminal::notice(&error.text());
@@ -139,12 +139,12 @@ pub(crate) fn report(error: &CommandError, as_json: bool) -> u8 {
     error.exit
 }
 
-/// Returns the failure of a box that needs KVM, with the command that starts it without, if there is one.
+/// Returns the failure of a box that needs KVM. `alternative` is the command that starts the box without KVM.
 pub(crate) fn of_kvm(error: &KvmError, alternative: Option<&str>) -> CommandError {
     CommandError::new((KvmUnavailable, without_kvm(error, alternative)), shown(&error.to_string()))
 }
 
-/// Returns the failure of a run, below the machine's last words; `alternative` is as of [`of_kvm`].
+/// Returns the failure of a run, with the VM's last output. `alternative` is the same as for [`of_kvm`].
 pub(crate) fn of_run(failed: impl Into<FailedRun>, alternative: Option<&str>) -> CommandError {
     let FailedRun { error, last_output } = failed.into();
     let failed = match error {
@@ -163,12 +163,12 @@ pub(crate) fn of_run(failed: impl Into<FailedRun>, alternative: Option<&str>) ->
     failed.with_details("", &[("said", json!(last_output))]).with_words(text)
 }
 
-/// Returns the failure of a command line that asks for what cannot be. Both texts may have words of a box, and paths.
+/// Returns the failure of an invalid command line. Both texts may contain a box's strings and paths.
 pub(crate) fn usage(message: &str, help: &str) -> CommandError {
     CommandError::new((Usage, shown(help)), shown(message))
 }
 
-/// Returns the exit code of a program that a signal ended, as shells count it.
+/// Returns the exit code of a program that a signal ended, as shells do: 128 and the signal's number.
 pub(crate) fn signal_code(signal: i32) -> u8 {
     u8::try_from(signal).map_or(u8::MAX, |number| number.saturating_add(128))
 }

@@ -1,4 +1,4 @@
-//! `boxlaunch events`: what happens to boxes.
+//! `boxlaunch events`: prints the events of boxes.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use super::paths;
 use super::since::{Since, since};
 use super::terminal::{json_line, pass_on, pause};
 
-/// How often the records are looked at.
+/// The interval between two looks at the records.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often it is looked for supervisors that were killed, for which other commands have to wait.
+/// The interval between two searches for killed supervisors, during which other commands have to wait.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// Shows what happens to boxes, until it is stopped.
@@ -55,7 +55,7 @@ fn show(event: &BoxEvent, args: &EventsArgs) -> Result<(), CommandError> {
     pass_on(&mut io::stdout(), line.as_bytes())
 }
 
-/// Returns what a person reads of an event.
+/// Returns an event as a line of text.
 fn line(event: &BoxEvent) -> String {
     let (seconds, kind) = (event.time_ms / 1000, event.event.name());
     let status = event.status.map(|status| format!(" with {status}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `boxlaunch exec` and `boxlaunch shell`: commands in a box that runs.
+//! `boxlaunch exec` and `boxlaunch shell`: run commands in a running box.
 
 use std::io::{IsTerminal as _, stdin};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use super::screen::Screen;
 use super::terminal::json_line;
 use super::variables::{self, Assigned, EnvOption};
 
-/// Starts the best shell that there is.
+/// Starts `bash` if the box has it, else `sh`.
 const SHELL: [&str; 3] =
     ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
 
@@ -84,7 +84,7 @@ pub(crate) struct ShellArgs {
     user: Option<String>,
 }
 
-/// A command, and the box for it.
+/// A command and the box that it runs in.
 struct Request<'a> {
     name: &'a str,
     component: Option<ComponentName>,
@@ -154,7 +154,7 @@ fn run_in(
     Ok(report.code())
 }
 
-/// Passes a first signal on, and waits for what the command makes of it.
+/// Forwards the first signal to the command, and waits for its end.
 fn after_signal(
     client: &mut Client<'_>,
     exit: Result<Exited, ClientError>,

@@ -1,4 +1,4 @@
-//! The table of errors: the code of each, and what to do about it.
+//! The table of errors: the code and the help of each.
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind};
@@ -28,12 +28,12 @@ use vmm::jail::Unshared;
 
 use super::launch_error::LaunchError;
 
-/// The advice where this user may not look at a directory that is to be shared.
+/// The help if this user may not open a directory that is to be shared.
 const NOT_YOURS: &str = "share what you yourself may look at";
-/// The advice where the box has to be built again.
+/// The help if the box has to be built again.
 const BUILD_AGAIN: &str = "build the box again, with `boxbuild build`, and start that one";
 
-/// Returns the row of an error in the table.
+/// Returns the code and the help of an error.
 pub(crate) fn explain(error: &LaunchError) -> Explanation {
     match error {
         LaunchError::Os(error) => of_os(error),
@@ -69,7 +69,7 @@ pub(crate) fn explain(error: &LaunchError) -> Explanation {
     }
 }
 
-/// Returns a row whose advice depends on more than the code.
+/// Returns a code with a help that depends on more than the code.
 fn row(code: ErrorCode, help: Option<&'static str>) -> Explanation {
     Explanation { code, help: help.map(Cow::from) }
 }
@@ -213,7 +213,7 @@ fn of_network(error: &NetworkError) -> Explanation {
     }
 }
 
-/// Returns what to do about a port of the host that cannot be published at.
+/// Returns the help for a host port that cannot be published.
 fn port_help(source: &io::Error) -> &'static str {
     match source.kind() {
         ErrorKind::AddrInUse => {
@@ -226,7 +226,7 @@ fn port_help(source: &io::Error) -> &'static str {
     }
 }
 
-/// Returns the row of an agent that could not be asked.
+/// Returns the row of a failed call to an agent.
 fn of_agent(error: &AgentError) -> Explanation {
     let help = match error {
         AgentError::Os(error) => return of_os(error),
@@ -287,7 +287,7 @@ fn of_machine(error: &MachineError) -> Explanation {
     }
 }
 
-/// Returns what to do about an agent that has ended before it was ready.
+/// Returns the help for an agent that ended before it was ready.
 const fn ended_help(status: u8, was_silent: bool) -> &'static str {
     match (status, was_silent) {
         (0, _) => {
@@ -351,8 +351,7 @@ const fn fixed_help(mode: SkillMode) -> &'static str {
     }
 }
 
-/// Returns what to do about a KVM that cannot be used, for somebody who wants to start a box; `alternative` is the command that
-/// does so without KVM, if there is one.
+/// Returns the help for a start that needs KVM. `alternative` is the command that starts the box without KVM, if there is one.
 pub(super) fn without_kvm(error: &KvmError, alternative: Option<&str>) -> String {
     let alternative = alternative.map_or_else(String::new, |command| {
         format!("; or run the box slowly without KVM: `{command}`")
@@ -360,7 +359,7 @@ pub(super) fn without_kvm(error: &KvmError, alternative: Option<&str>) -> String
     format!("{}{alternative}; `boxlaunch doctor` shows what this host offers", kvm_help(error))
 }
 
-/// Returns what makes a KVM usable.
+/// Returns the step that makes KVM usable.
 pub(super) fn kvm_help(error: &KvmError) -> Cow<'static, str> {
     match error {
         KvmError::Denied { allowed, path, .. } => permission_help(allowed, path),
@@ -399,7 +398,7 @@ fn permission_help(allowed: &Allowed, path: &Path) -> Cow<'static, str> {
     .into()
 }
 
-/// Returns what to do about a directory that cannot be shared.
+/// Returns the help for a directory that cannot be shared.
 fn share_help(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
         ErrorKind::NotFound => Some("make it first, or share another"),

@@ -10,7 +10,7 @@ use super::Cli;
 use super::error::CommandError;
 use super::terminal::print;
 
-/// The sections of the manual that do not follow from the command line.
+/// The sections of the manual that the command line does not contain.
 const MANUAL: Manual = Manual {
     environment: &[
         (

@@ -1,4 +1,4 @@
-//! Files and directories that the command line names, in which a box may have left links.
+//! Files and directories of the command line, whose paths may contain links that a box has made.
 
 use std::env;
 use std::fs::File;
@@ -14,11 +14,11 @@ use safe_text::shell_word;
 
 use super::error::{CommandError, usage};
 
-/// Opens the file of an option. An earlier box may have made a link of it, in a directory that it could write to: it leads
-/// nowhere but to the checkout in which it lies.
+/// Opens the file of an option. An earlier box may have replaced the file with a link in a directory that it could write to. So a
+/// link may lead only to files of the repository that contains it or, outside of repositories, to files of its directory.
 ///
 /// # Errors
-/// The link's, or what `failed` makes of the operating system's.
+/// The link is refused, or the result of `failed` for an error of the operating system.
 pub(super) fn open(
     path: &Path,
     failed: impl FnOnce(io::Error) -> CommandError,
@@ -26,11 +26,11 @@ pub(super) fn open(
     named::open(path, &search()).map_err(|error| refused(error, "file", failed))
 }
 
-/// Opens a directory in which something is read or written, to go on from there. Links on the way to it are treated as those of
-/// [`open`], and so is the directory, if it is one.
+/// Opens a directory whose entries are read or written next. Links in the path, and a link as the last component, are treated as
+/// in [`open`].
 ///
 /// # Errors
-/// The link's, or what `failed` makes of the operating system's.
+/// The link is refused, or the result of `failed` for an error of the operating system.
 pub(super) fn directory(
     path: &Path,
     failed: impl FnOnce(io::Error) -> CommandError,
@@ -39,11 +39,11 @@ pub(super) fn directory(
     found.map_err(|error| refused(error, "directory", failed))
 }
 
-/// Finds the place of an option's file that is to be written: it stays there, whatever a box that runs exchanges on the way to it.
-/// The links on the way are treated as those of [`open`]. `action` is for the error.
+/// Resolves the path of an option's output file once, so that a running box cannot redirect it by replacing a directory of the
+/// path. Links in the path are treated as in [`open`]. `action` is for the error.
 ///
 /// # Errors
-/// The link's, or the operating system's.
+/// The link is refused, or an error of the operating system.
 pub(super) fn place(path: &Path, action: &'static str) -> Result<FileSlot, CommandError> {
     let failed = |error| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -52,7 +52,7 @@ pub(super) fn place(path: &Path, action: &'static str) -> Result<FileSlot, Comma
     FileSlot::of_new(path, &search()).map_err(|error| refused(error, "file", failed))
 }
 
-/// Returns the error of an option's file that cannot be read, with what was to come from it.
+/// Returns the error of an option's file that cannot be read. `what` is the content that was expected.
 pub(super) fn unread(what: &str, path: &Path, error: &io::Error) -> CommandError {
     let help = match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => "correct the path: there is no such file",
@@ -64,8 +64,8 @@ pub(super) fn unread(what: &str, path: &Path, error: &io::Error) -> CommandError
     usage(&format!("cannot read {what} from {}: {error}", path.display()), help)
 }
 
-/// Returns the error of a link, with what to type for the file or directory that it leads to, or what `failed` makes of the
-/// operating system's.
+/// Returns the error of a refused link, with the path to type instead, or the result of `failed` for an error of the operating
+/// system.
 fn refused(
     error: NamedError,
     what: &str,
@@ -83,7 +83,7 @@ fn refused(
     }
 }
 
-/// Returns how checkouts are found.
+/// Returns the settings for finding checkouts.
 fn search() -> Search {
     Search::of_user(|name| env::var_os(name))
 }

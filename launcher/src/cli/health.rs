@@ -1,4 +1,4 @@
-//! `boxlaunch health`: whether a component of a box that runs is well.
+//! `boxlaunch health`: checks a component of a running box.
 
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,9 @@ use super::paths;
 use super::run::seconds;
 use super::terminal::{is_quiet, json_line, print};
 
-/// How long a check by a program may take unless the command line says otherwise, in seconds.
+/// The default limit of a check by a program, in seconds.
 const LIMIT: u32 = 10;
-/// How much longer than its check a box may take to answer.
+/// The time that a box may take to answer beyond the limit of its check.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// Makes the health check of a component that runs, as its Boxfile declares it: once, from inside.
@@ -65,7 +65,7 @@ pub(crate) fn health(args: &HealthArgs) -> Result<u8, CommandError> {
     report(args, reason.as_deref(), duration_ms)
 }
 
-/// Reports the health of a component without a check: an agent is well as long as it runs.
+/// Reports the health of a component without a health check. Such an agent is healthy while it runs.
 fn unchecked(record: &Record, args: &HealthArgs) -> Result<u8, CommandError> {
     match (args.component, record.state) {
         (ComponentName::Business, _) => Err(LaunchError::NoHealthCheck(args.component).into()),
@@ -76,7 +76,7 @@ fn unchecked(record: &Record, args: &HealthArgs) -> Result<u8, CommandError> {
     }
 }
 
-/// Returns the error of a limit to what takes no time.
+/// Returns the error of `--timeout` for an agent without a health check.
 fn unlimited(name: &str) -> CommandError {
     let message = format!("--timeout is for a check, and the agent of {name} has none");
     usage(

@@ -1,4 +1,4 @@
-//! `boxlaunch images`: the boxes of the store.
+//! `boxlaunch images`: lists the boxes of the store.
 
 use std::time::UNIX_EPOCH;
 
@@ -41,25 +41,25 @@ pub(crate) struct ImagesArgs {
     pub(crate) json: bool,
 }
 
-/// What is listed of a box.
+/// A box in the list.
 #[derive(Debug, Serialize)]
 struct Image {
     name: Option<String>,
-    /// What it was pulled as.
+    /// The reference by which it was pulled.
     reference: Option<String>,
     #[serde(rename = "box")]
     digest: Digest,
-    /// The Boxfile that the name belongs to.
+    /// The path of the Boxfile that the name belongs to.
     boxfile: Option<String>,
-    /// When it got its name, or was put into the store: milliseconds since 1970.
+    /// When the box got its name or was put into the store, in milliseconds since 1970.
     since_ms: u64,
-    /// The size of all its files; `None` if its documents cannot be read.
+    /// The size of all its files. `None` if its documents cannot be read.
     bytes: Option<u64>,
     #[serde(flatten)]
     sizes: Option<Sizes>,
 }
 
-/// What a box has alone, and what it shares with others.
+/// The bytes that only this box uses, and the bytes that it shares with others.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Sizes {
     own_bytes: u64,
@@ -110,17 +110,17 @@ fn image(boxes: &StoredBoxes, StoredBox { digest, since, label, owner }: StoredB
     Image { name, reference, digest, boxfile, since_ms, bytes, sizes: None }
 }
 
-/// Returns the name of a box, or what it was pulled as.
+/// Returns the name of a box, or the reference by which it was pulled.
 fn label(image: &Image) -> Option<&str> {
     image.name.as_deref().or(image.reference.as_deref())
 }
 
-/// Returns what `run` takes for a box.
+/// Returns the argument of `run` that starts this box.
 fn called(image: &Image) -> String {
     label(image).map_or_else(|| image.digest.to_string(), str::to_owned)
 }
 
-/// Returns what a person reads of boxes.
+/// Returns the table of boxes.
 fn table(images: &[Image], has_sizes: bool, now: u64) -> String {
     if has_sizes {
         return table_of_sizes(images, now);
@@ -139,7 +139,7 @@ fn table(images: &[Image], has_sizes: bool, now: u64) -> String {
     aligned(&std::iter::once(head).chain(images.iter().map(row)).collect::<Vec<_>>())
 }
 
-/// Returns what a person reads of boxes and their sizes.
+/// Returns the table of boxes with their unshared and shared sizes.
 fn table_of_sizes(images: &[Image], now: u64) -> String {
     let head = ["NAME", "BOX", "ADDED", "SIZE", "OWN", "SHARED"].map(str::to_owned);
     let row = |image: &Image| {
@@ -155,8 +155,8 @@ fn size(image: &Image) -> String {
     image.bytes.map_or_else(|| "incomplete".to_owned(), readable)
 }
 
-/// Returns the two sizes of a box, once for all its names: they would be added twice. Those of a box of the machine's store are not
-/// this user's to free.
+/// Returns the two sizes of a box. Only the first of its names shows them, because a reader would add them up. A box of the
+/// read-only store of all users shows none: this user cannot free its bytes.
 fn sizes(image: &Image, all: &[Image]) -> [String; 2] {
     let first = all.iter().find(|it| it.digest == image.digest).unwrap_or(image);
     match image.sizes {
@@ -166,7 +166,7 @@ fn sizes(image: &Image, all: &[Image]) -> [String; 2] {
     }
 }
 
-/// Returns the beginning of a digest. The name is enough to start a box; without one, the whole digest is needed.
+/// Returns the digest of the box, shortened if the box has a name. Without a name, `run` needs the whole digest.
 fn shortened(image: &Image) -> String {
     label(image).map_or(image.digest.to_string(), |_| format!("{}…", &image.digest.hex()[..12]))
 }

@@ -1,4 +1,4 @@
-//! `boxlaunch inspect`: describes a box without running it, or one that was started.
+//! `boxlaunch inspect`: describes a box in a store or directory, or a started box.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -44,8 +44,8 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, CommandError> {
     Ok(0)
 }
 
-/// Returns the record of a box that was started under a name. It comes before a box of the store, but not before a directory
-/// that is here.
+/// Returns the record of the started box with this name. It takes precedence over a box of the store, but not over a directory in
+/// the current directory.
 fn started(word: &OsStr) -> Result<Option<Record>, CommandError> {
     let is_path = BoxReference::parse(word).is_ok_and(|it| it.path().is_some());
     let is_here = is_path && Path::new(word).exists();
@@ -58,7 +58,7 @@ fn started(word: &OsStr) -> Result<Option<Record>, CommandError> {
     }
 }
 
-/// Marks what of a network only the command line gives.
+/// Marks the network permissions that take effect only with an option of `run`.
 fn mark(plan: &NetworkPlan, permissions: &mut [Permission]) {
     if plan.mode == NetworkMode::Shared {
         permissions.iter_mut().take(1).for_each(|it| it.value += ", with `--network shared`");
@@ -72,7 +72,7 @@ fn mark(plan: &NetworkPlan, permissions: &mut [Permission]) {
     }
 }
 
-/// Returns the error of a box that was not found. A name may be meant for one that was started.
+/// Returns the error of a box that was not found. If the argument is a name, the help also refers to started boxes.
 fn not_started(error: FindError) -> CommandError {
     let Explanation { code, help } = Explanation::from(&error);
     match (&error, help) {

@@ -1,11 +1,11 @@
-//! The directories and files that boxlaunch and boxbuild trust on this host, and that no share gives to a box.
+//! The directories and files of this host that boxlaunch and boxbuild trust. No share gives a box access to them.
 //!
-//! A box that writes there decides what happens on the host next: which image a name of a registry means, which files of a box
-//! count as verified, what another box finds on its volume. A box that reads in boxlaunch's state sees the logs and the volumes of
-//! others. The store, the configuration and the kernels have nothing that is secret.
+//! A box that can write there controls the host's later actions: the box that a registry name resolves to, the files that count
+//! as verified, the content of another box's volume. A box that can read boxlaunch's state sees the logs and the volumes of other
+//! boxes. The store, the configuration and the kernels contain no secrets.
 //!
-//! The same is true of the installed programs, of single files that variables name, such as the init, and of the credentials of
-//! registries, which no box may read, either.
+//! The same applies to the installed programs, to single files that variables name, such as the init, and to the credentials of
+//! registries. A box may not even read the credentials.
 
 use std::env;
 use std::ffi::OsString;
@@ -25,14 +25,14 @@ use super::run::RunArgs;
 /// A directory that the programs trust.
 struct ProtectedFile {
     path: PathBuf,
-    /// The program that keeps it.
+    /// The program that owns it.
     program: &'static str,
-    /// Whether a box may not even read in it.
+    /// Whether a box may not read it, either.
     is_private: bool,
 }
 
-/// Returns all such directories, by the store that the command line names and a function that returns a variable's value. They
-/// need not be there yet.
+/// Returns all protected directories. `store` is the store of the command line, and `variable` returns the value of an
+/// environment variable. A directory need not exist yet.
 fn kept(
     state: &Path,
     store: Option<&Path>,
@@ -49,8 +49,8 @@ fn kept(
     [state].into_iter().chain(of_builder).chain(host_kernels).collect()
 }
 
-/// Returns the programs, and the user's files that decide what boxbuild builds, by the path of this program and a function that returns
-/// a variable's value.
+/// Returns the installed programs, and the user's files that influence `boxbuild build`. `program` is the path of this program,
+/// and `variable` returns the value of an environment variable.
 fn files(program: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
     let is_word = |it: &OwnFile| {
         it.purpose == Purpose::Kernel && it.path.to_str().and_then(KernelName::of).is_some()
@@ -59,11 +59,10 @@ fn files(program: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) ->
     installed.into_iter().chain(own::files(variable)).filter(|it| !is_word(it)).collect()
 }
 
-/// Checks that a box can write neither to itself nor to what the programs trust, and that it reads nothing that other boxes
-/// have left.
+/// Checks that a box can write neither to itself nor to a protected file, and that it can read nothing private of other boxes.
 ///
 /// # Errors
-/// The first share that would let it, and what to do instead.
+/// The first share that would allow it, with the alternative.
 pub(super) fn check(
     shares: &[HostShare],
     args: &RunArgs,
@@ -81,8 +80,8 @@ pub(super) fn check(
     })
 }
 
-/// Checks a share for one of those directories. Around it, a box may only read: the user has named a directory of which that
-/// is a small part.
+/// Checks a share against a protected directory. A box may read a directory above it, because the protected directory is only a
+/// small part of the share.
 fn check_kept(share: &HostShare, kept: &ProtectedFile) -> Result<(), CommandError> {
     let ProtectedFile { path, program, is_private } = kept;
     let may = if share.is_writable() { "change" } else { "read" };
@@ -95,7 +94,7 @@ fn check_kept(share: &HostShare, kept: &ProtectedFile) -> Result<(), CommandErro
     Ok(())
 }
 
-/// Checks a share for one of the user's files. A box may read it, unless it has credentials.
+/// Checks a share against one of the user's files. A box may read it, unless it contains credentials.
 fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), CommandError> {
     let is_secret = file.purpose == Purpose::Credentials && file.path.exists();
     if !(share.is_writable() || is_secret) || !share.has(&file.path) {
@@ -118,8 +117,8 @@ fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), CommandError> {
     Err(usage(&message, &(without(&file.path) + &elsewhere)))
 }
 
-/// Checks a share for the directory in which runs make theirs. Others keep things there, too, so that it counts only with what
-/// is around it; a run's own directory has a name of its kind.
+/// Checks a share against the directories of runs in `base`. Other programs use `base`, too, so a run's directory is recognised
+/// by the form of its name, and `base` itself may not be in a writable share.
 fn check_runtime(share: &HostShare, base: &Path) -> Result<(), CommandError> {
     let may = if share.is_writable() { "change" } else { "read" };
     if let Some(of_run) = runs(base).find(|it| share.is_in(it)) {
@@ -150,7 +149,7 @@ fn without(path: &Path) -> String {
     format!("share a directory that does not have {} in it", path.display())
 }
 
-/// Checks that a box cannot put another in its place, unless its user says which one is meant.
+/// Checks that a box cannot replace itself by another box, unless the command line names its digest.
 fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), CommandError> {
     if names_digest || !share.is_writable() || !(share.has(own) || share.is_in(own)) {
         return Ok(());
@@ -163,7 +162,7 @@ fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), Co
     Err(usage(&message, help))
 }
 
-/// Returns a notice for each share to read that has the state somewhere in it.
+/// Returns a notice for each read-only share that contains boxlaunch's state.
 pub(super) fn notices(shares: &[HostShare], state: &Path) -> impl Iterator<Item = String> {
     let around = shares.iter().filter(|it| !it.is_writable() && it.has(state));
     around.map(|share| {
@@ -183,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// Shares each directory below a home, to read and to write.
+    /// Shares each directory below a home, read-only and writable.
     #[test]
     fn no_box_changes_what_the_programs_trust_or_reads_what_others_have_left() {
         let home = tempfile::tempdir().unwrap();
@@ -214,7 +213,7 @@ mod tests {
             };
             (is_allowed(Access::ReadOnly), is_allowed(Access::ReadWrite))
         };
-        // Also before it is there: a box would make it.
+        // A directory that does not exist yet is protected, too, because a box could make it.
         assert_eq!(may(".config"), (true, false));
         for path in [".local/state/boxbuild", ".local/state/boxbuild/boxes/a"] {
             assert_eq!(may(path), (false, false), "{path}");
@@ -237,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Shares the directory of each file, the one around it and another one, to read and to write.
+    /// Shares the directory of each file, the directory above it and another one, read-only and writable.
     #[test]
     fn no_box_changes_the_files_that_decide_what_is_built_or_reads_credentials() {
         let home = tempfile::tempdir().unwrap();
@@ -263,7 +262,7 @@ mod tests {
             assert_eq!(may("work/target", &file), (true, false), "{variable}");
             assert_eq!(may("other", &file), (true, true), "{variable}");
         }
-        // Whoever writes to the link decides, as whoever writes to what it leads to.
+        // Writing to the link has the same effect as writing to its target.
         let linked = named(own::INIT, "work/link/init");
         assert_eq!((may("work", &linked), may("other", &linked)), ((true, false), (true, false)));
         for (variable, value, file) in [
@@ -273,7 +272,7 @@ mod tests {
         ] {
             let directory = Path::new(file).parent().unwrap().to_str().unwrap();
             let found = named(variable, value);
-            // A box would make it.
+            // The file does not exist yet, so a box could make it.
             assert_eq!(may(directory, &found), (true, false), "{variable}");
             fs::write(at(file), "{}").unwrap();
             assert_eq!(may(directory, &found), (false, false), "{variable}");
@@ -283,7 +282,7 @@ mod tests {
         assert!(files(None, |it| (it == own::KERNEL).then(|| "lean".into())).is_empty());
     }
 
-    /// Shares the directories around the installed programs and the init, and around those that cargo has made.
+    /// Shares the directories above the installed programs and their init, and above cargo's target directory.
     #[test]
     fn no_box_changes_the_programs_or_their_init() {
         let home = tempfile::tempdir().unwrap();
@@ -347,7 +346,7 @@ mod tests {
         assert_eq!(may(base.path()), (true, false));
         assert_eq!(may(&of_run), (false, false));
         assert_eq!(may(&of_run.join("vmm")), (false, false));
-        // One of that name elsewhere is no run's.
+        // Outside `base`, such a name does not mark a run's directory.
         let inner = base.path().join("project/boxlaunch-0123456789abcdef");
         fs::create_dir(&inner).unwrap();
         assert_eq!(may(&inner), (true, true));

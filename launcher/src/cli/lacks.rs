@@ -1,5 +1,4 @@
-//! The things that a box declares, that only a command line gives, and that this one does not: they are said at once, with
-//! the words to type.
+//! Options that a box requires and this command line lacks. All of them are reported at once, with the words to type.
 
 use box_contract::ErrorCode;
 use cli_common::Problem;
@@ -7,18 +6,18 @@ use safe_text::shown;
 
 use super::error::CommandError;
 
-/// One thing that a command line lacks. Its texts may have words of a box, and paths.
+/// One missing option. Its texts may contain a box's strings and paths.
 #[derive(Debug)]
 pub(super) struct Lack {
     pub(super) message: String,
-    /// The advice about this one alone.
+    /// The help for this one alone.
     pub(super) help: String,
-    /// The options that would give it.
+    /// The words that add it.
     pub(super) words: String,
 }
 
 impl Lack {
-    /// Returns the error of all of them; none where nothing is lacking.
+    /// Returns the error of all missing options, or `Ok` if the list is empty.
     pub(super) fn check(lacks: &[Self]) -> Result<(), CommandError> {
         if lacks.is_empty() {
             return Ok(());
@@ -26,7 +25,7 @@ impl Lack {
         Err(CommandError::of(Self::problems(lacks)))
     }
 
-    /// Returns them as errors, the last one with the words for all of them.
+    /// Returns the missing options as errors. The last error has the words for all of them.
     pub(super) fn problems(lacks: &[Self]) -> impl Iterator<Item = Problem> {
         let words: Vec<_> = lacks.iter().map(|it| it.words.as_str()).collect();
         let all = format!(

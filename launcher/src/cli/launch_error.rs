@@ -1,4 +1,4 @@
-//! The errors of the library's folders as one, and those that only commands make.
+//! The sum of the library's errors, and the errors of commands.
 
 use box_contract::ComponentName;
 use box_layout::OpenError;
@@ -18,7 +18,7 @@ use host_fs::OsError;
 use vmm::VmmError;
 use vmm::signals::Stopped;
 
-/// Why a command failed: what [`explain`](super::explain::explain) has a row for.
+/// Why a command failed. [`explain`](super::explain::explain) has a row for each variant.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchError {
     #[error(transparent)]
@@ -53,7 +53,7 @@ pub(crate) enum LaunchError {
     Record(RecordError),
     #[error(transparent)]
     Client(ClientError),
-    /// A command is to run in a component that the box does not have, or with no program.
+    /// The box lacks the component that a command is to run in, or the component has no program.
     #[error("the box has no {} component to run the command in", .0.name())]
     NoComponent(ComponentName),
     /// A component declares no health check.
@@ -62,10 +62,10 @@ pub(crate) enum LaunchError {
     /// The agent of the box offers no port.
     #[error("the agent of the box {0} offers no port")]
     NoPort(String),
-    /// The box is not that far yet.
+    /// The box is not ready yet.
     #[error("the box {0} is still starting")]
     StillStarting(String),
-    /// A port of a component that the box does not have.
+    /// The port's component is not in the box.
     #[error("cannot publish {published}: the box has no {} component", published.component.name())]
     NoSuchPort { published: Published },
     /// No skill of this name was loaded into a box.
@@ -83,11 +83,11 @@ from_below!(MachineError => LaunchError::Machine, Os, Stopped, Opened, Vmm, Netw
 from_below!(RecordError => LaunchError::Record, Os);
 from_below!(ClientError => LaunchError::Client, Os, Stopped, Stream);
 
-/// Why a run failed, and the last words of its machine.
+/// Why a run failed, and the last output of its VM.
 #[derive(Debug)]
 pub(crate) struct FailedRun {
     pub(crate) error: LaunchError,
-    /// Empty before the machine started.
+    /// Empty if the VM was not started.
     pub(crate) last_output: Vec<LastOutput>,
 }
 

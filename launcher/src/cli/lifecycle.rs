@@ -1,4 +1,4 @@
-//! `boxlaunch stop`, `kill`, `wait`, `rm` and `attach`: boxes that run, by their names.
+//! `boxlaunch stop`, `kill`, `wait`, `rm` and `attach`: control boxes by their names.
 
 use std::rc::Rc;
 use std::thread::sleep;
@@ -21,11 +21,11 @@ use super::run::seconds;
 use super::screen::Screen;
 use super::terminal::{is_quiet, json_line, notice, print};
 
-/// How long a box may take to end beyond its grace.
+/// The time that a box may take to end beyond its grace period.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a box is waited for that ends with its agent.
+/// How long `attach` waits for the end of a box after the end of its agent.
 const MOMENT: Duration = Duration::from_secs(1);
-/// How often its record is looked at meanwhile.
+/// The interval between two looks at the record.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Stops boxes: asks their programs to end, and powers them off.
@@ -107,7 +107,7 @@ pub(crate) fn kill(args: &KillArgs) -> Result<u8, CommandError> {
     each(&args.names, |name| {
         let record = boxes.find(name)?;
         if record.state == State::Starting {
-            // Its agent may not be there yet.
+            // The agent may not have started yet.
             check_ends(&record.name, args.signal)?;
             end(&boxes, &record, Duration::ZERO)?;
         } else {
@@ -122,8 +122,8 @@ pub(crate) fn kill(args: &KillArgs) -> Result<u8, CommandError> {
     })
 }
 
-/// Checks that a signal can have an effect on a box that starts: no program of it is there for any other than the one which ends
-/// all of it.
+/// Checks that a signal can have an effect on a starting box. It has no program yet that could receive one, so only `SIGKILL`
+/// works, which ends the box.
 fn check_ends(name: &str, signal: i32) -> Result<(), LaunchError> {
     if signal == Signal::SIGKILL as i32 {
         return Ok(());
@@ -139,7 +139,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
         let mut record = boxes.find(name)?;
         if record.state != State::Ended {
             let status = wait_for(&record, &signals)?;
-            // With --rm there is no record any more, only what the supervisor has said.
+            // With `--rm` the record is gone, and only the supervisor's answer is left.
             record = boxes.find(name).unwrap_or(Record { state: State::Ended, status, ..record });
         }
         if !args.json {
@@ -152,13 +152,13 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
     if !args.json {
         return each(&args.names, one);
     }
-    // One object is printed, either the records or the error.
+    // Prints one object: the records or the error.
     args.names.iter().try_for_each(|name| one(name))?;
     print(&json_line(&serde_json::json!({ "boxes": records }))?)?;
     Ok(exit::DONE)
 }
 
-/// Waits until a box is gone whose agent has ended. One that runs for a command does not end with its agent.
+/// Waits a moment for the end of a box whose agent has ended. A box that runs for a command outlives its agent.
 fn wait_a_moment(boxes: &Boxes, record: &Record) -> Result<(), RecordError> {
     let deadline = Instant::now() + MOMENT;
     while !has_ended(boxes, record)? && Instant::now() < deadline {
@@ -167,10 +167,10 @@ fn wait_a_moment(boxes: &Boxes, record: &Record) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Waits until a box has ended; returns its agent's status, as far as the supervisor has said it.
+/// Waits until a box has ended. Returns its agent's status if the supervisor has sent it.
 fn wait_for(record: &Record, signals: &StopSignals) -> Result<Option<u8>, ClientError> {
     let mut client = match Client::connect(record, Follow::End, signals) {
-        // It has just ended.
+        // The box has just ended.
         Err(ClientError::NotRunning(_)) => return Ok(None),
         client => client?,
     };
@@ -188,7 +188,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<u8, CommandError> {
             end(&boxes, &record, Duration::ZERO)?;
         }
         match boxes.remove(name) {
-            // Its supervisor has removed it: it was started with --rm.
+            // The supervisor has removed the record, because the box was started with `--rm`.
             Err(RecordError::NoBox(_)) if args.force && record.remove => {}
             removed => removed?,
         }
@@ -207,7 +207,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
             let limit = record.memory_limits.get(&ComponentName::Agent).copied();
             screen.notice(&out_of_memory(ComponentName::Agent, limit));
         }
-        // With its agent the box is about to end, unless it runs for a command.
+        // The box ends with its agent, unless it runs for a command.
         drop(wait_a_moment(&boxes, &record));
         Ok(status)
     });
@@ -224,7 +224,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
     Ok(screen.close(code))
 }
 
-/// Stops a box, and waits until everything of it is gone.
+/// Stops a box, and waits until it has ended.
 fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(), LaunchError> {
     if record.state == State::Ended {
         return Err(ClientError::NotRunning(record.name.clone()).into());
@@ -232,7 +232,7 @@ fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(), LaunchErro
     match ask_to_end(record, grace) {
         Err(error @ ClientError::Stopped(_)) => return Err(error.into()),
         Ok(()) if record.state == State::Running => {}
-        // It is still starting, its sockets are gone, or its supervisor speaks another protocol.
+        // The box is still starting, its sockets are gone, or its supervisor speaks another protocol.
         _ => signal_supervisor(record, grace),
     }
     let deadline = Instant::now() + grace + PATIENCE;
@@ -245,7 +245,7 @@ fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(), LaunchErro
     Ok(())
 }
 
-/// Asks a supervisor to end its box, and waits until it has hung up.
+/// Asks a supervisor to end its box, and waits until it closes the connection.
 fn ask_to_end(record: &Record, grace: Duration) -> Result<(), ClientError> {
     if record.state == State::Starting {
         return Ok(());
@@ -254,20 +254,20 @@ fn ask_to_end(record: &Record, grace: Duration) -> Result<(), ClientError> {
     let mut client = Client::connect(record, Follow::End, &signals)?;
     client.ask_to_stop(grace);
     if grace.is_zero() {
-        // The second time, the machine is killed.
+        // The second request kills the VM.
         client.ask_to_stop(grace);
     }
     match client.wait_for_end(&mut Route::Nowhere) {
-        // It was to end, and its record says how.
+        // This end was requested, and the record has the details.
         Err(ClientError::BoxEnded(_)) => Ok(()),
         ended => ended,
     }
 }
 
-/// Ends a supervisor as a signal at its terminal would. It is alive: it holds its lock.
+/// Ends a supervisor with a signal, as from its terminal. The supervisor is alive, because it holds its lock.
 fn signal_supervisor(record: &Record, grace: Duration) {
     let signal = if grace.is_zero() { Signal::SIGKILL } else { Signal::SIGTERM };
-    // One that has just ended needs no signal.
+    // If it has just ended, the signal is not needed.
     let _ = i32::try_from(record.supervisor)
         .map(|pid| nix::sys::signal::kill(Pid::from_raw(pid), signal));
 }
@@ -275,12 +275,12 @@ fn signal_supervisor(record: &Record, grace: Duration) {
 fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, RecordError> {
     match boxes.find(&record.name) {
         Err(RecordError::NoBox(_)) => Ok(true),
-        // Another one may have its name by now.
+        // A new box may have the name by now.
         found => found.map(|it| it.state == State::Ended || it.created_ms != record.created_ms),
     }
 }
 
-/// Does something for each name; continues after errors, and returns the first one's exit code.
+/// Calls `act` for each name. Continues after errors, and returns the exit code of the first error.
 pub(super) fn each(
     names: &[String],
     mut act: impl FnMut(&str) -> Result<(), CommandError>,
@@ -295,7 +295,7 @@ pub(super) fn each(
     Ok(code)
 }
 
-/// Reads a signal of the command line: `KILL`, `SIGKILL`, or `9`.
+/// Parses a signal: `KILL`, `SIGKILL` or `9`.
 fn signal(text: &str) -> Result<i32, &'static str> {
     signals::number(text).map(i32::from).ok_or("write a signal's name, such as TERM, or its number")
 }

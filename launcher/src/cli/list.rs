@@ -1,4 +1,4 @@
-//! `boxlaunch ps`, and `boxlaunch inspect` of a box that was started.
+//! `boxlaunch ps`, and `boxlaunch inspect` of a started box.
 
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
 use boxlaunch::client::ClientError;
@@ -69,7 +69,7 @@ pub(crate) fn port(args: &PortArgs) -> Result<u8, CommandError> {
     Ok(0)
 }
 
-/// Returns what a person reads of a published port.
+/// Returns a published port as a line of text.
 fn published(port: &Published) -> String {
     format!("{}/tcp of {} -> {}\n", port.guest, port.component.name(), port.host)
 }
@@ -87,7 +87,7 @@ pub(crate) fn ps(args: &PsArgs) -> Result<u8, CommandError> {
     Ok(0)
 }
 
-/// Returns what a person reads of boxes.
+/// Returns the table of boxes.
 fn table(records: &[Record], now: u64) -> String {
     let head = ["NAME", "BOX", "CREATED", "STATUS"].map(str::to_owned);
     let row = |record: &Record| {
@@ -98,7 +98,7 @@ fn table(records: &[Record], now: u64) -> String {
     aligned(&std::iter::once(head).chain(records.iter().map(row)).collect::<Vec<_>>())
 }
 
-/// Returns how far a box is, and how it has ended.
+/// Returns the state of a box, and how it has ended.
 fn status(record: &Record, now: u64) -> String {
     let since = |time: Option<u64>| ago(now.saturating_sub(time.unwrap_or(now)));
     match (record.state, &record.error, record.status) {
@@ -118,7 +118,7 @@ fn first_line(text: &str) -> String {
     shown(text.lines().next().unwrap_or_default())
 }
 
-/// Writes a time in milliseconds in the unit that people use.
+/// Writes a time in milliseconds in its largest whole unit, for example `2 hours`.
 pub(super) fn ago(ms: u64) -> String {
     let seconds = ms / 1000;
     let units = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
@@ -128,24 +128,24 @@ pub(super) fn ago(ms: u64) -> String {
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Names the components that had too little memory.
+/// Names the components that ran out of memory.
 fn oom_killed(record: &Record) -> Option<String> {
     let names: Vec<_> = record.oom_killed.iter().map(|it| it.name()).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Names the layers that the jail of a box lacks.
+/// Names the missing layers of a box's jail.
 fn jail(record: &Record) -> Option<String> {
     let missing: Vec<_> = record.jail_missing.iter().map(|it| shown(&it.to_string())).collect();
     match (missing.is_empty(), record.phases_ms) {
         (false, _) => Some(format!("without {}", missing.join(", "))),
         (true, Some(_)) => Some("complete".to_owned()),
-        // Not known, or not yet.
+        // Unknown, or not known yet.
         (true, None) => None,
     }
 }
 
-/// Names the variables that the components were given at launch.
+/// Names the variables that the components got at launch.
 fn variables(record: &Record) -> Option<String> {
     let variable =
         |it: &GivenVariable| shown(&format!("{}={} in {}", it.name, it.value, it.component.name()));
@@ -166,14 +166,14 @@ fn directories(record: &Record) -> Option<String> {
     (!shares.is_empty()).then(|| shares.join(", "))
 }
 
-/// Names the volumes that a box has.
+/// Names the volumes of a box.
 fn volumes(record: &Record) -> Option<String> {
     let place = |it: &VolumePlace| shown(&format!("{} at {}", it.volume, it.guest));
     let volumes: Vec<_> = record.volumes.iter().map(place).collect();
     (!volumes.is_empty()).then(|| volumes.join(", "))
 }
 
-/// Describes a box that was started.
+/// Describes a started box.
 pub(super) fn describe(record: &Record) -> String {
     let now = since_epoch();
     let text = |it: Option<String>| it.unwrap_or_else(|| "-".to_owned());
@@ -215,7 +215,7 @@ mod tests {
             let is_of_host = |it: &&str| it.starts_with("directories") || it.starts_with("volumes");
             text.lines().filter(is_of_host).collect::<Vec<_>>().join("\n")
         };
-        // An earlier boxlaunch has written neither.
+        // The record of an earlier version of boxlaunch lacks both.
         assert_eq!(described(&record), "directories  -\nvolumes      -");
         record["shares"] = json!([{ "host": "/home/me", "guest": "/w", "writable": true }]);
         let volumes = [("work", "/var/work"), ("data", "/data")];

@@ -1,4 +1,4 @@
-//! `boxlaunch logs`: what the agent of a box, or its business application, has written, and all that is kept of a run.
+//! `boxlaunch logs`: prints the output of the agent or of the business application, and the full log of a run.
 
 use std::io::{self, Stderr, Stdout};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::paths;
 use super::since::{Since, since};
 use super::terminal::{foreign, json_line, notice, pass_on, pause};
 
-/// How often a log that is followed is looked at.
+/// The interval between two looks at a followed log.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows what the agent of a box, or its business application, has written, or with --task all that is kept of the run.
@@ -87,7 +87,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
     Ok(0)
 }
 
-/// Calls `each` to show what there is, once or until the box has ended; returns the last record that was found.
+/// Calls `each` once, or with `--follow` until the box has ended. Returns the last record that was found.
 fn follow(
     boxes: &Boxes,
     mut record: Record,
@@ -102,14 +102,14 @@ fn follow(
         }
         pause(LOOK)?;
         record = match boxes.find(&args.name) {
-            // It was started with --rm, and has ended: what is left is in the open file.
+            // The box was started with `--rm` and has ended. The open log file still has the remaining lines.
             Err(RecordError::NoBox(_)) => Record { state: State::Ended, ..record },
             found => found?,
         };
     }
 }
 
-/// Shows all that is kept of a run since a time.
+/// Prints the full log of a run since a time.
 fn show_run(
     mut log: RunLog,
     since: u64,
@@ -130,7 +130,7 @@ fn show_run(
     Ok(0)
 }
 
-/// Returns an entry of the log of a run as people's programs read it.
+/// Returns an entry of a run's log as JSON.
 fn run_line(entry: RunEntry) -> Value {
     let (kind, mut line) = match entry.what {
         Happened::Output(logged) => ("output", of_output(&logged)),
@@ -143,7 +143,7 @@ fn run_line(entry: RunEntry) -> Value {
     line
 }
 
-/// Returns a trajectory with what is in it: text, where that is not JSON.
+/// Returns a trajectory with its content: as JSON if it parses, else as text.
 fn trajectory_line(kept: KeptTrajectory) -> Value {
     let KeptTrajectory { time_ms, name, data } = kept;
     let mut line = json!({ "time_ms": time_ms, "component": ComponentName::Agent, "kind": "trajectory", "file": name });
@@ -162,18 +162,18 @@ pub(super) fn read_error(source: io::Error) -> OsError {
     OsError::System { action: "read the log", source }
 }
 
-/// Where a program's output is shown.
+/// The destinations of a program's output.
 struct Streams {
     stdout: ForeignWriter<Stdout>,
     stderr: ForeignWriter<Stderr>,
     in_line: InLine,
 }
 
-/// Whether the last line on standard error has no end yet.
+/// Whether the last line on standard error is unfinished.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct InLine {
     stderr: bool,
-    /// Whether both lead to the same terminal, file or pipe.
+    /// Whether both streams lead to the same terminal, file or pipe.
     is_one: bool,
 }
 
@@ -198,7 +198,7 @@ impl Streams {
 }
 
 impl InLine {
-    /// Notes what is written.
+    /// Records that `data` was written to `stream`.
     fn note(&mut self, stream: Stream, data: &[u8]) {
         let Some(last) = data.last() else { return };
         if self.is_one || stream == Stream::Stderr {
@@ -217,7 +217,7 @@ fn show(entry: &Logged, args: &LogsArgs, to: &mut Streams) -> Result<(), Command
     to.show(entry.stream, &entry.data)
 }
 
-/// Returns a piece of output as people's programs read it.
+/// Returns a piece of output as JSON.
 fn of_output(entry: &Logged) -> Value {
     let stream = match entry.stream {
         Stream::Stdout => "stdout",

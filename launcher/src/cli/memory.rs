@@ -1,15 +1,15 @@
-//! The message about a component that had too little memory.
+//! The message about a component that ran out of memory.
 
 use box_contract::size::written;
 use box_contract::{ComponentName, RunPlan};
 use safe_text::readable;
 
-/// Says that processes of a component were ended for lack of memory, how much it may take, and how it gets more.
+/// Returns the message about processes that the kernel ended for lack of memory, with the component's limit and how to raise it.
 pub(super) fn out_of_memory(component: ComponentName, limit: Option<u64>) -> String {
     let name = component.name();
     let (may, more) = match limit {
         Some(limit) => (format!(", which may take {}", readable(limit)), declared(limit)),
-        // An earlier boxlaunch has not noted it.
+        // An earlier version of boxlaunch did not record it.
         None => (String::new(), "…".to_owned()),
     };
     format!(
@@ -18,13 +18,13 @@ pub(super) fn out_of_memory(component: ComponentName, limit: Option<u64>) -> Str
     )
 }
 
-/// Writes twice a limit as a Boxfile has it.
+/// Writes twice the limit in the form of a Boxfile.
 fn declared(limit: u64) -> String {
     let mib = limit.div_ceil(1 << 20).saturating_mul(2);
     written(mib.saturating_mul(1 << 20))
 }
 
-/// Says that a machine which is larger than its box asks for gives its components no more memory.
+/// Returns the notice that a VM with more memory than the plan's does not raise the limits of its components.
 pub(super) fn larger_machine(plan: &RunPlan, memory_mib: Option<u32>) -> Option<String> {
     memory_mib.filter(|it| *it > plan.vm.memory_mib)?;
     let limit = |(name, component): (ComponentName, &box_contract::ComponentPlan)| {

@@ -1,4 +1,4 @@
-//! The command line: one file per subcommand, and one for what errors become.
+//! The command line: one file for each subcommand, and the table of errors.
 
 mod agent;
 mod command;
@@ -176,7 +176,7 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(guarded(dispatch))
 }
 
-/// Is process 1 of a virtual host, to the machine's end. Its console is all that shows an error.
+/// Runs as process 1 of a virtual host until its power is off. Errors go to its console.
 fn init_of_virtual_host() -> u8 {
     let ended = virtual_host::guest::run().and_then(|()| virtual_host::guest::power_off());
     if let Err(error) = ended {
@@ -185,7 +185,7 @@ fn init_of_virtual_host() -> u8 {
     exit::FAILED
 }
 
-/// Runs the body and turns a panic, which has already printed its place, into an exit code.
+/// Runs `body`. After a panic, which has printed its own message, returns the exit code of a bug.
 fn guarded(body: impl FnOnce() -> u8 + UnwindSafe) -> u8 {
     catch_unwind(body).unwrap_or_else(|_| {
         notice(&(painted(&Problem::panicked("boxlaunch").text()) + "\n"));
@@ -194,18 +194,18 @@ fn guarded(body: impl FnOnce() -> u8 + UnwindSafe) -> u8 {
 }
 
 fn dispatch() -> u8 {
-    // The VMM process skips what it does not need: that would be part of the startup time.
+    // The VMM process comes first and skips the rest, which would count as part of the startup time.
     if let Some(done) = env::args_os().nth(1).and_then(|first| helper(&first)) {
         return done.map_or_else(
             |failure| {
-                // The process that started this one puts what is printed here to its own error.
+                // The parent process adds this text to its error.
                 notice(&format!("boxlaunch: {failure}\n"));
                 exit::FAILED
             },
             |()| exit::DONE,
         );
     }
-    // After that: a VMM process is the first of its PID namespace, too.
+    // This check comes later, because a VMM process is process 1 of its PID namespace, too.
     if virtual_host::guest::is_init() {
         return init_of_virtual_host();
     }
@@ -217,8 +217,8 @@ fn dispatch() -> u8 {
     result.unwrap_or_else(|error| error::report(&error, as_json))
 }
 
-/// Does what a hidden subcommand is for, in a process that boxlaunch started; `None` for other
-/// subcommands. The first two become a machine, and return only where that fails.
+/// Runs a hidden subcommand, in a process that boxlaunch started. Returns `None` for other subcommands. The first two become a
+/// VM, and return only on an error.
 fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
     match subcommand.to_str()? {
         vmm::SUBCOMMAND => Some(Err(vmm::enter(io::stdin().lock()).into())),
@@ -236,7 +236,7 @@ fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
     }
 }
 
-/// Prints how long a kernel with nothing takes to start, in milliseconds, as one JSON object.
+/// Prints the start time of a kernel whose init only connects to the host, in milliseconds, as one JSON object.
 fn measure_floor() -> Result<(), LaunchError> {
     let started = process_start()?;
     let arguments: Vec<_> = env::args().skip(2).collect();
@@ -247,12 +247,12 @@ fn measure_floor() -> Result<(), LaunchError> {
     Err(floor.enter(&paths::runtime_base(), move |arrived| end_floor(started, arrived)).into())
 }
 
-/// Ends the process, which the main thread has made a machine that nobody ends.
+/// Ends the process. Its main thread runs the VM, which does not end by itself.
 #[expect(clippy::exit, reason = "no other thread can return from main")]
 fn end_floor(started: Instant, arrived: Result<(), StreamError>) {
     let ready_ms = started.elapsed().as_secs_f64() * 1e3;
     let printed = arrived.map(|()| {
-        // A result that nobody reads is no failure of the measurement.
+        // If standard output is closed, the measurement has still succeeded.
         drop(writeln!(io::stdout(), "{{\"ready_ms\": {ready_ms:.6}}}"));
     });
     if let Err(error) = &printed {

@@ -1,4 +1,4 @@
-//! `boxlaunch network`: what a box may connect to, and what it was denied.
+//! `boxlaunch network`: shows and changes the network rules of a box, and shows its denied connections.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use super::paths;
 use super::terminal::{json_line, notice, print};
 use cli_common::store::BoxArgument;
 
-/// How many targets that were denied are shown, the last ones.
+/// How many denied targets are shown, the most recent ones.
 const MAX_SHOWN: usize = 20;
 
 /// Shows what a box may connect to and what it was denied, and changes the rules while it runs.
@@ -104,7 +104,7 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
     show(&boxes, &record, args.json)
 }
 
-/// Checks that a box was not started without its network.
+/// Checks that a box was not started with `--network none`.
 fn check_given(record: &Record) -> Result<(), CommandError> {
     if record.network_given != Choice::None {
         return Ok(());
@@ -114,7 +114,7 @@ fn check_given(record: &Record) -> Result<(), CommandError> {
     Err(CommandError::new((ErrorCode::Usage, help), message))
 }
 
-/// Checks that a box, running or built, has rules.
+/// Checks that a running or built box has rules.
 fn check_filtered(name: &str, mode: NetworkMode) -> Result<(), CommandError> {
     if mode == NetworkMode::Filtered {
         return Ok(());
@@ -124,7 +124,7 @@ fn check_filtered(name: &str, mode: NetworkMode) -> Result<(), CommandError> {
     Err(CommandError::new((ErrorCode::Usage, help), message))
 }
 
-/// Returns a line about each host that was to be allowed, and that a rule of the box denies.
+/// Returns a line about each host of `peers` that a rule of the box still denies.
 fn still_denied<'a>(
     peers: &'a [PeerPlan],
     deny: &'a [PeerPlan],
@@ -144,12 +144,12 @@ fn still_denied<'a>(
     peers.iter().filter(move |it| denies(it)).map(line)
 }
 
-/// Returns rules that come to those of a box.
+/// Returns a change that adds rules to the rules of a box.
 fn further(allow: &[PeerPlan], deny: &[PeerPlan]) -> RuleChange {
     RuleChange { allow: allow.to_vec(), deny: deny.to_vec(), replace: false }
 }
 
-/// Reads a host, and a port after it.
+/// Parses a host and its optional port, for example `*.example.com:8080`.
 fn peer(text: &str) -> Result<PeerPlan, String> {
     let found = Peer::parse_with_port(text);
     found.map(|(peer, port)| PeerPlan { peer: peer.to_string(), port }).ok_or_else(|| {
@@ -159,18 +159,18 @@ fn peer(text: &str) -> Result<PeerPlan, String> {
     })
 }
 
-/// Something that was denied, and how often.
+/// A denied target, and the number of times.
 #[derive(Debug, Serialize)]
 struct Denied {
     host: Option<String>,
     port: Option<u16>,
     reason: String,
-    /// The line that a Boxfile needs to allow it.
+    /// The Boxfile line that would allow it.
     allow: Option<String>,
     count: u64,
 }
 
-/// Returns what a box was denied, in the order of the last times.
+/// Returns the denied targets of a box, ordered by their last attempts.
 fn denied(boxes: &Boxes, name: &str) -> Result<Vec<Denied>, LaunchError> {
     let mut log = boxes.network_log(name);
     let (mut order, mut found) = (0_u64, BTreeMap::new());
@@ -193,7 +193,7 @@ fn denied(boxes: &Boxes, name: &str) -> Result<Vec<Denied>, LaunchError> {
 }
 
 impl Denied {
-    /// Returns what a person reads of it.
+    /// Returns the target as a line of text.
     fn line(&self) -> String {
         let host = self.host.as_deref().unwrap_or("a request");
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
@@ -219,7 +219,7 @@ fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, CommandErro
     Ok(exit::DONE)
 }
 
-/// Returns what a person reads: the rules as a Boxfile has them, and what was denied.
+/// Returns the rules in the form of a Boxfile, and the denied targets.
 fn text(record: &Record, denied: &[Denied]) -> String {
     let network = &record.network;
     let mut text = match record.state {

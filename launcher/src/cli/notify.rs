@@ -1,4 +1,5 @@
-//! Tells a service manager that the box is up, as sd_notify(3) describes.
+//! Reports to a service manager that the box is ready, with the protocol of
+//! [sd_notify(3)](https://man7.org/linux/man-pages/man3/sd_notify.3.html).
 
 use std::env;
 use std::ffi::OsStr;
@@ -7,14 +8,15 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Says that the agent is ready, where somebody wants to know. A manager that is not there needs no answer.
+/// Sends `READY=1` if `NOTIFY_SOCKET` is set. Errors are ignored, because the run does not depend on the service manager.
 pub(super) fn ready() {
     if let Some(socket) = env::var_os("NOTIFY_SOCKET") {
         drop(send(&socket, b"READY=1\n"));
     }
 }
 
-/// Sends a message to the socket at a path, or with `@` in front in the abstract namespace.
+/// Sends a message to the socket at a path, or in the abstract namespace if the name begins with `@`
+/// ([unix(7)](https://man7.org/linux/man-pages/man7/unix.7.html)).
 fn send(socket: &OsStr, message: &[u8]) -> io::Result<()> {
     let address = match socket.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,

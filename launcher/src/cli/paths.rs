@@ -1,4 +1,4 @@
-//! The directories that the environment decides.
+//! The directories that environment variables determine.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,16 +11,17 @@ use nix::unistd::getuid;
 
 use super::error::CommandError;
 
-/// The program to start as a process of our own: this one, whatever its path is now.
+/// The path that starts this program again, even after its file was moved.
 pub(crate) const SELF: &str = "/proc/self/exe";
 
-/// Returns where the user's state is kept (records, logs, volumes, receipts): `$BOXLAUNCH_STATE`, else the user's state directory.
+/// Returns the directory of the user's state (records, logs, volumes, receipts): `$BOXLAUNCH_STATE`, else the user's state
+/// directory.
 pub(crate) fn state() -> Result<PathBuf, CommandError> {
     let state = state_from(|name| env::var_os(name)).ok_or_else(|| {
         let help = "set one of them: boxlaunch keeps there what it knows of boxes";
         CommandError::new((ErrorCode::Usage, help), "neither BOXLAUNCH_STATE nor HOME is set")
     })?;
-    // A detached box has another current directory.
+    // Made absolute, because a detached box has another current directory.
     Ok(std::path::absolute(&state).map_err(OsError::system("find the current directory"))?)
 }
 
@@ -29,8 +30,7 @@ fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     named_path(variable("BOXLAUNCH_STATE")).or_else(|| Some(users()?.join("boxbuild")))
 }
 
-/// Returns where the virtual host's kernel is kept: `boxbuild/virtual-host` below the user's cache
-/// directory.
+/// Returns the directory of the virtual host's kernel: `boxbuild/virtual-host` below the user's cache directory.
 pub(crate) fn cache() -> Result<PathBuf, CommandError> {
     virtual_host::kernel::cache(|name| env::var_os(name)).ok_or_else(|| {
         let help = "set one of them: boxlaunch keeps the virtual host's kernel there";
@@ -38,14 +38,14 @@ pub(crate) fn cache() -> Result<PathBuf, CommandError> {
     })
 }
 
-/// Returns the directories in which programs are looked for.
+/// Returns `PATH`, the directories to search for programs.
 pub(crate) fn programs() -> OsString {
     env::var_os("PATH").unwrap_or_default()
 }
 
-/// Returns where a run makes its private directory: the user's runtime directory, else the
-/// directory for temporary files. One in which another user could exchange the run's own, as root finds it after
-/// `sudo -E`, is not used.
+/// Returns the directory in which a run makes its private directory: the user's runtime directory, else the directory for
+/// temporary files. A directory in which another user could replace the run's directory is skipped. Root gets such a directory
+/// after `sudo -E`, for example.
 pub(crate) fn runtime_base() -> PathBuf {
     let wanted = [runtime_from(env::var_os("XDG_RUNTIME_DIR")), env::temp_dir()];
     let is_safe = |it: &PathBuf| matches!(Trusted::alone().exchanger(it), Ok(None));

@@ -1,4 +1,4 @@
-//! Shows how far a start is: while it lasts on a terminal, and once what the hashing took.
+//! Shows the progress of a start on a terminal, and afterwards the duration of the hashing.
 
 use boxlaunch::machine::report::shown_duration;
 use boxlaunch::machine::{Progress, Watch};
@@ -12,7 +12,7 @@ pub(crate) struct Shown<'a> {
     screen: &'a Screen,
     /// The box's name, safe for a terminal.
     name: String,
-    /// Whether nothing is shown.
+    /// Whether no progress is shown.
     is_quiet: bool,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Shown<'a> {
         Self { screen, name: shown(name), is_quiet }
     }
 
-    /// Says something about the start, unless nothing is shown.
+    /// Prints a notice about the start, unless the progress is hidden.
     pub(crate) fn note(&self, text: &str) {
         if !self.is_quiet {
             self.screen.notice(text);

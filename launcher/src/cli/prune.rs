@@ -1,4 +1,4 @@
-//! `boxlaunch prune` and `rmi`: what goes from the store.
+//! `boxlaunch prune` and `rmi`: remove boxes from the store.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -72,7 +72,8 @@ pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, CommandError> {
     if !args.force {
         check_names(&rules, &found)?;
     }
-    // What runs is known for certain only while nothing can start.
+    // The dry run refuses a running box before anything is removed. Another box can start after it, so the report of the
+    // collection, during which no box can start, is checked, too.
     let would = collect(&root, &Rules { dry_run: true, ..rules.clone() })?;
     refuse_running(&rules, &would)?;
     let report = collect(&root, &rules)?;
@@ -84,7 +85,7 @@ pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, CommandError> {
     Ok(0)
 }
 
-/// Adds what a word of the command line names to what is to go.
+/// Adds the box or name of a command line word to `rules`.
 fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(), CommandError> {
     let reference = BoxReference::parse(word)?;
     if reference.path().is_some() {
@@ -98,7 +99,7 @@ fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(
         error => error.into(),
     })?;
     if let Some(remote) = reference.remote() {
-        // With a digest, the box may be there under another name only.
+        // The digest may be in the store only under another name.
         let name = remote.unpinned().to_string();
         let mut of_box = found.kept.iter().filter(|it| it.digest == digest);
         if of_box.any(|it| !it.names.contains(&name)) {
@@ -106,7 +107,7 @@ fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(
         }
     }
     let is_label = reference.name().is_some() || reference.remote().is_some();
-    // A name whose box is gone can go all the same.
+    // A name can be removed even if its box is gone.
     if !is_label && !found.kept.iter().any(|it| it.digest == digest) {
         return Err(absent(&FindError::NoBox(digest), root, listed));
     }
@@ -119,7 +120,7 @@ fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(
     Ok(())
 }
 
-/// Says that the store has no such box, and if the store of the machine may have it, that nothing goes from there.
+/// Returns the error that the store has no such box. If a read-only store of all users is set, the help adds that its boxes stay.
 fn absent(error: &FindError, root: &Path, listed: &str) -> CommandError {
     let base = base_store(&PROGRAM).filter(|it| it != root);
     let help = base.map_or_else(
@@ -134,7 +135,7 @@ fn absent(error: &FindError, root: &Path, listed: &str) -> CommandError {
     CommandError::new((ErrorCode::BoxNotFound, help), shown(&error.to_string()))
 }
 
-/// Refuses a box that has several names and is named by its digest.
+/// Refuses a box with several names that the command line names by its digest.
 fn check_names(rules: &Rules, found: &Report) -> Result<(), CommandError> {
     let is_asked = |name: &String| rules.names.keys().any(|it| it.text() == name);
     let mut several = found.kept.iter().filter(|it| rules.boxes.contains(&it.digest));
@@ -145,7 +146,7 @@ fn check_names(rules: &Rules, found: &Report) -> Result<(), CommandError> {
     Err(usage(&message, "name those that are to go, or remove all of them with --force"))
 }
 
-/// Says that a box was not removed because it runs, and under which names.
+/// Returns the error of a box that was not removed because it runs, with the names of its runs.
 fn refuse_running(rules: &Rules, report: &Report) -> Result<(), CommandError> {
     let is_asked = |it: &&Reported| {
         rules.boxes.contains(&it.digest)
@@ -157,7 +158,7 @@ fn refuse_running(rules: &Rules, report: &Report) -> Result<(), CommandError> {
     left.find(is_asked).map_or(Ok(()), |it| Err(running(it)))
 }
 
-/// Says that a box runs, and under which names.
+/// Returns the error of a running box, with the names of its runs.
 fn running(of: &Reported) -> CommandError {
     let records = paths::state().and_then(|it| Ok(Boxes::new(&it).all()?)).unwrap_or_default();
     let running = records.iter().filter(|it| it.digest == of.digest && it.state != State::Ended);

@@ -1,4 +1,4 @@
-//! `boxlaunch pull`, and what `run` does if the store lacks the box of a registry.
+//! `boxlaunch pull`, and the pull before `run` if the store lacks the box of a registry.
 
 use std::env;
 use std::io::{self, IsTerminal as _};
@@ -59,12 +59,12 @@ pub(crate) fn pull(args: &PullArgs) -> Result<u8, CommandError> {
     print_result(Some(result))
 }
 
-/// Returns how this program tells its user of a download.
+/// Returns the callbacks that show a download.
 fn screen() -> Screen {
     Screen { note, status, is_watched: is_watched(), way: Way::Fetch }
 }
 
-/// Prints a line, in the place of a status.
+/// Prints a line, and replaces a status line.
 fn note(text: &str) {
     let clear = if is_watched() { CLEAR_LINE } else { "" };
     notice(&format!("{clear}{}\n", shown(text)));
@@ -74,14 +74,14 @@ fn status(text: &str) {
     notice(&format!("{CLEAR_LINE}{}", shown(text)));
 }
 
-/// Returns whether a person watches a line that changes.
+/// Returns whether standard error is a terminal that can redraw a line.
 fn is_watched() -> bool {
     io::stderr().is_terminal() && !is_dumb(env::var_os("TERM"))
 }
 
-/// Fetches the box of a run if that is wanted, and returns an exit code if it could not be fetched: what was wrong was printed.
+/// Pulls the box of a run if its policy asks for that. Returns the exit code of a failed pull, whose error is already printed.
 ///
-/// A process of its own does this. So the one that runs the box has neither its threads, nor its memory, nor the credentials in it.
+/// The pull runs in a separate process, so that the process that runs the box has no threads, memory or credentials left from it.
 pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, CommandError> {
     let word = args.subject.word();
     let is_remote = BoxReference::parse(word)?.remote().is_some();
@@ -113,7 +113,7 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, CommandError> {
     if output.status.success() {
         return Ok(None);
     }
-    // With --json, it is what went wrong.
+    // With `--json`, standard output has the error.
     print(&String::from_utf8_lossy(&output.stdout))?;
     let code = output.status.code().and_then(|code| u8::try_from(code).ok());
     let signal = output.status.signal().unwrap_or(Signal::SIGKILL as i32);
@@ -123,11 +123,11 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, CommandError> {
     Ok(Some(code.unwrap_or_else(|| signal_code(signal))))
 }
 
-/// Returns whether the store has no such box, or not all of it.
+/// Returns whether the store lacks the box or a part of it.
 fn is_missing(args: &RunArgs) -> Result<bool, CommandError> {
     match args.subject.find(&PROGRAM).and_then(Found::open) {
         Ok(opened) => Ok(args.expected().is_some_and(|expected| expected != opened.digest)),
-        // The box was pulled once, and somebody has removed it, or a part of it.
+        // The box was pulled earlier, and it or a part of it was removed since.
         Err(FindError::NotPulled(_) | FindError::NoBox(_)) => Ok(true),
         Err(FindError::Open(error)) if error.is_missing() => Ok(true),
         Err(error) => Err(error.into()),

@@ -1,8 +1,9 @@
-//! `boxlaunch run --secret`: where the values come from, and how they reach the supervisor without staying anywhere.
+//! `boxlaunch run --secret`: the sources of the values, and their path to the supervisor, which leaves no copies.
 //!
-//! The values are read first, and put into a file in memory. Then this program executes itself again, without the
-//! variables that they came from: neither its environment nor its memory has them any more. The new one reads that
-//! file, and empties it.
+//! The values are read first, and written to a file in memory
+//! ([memfd_create(2)](https://man7.org/linux/man-pages/man2/memfd_create.2.html)). Then this program executes itself again
+//! without the variables that held them, so neither its environment nor its memory contains them. The new process reads the file,
+//! and overwrites it.
 
 use std::env;
 use std::ffi::OsString;
@@ -31,28 +32,28 @@ use super::lacks::Lack;
 use super::paths::SELF;
 use super::run::RunArgs;
 
-/// The variable with the number of the file that holds the values.
+/// The variable with the file descriptor of the values.
 const FILE: &str = "BOXLAUNCH_SECRETS";
 
 /// The form of `--secret`.
 const FORM: &str = "write NAME=env:VARIABLE, NAME=file:PATH or NAME=-";
 
-/// The variables that this program reads itself, beside those of [`own`].
+/// The variables that this program reads, in addition to those in [`own`].
 const OWN: [&str; 4] = ["BOXLAUNCH_STATE", FILE, "PATH", "XDG_STATE_HOME"];
 
-/// Returns whether this program reads a variable itself.
+/// Returns whether this program reads the variable.
 fn is_own(variable: &str) -> bool {
     OWN.contains(&variable) || own::VARIABLES.contains(&variable)
 }
 
-/// A secret of the command line: `NAME=SOURCE`.
+/// A secret of the command line: `NAME=SOURCE`. For example, `API_KEY=env:OPENAI_KEY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GivenSecret {
     name: String,
     source: Source,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     Variable(String),
@@ -61,7 +62,7 @@ enum Source {
 }
 
 impl GivenSecret {
-    /// Reads an option's value.
+    /// Parses the option's value.
     pub(super) fn parse(text: &str) -> Result<Self, CommandError> {
         let (name, source) = text.split_once('=').ok_or_else(|| malformed(text, FORM))?;
         if name == "id" {
@@ -107,15 +108,15 @@ impl GivenSecret {
     }
 }
 
-/// Returns the error of a variable that is not there.
+/// Returns the error of an unset variable.
 fn unset(name: &str, variable: &str) -> CommandError {
     let message =
         format!("the secret {name} is to come from the variable {variable}, which is not set");
     usage(&message, "set the variable, and export it; or use file:PATH")
 }
 
-/// Returns the error of an option's value. What is after its name may be the secret, and so may all of it where nothing is:
-/// base64 ends with `=`. Neither is repeated.
+/// Returns the error of an option's value. It repeats neither the text after the name, which may be the secret, nor the whole
+/// text if no source follows, because base64 can end with `=`.
 fn malformed(text: &str, help: &str) -> CommandError {
     let has_source = |source: &str| source.bytes().any(|it| it != b'=');
     match text.split_once('=') {
@@ -126,7 +127,7 @@ fn malformed(text: &str, help: &str) -> CommandError {
     }
 }
 
-/// Returns the error of a variable that this program reads itself.
+/// Returns the error of a variable that this program reads.
 fn needed(name: &str, variable: &str) -> CommandError {
     let message = format!(
         "the secret {name} cannot come from the variable {variable}, which boxlaunch itself needs"
@@ -134,16 +135,16 @@ fn needed(name: &str, variable: &str) -> CommandError {
     usage(&message, "copy it into another variable, or use file:PATH")
 }
 
-/// Reads to the end, or one byte too many.
+/// Reads to the end, or one byte more than the limit.
 fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
     let mut value = Vec::with_capacity(MAX_SECRET + 1);
     from.take(MAX_SECRET as u64 + 1).read_to_end(&mut value)?;
     Ok(value)
 }
 
-/// Returns the secrets of a command line, which are those that a box declares.
+/// Returns the secrets of the command line, which the box must declare.
 ///
-/// They are not read by the parser of the command line, which repeats what it does not understand.
+/// The parser of the command line does not read them, because its errors repeat the values.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>, CommandError> {
     let given = args.secrets.iter().map(|it| GivenSecret::parse(it));
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
@@ -156,7 +157,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>
     Ok(given)
 }
 
-/// Checks that no variable is both a secret and one that CMD is to have from here, where it is no longer then.
+/// Checks that no variable is both the source of a secret and passed on to CMD, because it is removed before CMD starts.
 fn check_env(given: &[GivenSecret], passes_on: impl Fn(&str) -> bool) -> Result<(), CommandError> {
     let passed_on = given.iter().find_map(|it| match &it.source {
         Source::Variable(variable) => Some(variable).filter(|it| passes_on(it)),
@@ -169,7 +170,7 @@ fn check_env(given: &[GivenSecret], passes_on: impl Fn(&str) -> bool) -> Result<
     Err(usage(&message, help))
 }
 
-/// Checks that no secret is given twice, nor one that a box does not declare.
+/// Checks that no secret is given twice, and that the box declares each one.
 fn check_names(given: &[GivenSecret], plan: &RunPlan) -> Result<(), CommandError> {
     let declared = &plan.secrets;
     for (at, secret) in given.iter().enumerate() {
@@ -200,7 +201,7 @@ fn check_names(given: &[GivenSecret], plan: &RunPlan) -> Result<(), CommandError
     Ok(())
 }
 
-/// Returns what a command line lacks of the secrets of a box.
+/// Returns the missing options for the secrets of a box.
 pub(super) fn lacking(given: &[GivenSecret], declared: &[SecretPlan]) -> Option<Lack> {
     let is_given = |it: &&SecretPlan| given.iter().any(|secret| secret.name == it.name);
     let missing: Vec<_> = declared.iter().filter(|it| !is_given(it)).map(|it| &*it.name).collect();
@@ -216,7 +217,8 @@ pub(super) fn lacking(given: &[GivenSecret], declared: &[SecretPlan]) -> Option<
     })
 }
 
-/// Keeps the memory of this process from others, and from a core file.
+/// Protects the memory of this process from other processes and from core dumps:
+/// [prctl(2)](https://man7.org/linux/man-pages/man2/prctl.2.html), `PR_SET_DUMPABLE`.
 pub(super) fn hide_memory() -> Result<(), OsError> {
     let none =
         |error| OsError::System { action: "hide the memory", source: io::Error::from(error) };
@@ -224,7 +226,7 @@ pub(super) fn hide_memory() -> Result<(), OsError> {
     prctl::set_dumpable(false).map_err(none)
 }
 
-/// Reads the values, and executes this program again with them. Returns only where that fails.
+/// Reads the values, and executes this program again with them. Returns only on an error.
 pub(super) fn restart(given: &[GivenSecret]) -> CommandError {
     match hide_memory().map_err(Into::into).and_then(|()| gather(given)) {
         Ok(file) => {
@@ -242,10 +244,10 @@ pub(super) fn restart(given: &[GivenSecret]) -> CommandError {
     }
 }
 
-/// Puts the values into a file in memory, each after its length.
+/// Writes the values to a file in memory, each after its length.
 fn gather(given: &[GivenSecret]) -> Result<File, CommandError> {
     let action = "keep the secrets in memory";
-    // It stays open over the execution.
+    // Without close-on-exec, the file stays open in the executed program.
     let file =
         memfd_create("secrets", MFdFlags::MFD_ALLOW_SEALING).map_err(OsError::system(action))?;
     let mut file = File::from(file);
@@ -259,12 +261,12 @@ fn gather(given: &[GivenSecret]) -> Result<File, CommandError> {
     Ok(file)
 }
 
-/// Returns the open file with the values, where this program was executed with one.
+/// Returns the open file with the values, if this program was executed with one.
 pub(super) fn handed_over() -> Option<RawFd> {
     env::var(FILE).ok()?.parse().ok().filter(|fd| *fd > 2)
 }
 
-/// Takes the values out of that file, in the order of the plan.
+/// Reads the values from that file, in the order of the plan.
 pub(super) fn take(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Secret>, CommandError> {
     let declared = &plan.secrets;
     let Some(fd) = handed_over().filter(|_| !given.is_empty()) else { return Ok(Vec::new()) };
@@ -283,7 +285,7 @@ pub(super) fn take(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Secret>,
     in_order.collect()
 }
 
-/// Returns a value as it is delivered: a variable does without the end of a file's last line.
+/// Returns a value in the form in which it is delivered. A variable's value loses the line break at its end.
 fn deliverable(
     mut value: Zeroizing<Vec<u8>>,
     delivery: &SecretDelivery,
@@ -294,7 +296,7 @@ fn deliverable(
     check_secret(&value, delivery).map(|()| value)
 }
 
-/// The mark of the file that [`gather`] makes, which no other file has: its size stays.
+/// Returns the seals that identify the file of [`gather`]. They fix its size.
 fn seals() -> SealFlag {
     SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL
 }
@@ -318,7 +320,7 @@ fn read_and_clear(fd: RawFd, count: usize) -> io::Result<Vec<Zeroizing<Vec<u8>>>
         file.read_exact(&mut value)?;
         values.push(value);
     }
-    // The caller of a detached run has it open, too.
+    // The file is overwritten, because the caller of a detached run has it open, too.
     let length = file.stream_position()?;
     file.rewind()?;
     io::copy(&mut io::repeat(0).take(length), &mut file)?;

@@ -5,9 +5,9 @@ use box_contract::age;
 /// A point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Since {
-    /// So many milliseconds ago.
+    /// Milliseconds before now.
     Ago(u64),
-    /// At this time, in milliseconds since 1970.
+    /// Milliseconds since 1970.
     At(u64),
 }
 
@@ -21,13 +21,13 @@ impl Since {
     }
 }
 
-/// Reads a time of the command line.
+/// Parses a point in time, for example `90s` ago, or `1700000000`.
 pub(crate) fn since(text: &str) -> Result<Since, &'static str> {
     let wrong = "write how long ago, as 90s, 10m, 2h or 1d, or a time in seconds since 1970";
     if let Ok(number) = text.parse::<u64>() {
         return number.checked_mul(1000).map(Since::At).ok_or(wrong);
     }
-    // A number may have a sign here.
+    // Accepts a sign in front, for example `+90s`.
     let ago = age::seconds(text.strip_prefix('+').unwrap_or(text));
     ago.and_then(|it| it.checked_mul(1000)).map(Since::Ago).ok_or(wrong)
 }

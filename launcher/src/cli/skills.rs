@@ -1,4 +1,4 @@
-//! `boxlaunch skills`: those of a box that runs, and loading further ones into it.
+//! `boxlaunch skills`: lists the skills of a running box, and loads and unloads skills.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,8 +71,8 @@ pub(crate) fn skills(args: &SkillsArgs) -> Result<u8, CommandError> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
     let signals = StopSignals::block()?;
     let mut skills = Vec::new();
-    // A failure says nothing of those before it, so each is named as soon as it is done. As JSON one object is printed,
-    // either the skills or the error.
+    // Each skill is printed as soon as it is done, because the error of a later one does not mention it. With `--json` one object
+    // is printed: the skills or the error.
     let mut done = |skill: Listed| {
         if !args.json {
             print(&format!("{}\n", skill.name))?;
@@ -96,14 +96,14 @@ pub(crate) fn skills(args: &SkillsArgs) -> Result<u8, CommandError> {
     Ok(exit::DONE)
 }
 
-/// Takes note of a skill that was loaded or unloaded.
+/// Reports a skill that was loaded or unloaded.
 type Done<'a> = &'a mut dyn FnMut(Listed) -> Result<(), CommandError>;
 
 fn connect<'s>(record: &Record, signals: &'s StopSignals) -> Result<Client<'s>, ClientError> {
     Client::connect(record, Follow::Nothing, signals)
 }
 
-/// Loads skills, once all of them are found to be some.
+/// Loads skills after all of them were read and checked.
 fn load(
     record: &Record,
     signals: &StopSignals,
@@ -120,7 +120,7 @@ fn load(
     Ok(())
 }
 
-/// Reads a skill of this host, and reports what is odd about it.
+/// Reads a skill of this host, and reports its warnings.
 fn read(
     record: &Record,
     directory: &Path,
@@ -133,7 +133,7 @@ fn read(
         checkout::skill::name_of(directory).ok_or_else(|| SkillError::Name(directory.to_owned()));
     let name = name.map_err(LaunchError::from)?;
     tasks::check_free(record, &name)?;
-    // There is no checkout around it: what it has, it has in itself.
+    // The skill is not in a checkout, so all its files must be in its directory.
     let skill = checkout::skill::read(&directory.into(), directory, together);
     let mut skill = skill.map_err(LaunchError::from)?;
     let found = skill.check(&name, directory, None).map_err(LaunchError::from)?;
@@ -150,7 +150,7 @@ fn read(
     Ok((skill.plan(name), skill))
 }
 
-/// Returns the error of what is no skill, where one is around it or in it.
+/// Returns the error of a path that is no skill, if its parent is one, or it contains some.
 fn near_a_skill(path: &Path) -> Option<CommandError> {
     let (name, found) = (path.display(), skills_in(path));
     let parent = path.parent().map(|it| if it == "" { Path::new(".") } else { it });
@@ -177,7 +177,7 @@ fn skills_in(directory: &Path) -> Vec<String> {
     found.iter().map(|it| it.display().to_string()).collect()
 }
 
-/// Unloads skills, once all of them are found to be loaded.
+/// Unloads skills after all of them were found to be loaded.
 fn unload(
     record: &Record,
     signals: &StopSignals,
@@ -198,7 +198,7 @@ fn unload(
     Ok(())
 }
 
-/// Returns what a person reads of skills.
+/// Returns the table of skills.
 fn table(skills: &[Listed]) -> String {
     let head = ["NAME", "SOURCE", "VERSION", "DESCRIPTION"].map(str::to_owned);
     let text = |text: &Option<String>| text.as_ref().map_or_else(|| "-".to_owned(), |it| shown(it));

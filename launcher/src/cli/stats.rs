@@ -40,7 +40,7 @@ pub(crate) struct StatsArgs {
 struct Figures {
     record: Record,
     machine: Option<MachineUsage>,
-    /// `None` where the guest does not answer, or cannot.
+    /// `None` if the guest does not answer, refuses, or is too old.
     components: Option<Vec<ComponentUsage>>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<u8, CommandError> {
         match boxes.find(name).map_err(LaunchError::from).and_then(|it| Ok(measure(it, &signals)?))
         {
             Ok(measured) => figures.push(measured),
-            // One object is printed, either the figures or the error.
+            // Prints one object: the figures or the error.
             Err(error) if args.json => return Err(error.into()),
             Err(error) => {
                 let error = CommandError::from(error);
@@ -79,7 +79,7 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<u8, CommandError> {
     Ok(code)
 }
 
-/// Measures all boxes that run, without those that end meanwhile.
+/// Measures all running boxes, except boxes that end meanwhile.
 fn all_running(boxes: &Boxes, signals: &StopSignals) -> Result<Vec<Figures>, LaunchError> {
     let running = boxes.all()?.into_iter().filter(|it| it.state == State::Running);
     let measured = running.map(|record| match measure(record, signals) {
@@ -93,7 +93,7 @@ fn measure(record: Record, signals: &StopSignals) -> Result<Figures, ClientError
     let machine = record.vmm.and_then(of_machine);
     let mut components = match Client::connect(&record, Follow::Nothing, signals)?.measure() {
         Ok(usage) => usage.components,
-        // The other boxes are none the worse for that.
+        // The error of one box does not affect the others.
         Err(
             error @ (ClientError::NoAnswer
             | ClientError::Stream(StreamError::OlderBox(_))
@@ -104,14 +104,14 @@ fn measure(record: Record, signals: &StopSignals) -> Result<Figures, ClientError
         }
         Err(error) => return Err(error),
     };
-    // The guest reports this: keep one entry for each component that the box really has.
+    // The guest is not trusted: keeps one entry for each component that the box really has.
     components.sort_by_key(|it| it.component);
     components.dedup_by_key(|it| it.component);
     components.retain(|it| record.components.contains(&it.component));
     Ok(Figures { record, machine, components: Some(components) })
 }
 
-/// Says that a box has not answered; the reason may be its guest's.
+/// Returns the notice that a box has not answered. The reason may be the guest's text.
 fn unmeasured(name: &str, error: &ClientError) -> String {
     shown(&format!("boxlaunch: {name}: {error}")) + "\n"
 }
@@ -159,7 +159,7 @@ fn table(figures: &[Figures]) -> String {
     aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
 }
 
-/// Writes a time in seconds.
+/// Writes a duration in seconds.
 fn seconds(microseconds: u64) -> String {
     let hundredths = microseconds / 10_000;
     format!("{}.{:02} s", hundredths / 100, hundredths % 100)

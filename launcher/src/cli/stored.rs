@@ -1,4 +1,4 @@
-//! The commands about the store that both programs have, as this program runs them, and a box of a file that is to be started.
+//! The commands of the store that both programs share, and boxes in files that are to be started.
 
 use std::env;
 use std::io;
@@ -12,10 +12,10 @@ use safe_text::shown;
 use super::error::CommandError;
 use super::terminal::{is_quiet, notice, print};
 
-/// This program, for what both have.
+/// The callbacks of this program for the shared commands.
 pub(crate) const PROGRAM: Program = Program { variable: |name| env::var_os(name), note, is_quiet };
 
-/// Tells a person a line, unless only errors and results are wanted.
+/// Prints a notice, except with `--quiet`.
 fn note(text: &str) {
     if !is_quiet() {
         notice(&format!("{}\n", shown(text)));
@@ -38,7 +38,7 @@ pub(crate) fn print_result(result: Option<String>) -> Result<u8, CommandError> {
     Ok(0)
 }
 
-/// Finds the box that a command line names to be started. One in a file is put into the store first, unless it is there.
+/// Finds the box to start. A box in a file is first put into the store, unless the store has it.
 pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<Found, CommandError> {
     match in_store(subject, is_told)? {
         None => Ok(subject.find(&PROGRAM)?),
@@ -49,8 +49,8 @@ pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<Found, Comman
     }
 }
 
-/// Puts the one box of a file, or the one of this digest, into the store, unless it is there; returns its digest. `None` if no file
-/// is named.
+/// Puts the box of a file, or its box with the given digest, into the store, unless the store has it. Returns its digest, or
+/// `None` if the argument names no file.
 pub(crate) fn in_store(
     subject: &BoxArgument,
     is_told: bool,

@@ -1,4 +1,4 @@
-//! Tasks: `boxlaunch run --task`, and `boxlaunch task`.
+//! Tasks: `boxlaunch run --task` and `boxlaunch task`.
 
 use std::io;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(crate) fn task(args: &TaskArgs) -> Result<u8, CommandError> {
     Ok(exit::DONE)
 }
 
-/// Returns what a person reads of a task.
+/// Returns a task as text.
 fn text(task: &Task) -> String {
     let verdict = match &task.status {
         TaskStatus::Failed { error, .. } => format!("failed: {}", shown(error)),
@@ -76,17 +76,17 @@ fn text(task: &Task) -> String {
     )
 }
 
-/// The greatest size of a task's file, in bytes: the form that counts is smaller.
+/// The size limit of a task's file, in bytes. The normalised task has a lower limit.
 const MAX_FILE: u64 = 1 << 20;
 
 const TASK_HELP: &str = "a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and \
                          `timeout_seconds`";
 const SIZE_HELP: &str = "give the box larger inputs as a directory: `--share`, see docs/files.md";
 
-/// Reads the task that a run is given.
+/// Reads the task of a run.
 ///
 /// # Errors
-/// When the file cannot be read, or has no task.
+/// The file cannot be read, or contains no valid task.
 pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
     let Some(path) = &args.task else { return Ok(None) };
     let wrong = |help: &'static str, reason: &str| {
@@ -106,10 +106,10 @@ pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
     })
 }
 
-/// Returns where a result is asked for, after it was found that there is room.
+/// Returns the file for the result, after a check that it can be written.
 ///
 /// # Errors
-/// When the box has no task, or the directory cannot be written to.
+/// The box has no task, or the directory cannot be written to.
 pub(super) fn result_place(
     args: &RunArgs,
     plan: &RunPlan,
@@ -134,7 +134,7 @@ pub(super) fn result_place(
     Ok(Some(Arc::new(place)))
 }
 
-/// Returns the exit code of a run whose agent has ended with this status, and why its task has failed.
+/// Returns the exit code of a run whose agent has ended with `status`, and why its task has failed.
 pub(super) fn verdict(status: u8, ended: Option<&EndedTask>) -> (u8, Option<&str>) {
     let failure = ended.and_then(|it| match &it.task.status {
         TaskStatus::Failed { error, .. } => Some(error.as_str()),
@@ -144,7 +144,7 @@ pub(super) fn verdict(status: u8, ended: Option<&EndedTask>) -> (u8, Option<&str
     (code, failure)
 }
 
-/// Returns what the report of a run says of its task.
+/// Returns the task's part of a run's report.
 pub(super) fn report(ended: &EndedTask) -> serde_json::Value {
     let mut report = json!(ended.task);
     report["result"] = serde_json::from_slice(&ended.result).unwrap_or_default();

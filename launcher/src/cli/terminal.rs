@@ -1,5 +1,5 @@
-//! How this process prints: results to standard output, everything else to standard error, in colour
-//! and as much of it as the command line asks for. While a box runs, [`super::screen`] does the writing.
+//! The output of this process: results to standard output, and everything else to standard error. The global options set colours
+//! and the amount. While a box runs, [`super::screen`] writes instead.
 
 use std::borrow::Cow;
 use std::env;
@@ -40,11 +40,11 @@ pub(crate) struct GlobalOptions {
 }
 
 impl GlobalOptions {
-    /// Applies the options to this process: once, before anything is printed.
+    /// Applies the options to this process. Called once, before any output.
     pub(crate) fn apply(&self) {
         let to_terminal = io::stderr().is_terminal();
         let colour = self.color.has_colour(to_terminal, |name| env::var_os(name));
-        // The first settings stay.
+        // A second call changes nothing.
         let _ = SETTINGS.set(Settings { quiet: self.quiet, colour });
     }
 }
@@ -53,12 +53,12 @@ fn settings() -> Settings {
     SETTINGS.get().copied().unwrap_or_default()
 }
 
-/// Returns whether only what went wrong is to be printed, and results.
+/// Returns whether only errors and results are printed.
 pub(crate) fn is_quiet() -> bool {
     settings().quiet
 }
 
-/// Adds colours to a text of errors, where they are wanted.
+/// Adds colours to the text of errors, if they are enabled.
 pub(crate) fn painted(text: &str) -> Cow<'_, str> {
     if settings().colour { paint(text).into() } else { text.into() }
 }
@@ -69,7 +69,7 @@ pub(crate) fn print(text: &str) -> Result<(), CommandError> {
     printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
-/// Judges the printing of a result. A reader that goes away has seen what it wanted to see.
+/// Judges the printing of a result. A closed pipe is no error, because the reader needs no more.
 pub(crate) fn printed(result: io::Result<()>) -> Result<(), CommandError> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -80,13 +80,13 @@ pub(crate) fn printed(result: io::Result<()>) -> Result<(), CommandError> {
     }
 }
 
-/// Returns a writer for what programs in a box have written: harmless to a terminal, unless that is to have it as it is.
+/// Returns a writer for the output of programs in a box. On a terminal it filters control sequences, unless `is_raw` is set.
 pub(crate) fn foreign<W: Write + IsTerminal>(to: W, is_raw: bool) -> ForeignWriter<W> {
     let is_shown = to.is_terminal() && !is_raw;
     ForeignWriter::new(to, is_shown)
 }
 
-/// Writes a piece of what has no end by itself; a reader that has had enough ends this as it ends any program.
+/// Writes a piece of an endless output. A closed pipe ends this program, as it ends any other.
 pub(crate) fn pass_on(to: &mut impl Write, data: &[u8]) -> Result<(), CommandError> {
     match to.write_all(data).and_then(|()| to.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -96,10 +96,10 @@ pub(crate) fn pass_on(to: &mut impl Write, data: &[u8]) -> Result<(), CommandErr
     }
 }
 
-/// Waits for a while.
+/// Waits for `duration`.
 ///
 /// # Errors
-/// The reader of standard output is gone, as `head` may be: there is nothing more to wait for.
+/// The reader of standard output has closed the pipe, for example `head`, so waiting is pointless.
 pub(crate) fn pause(duration: Duration) -> Result<(), CommandError> {
     let stdout = io::stdout();
     let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
@@ -108,7 +108,7 @@ pub(crate) fn pause(duration: Duration) -> Result<(), CommandError> {
     if is_gone && fds[0].revents().is_some_and(|it| it.contains(PollFlags::POLLERR)) {
         return Err(StreamError::Output(io::ErrorKind::BrokenPipe.into()).into());
     }
-    // A terminal that was closed, for instance, is not waited on.
+    // A closed terminal, for example, makes `poll` return at once.
     if is_gone {
         sleep(duration);
     }
@@ -122,13 +122,13 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandError> 
     Ok(shown_json(&json) + "\n")
 }
 
-/// The widest column of a table, in characters. A cell that is wider moves the rest of its own row and of no other, so
-/// that a table is never much larger than what is in it.
+/// The widest column of a table, in characters. A wider cell shifts only the rest of its row, so that a table stays about as
+/// large as its content.
 const MAX_WIDTH: usize = 100;
 /// The blanks between two columns.
 const GAP: usize = 3;
 
-/// Returns a table with its columns below each other.
+/// Returns a table with aligned columns.
 pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |cell: &String| cell.chars().count();
     let widest = |column: usize| {
@@ -152,7 +152,7 @@ pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     table
 }
 
-/// Prints something that is not the result. Nothing can be done where that fails.
+/// Prints a notice to standard error. An error is ignored, because it cannot be reported.
 pub(crate) fn notice(text: &str) {
     drop(io::stderr().lock().write_all(text.as_bytes()));
 }

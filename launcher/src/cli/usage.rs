@@ -1,4 +1,4 @@
-//! Reads the command line, and says what is wrong with one.
+//! Parses the command line, and explains the errors of an invalid one.
 
 use std::env;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use super::run::RunArgs;
 use super::terminal::{self, GlobalOptions};
 use super::{Cli, Command};
 
-/// Commands of boxbuild that somebody may look for here.
+/// Commands of boxbuild that a user may try here.
 const BUILDERS: [&str; 10] =
     ["build", "cat", "check", "diff", "export", "fetch", "init", "ls", "plan", "push"];
 
@@ -36,7 +36,7 @@ enum StartCommand {
     Run(RunArgs),
 }
 
-/// Commands of docker that are none here, and what there is.
+/// Commands of docker that boxlaunch lacks, and the alternatives.
 const OTHERS: [(&str, &str); 7] = [
     ("login", "`docker login HOST` or `podman login HOST`: their credentials are used here, too"),
     (
@@ -52,7 +52,7 @@ const OTHERS: [(&str, &str); 7] = [
 const STARTED_AGAIN: &str = "a box that has ended is not started again, but a new one under its name: `boxlaunch rm NAME`, \
                              then `boxlaunch run --detach --name NAME BOX`";
 
-/// Options of docker that are none here, and what there is.
+/// Options of docker that boxlaunch lacks, and the alternatives.
 const OTHER_OPTIONS: [(&str, &str); 7] = [
     ("--entrypoint", "a command to run in the box comes after `--`: `-- CMD`"),
     ("--gpus", "a box has no device of this host"),
@@ -71,9 +71,9 @@ const OTHER_OPTIONS: [(&str, &str); 7] = [
 const SHARED: &str =
     "`-v HOST:GUEST` shows a directory of this host, and `--volume NAME:/PATH` a volume";
 
-/// Reads the command line.
+/// Parses the command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    // Whatever is wrong, and every other command, is for the whole parser.
+    // The full parser handles errors and all other commands.
     if let Ok(Start { global, command: StartCommand::Run(run) }) = Start::try_parse() {
         return Ok(Cli { global, command: Command::Run(Box::new(run)) });
     }
@@ -82,21 +82,21 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command.try_get_matches()?)
 }
 
-/// Prints what clap has to say: help and versions to standard output, with success.
+/// Prints clap's message. Help and versions go to standard output, with exit code 0.
 ///
 /// # Errors
-/// Standard output's, where that is the result.
+/// Help or a version cannot be written to standard output.
 pub(crate) fn report(error: clap::Error) -> Result<u8, CommandError> {
     let error = mended(error);
     let printed = error.print();
     if error.use_stderr() {
-        // There is nowhere to report an error of standard error.
+        // An error of standard error cannot be reported.
         return Ok(exit::USAGE);
     }
     terminal::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
 }
 
-/// Returns an error of clap without what is not to be shown, and with what helps.
+/// Removes secrets and misleading suggestions from an error of clap, and adds a tip.
 fn mended(mut error: clap::Error) -> clap::Error {
     hide_values(&mut error);
     if suggests_a_value(&error) {
@@ -111,7 +111,7 @@ fn mended(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Hides values that clap would repeat: those of variables all, others where they look like secrets.
+/// Masks values that clap would repeat: each value of a variable, and other values that look like secrets.
 fn hide_values(error: &mut clap::Error) {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -124,18 +124,18 @@ fn hide_values(error: &mut clap::Error) {
         mask_words(&mut words);
         words.concat()
     };
-    // An option that is known is shown as its help has it: `--secret <NAME=SOURCE>`.
+    // A known option is shown as in its help: `--secret <NAME=SOURCE>`.
     if let Some(option) = option.filter(|_| error.kind() == ErrorKind::UnknownArgument) {
         error.insert(ContextKind::InvalidArg, ContextValue::String(masked(option)));
     }
-    // Of a value that is missing, clap says that.
+    // An empty value is a missing one, and clap already reports that.
     if let Some(value) = value.filter(|it| !it.is_empty()) {
         let value = if is_variable { MASK.to_owned() } else { masked(value) };
         error.insert(ContextKind::InvalidValue, ContextValue::String(value));
     }
 }
 
-/// Returns whether clap would have an option that it does not know after `--`, where names of boxes and commands are.
+/// Returns whether clap suggests an unknown option as a value after `--`. There, boxlaunch expects names of boxes and commands.
 fn suggests_a_value(error: &clap::Error) -> bool {
     match error.get(ContextKind::Suggested) {
         Some(ContextValue::StyledStrs(tips)) => {
@@ -145,7 +145,7 @@ fn suggests_a_value(error: &clap::Error) -> bool {
     }
 }
 
-/// Returns whether the option that clap proposes is a slip of the finger away. It also proposes others with the same letters.
+/// Returns whether the option that clap suggests is only a typing error away. Clap also suggests less similar options.
 fn suggests_what_is_near(error: &clap::Error) -> bool {
     let name = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => {
@@ -159,7 +159,7 @@ fn suggests_what_is_near(error: &clap::Error) -> bool {
     typed.zip(proposed).is_none_or(|(typed, proposed)| !is_other && is_near(typed, proposed))
 }
 
-/// Returns what was probably meant, where clap does not know it.
+/// Returns the probable meaning of something that clap does not know.
 fn tip(error: &clap::Error) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),

@@ -1,4 +1,4 @@
-//! `boxlaunch verify`: hashes everything that a box is made of.
+//! `boxlaunch verify`: hashes all content of a box.
 
 use box_contract::Descriptor;
 use box_contract::manifest::SEGMENTED_EPOCH;
@@ -41,7 +41,7 @@ struct Report {
     digest: Digest,
     ok: bool,
     blobs: Vec<BlobReport>,
-    /// `None` if a blob is damaged, and for a box whose init reads the plan of the config itself.
+    /// `None` if a blob is damaged, and for a box whose init reads the plan from the config.
     plan_matches: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Problem>,
@@ -59,7 +59,7 @@ struct BlobReport {
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
     let documents = args.subject.find(&PROGRAM)?.documents()?;
-    // Without a place for receipts, everything is hashed all the same.
+    // Without a state directory there are no receipts, and verification still works.
     let receipts = paths::state().ok().map(|state| Receipts::new(&state));
     let report = report(&documents, receipts.as_ref())?;
     if args.json {
@@ -90,7 +90,7 @@ fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, 
                 .with_details("", &[("blob", json!(digest))])
         }));
     }
-    // Of a damaged rootfs, that it is damaged is said already.
+    // If the rootfs is damaged, that is already an error.
     let is_whole = errors.is_empty();
     let wrong = if is_whole { check_rootfs(documents)? } else { None };
     let has_plan = documents.config.epoch < SEGMENTED_EPOCH;
@@ -99,7 +99,7 @@ fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, 
     Ok(Report { digest: documents.digest, ok: errors.is_empty(), blobs, plan_matches, errors })
 }
 
-/// Hashes a blob, and returns what is wrong with it. One that boots gets a receipt.
+/// Hashes a blob, and returns its error. A blob that boots gets a receipt.
 fn check(
     documents: &Documents,
     descriptor: &Descriptor,
@@ -119,8 +119,8 @@ fn check(
     found(verified)
 }
 
-/// Compares the plan in the rootfs with that of the config, or the image of the rootfs with the size of its parts, and
-/// returns what is wrong with it.
+/// Compares the plan in the rootfs with the config's plan, or from format epoch 3 on, checks the superblock against the size of
+/// the parts. Returns the error of the rootfs.
 fn check_rootfs(documents: &Documents) -> Result<Option<OpenError>, CommandError> {
     let checked = documents.open_rootfs().and_then(|rootfs| {
         if documents.config.epoch < SEGMENTED_EPOCH {
@@ -132,7 +132,7 @@ fn check_rootfs(documents: &Documents) -> Result<Option<OpenError>, CommandError
     found(checked.map_err(OpenBoxError::from))
 }
 
-/// Returns what is wrong with the box. That it cannot be examined is another error.
+/// Separates the errors of the box from errors of its examination.
 fn found(verified: Result<(), OpenBoxError>) -> Result<Option<OpenError>, CommandError> {
     match verified {
         Ok(()) => Ok(None),
@@ -152,7 +152,7 @@ fn lines(report: &Report) -> String {
             (false, false) => "DIFFERS",
             (false, true) => "MISSING",
         };
-        // The media type of a blob that this version does not know is longer than a name.
+        // An unknown blob has its media type as its name, which is wider than the column.
         text += &format!("{:<8} {verdict:<9}{}\n", blob.name, blob.digest);
     }
     if let Some(matches) = report.plan_matches.filter(|it| !it || !is_quiet()) {

@@ -1,4 +1,4 @@
-//! `boxlaunch volume`: the disks that outlive boxes.
+//! `boxlaunch volume`: manages the disks that outlive boxes.
 
 use box_contract::size;
 use boxlaunch::boxes::since_epoch;
@@ -78,7 +78,7 @@ struct RmArgs {
 }
 
 impl VolumeArgs {
-    /// Returns whether the command reports as JSON.
+    /// Returns whether the command has `--json`.
     pub(crate) fn is_json(&self) -> bool {
         match &self.command {
             VolumeCommand::Ls(args) => args.json,
@@ -125,7 +125,7 @@ pub(crate) fn volume(args: &VolumeArgs) -> Result<u8, CommandError> {
     Ok(0)
 }
 
-/// Returns what a person reads of volumes.
+/// Returns the table of volumes.
 fn table(volumes: &[VolumeState], now: u64) -> String {
     let head = ["NAME", "SIZE", "ON DISK", "USED"].map(str::to_owned);
     let row = |it: &VolumeState| {
@@ -148,7 +148,7 @@ fn describe(volume: &VolumeState, now: u64) -> String {
     rows.map(|(name, value)| format!("{name:<10}{value}\n")).concat()
 }
 
-/// Says which box has a volume, or had it last.
+/// Names the box that uses the volume, or used it last.
 fn used(volume: &VolumeState, now: u64) -> String {
     match (&volume.user, volume.used_ms) {
         (Some(user), _) if volume.in_use => format!("in use by {user}"),
@@ -159,7 +159,7 @@ fn used(volume: &VolumeState, now: u64) -> String {
     }
 }
 
-/// Reads the size of a volume.
+/// Parses the size of a volume.
 fn volume_size(text: &str) -> Result<u64, String> {
     let bytes = size::parse(text).ok_or_else(|| unreadable(text))?;
     if (MIN_SIZE..=MAX_SIZE).contains(&bytes) {
@@ -168,7 +168,7 @@ fn volume_size(text: &str) -> Result<u64, String> {
     Err(VolumeError::BadSize(bytes).to_string())
 }
 
-/// Says how to write a size. Other programs have units such as `M`.
+/// Returns the error of a malformed size. Other programs use units such as `M`.
 fn unreadable(text: &str) -> String {
     let whole = Some(format!("{}iB", text.to_ascii_uppercase()));
     match whole.filter(|it| size::parse(it).is_some()) {
@@ -228,10 +228,10 @@ mod tests {
         assert_eq!(volume_size("64"), Err(size::FORM.to_owned()));
     }
 
-    /// The page for users.
+    /// The documentation page of volumes.
     const PAGE: &str = include_str!("../../../docs/volumes.md");
 
-    /// Returns the sizes that a text names.
+    /// Returns the sizes in a text.
     fn sizes(text: &str) -> Vec<u64> {
         text.split(|it: char| !it.is_ascii_alphanumeric()).filter_map(size::parse).collect()
     }

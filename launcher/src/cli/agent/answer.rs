@@ -1,4 +1,4 @@
-//! The answers of agents, as people read them.
+//! The agent's answers as text for a terminal.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use safe_text::shown;
 
 use crate::cli::terminal::aligned;
 
-/// Returns how an agent is, and below that its details.
+/// Returns the agent's health and its details as lines of text.
 pub(super) fn health(answer: &HealthCheckResponse) -> String {
     let name = answer.status().name();
     let first = match answer.message.as_str() {
@@ -19,12 +19,12 @@ pub(super) fn health(answer: &HealthCheckResponse) -> String {
     first + &pairs(&answer.details)
 }
 
-/// Returns pairs, each on a line of its own.
+/// Returns one indented line for each pair.
 fn pairs(map: &BTreeMap<String, String>) -> String {
     map.iter().map(|(name, value)| format!("  {}: {}\n", shown(name), shown(value))).collect()
 }
 
-/// Returns what an agent is and can do; what it does not say is left out.
+/// Returns a table of the agent's properties and capabilities, without the fields that the answer lacks.
 pub(super) fn capabilities(answer: &GetCapabilitiesResponse) -> String {
     let info = answer.info.clone().unwrap_or_default();
     let tools = answer.tools.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -60,7 +60,7 @@ fn limits(it: &ResourceLimits) -> String {
     named.map(|(limit, name)| format!("{limit} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a table of skills.
+/// Returns the table of skills.
 pub(super) fn skills(skills: &[Skill]) -> String {
     let head = ["NAME", "TOOLS", "DESCRIPTION"].map(str::to_owned);
     let row = |it: &Skill| {

@@ -1,4 +1,4 @@
-//! `boxlaunch agent generate`: a prompt, and the answer as it comes.
+//! `boxlaunch agent generate`: sends a prompt, and prints the answer while it arrives.
 
 use std::io::{self, Read as _};
 
@@ -21,7 +21,7 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<u8, CommandError> {
     Ok(if done.failed { exit::FAILED } else { exit::DONE })
 }
 
-/// A generation, as JSON has it.
+/// The JSON report of a generation.
 #[derive(serde::Serialize)]
 struct Report<'a> {
     failed: bool,
@@ -30,7 +30,7 @@ struct Report<'a> {
     tool_calls: Vec<ToolCall>,
 }
 
-/// Prints a generation as one object, when it is done.
+/// Waits for the end of the generation, then prints it as one JSON object.
 fn generate_json(
     client: &AgentClient,
     prompt: String,
@@ -49,7 +49,7 @@ fn generate_json(
     Ok(done)
 }
 
-/// Prints a generation piece by piece; it ends with a line's end.
+/// Prints each piece of the text when it arrives, and a line break at the end.
 fn generate_text(
     client: &AgentClient,
     prompt: String,
@@ -81,12 +81,12 @@ fn generate_text(
     Ok(done)
 }
 
-/// Writes text as it comes.
+/// Writes a piece of text, and flushes it.
 fn write(to: &mut impl io::Write, text: &str) -> Result<(), StreamError> {
     to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(StreamError::Output)
 }
 
-/// Returns the prompt of the command line, or that of standard input.
+/// Returns the prompt: `word`, or the standard input if `word` is `-`.
 fn prompt(word: &str) -> Result<String, CommandError> {
     let mut bytes = word.as_bytes().to_vec();
     if word == "-" {

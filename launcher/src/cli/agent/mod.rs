@@ -1,4 +1,4 @@
-//! `boxlaunch agent`: asks the agent of a box that runs, through the interface that it serves.
+//! `boxlaunch agent`: calls the gRPC interface of the agent in a running box.
 
 mod answer;
 mod generate;
@@ -96,13 +96,13 @@ struct CommonArgs {
     json: bool,
 }
 
-/// How long an agent may take for an answer that it has, in seconds.
+/// The default limit of an answer that the agent has ready, in seconds.
 const ANSWER: u32 = 10;
-/// How long it may take for one that it has to generate, in seconds.
+/// The default limit of an answer that the agent generates, in seconds.
 const GENERATION: u32 = 600;
 
 impl AgentArgs {
-    /// Returns whether the command reports as JSON.
+    /// Returns whether the command has `--json`.
     pub(crate) const fn is_json(&self) -> bool {
         self.command.common().json
     }
@@ -120,12 +120,12 @@ impl AgentCommand {
 }
 
 impl CommonArgs {
-    /// Makes a client for the agent of the box.
+    /// Connects a client to the agent of the box.
     fn client(&self, seconds: u32) -> Result<AgentClient, CommandError> {
         let record = Boxes::new(&paths::state()?).find(&self.name)?;
         let socket = match (record.state, &record.agent_socket) {
             (State::Ended, _) => Err(ClientError::NotRunning(record.name).into()),
-            // Until then, something else may be at the place of its socket.
+            // Until the box runs, another file can be at the path of the socket.
             (State::Starting, _) => Err(LaunchError::StillStarting(record.name)),
             (State::Running, Some(socket)) => Ok(socket),
             (State::Running, None) => Err(LaunchError::NoPort(record.name)),

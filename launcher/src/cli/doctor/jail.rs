@@ -1,4 +1,4 @@
-//! The rows of the jail: one for the whole, and one for each layer that is missing.
+//! The rows of the jail: one for the whole jail, and one for each missing layer.
 
 use boxlaunch::host::Facts;
 use vmm::jail::isolation::{Cgroups, Switch};
@@ -7,11 +7,11 @@ use vmm::jail::{Layer, Missing, Report};
 use super::row::{Finding, Row};
 
 const JAIL: &str = "for the jail of the process that runs a box (`boxlaunch run --jail`)";
-/// The help for most layers where the kernel is not too old.
+/// The help for most layers on a recent kernel.
 const ALLOW: &str = "in a container, allow it in the seccomp profile: `docker run --security-opt \
                      seccomp=FILE`";
 
-/// Judges the jail that was put up.
+/// Judges the jail that was tried out.
 pub(super) fn of(facts: &Facts) -> Vec<Row> {
     let missing = facts.jail.as_ref().map_or(&[][..], |report| &report.missing);
     let mut rows = vec![whole(facts).row("jail", "jail", JAIL)];
@@ -25,7 +25,7 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
     rows
 }
 
-/// Judges the limits of the process beside the machine, where that has a control group.
+/// Judges the limits of the supervisor, if the VM has a control group.
 fn supervisor(facts: &Facts) -> Option<Finding> {
     let missing = &facts.jail.as_ref().ok()?.missing;
     let has_group = missing.iter().all(|it| it.layer != Layer::ControlGroup);
@@ -37,7 +37,7 @@ fn supervisor(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Judges the layers that need no KVM to be looked for, where no jail was put up.
+/// If no jail was tried out, judges the layers that can be examined without KVM.
 fn parts(facts: &Facts) -> [(Layer, Finding); 3] {
     let judged = |layer, fault: Option<&str>, works: &str| {
         let finding = match fault {
@@ -117,7 +117,7 @@ fn cgroups(facts: &Facts) -> &'static str {
     }
 }
 
-/// Returns the commands that change the settings which forbid them to ordinary users, until the next boot.
+/// Returns the commands that allow namespaces to ordinary users until the next boot.
 fn namespaces(facts: &Facts) -> String {
     let command = |it: &Switch| format!("`sudo sysctl {}={}`", it.name, it.allows);
     let commands: Vec<_> = facts.forbidden_by.iter().map(command).collect();

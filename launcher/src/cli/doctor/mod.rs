@@ -1,4 +1,4 @@
-//! `boxlaunch doctor`: what this host offers to boxes.
+//! `boxlaunch doctor`: the host's capabilities that boxes need.
 
 mod jail;
 mod row;
@@ -39,16 +39,16 @@ pub(crate) struct DoctorArgs {
 enum Boots {
     /// With KVM.
     Kvm,
-    /// In an emulated machine.
+    /// On an emulated CPU.
     Emulated,
 }
 
 #[derive(Debug, Serialize)]
 struct Report {
-    /// `None` where no box can start.
+    /// `None` if no box can start.
     boots: Option<Boots>,
     rows: Vec<Row>,
-    /// Whether a run for which no `--jail` is chosen is refused for a missing layer.
+    /// Whether a run without `--jail` is refused because a layer is missing.
     #[serde(skip)]
     is_refused: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -61,7 +61,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
     let facts =
         Facts::gather(Path::new(SELF), &programs, kernels.as_deref(), &base, why_no_network);
     if let Ok(state) = paths::state() {
-        // A repaired KVM need not be tried again by the next run.
+        // Records the verdict, so that the next run does not try a repaired KVM again.
         Memory::new(&state, Path::new(DEVICE)).note(&facts.kvm);
     }
     let report = report(&facts);
@@ -95,7 +95,7 @@ fn nothing_works() -> Problem {
     )
 }
 
-/// Returns what a person reads: the rows, below what they are needed for, and how boxes start.
+/// Returns the report as text: the rows under the headings of their purposes, and how boxes start.
 fn text(report: &Report, problems_only: bool) -> String {
     let mut text = String::new();
     let mut above = "";
@@ -317,7 +317,7 @@ mod tests {
                                = help: start in a group that is handed over: `systemd-run --scope -p Delegate=yes boxlaunch ...`
         ");
         assert!(!roots.is_refused);
-        // Where the machine has none either, that is what counts.
+        // If the VM has no control group either, only that is reported.
         assert!(!text(&report(&bad()), true).contains("supervisor"));
     }
 

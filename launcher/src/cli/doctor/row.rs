@@ -1,30 +1,30 @@
-//! One row of the table: what it is of, and how it was judged.
+//! One row of the report: a capability and its state.
 
 use serde::Serialize;
 
-/// One thing that a host can offer.
+/// One capability of a host.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
-    /// Its stable name.
+    /// Its stable name in JSON.
     name: &'static str,
-    /// Its name for people.
+    /// Its name in the text.
     #[serde(skip)]
     pub(super) title: &'static str,
     pub(super) state: State,
     /// The finding, in one line.
     pub(super) fact: String,
-    /// The command or setting that mends it; `None` where nothing has to be mended.
+    /// The command or setting that repairs it. `None` if no repair is needed.
     pub(super) help: Option<String>,
     pub(super) needed_for: &'static str,
 }
 
-/// How much there is of it.
+/// The state of a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
     /// It works.
     Ok,
-    /// It works in part, or it is not known.
+    /// It works in part, or its state is unknown.
     Limited,
     /// It does not work.
     Missing,

@@ -1,4 +1,4 @@
-//! The rows of the table: how each fact is judged, and what mends it.
+//! The rows of the report: the verdict about each fact, and the repair.
 
 use super::jail;
 use super::row::{Finding, Row};
@@ -17,7 +17,7 @@ const STARTS: &str = "to start boxes";
 const EMULATION: &str = "to start boxes without KVM, slowly (`boxlaunch run --emulated`)";
 const NETWORKS: &str = "to start boxes with a shared network; no other box needs it";
 
-/// Judges the facts, those first without which no box starts.
+/// Judges the facts. The facts that every start depends on come first.
 pub(super) fn of(facts: &Facts) -> Vec<Row> {
     let qemu = "`sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install \
                 qemu-system-x86` (Fedora)";

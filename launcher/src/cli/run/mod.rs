@@ -1,4 +1,4 @@
-//! `boxlaunch run`: boots a box, holds its start to the budget, and runs what it is for.
+//! `boxlaunch run`: boots a box, enforces the budget of its start, and runs its agent or a command.
 
 mod modes;
 mod network;
@@ -55,11 +55,11 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
     args.options.check()?;
     let handed_over = secrets::handed_over();
     if args.detached {
-        // Before anything is opened: of its caller it keeps nothing else.
+        // Closes the caller's files before this process opens other files.
         vmm::close_all_but(handed_over.as_slice())?;
     }
     let fetching = Instant::now();
-    // What started this process has fetched the box.
+    // The process that started this one has pulled the box.
     let is_first = !args.detached && handed_over.is_none() && !args.nested;
     if is_first && let Some(code) = pull::before(args)? {
         return Ok(code);
@@ -89,14 +89,14 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
     Ok(screen.close(code))
 }
 
-/// Boots the box, does what the run is for, and returns the exit code.
+/// Boots the box, runs the agent or the command, and returns the exit code.
 fn boot(
     args: &RunArgs,
     started: Instant,
     signals: &StopSignals,
     screen: &Screen,
 ) -> Result<u8, CommandError> {
-    // To the end of this process: of a box that is detached, too.
+    // `_held` lives until this process ends, also for a detached box.
     let (opened, _held) = args.open()?;
     let Checked { component, env, given } = checked(args, &opened)?;
     let asked = Asked::of(args, opened.plan(), given)?;
@@ -105,14 +105,15 @@ fn boot(
     args.check_scratch(opened.plan(), &state)?;
     let boot = Boot { args, opened: &opened, state: &state, signals, screen };
     boot.say(&asked)?;
-    // Before the box is hashed, which can take long. What the first try takes is no part of the start.
+    // KVM is tried before the hashing of the box, which can take long. The duration of the first try does not count as part of
+    // the start.
     let alternative = emulated::command(args, opened.plan());
     let tried = host::ensure_kvm(Path::new(SELF), &state)
         .map_err(|error| error::of_kvm(&error, alternative.as_deref()))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = boot.record(&asked, &runtime);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
-    // The file of a former run is not to pass for this one's.
+    // Removes the result of an earlier run, so that it cannot be mistaken for the result of this run.
     let result = asked.result.clone();
     result.iter().try_for_each(|it| write_result(it, &[]))?;
     let mut agent_output = agent_route(args, screen);
@@ -128,10 +129,10 @@ fn boot(
     }
 }
 
-/// The things of this host that the command line names for a box, found before anything is made.
+/// The host's files and directories that the command line gives to a box, opened before the run changes anything on the host.
 struct Asked {
     task: Option<TaskPlan>,
-    /// Where the result of the task is to be written.
+    /// The file for the result of the task.
     result: Option<Arc<FileSlot>>,
     console: Option<FileSlot>,
     agent_socket: Option<PathBuf>,
@@ -171,7 +172,7 @@ struct Boot<'a> {
 }
 
 impl Boot<'_> {
-    /// Says what a user has to know of this start.
+    /// Prints the notices about this start.
     fn say(&self, asked: &Asked) -> Result<(), CommandError> {
         let Self { args, opened, state, screen, .. } = *self;
         let (plan, shares) = (opened.plan(), &asked.shares);
@@ -208,7 +209,7 @@ impl Boot<'_> {
         }
     }
 
-    /// Starts the box, of which there is a record by now.
+    /// Starts the box, whose record exists by now.
     fn start(
         &self,
         mut asked: Asked,
@@ -247,7 +248,7 @@ impl Boot<'_> {
         Ok(started)
     }
 
-    /// Makes and takes what the host gives the box.
+    /// Creates and collects the resources that the host gives to the box.
     fn gifts(
         &self,
         asked: Asked,
@@ -268,29 +269,29 @@ impl Boot<'_> {
     }
 }
 
-/// Notes the end of a box that has not started.
+/// Records the end of a box that has not started.
 fn note_failure(entry: Entry, failure: &FailedRun) {
     let status = match failure.error {
         LaunchError::Machine(MachineError::AgentEnded { status, .. }) => Some(status),
         _ => None,
     };
-    // Where that fails, the next command finds that nobody holds the lock, and notes the end.
+    // If that fails, the next command finds the lock free, and records the end.
     drop(entry.end(status, Some(failure.error.to_string())));
 }
 
-/// The options of a command line about an opened box.
+/// The checked options for an opened box.
 struct Checked {
     /// The component that a command runs in.
     component: ComponentName,
     /// The variables of the command line.
     env: Vec<Assigned>,
-    /// Those of them that components get.
+    /// The variables that components get.
     given: Vec<GivenVariable>,
 }
 
-/// Checks that the box can do what the command line asks for, before anything is made on the host.
+/// Checks the command line against the box before the run changes anything on the host.
 fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, CommandError> {
-    // The start does so, too.
+    // The start repeats this check.
     boxlaunch::opened::check_enforced(opened)?;
     let plan = opened.plan();
     let secrets = secrets::checked(args, plan)?;
@@ -320,7 +321,7 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, CommandError> {
     Ok(Checked { component: component(args.component, has)?, env, given })
 }
 
-/// Checks that each port that is published is one of a component, and no port of the host leads to two.
+/// Checks that the component of each published port exists, and that no port of the host is published twice.
 fn check_published(
     published: &[Published],
     has: impl Fn(ComponentName) -> bool,
@@ -339,9 +340,9 @@ fn check_published(
 fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     match (args.json, args.command.is_empty()) {
         (true, _) => Route::capture(),
-        // Whoever waits for the start sees it only if that fails.
+        // The caller of a detached run sees the output only if the start fails.
         _ if args.detached => Route::capture(),
-        // Its lines would lie across what the command shows.
+        // The agent's lines would disturb the command's terminal.
         _ if args.options.tty => Route::capture(),
         (false, true) => screen.route(),
         (false, false) => {
@@ -350,26 +351,27 @@ fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     }
 }
 
-/// Returns where the agent's socket is to be made, by a path without links.
+/// Returns the path of the agent's socket, without links.
 fn agent_socket(args: &RunArgs) -> Result<Option<PathBuf>, CommandError> {
     let place = |path| given_file::place(path, "make the agent's socket");
     let place = args.agent_socket.as_deref().map(place).transpose()?;
     Ok(place.map(|it| it.path().to_owned()))
 }
 
-/// The action of an error of the console's file.
+/// The action in an error about the console's file.
 const WRITE_CONSOLE: &str = "write the console to";
 
-/// Returns where the console is to be written.
+/// Returns the file for the console.
 fn console_place(args: &RunArgs) -> Result<Option<FileSlot>, CommandError> {
     args.console.as_deref().map(|it| given_file::place(it, WRITE_CONSOLE)).transpose()
 }
 
 fn create_console(place: &FileSlot) -> Result<File, OsError> {
-    // A pipe that nobody reads would be waited for, with signals blocked; nor is one waited for later whose reader
-    // pauses.
+    // NONBLOCK, because opening a FIFO without a reader would block while signals are blocked, and so would writing to a FIFO
+    // whose reader pauses (https://man7.org/linux/man-pages/man7/fifo.7.html).
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    // An earlier box may have made a link of it, in a directory that it could write to. `/dev/stdout` is the kernel's.
+    // An earlier box may have replaced the file with a link in a directory that it could write to. Only links of the kernel are
+    // followed, for example `/dev/stdout`.
     if !place.is_kernels() {
         flags |= OFlags::NOFOLLOW;
     }

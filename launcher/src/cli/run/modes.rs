@@ -1,8 +1,7 @@
-//! Which options of `boxlaunch run` have an effect on which kind of run. What has none is refused: a caller who gives it
-//! means something by it.
+//! Which options of `boxlaunch run` have an effect on which kind of run. An option without an effect is refused, because its
+//! caller expects one.
 //!
-//! The parser's own `requires` is no help where the option that is required conflicts with one that is given: it is
-//! then not asked for.
+//! The parser's `requires` does not cover this: it ignores a required option that conflicts with a given one.
 
 use crate::cli::error::{CommandError, usage};
 
@@ -11,7 +10,7 @@ use super::RunArgs;
 /// Refuses options that would have no effect.
 ///
 /// # Errors
-/// The first of them, and what to do instead.
+/// The first such option, and the alternative.
 pub(super) fn check(args: &RunArgs) -> Result<(), CommandError> {
     if args.host_kernel.is_some() && !args.emulated {
         let help = "add --emulated, or leave it out";
@@ -49,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// A kind of run, and the words that make it one: before an option, and at the end.
+    /// A kind of run, and its words: before an option, and at the end.
     type Mode = (&'static str, &'static [&'static str], &'static [&'static str]);
 
     const MODES: [Mode; 9] = [
@@ -67,14 +66,14 @@ mod tests {
     /// All kinds of run without a command.
     const NO_COMMAND: &[&str] =
         &["agent", "detach", "until-ready", "task", "result", "emulated", "emulated until-ready"];
-    /// All that have one.
+    /// All kinds of run with a command.
     const COMMAND: &[&str] = &["command", "emulated command"];
     const NOT_DETACHED: &[&str] = &["agent", "until-ready", "task", "result"];
-    /// All on the emulated machine.
+    /// All kinds of run on the virtual host.
     const EMULATED: &[&str] = &["emulated", "emulated command", "emulated until-ready"];
     const NONE: &[&str] = &[];
 
-    /// An option, words that give it, the kinds of run that refuse it, and why it need not reach the emulated machine.
+    /// An option, the words that set it, the kinds of run that refuse it, and whether it is applied outside the virtual host.
     struct Decision {
         id: &'static str,
         words: &'static [&'static str],
@@ -90,21 +89,21 @@ mod tests {
         Decision { id, words, refused, outside: false }
     }
 
-    /// One that the emulated machine does without: what it asks for is done, or holds, outside of it.
+    /// An option that the virtual host does not need, because its effect is outside.
     const fn outside(id: &'static str, words: &'static [&'static str]) -> Decision {
         Decision { id, words, refused: &[NONE], outside: true }
     }
 
-    /// Each option. One that is new has to be put here, with where it has an effect.
+    /// Each option. A new option needs an entry here, with the kinds of run that refuse it.
     const DECISIONS: &[Decision] = &[
         decision("json", &["--json"], &[NONE]),
         decision("raw", &["--raw"], &[&["detach"]]),
         decision("detach", &["--detach"], &[COMMAND, EMULATED, &["until-ready"]]),
-        // For boxlaunch's own use.
+        // For boxlaunch's internal use.
         decision("detached", &["--detached"], &[COMMAND, EMULATED, NOT_DETACHED]),
         decision("nested", &["--nested"], &[EMULATED]),
         decision("name", &["--name", "n"], &[EMULATED]),
-        // No record is left of the emulated machine.
+        // A run on the virtual host leaves no record.
         outside("rm", &["--rm"]),
         decision("cpus", &["--cpus", "2"], &[NONE]),
         decision("memory", &["--memory", "999"], &[NONE]),
@@ -112,13 +111,13 @@ mod tests {
         outside("max_memory", &["--max-memory", "9999"]),
         decision("max_scratch", &["--max-scratch", "1GiB"], &[EMULATED]),
         outside("expect", &["--expect", DIGEST]),
-        // The emulated machine has the whole box.
+        // The virtual host gets the whole box.
         outside("store", &["--store", "s"]),
         outside("pull", &["--pull", "never"]),
         outside("registry_config", &["--registry-config", "r"]),
         decision("budget", &["--budget", "off"], &[NONE]),
         decision("component", &["--in", "agent"], &[NO_COMMAND]),
-        // Without receipts of earlier runs it is always so.
+        // The virtual host has no receipts of earlier runs, so it always verifies.
         outside("verify", &["--verify"]),
         decision("jail", &["--jail", "require"], &[EMULATED]),
         decision("console", &["--console", "c"], &[EMULATED]),
@@ -161,7 +160,7 @@ mod tests {
         RunArgs::of_words(["x.box"].iter().chain(before).chain(words).chain(after)).ok()
     }
 
-    /// A box that declares what the option is about.
+    /// A box that declares the option's subject.
     fn plan(id: &str) -> RunPlan {
         let mut plan = testkit::test_box::config().plan;
         match id {
@@ -182,7 +181,7 @@ mod tests {
         plan
     }
 
-    /// Returns what the options mean on the emulated machine, or `None` where they are refused.
+    /// Returns the command line on the virtual host, or `None` if the options are refused.
     fn accepted(mode: &Mode, decision: &Decision, words: &[&str]) -> Option<Vec<String>> {
         let args = parsed(mode, words)?;
         check(&args).ok()?;
@@ -215,7 +214,7 @@ mod tests {
             for decision in DECISIONS {
                 let what = format!("{} of a run {}", decision.id, mode.0);
                 let is_refused = decision.refused.iter().any(|it| it.contains(&mode.0));
-                // The option that makes the kind of run is not given twice.
+                // Skips an option that this kind of run already sets.
                 if mode.1.iter().any(|it| decision.words.contains(it)) {
                     continue;
                 }

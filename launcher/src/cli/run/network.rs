@@ -1,4 +1,4 @@
-//! The network of a box that starts: the errors where the command line has to give it, and the notice of its hosts.
+//! The network of a starting box: the errors of rules that need an option, and the notice about its hosts.
 
 use box_contract::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
 use boxlaunch::network::given::NotGiven;
@@ -14,12 +14,12 @@ use crate::cli::lacks::Lack;
 /// How many hosts a notice names.
 const MAX_NAMED: usize = 8;
 
-/// Returns what the box gets of the network that it declares.
+/// Returns the network that the box gets: the declared one, as far as the command line allows it.
 pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, CommandError> {
     args.network(plan).map_err(refused)
 }
 
-/// Returns the error of a box that does not get what it declares, or what the command line names.
+/// Returns the error of a network that the command line does not allow, or of an option that has no effect.
 fn refused(reason: NotGiven) -> CommandError {
     let help = match &reason {
         NotGiven::Wanted { wanted, unused } => return not_given(wanted, unused),
@@ -38,7 +38,7 @@ fn refused(reason: NotGiven) -> CommandError {
     usage(&message(&reason), help)
 }
 
-/// Says what a command line has wrong, by the options that it has.
+/// Describes the mistake of a command line in terms of its options.
 fn message(reason: &NotGiven) -> String {
     match reason {
         NotGiven::Undeclared(mode) => format!(
@@ -64,7 +64,7 @@ const SHARED: &str = "add `--network shared` if it may reach whatever this host 
 const UNUSED: &str = "leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule \
                       to a box that runs";
 
-/// Returns the errors of rules that only the command line makes effective, and of what it names instead.
+/// Returns the errors of rules that need an option, and of unused values of that option.
 fn not_given(wanted: &[Wanted], unused: &[Local]) -> CommandError {
     let lacks: Vec<_> = wanted.iter().map(needs_consent).collect();
     let unused = unused
@@ -73,7 +73,7 @@ fn not_given(wanted: &[Wanted], unused: &[Local]) -> CommandError {
     CommandError::of(unused.chain(Lack::problems(&lacks)))
 }
 
-/// Returns what a command line lacks of the network of a box, where that is all that is wrong with it.
+/// Returns the missing options for the network of a box, if nothing else is wrong with the network.
 pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Lack>, CommandError> {
     match args.network(plan) {
         Ok(_) => Ok(Vec::new()),
@@ -88,7 +88,7 @@ pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Lack>, Comma
     }
 }
 
-/// Returns what lacks for a rule that only the command line makes effective.
+/// Returns the missing option of a rule that needs one.
 fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Lack {
     let words = format!("--network-local {needs}");
     Lack {
@@ -103,7 +103,8 @@ fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Lack {
     }
 }
 
-/// Returns what a user is told at each start: what the box that is called so reaches, if it reaches anything.
+/// Returns the notice of each start about the hosts that the box can reach, or `None` if it can reach none. `called` is the box's
+/// name.
 pub(super) fn notice(given: &Given, declared: &NetworkPlan, called: &str) -> Option<String> {
     let reached = match given.mode {
         NetworkMode::None | NetworkMode::CapOnly => return None,
@@ -115,7 +116,7 @@ pub(super) fn notice(given: &Given, declared: &NetworkPlan, called: &str) -> Opt
     Some(shown(&format!("boxlaunch: the box reaches {reached}")) + "\n")
 }
 
-/// Names the hosts of rules, as many as fit into a line or two.
+/// Names up to [`MAX_NAMED`] hosts of the rules.
 fn hosts(allow: &[PeerPlan], called: &str) -> String {
     let name = |it: &PeerPlan| with_port(&it.peer, it.port);
     let named: Vec<_> = allow.iter().take(MAX_NAMED).map(name).collect();

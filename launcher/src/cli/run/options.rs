@@ -173,7 +173,7 @@ pub(crate) struct RunArgs {
 
 #[cfg(test)]
 impl RunArgs {
-    /// Reads the words after `boxlaunch run`.
+    /// Parses the words after `boxlaunch run`.
     pub(in crate::cli) fn of_words<'w>(
         words: impl IntoIterator<Item = impl AsRef<str> + 'w>,
     ) -> clap::error::Result<Self> {
@@ -186,12 +186,12 @@ impl RunArgs {
 }
 
 impl RunArgs {
-    /// Returns the places of the directories that the box does not know of.
+    /// Returns the guest paths of the shares that the box does not declare.
     pub(super) fn own_shares(&self) -> impl Iterator<Item = &str> {
         self.shares.iter().filter_map(ShareArg::place)
     }
 
-    /// Returns what to do where the jail lacks a layer.
+    /// Returns the policy for a missing layer of the jail.
     pub(in crate::cli) fn jail(&self) -> Policy {
         match self.jail {
             Some(JailPolicy::Require) => Policy::Require,
@@ -201,9 +201,9 @@ impl RunArgs {
         }
     }
 
-    /// Returns the command line of the same run of a box at another place, on the virtual host.
+    /// Returns the words that run the same box, at the path `bundle`, on the virtual host.
     pub(in crate::cli) fn words(&self, bundle: &str, env: &[Assigned]) -> Vec<String> {
-        // Each option, so that one that comes later is not forgotten.
+        // Destructures the struct, so that a new option does not compile until it is handled.
         let Self {
             subject: _,
             verify: _,
@@ -277,45 +277,45 @@ impl RunArgs {
         words
     }
 
-    /// Returns how long the start may take before the box is stopped.
+    /// Returns the limit of the start, after which the box is stopped. `None` without an enforced budget.
     pub(in crate::cli) fn enforced_total(&self, plan: &RunPlan) -> Option<Duration> {
         let total = plan.budget.limit(Phase::Total).map(Duration::from_millis);
         total.filter(|_| self.budget == BudgetPolicy::Enforce)
     }
 
-    /// Opens the box, which must be the one that is expected, and no larger than boxes may be.
-    /// The store keeps it as long as the second value is there.
+    /// Opens the box, and checks it against `--expect` and the size limits. While the second value exists, the store does not
+    /// remove the box.
     pub(in crate::cli) fn open(&self) -> Result<(OpenBox, Option<Held>), CommandError> {
         let found = stored::find(&self.subject, self.is_told())?;
         let (opened, held) = found::open_to_run(found.expect(self.expect))?;
-        // What may be started in the emulated machine was checked outside of it.
+        // The run outside the virtual host has checked the size.
         if !self.nested {
             self.most().check(self.size(opened.plan()))?;
         }
         Ok((opened, held))
     }
 
-    /// Returns the digest that the box has to have, if an option says so.
+    /// Returns the digest of `--expect`.
     pub(in crate::cli) const fn expected(&self) -> Option<Digest> {
         self.expect
     }
 
-    /// Puts the box into the store, if it is one of a file and is not there.
+    /// If the box is in a file, puts it into the store, unless the store has it.
     pub(in crate::cli) fn load(&self) -> Result<(), CommandError> {
         stored::in_store(&self.subject, self.is_told()).map(drop)
     }
 
-    /// Returns whether a person is told what is done.
+    /// Returns whether notices are printed.
     fn is_told(&self) -> bool {
         !self.json && !is_quiet()
     }
 
-    /// Returns whether the command line says which box it means.
+    /// Returns whether the command line names the box by its digest.
     pub(in crate::cli) fn names_digest(&self) -> bool {
         self.expect.is_some() || self.subject.names_digest()
     }
 
-    /// Returns what the box gets of the network that it declares.
+    /// Returns the network that the box gets.
     ///
     /// # Errors
     /// [`NotGiven`].
@@ -323,7 +323,7 @@ impl RunArgs {
         Given::decide(&plan.network, self.network.into(), self.network_local.clone(), is_own)
     }
 
-    /// Checks that the scratch disks of a box may hold what they are for, in the directory in which they grow.
+    /// Checks that the scratch disks of a box fit into the limit, which by default depends on the space in `directory`.
     ///
     /// # Errors
     /// [`PolicyError::TooMuchScratch`].
@@ -333,7 +333,7 @@ impl RunArgs {
         directory: &Path,
     ) -> Result<(), PolicyError> {
         let most = self.max_scratch.or_else(|| most_scratch(directory)).unwrap_or(u64::MAX);
-        // Of those in the emulated machine, nothing is left on the host.
+        // Scratch disks on the virtual host leave no files on this host.
         let most = if self.nested { u64::MAX } else { most };
         check_scratch(plan.scratch.iter().map(|it| it.size_bytes), most)
     }
@@ -346,7 +346,7 @@ impl RunArgs {
         }
     }
 
-    /// Returns the size of the machine.
+    /// Returns the size of the VM.
     pub(in crate::cli) fn size(&self, plan: &RunPlan) -> Vm {
         let Vm { cpus, memory_mib } = plan.vm;
         Vm { cpus: self.cpus.unwrap_or(cpus), memory_mib: self.memory.unwrap_or(memory_mib) }
@@ -423,7 +423,8 @@ impl From<NetworkChoice> for Choice {
     }
 }
 
-/// Reads a value of `--network-local`: an address, a network, or `localhost`, whose address is known; and a port.
+/// Parses a value of `--network-local`: an address, a network or `localhost`, with an optional port. For example,
+/// `127.0.0.1:5432`.
 fn local_host(text: &str) -> Result<Local, String> {
     let address = match text.strip_prefix("localhost") {
         Some(port) if port.is_empty() || port.starts_with(':') => format!("127.0.0.1{port}"),
@@ -436,14 +437,14 @@ fn local_host(text: &str) -> Result<Local, String> {
     })
 }
 
-/// Reads a value of `--volume`.
+/// Parses a value of `--volume`.
 fn volume_place(text: &str) -> Result<VolumePlace, String> {
     let is_path = text.starts_with(['.', '/']) && text.contains(':');
     let more = if is_path { "; for a directory of the host there is --share" } else { "" };
     text.parse().map_err(|reason: String| reason + more)
 }
 
-/// Reads an amount of memory in MiB.
+/// Parses an amount of memory in MiB.
 fn mebibytes(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|it| (least..=most).contains(it));
@@ -451,12 +452,12 @@ fn mebibytes(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, String> + Cl
     }
 }
 
-/// Reads a number of bytes with a unit.
+/// Parses a number of bytes with a unit, such as `10MiB`.
 fn bytes(text: &str) -> Result<u64, String> {
     size::parse(text).ok_or_else(|| size::FORM.to_owned())
 }
 
-/// Reads a number of seconds, from `least` on.
+/// Parses a number of seconds that is at least `least`.
 pub(in crate::cli) fn seconds(least: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|it| (least..=MAX_TIMEOUT).contains(it));

@@ -1,4 +1,4 @@
-//! A box that has started: what it is for, how it is stopped, and what is said of it.
+//! A started box: its purpose, its end, and the messages about it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Ending {
     }
 }
 
-/// A box that has started, and what is to be done with it.
+/// A started box and its run.
 pub(super) struct Run<'a> {
     pub(super) args: &'a RunArgs,
     pub(super) opened: &'a OpenBox,
@@ -62,12 +62,12 @@ pub(super) struct Run<'a> {
     pub(super) env: Vec<Assigned>,
     pub(super) signals: &'a StopSignals,
     pub(super) screen: &'a Screen,
-    /// Where the result of the task is to be written.
+    /// The file for the result of the task.
     pub(super) result: Option<Arc<FileSlot>>,
 }
 
 impl Run<'_> {
-    /// Does what the run is for, once the agent is ready, and stops the box; returns the exit code.
+    /// Runs the agent or the command once the agent is ready, and stops the box. Returns the exit code.
     pub(super) fn serve(
         &self,
         started: Started,
@@ -111,14 +111,14 @@ impl Run<'_> {
             }
             ending => ending,
         };
-        // With its agent the box ends by itself.
+        // The box ends with its agent, so it needs no request.
         if !matches!(ending, Ok(Ending::Agent(_))) {
             client.ask_to_stop(args.grace());
         }
         let stopped = ended(&mut client, thread, &mut agent_output);
         facts.agent_status = client.agent_status;
         let ending = match ending {
-            // The supervisor knows why.
+            // The supervisor knows the reason.
             Err(ClientError::BoxEnded(_) | ClientError::Refused { .. }) if stopped.is_err() => {
                 return stopped.map(|_| exit::FAILED).map_err(|it| of_run(it, None));
             }
@@ -128,11 +128,11 @@ impl Run<'_> {
         let is_agents = matches!(ending, Ending::Agent(_));
         self.say_memory(&client, &ending);
         self.report((&record, &facts, ended.as_ref()), &agent_output, ending)?;
-        // A command's status is the run's, whatever becomes of the agent.
+        // The status of a command is the exit code of the run, even if the agent has failed.
         Ok(if is_agents { self.judged(code, ended.as_ref()) } else { code })
     }
 
-    /// Says why the task has failed, if it has; returns the exit code.
+    /// Prints why the task has failed, if it has. Returns the exit code.
     fn judged(&self, code: u8, ended: Option<&EndedTask>) -> u8 {
         let (code, failure) = task::verdict(code, ended);
         if let (Some(reason), false) = (failure, self.args.json || is_quiet()) {
@@ -141,7 +141,7 @@ impl Run<'_> {
         code
     }
 
-    /// Shows what the start took where that is asked for; returns the error of one over its budget.
+    /// Prints the durations of the start if `--budget` asks for them. Returns the error of a start over its budget.
     fn over_budget(&self, facts: &RunFacts) -> Option<Problem> {
         let budget = &self.opened.plan().budget;
         let over = !facts.is_ready || !budget.overruns(&facts.phases).is_empty();
@@ -158,7 +158,7 @@ impl Run<'_> {
         None
     }
 
-    /// Does what the run is for.
+    /// Runs the agent or the command until it ends, or returns at once with `--until-ready`.
     fn work(
         &self,
         client: &mut Client<'_>,
@@ -188,7 +188,7 @@ impl Run<'_> {
         Ok(Ending::Command(CommandReport::new(self.component, argv, exit, taken, &output)))
     }
 
-    /// Prints the report where one is asked for.
+    /// Prints the report with `--json`.
     fn report(
         &self,
         (record, facts, task): (&Record, &RunFacts, Option<&EndedTask>),
@@ -216,12 +216,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the socket that leads to the agent's port, if it can be reached from where the user is.
+    /// Returns the socket of the agent's port. `None` on the virtual host, because the user cannot reach it there.
     fn agent_socket<'r>(&self, record: &'r Record) -> Option<&'r Path> {
         record.agent_socket.as_deref().filter(|_| !self.args.nested)
     }
 
-    /// Says what has failed for lack of memory, also where little is to be said.
+    /// Reports the components that ran out of memory, even with `--quiet`.
     fn say_memory(&self, client: &Client<'_>, ending: &Ending) {
         let command = match ending {
             Ending::Command(report) if report.lacked_memory() => Some(report.component()),
@@ -240,13 +240,13 @@ impl Run<'_> {
         }
     }
 
-    /// Says that the business application's own program has ended, and where its words are.
+    /// Reports that the business application's program has ended, and where its output is.
     fn say_business_ended(&self, name: &str, exit: Exited) {
         let status = exit.status;
         if exit.lacked_memory() {
             self.say_out_of_memory(ComponentName::Business);
         }
-        // A terminal is the command's alone.
+        // Only the command may write to its terminal.
         if self.args.json || is_quiet() || self.args.options.tty {
             return;
         }
@@ -262,9 +262,9 @@ impl Run<'_> {
         ));
     }
 
-    /// Says what the box's filter has denied, and what would allow it.
+    /// Reports a denied connection of the box, and the rule that would allow it.
     fn say_denied(&self, component: ComponentName, what: &str) {
-        // A terminal is the command's alone.
+        // Only the command may write to its terminal.
         if self.args.json || is_quiet() || self.args.options.tty {
             return;
         }
@@ -272,7 +272,7 @@ impl Run<'_> {
         self.screen.notice(&format!("boxlaunch: the {component} component: {what}\n"));
     }
 
-    /// Says that the agent can be used, and where.
+    /// Reports that the agent is ready, and the path of its socket.
     fn announce(&self, record: &Record, facts: &RunFacts) {
         if self.args.json || is_quiet() {
             return;
@@ -285,7 +285,7 @@ impl Run<'_> {
     }
 }
 
-/// Waits until the supervisor has hung up; with a signal the box ends at once.
+/// Waits until the supervisor has closed the connection. A signal ends the box at once.
 fn wait_for_end(client: &mut Client<'_>, agent_output: &mut Route) -> Result<(), ClientError> {
     loop {
         match client.wait_for_end(agent_output) {
@@ -298,7 +298,7 @@ fn wait_for_end(client: &mut Client<'_>, agent_output: &mut Route) -> Result<(),
 /// The end of a box, with its task, if it had one.
 type Ended = Result<Option<EndedTask>, FailedRun>;
 
-/// Waits until the box has ended, and passes on what its agent still writes.
+/// Waits until the box has ended, and passes on the remaining output of its agent.
 fn ended(
     client: &mut Client<'_>,
     supervisor: JoinHandle<Served>,
@@ -306,7 +306,7 @@ fn ended(
 ) -> Ended {
     let mut waited = wait_for_end(client, agent_output);
     if waited.is_err() {
-        // Nobody reads any more, or the supervisor has said that it failed: it still has to end.
+        // The reader has closed its pipe, or the supervisor has reported its failure. The supervisor still has to end.
         waited = waited.and(wait_for_end(client, &mut Route::Nowhere));
     }
     let served = supervisor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -315,8 +315,8 @@ fn ended(
     Ok(task)
 }
 
-/// Returns the exit code of a run that was stopped, and its task. Output that was lost at the last moment does
-/// not hide the status of a program that failed, as it does not in [`Screen::close`].
+/// Returns the exit code of a stopped run, and its task. Output that was lost in the last moment does not hide the status of a
+/// failed program; [`Screen::close`] follows the same rule.
 fn after_stop(
     code: u8,
     stopped: Ended,
@@ -334,7 +334,7 @@ fn after_stop(
     }
 }
 
-/// Returns the error of a start over its budget, whether its agent was ready too late or not yet.
+/// Returns the error of a start over its budget, whether the agent was ready too late or is not ready yet.
 fn over_budget(facts: &RunFacts) -> Problem {
     let message = over_budget_reason(facts);
     if facts.is_ready {

@@ -11,7 +11,7 @@ use super::options::RunArgs;
 use crate::cli::error::{CommandError, usage};
 use crate::cli::progress::Shown;
 
-/// Checks that volumes and directories of a command line have places in a box.
+/// Checks that the guest paths of volumes and shares are free in the box.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
     let guests = args.volumes.iter().map(|it| it.guest.as_str()).chain(args.own_shares());
     let guests: Vec<_> = guests.collect();
@@ -19,7 +19,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError
     check_free(&guests, plan).map_err(|reason| usage(&reason.to_string(), help(&reason)))
 }
 
-/// Returns what to do about a place that is taken.
+/// Returns the help for a guest path that is in use.
 const fn help(taken: &Taken) -> &'static str {
     match taken {
         Taken::ByBox { .. } => {
@@ -29,7 +29,7 @@ const fn help(taken: &Taken) -> &'static str {
     }
 }
 
-/// Takes them for the box with this name. One that is made for it is shown.
+/// Takes the volumes for the box named `name`, and reports each new one.
 pub(super) fn take(
     args: &RunArgs,
     state: &Path,

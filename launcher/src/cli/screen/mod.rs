@@ -1,4 +1,4 @@
-//! Standard output and standard error while a box runs and signals wait to be read.
+//! Standard output and standard error while a box runs and signals are blocked.
 
 use std::cell::{Cell, RefCell};
 use std::env;
@@ -17,40 +17,39 @@ use vmm::signals::StopSignals;
 use super::error::{CommandError, signal_code};
 use super::terminal::printed;
 
-/// Where a run writes to. Nothing of it keeps the run from a signal, and nothing that a program in the box writes moves
-/// the cursor of a terminal or hides a text of ours, unless that is asked for: see [`Harmless`].
+/// The terminal of a run. Writing to it does not delay a signal. Output of programs in the box cannot move the cursor or hide
+/// boxlaunch's messages, unless `--raw` is given: see [`Harmless`].
 ///
-/// Text is on its way for a while, so whether it arrives is known only at the end: see
-/// [`Screen::close`].
+/// Writes are asynchronous, so only [`Screen::close`] reports whether they succeeded.
 #[derive(Debug)]
 pub(crate) struct Screen {
     stdout: Stream,
     stderr: Stream,
     status: Rc<Status>,
     signals: Rc<StopSignals>,
-    /// Whether programs write to a terminal as they like.
+    /// Whether the output of programs reaches a terminal unchanged.
     is_raw: bool,
 }
 
-/// One of the two.
+/// Standard output or standard error.
 #[derive(Debug)]
 struct Stream {
     outlet: Outlet,
     is_terminal: bool,
-    /// Whether programs in the box have written here.
+    /// Whether programs in the box have written to it.
     passed: Rc<Cell<bool>>,
-    /// The treatment of the programs' bytes where this is a terminal.
+    /// The filter for the programs' bytes if this is a terminal.
     filter: Rc<RefCell<Harmless>>,
-    /// Why something of our own could not be written.
+    /// The error of a write by boxlaunch itself.
     failed: RefCell<Option<io::Error>>,
 }
 
-/// The line on a terminal that says what the run is waiting for. It gives way to all other output.
+/// The line on a terminal that shows the current step of the run. All other output replaces it.
 #[derive(Debug)]
 struct Status {
     stderr: Outlet,
-    /// Whether there may be such a line: standard error is a terminal that can clear it, and no program in the box has
-    /// written to it, which may have left a line unfinished.
+    /// Whether the line can be shown: standard error is a terminal that can clear it, and no program in the box has written to it
+    /// and possibly left a line unfinished.
     is_possible: Cell<bool>,
     is_shown: Cell<bool>,
     /// Whether a program has left a line on a terminal unfinished.
@@ -58,28 +57,28 @@ struct Status {
 }
 
 impl Status {
-    /// Erases the line, through `outlet` where that leads to the same terminal.
+    /// Erases the line, through `outlet` if it leads to the same terminal.
     fn clear(&self, outlet: &Outlet) {
         if self.is_shown.take() {
-            // Decoration, and the text after it reports what fails.
+            // An error is ignored here, because writing the next text reports it.
             drop(outlet.clone().write_all(CLEAR_LINE.as_bytes()));
         }
     }
 }
 
-/// Where programs in the box write to one of the streams.
+/// The destination of a box program's output to one of the streams.
 #[derive(Debug)]
 struct Passed {
     outlet: Outlet,
     any: Rc<Cell<bool>>,
     status: Rc<Status>,
     is_terminal: bool,
-    /// None where the bytes pass as they are.
+    /// `None` if the bytes pass unchanged.
     filter: Option<Rc<RefCell<Harmless>>>,
 }
 
 impl Screen {
-    /// Uses the standard streams. Bytes of programs reach a terminal as they are only with `is_raw`.
+    /// Uses the standard streams. With `is_raw`, the bytes of programs reach a terminal unchanged.
     pub(crate) fn new(signals: &Rc<StopSignals>, is_raw: bool) -> Result<Self, CommandError> {
         let own = |file: &dyn AsFd| {
             let action = "use the standard output and error";
@@ -102,7 +101,7 @@ impl Screen {
             failed: RefCell::default(),
         });
         if is_one {
-            // So that all texts come in the order in which they are written.
+            // One outlet keeps the texts in the order of their writes.
             stdout.outlet = stderr.outlet.clone();
         }
         let status = Rc::new(Status {
@@ -114,7 +113,7 @@ impl Screen {
         Self { stdout, stderr, status, signals: Rc::clone(signals), is_raw: false }
     }
 
-    /// Shows a line until something else is written; nothing where standard error is no terminal.
+    /// Shows a line until the next output. A no-op if standard error is no terminal.
     pub(crate) fn show_status(&self, text: &str) {
         if self.status.is_possible.get() {
             self.stderr.write(&format!("{CLEAR_LINE}{text}"));
@@ -127,17 +126,17 @@ impl Screen {
         self.status.clear(&self.stderr.outlet);
     }
 
-    /// Returns the route of a program in the box to both streams.
+    /// Returns the route of a box program's output to both streams.
     pub(crate) fn route(&self) -> Route {
         Route::Pass { stdout: self.program_stdout(), stderr: self.program_stderr() }
     }
 
-    /// Returns where programs in the box write to standard output.
+    /// Returns the sink for standard output of programs in the box.
     pub(crate) fn program_stdout(&self) -> Box<dyn Sink> {
         self.program(&self.stdout)
     }
 
-    /// Returns where programs in the box write to standard error.
+    /// Returns the sink for standard error of programs in the box.
     pub(crate) fn program_stderr(&self) -> Box<dyn Sink> {
         self.program(&self.stderr)
     }
@@ -152,7 +151,7 @@ impl Screen {
         })
     }
 
-    /// Ends the colours and the line that a program has left on a terminal.
+    /// Resets the colours and ends the line that a program has left on a terminal.
     fn end_line(&self) {
         for stream in [&self.stdout, &self.stderr].into_iter().filter(|it| it.is_terminal) {
             let colours = stream.filter.borrow_mut().end_colours();
@@ -161,14 +160,14 @@ impl Screen {
         }
     }
 
-    /// Prints something that is not the result.
+    /// Prints a notice to standard error.
     pub(crate) fn notice(&self, text: &str) {
         self.clear_status();
         self.end_line();
         self.stderr.write(text);
     }
 
-    /// Prints a result.
+    /// Prints a result to standard output.
     pub(crate) fn print(&self, text: &str) {
         self.clear_status();
         self.end_line();
@@ -185,14 +184,14 @@ impl Screen {
         error.exit
     }
 
-    /// Waits until everything is written, and returns the exit code: `code`, unless that is 0 and
-    /// something could not be written, or a signal came.
+    /// Waits until all output is written, and returns the exit code: `code`, unless it is 0 and a write failed, or a signal
+    /// arrived.
     pub(crate) fn close(&self, mut code: u8) -> u8 {
         for stream in [&self.stdout, &self.stderr] {
             let mut finished = stream.finish();
             if finished.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
                 code = self.interrupted();
-                // From now on the reader must be taking something.
+                // From now on, the reader has to make progress.
                 finished = stream.finish();
             }
             if let Err(error) = stream.judged(finished) {
@@ -203,7 +202,7 @@ impl Screen {
         code
     }
 
-    /// Takes the signal that came while a reader took nothing, and returns its exit code.
+    /// Takes the signal that arrived while the reader was stalled, and returns its exit code.
     fn interrupted(&self) -> u8 {
         self.signals.next().ok().flatten().map_or(box_contract::exit::FAILED, signal_code)
     }
@@ -214,7 +213,7 @@ impl Stream {
         if text.is_empty() {
             return;
         }
-        // Where it would block, it is still on its way, as far as the reader takes it.
+        // If the write would block, the text is queued until the reader takes it.
         if let Err(error) = self.outlet.clone().write_all(text.as_bytes())
             && error.kind() != ErrorKind::WouldBlock
         {
@@ -227,8 +226,8 @@ impl Stream {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Judges the end of the stream: who had a program's output passed on, and reads it no more,
-    /// ends that program, however much of it was on its way.
+    /// Judges the end of the stream. A reader that closes the pipe ends a program whose output was passed on, however much output
+    /// was still queued.
     fn judged(&self, finished: io::Result<()>) -> Result<(), CommandError> {
         if self.passed.get() {
             return finished.map_err(|error| StreamError::Output(error).into());
@@ -238,7 +237,7 @@ impl Stream {
 }
 
 impl Passed {
-    /// Writes what is left to write of bytes that a terminal gets.
+    /// Writes filtered text to a terminal.
     fn write_shown(&mut self, text: &str) -> io::Result<()> {
         if let Some(last) = text.chars().next_back() {
             self.status.is_in_line.set(last != '\n');
@@ -265,11 +264,11 @@ impl Write for Passed {
 }
 
 impl Drop for Passed {
-    /// Writes what waited for more bytes of the program, and ends its colours.
+    /// Writes the bytes that waited for the rest of a sequence, and resets the program's colours.
     fn drop(&mut self) {
         let Some(filter) = &self.filter else { return };
         let text = filter.borrow_mut().finish();
-        // Whoever waits for the end of the outlet is told what fails.
+        // An error is ignored here, because finishing the outlet reports it.
         drop(self.write_shown(&text));
     }
 }

@@ -8,14 +8,14 @@ use nix::sys::signal::Signal;
 
 use super::*;
 
-/// More than all pipes on the way to a reader.
+/// More bytes than all pipes to a reader can hold.
 const TOO_MUCH: usize = 1 << 20;
 
 fn signals() -> Rc<StopSignals> {
     Rc::new(StopSignals::block().unwrap())
 }
 
-/// A screen, and what reads its standard error.
+/// Returns a screen, and the reader of its standard error.
 fn screen(stdout: impl Into<OwnedFd>, signals: &Rc<StopSignals>) -> (Screen, PipeReader) {
     let (reader, stderr) = pipe().unwrap();
     (Screen::over([stdout.into(), stderr.into()], signals), reader)
@@ -29,7 +29,7 @@ fn full() -> File {
     File::options().write(true).open("/dev/full").unwrap()
 }
 
-/// Closes a screen; returns the exit code and the messages.
+/// Closes a screen. Returns the exit code and the messages.
 fn closed((screen, mut stderr): (Screen, PipeReader), code: u8) -> (u8, String) {
     let code = screen.close(code);
     drop(screen);
@@ -55,7 +55,7 @@ fn the_same_holds_for_standard_error() {
     let screen = Screen::over([full().into(), gone()], &signals());
     let mut program = screen.program_stderr();
     program.write_all(b"x").unwrap();
-    // Whether this one learns of it or not.
+    // This write may report the closed pipe or not.
     screen.notice("boxlaunch: ready\n");
     assert_eq!(screen.close(0), 141);
 }
@@ -113,7 +113,7 @@ fn a_full_disk_is_reported_as_a_failure() {
 fn a_signal_leaves_the_other_stream_its_words() {
     let (signals, (_reader, stdout)) = (signals(), pipe().unwrap());
     let (screen, mut stderr) = screen(stdout, &signals);
-    // The reader's pipe takes one half, and ours the other.
+    // The reader's pipe takes one half, and the outlet's pipe the other.
     screen.print(&"x".repeat(96 << 10));
     screen.notice(&"y".repeat(96 << 10));
     pthread_kill(pthread_self(), Signal::SIGTERM).unwrap();
@@ -144,7 +144,7 @@ fn a_status_line_gives_way_to_whatever_else_is_written() {
     assert_eq!(closed((screen, stderr), 0), (0, expected));
 }
 
-/// A screen whose two streams are one terminal, and what reads that.
+/// Returns a screen whose two streams are one terminal, and the reader of that terminal.
 fn on_a_terminal(is_raw: bool) -> (Screen, PipeReader) {
     let (mut screen, reader) = screen(gone(), &signals());
     screen.stdout.outlet = screen.stderr.outlet.clone();
@@ -161,7 +161,7 @@ fn no_program_moves_a_terminals_cursor_or_hides_what_boxlaunch_says() {
         stdout.write_all(b"\x1b]0;pwned\x07\x1b[2J\rboxlaunch: verified\n").unwrap();
         stdout.write_all(b"\x1b[30;40mhid").unwrap();
         screen.notice("boxlaunch: the agent component: denied\n");
-        // In two pieces, and with an end that never comes.
+        // A sequence in two pieces, and one without its end.
         stdout.write_all(b"den\n\xc2").unwrap();
         stdout.write_all(b"\x9b\x1b[3").unwrap();
         stderr.write_all(b"\x1b[31mred").unwrap();

@@ -1,4 +1,4 @@
-//! Directories with more files than a machine can have open.
+//! Shares with more files than the VM can have open.
 
 use std::path::Path;
 use std::thread;
@@ -8,11 +8,11 @@ use boxlaunch::mounts::shares::HostShare;
 use safe_text::shown;
 use vmm::jail::most_files;
 
-/// The files that a machine needs for itself: the largest rootfs has each of its parts open twice.
+/// The files that the VM needs for itself. The largest rootfs has each of its parts open twice.
 const OWN_FILES: u64 = 1024 + 2 * (MAX_SEGMENTS as u64 + 1);
 
-/// Looks for directories with more files than a machine can have open, which it has for each one that the guest knows, and
-/// has each such one said as soon as it is found. Nobody waits for that: it can take long.
+/// Looks for shares with more files than the VM can have open: it holds one open file for each file that the guest knows. Calls
+/// `say` for each such share as soon as it is found. This can take long, so it runs in threads that are not joined.
 pub(in crate::cli) fn look_for_large(
     shares: &[HostShare],
     say: impl Fn(&str) + Copy + Send + 'static,
@@ -21,12 +21,12 @@ pub(in crate::cli) fn look_for_large(
     for share in shares {
         let host = share.host().to_owned();
         let look = move || too_many(&host, most).iter().for_each(|it| say(it));
-        // Where no thread can be had, the box starts without the warning.
+        // If no thread can be started, the box starts without the warning.
         thread::Builder::new().spawn(look).ok();
     }
 }
 
-/// Returns a warning where a directory has more files than that.
+/// Returns a warning if the directory has more than `most` files.
 fn too_many(host: &Path, most: u64) -> Option<String> {
     (HostShare::count(host, most) > most).then(|| {
         let text = format!(

@@ -1,6 +1,6 @@
-//! `boxlaunch run --share` and `--skill`: which directories of this host a box sees.
+//! `boxlaunch run --share` and `--skill`: the directories of this host that a box sees.
 //!
-//! A box names what it wants to see. Only the command line says what it gets.
+//! A box declares the shares that it wants. Only the command line grants them.
 
 mod large;
 
@@ -27,17 +27,17 @@ pub(super) use large::look_for_large;
 /// The form of `--share`.
 const FORM: &str = "write HOST:GUEST, HOST:GUEST:rw, NAME=HOST or NAME";
 
-/// A directory of the command line.
+/// A share of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ShareArg {
-    /// For a share of the box; by itself it is the directory of the Boxfile.
+    /// A share that the box declares. If `host` is `None`, its directory is the one in the Boxfile.
     Declared { name: String, host: Option<PathBuf> },
-    /// One that the box does not know of.
+    /// A share that the box does not declare.
     Own { host: PathBuf, guest: String, access: Access },
 }
 
 impl ShareArg {
-    /// Reads an option's value.
+    /// Parses the option's value.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if let Some(at) = text.rfind(":/") {
             let (host, rest) = (&text[..at], &text[at + 1..]);
@@ -65,7 +65,7 @@ impl ShareArg {
         }
     }
 
-    /// Reads a value of `--skill`.
+    /// Parses a value of `--skill`.
     pub(super) fn parse_skill(text: &str) -> Result<(String, PathBuf), String> {
         match text.split_once('=') {
             Some((name, host)) if is_name(name) && !host.is_empty() => {
@@ -75,7 +75,7 @@ impl ShareArg {
         }
     }
 
-    /// Returns the place of one that the box does not know of.
+    /// Returns the guest path of a share that the box does not declare.
     pub(super) fn place(&self) -> Option<&str> {
         match self {
             Self::Declared { .. } => None,
@@ -91,7 +91,7 @@ impl ShareArg {
     }
 }
 
-/// Reads what is after the place in the box.
+/// Parses the access after the guest path.
 fn access(option: Option<&str>) -> Result<Access, String> {
     match option {
         None | Some("ro") => Ok(Access::ReadOnly),
@@ -103,7 +103,7 @@ fn access(option: Option<&str>) -> Result<Access, String> {
     }
 }
 
-/// Checks that what a box wants to see is given, and nothing that it does not know.
+/// Checks that all declared shares are given, and no undeclared ones by name.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
     check_shares(&args.shares, &plan.shares)?;
     let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
@@ -116,7 +116,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError
     Ok(())
 }
 
-/// Returns what a command line lacks of the shares and the skills of a box.
+/// Returns the missing options for the shares and skills of a box.
 pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Vec<Lack> {
     let shares = plan.shares.iter().filter(|it| given(args, &it.name).is_none());
     let is_given = |name: &str| args.skills.iter().any(|(it, _)| it == name);
@@ -129,13 +129,13 @@ pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Vec<Lack> {
     shares.map(missing_share).chain(skills).collect()
 }
 
-/// Checks that the box declares the shares that are given by their names.
+/// Checks that the box declares the shares that are given by name.
 fn check_shares(given: &[ShareArg], declared: &[SharePlan]) -> Result<(), CommandError> {
     let names: Vec<_> = given.iter().filter_map(ShareArg::name).collect();
     let declared: Vec<_> = declared.iter().map(|it| it.name.as_str()).collect();
     check_names("share", &names, &declared, |name| {
         let help = undeclared("share", &declared);
-        // Whoever writes only that may mean a directory.
+        // A name without a directory may be meant as a directory.
         let help = match given.iter().find(|it| it.name() == Some(name)) {
             Some(ShareArg::Declared { host: None, .. }) => {
                 format!("{help}; or write `-v ./{name}:/PATH` for the directory {name}")
@@ -146,7 +146,7 @@ fn check_shares(given: &[ShareArg], declared: &[SharePlan]) -> Result<(), Comman
     })
 }
 
-/// Checks that each given name is declared, and given once.
+/// Checks that each name is declared, and given once.
 fn check_names(
     kind: &str,
     given: &[&str],
@@ -164,7 +164,7 @@ fn check_names(
     Ok(())
 }
 
-/// Returns what to do about a name that a box does not declare.
+/// Returns the help for an undeclared name.
 fn undeclared(kind: &str, declared: &[&str]) -> String {
     match declared {
         [] => format!("leave it out: its Boxfile declares no such {kind}"),
@@ -196,7 +196,7 @@ fn missing_share(share: &SharePlan) -> Lack {
     Lack { message, help, words }
 }
 
-/// Finds the directories that a box sees.
+/// Opens the directories that a box sees.
 pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>, CommandError> {
     let declared = plan.shares.iter().map(|share| match given(args, &share.name) {
         Some(ShareArg::Declared { host: Some(host), .. }) => found(share, host),
@@ -224,13 +224,13 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>,
     Ok(shares)
 }
 
-/// Finds the directory of a declared share.
+/// Opens the directory of a declared share.
 fn found(share: &SharePlan, host: &Path) -> Result<HostShare, CommandError> {
     let found = HostShare::new(host, &share.guest, share.access, share.scope);
     found.map_err(|error| not_found(host, error))
 }
 
-/// Returns the error of a directory of the command line. There may be one whose name ends as an option does.
+/// Returns the error of a directory of the command line. Its name may really end with `:rw` or `:ro`.
 fn not_found(host: &Path, error: ShareError) -> CommandError {
     let host = host.to_string_lossy();
     let help = if let Some(rest) = host.strip_prefix("~/") {
@@ -243,8 +243,8 @@ fn not_found(host: &Path, error: ShareError) -> CommandError {
     usage(&error.to_string(), &help)
 }
 
-/// Finds the directory that a box proposes for a share, if it is in the current directory: neither a path of the box's choice
-/// nor a link that a box has left there leads to another.
+/// Opens the directory that a box proposes for a share. It must be in the current directory, so that neither a path of the box's
+/// choice nor a link that a box has left there leads elsewhere.
 fn proposed(share: &SharePlan) -> Result<HostShare, CommandError> {
     let Some(host) = share.host.as_deref().map(Path::new) else {
         return Lack::check(&[missing_share(share)]).and_then(|()| found(share, Path::new("")));
@@ -263,7 +263,7 @@ fn proposed(share: &SharePlan) -> Result<HostShare, CommandError> {
     Err(usage(&message, &format!("if you mean that directory: `--share {option}`")))
 }
 
-/// Returns the error of a directory that a box proposes, and that is not here.
+/// Returns the error of a proposed directory that does not exist here.
 fn not_proposed(share: &SharePlan, host: &Path, error: ShareError) -> CommandError {
     if error.source.kind() != ErrorKind::NotFound || host.is_absolute() {
         return error.into();
@@ -276,7 +276,7 @@ fn not_proposed(share: &SharePlan, host: &Path, error: ShareError) -> CommandErr
     usage(&error.to_string(), &help)
 }
 
-/// Returns a notice for each directory that the box is shown.
+/// Returns a notice for each directory that the box sees.
 pub(super) fn notices(shares: &[HostShare]) -> impl Iterator<Item = String> {
     shares.iter().map(|share| {
         let ShareRecord { host, guest, writable } = share.shown();
@@ -286,7 +286,8 @@ pub(super) fn notices(shares: &[HostShare]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a notice for each directory to which a link leads that the command line names: it may be another one than yesterday.
+/// Returns a notice for each share whose path on the command line contains a link. The link's target may have changed since the
+/// last run.
 pub(super) fn linked(args: &RunArgs, shares: &[HostShare]) -> impl Iterator<Item = String> {
     let is_named = |share: &&HostShare| named(args).any(|it| it == share.named());
     shares.iter().filter(is_named).filter_map(link_notice)
@@ -310,7 +311,7 @@ fn link_notice(share: &HostShare) -> Option<String> {
     })
 }
 
-/// Returns a notice for each directory that is shown to read in one to write to, and that the box can move away.
+/// Returns a notice for each read-only share inside a writable one, because the box can move its directory.
 pub(super) fn movable(shares: &[HostShare]) -> impl Iterator<Item = String> {
     shares.iter().filter_map(|share| {
         let (host, around) = (share.host().display(), share.moves_with(shares)?);
@@ -322,7 +323,7 @@ pub(super) fn movable(shares: &[HostShare]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a path as it would be without links, from the current directory's real path.
+/// Returns a path as if it had no links, starting from the real path of the current directory.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = if path.is_absolute() { PathBuf::new() } else { env::current_dir().ok()? };
     for part in path.components() {
@@ -335,12 +336,12 @@ fn plain(path: &Path) -> Option<PathBuf> {
     Some(plain)
 }
 
-/// Returns whether there is no such directory.
+/// Returns whether the directory does not exist.
 fn is_absent(error: &ShareError) -> bool {
     [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.source.kind())
 }
 
-/// Finds the directory of a skill. What was opened is what is looked at.
+/// Opens the directory of a skill. The check uses the opened directory.
 fn skill(name: &str, host: &Path) -> Result<HostShare, CommandError> {
     let none = || {
         let message = format!("{} is not the directory of a skill", host.display());
@@ -430,7 +431,7 @@ mod tests {
             let share = SharePlan { host: Some(host.to_owned()), ..declared("input") };
             super::proposed(&share).map_err(|error| error.text())
         };
-        // The tests of a package run in its directory.
+        // Cargo runs the tests of a package in its directory.
         for host in ["src", "./src/cli", "src/../src"] {
             assert!(proposed(host).is_ok(), "{host}");
         }
@@ -446,7 +447,7 @@ mod tests {
         assert!(proposed("").is_err());
     }
 
-    /// As a box can do that has the directory around it to write to.
+    /// Imitates a box that has the parent directory as a writable share.
     #[test]
     fn what_is_shown_as_a_skill_is_what_was_looked_at() {
         let dir = tempfile::tempdir().unwrap();

@@ -20,17 +20,17 @@ use super::given_file;
 use super::lacks::Lack;
 use undeclared::Named;
 
-/// A variable of the command line: `[COMPONENT/]NAME[=VALUE]`.
+/// A variable of the command line: `[COMPONENT/]NAME[=VALUE]`. For example, `agent/LOG=debug`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EnvOption {
     component: Option<ComponentName>,
     name: String,
-    /// Nothing where it is the one that this program has.
+    /// `None` takes the value from boxlaunch's environment.
     value: Option<String>,
 }
 
 impl EnvOption {
-    /// Reads an option's value.
+    /// Parses the option's value.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let Assignment { component, name, value } = Assignment::parse(text)?;
         if let Some(meant) = name.split_once('/').and_then(|(front, _)| near_component(front)) {
@@ -42,7 +42,7 @@ impl EnvOption {
         Ok(Self { component, name: name.to_owned(), value: value.map(str::to_owned) })
     }
 
-    /// Reads an option's value where a component cannot be named.
+    /// Parses the option's value if it cannot name a component.
     pub(super) fn parse_of_command(text: &str) -> Result<Self, String> {
         let parsed = Self::parse(text)?;
         let is_narrow = parsed.component.is_some();
@@ -53,12 +53,12 @@ impl EnvOption {
         }
     }
 
-    /// Returns whether its value is that of a variable that this program has.
+    /// Returns whether the value comes from this environment variable of boxlaunch.
     pub(super) fn is_from(&self, variable: &str) -> bool {
         self.value.is_none() && self.name == variable
     }
 
-    /// Returns the variable with its value; `None` where it has none here, either.
+    /// Returns the variable with its value, or `None` if boxlaunch's environment lacks it.
     fn assigned(&self) -> Option<Assigned> {
         let value = self.value.clone().or_else(|| env::var(&self.name).ok())?;
         let (component, name) = (self.component, self.name.clone());
@@ -66,7 +66,7 @@ impl EnvOption {
     }
 }
 
-/// Returns the component whose name was misspelt.
+/// Returns the component with a similar name.
 fn near_component(name: &str) -> Option<&'static str> {
     nearest(name, &ComponentName::ALL.map(ComponentName::name))
 }
@@ -77,24 +77,24 @@ pub(super) struct Assigned {
     component: Option<ComponentName>,
     name: String,
     value: String,
-    /// The file that it comes from, and the line there.
+    /// The file and line that set it.
     place: Option<String>,
 }
 
 impl Assigned {
-    /// Returns it as a command has it, unless it is for a component alone.
+    /// Returns the variable in the form `NAME=VALUE` for a command, or `None` if it is for one component.
     pub(super) fn of_command(&self) -> Option<String> {
         self.component.is_none().then(|| format!("{}={}", self.name, self.value))
     }
 
-    /// Returns it as a word of a command line.
+    /// Returns the variable as an option of a command line.
     pub(super) fn word(&self) -> String {
         let component = self.component.map_or_else(String::new, |it| format!("{}/", it.name()));
         format!("--env={component}{}={}", self.name, self.value)
     }
 }
 
-/// Returns the variables of files, and over them those of options, with their values.
+/// Returns the variables of the files and the options, with their values. Options take precedence.
 pub(super) fn resolved(
     files: &[PathBuf],
     options: &[EnvOption],
@@ -125,15 +125,15 @@ fn of_file(path: &Path) -> Result<Vec<Assigned>, CommandError> {
     Ok(assigned.collect())
 }
 
-/// Returns what the components are given: the variables that the plan declares for it. With a command, all others are
-/// the command's alone.
+/// Returns the variables that the components get, which the plan must declare. If the run has a command, undeclared variables are
+/// for the command alone.
 pub(super) fn given(
     assigned: &[Assigned],
     options: &[EnvOption],
     has_command: bool,
     plan: &RunPlan,
 ) -> Result<Vec<GivenVariable>, CommandError> {
-    // An option without a value names one, too.
+    // An option without a value also needs a declaration.
     for named in assigned.iter().map(Named::from).chain(options.iter().map(Named::from)) {
         let is_commands = has_command && named.component.is_none();
         if !is_commands && targets(plan, named.component, named.name).next().is_none() {
@@ -149,7 +149,7 @@ pub(super) fn given(
                     "give another value",
                 )
             })?;
-            // The last one counts, as in docker.
+            // The last value takes precedence, as in docker.
             given.retain(|other| (other.component, &other.name) != (component, &it.name));
             let (name, value) = (it.name.clone(), it.value.clone());
             given.push(GivenVariable { component, name, value });
@@ -169,7 +169,7 @@ fn targets<'a>(
     of.filter(move |it| component.is_none_or(|component| component == *it))
 }
 
-/// Returns what a command line lacks of the variables without a default.
+/// Returns the missing options for variables without a default.
 pub(super) fn lacking(
     given: &[GivenVariable],
     options: &[EnvOption],
@@ -182,7 +182,7 @@ pub(super) fn lacking(
     let missing: Vec<_> = plan.launch_variables().filter(is_missing).collect();
     let mut lines: Vec<String> = Vec::new();
     for (of, name) in &missing {
-        // One option is for both components, unless one of them has it already.
+        // One option sets the variable in both components, unless one of them already has it.
         let is_given = given.iter().any(|it| it.name == *name);
         let component = if is_given { format!("{}/", of.name()) } else { String::new() };
         let line = format!("-e {component}{name}=VALUE");
@@ -216,7 +216,7 @@ pub(super) fn lacking(
 mod tests {
     use super::*;
 
-    /// A box whose agent has to be given URL, and has a default for LOG; business has to be given LOG.
+    /// A plan whose agent requires URL and has a default for LOG, and whose business component requires LOG.
     fn plan() -> RunPlan {
         let mut plan = testkit::test_box::config().plan;
         plan.agent.env = vec!["LOG=info".to_owned(), "FIXED=1".to_owned()];

@@ -1,4 +1,4 @@
-//! The errors of variables that a box does not declare for launch, with what was probably meant.
+//! The errors of variables that a box does not declare for launch, with suggestions.
 
 use box_contract::rules::{VARIABLE_FORM, is_variable};
 use box_contract::{ComponentName, RunPlan, Scope};
@@ -7,12 +7,12 @@ use safe_text::secrets::looks_secret;
 use super::{Assigned, EnvOption};
 use crate::cli::error::{CommandError, usage};
 
-/// A variable that a command line names, or a file of it.
+/// A variable that an option or a file names.
 pub(super) struct Named<'a> {
     pub(super) component: Option<ComponentName>,
     pub(super) name: &'a str,
     value: Option<&'a str>,
-    /// The file and the line, where one has it.
+    /// The file and line, if a file names it.
     place: Option<&'a str>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> From<&'a EnvOption> for Named<'a> {
 }
 
 impl Named<'_> {
-    /// Returns the error of a variable that a box with this plan does not declare for launch.
+    /// Returns the error of a variable that `plan` does not declare for launch.
     pub(super) fn undeclared(&self, plan: &RunPlan) -> CommandError {
         let name = self.name;
         let place = self.place.map_or_else(String::new, |it| format!("{it}: "));
@@ -48,7 +48,7 @@ impl Named<'_> {
         usage(&message, &self.help(plan))
     }
 
-    /// Returns what to do about it.
+    /// Returns the help for it.
     fn help(&self, plan: &RunPlan) -> String {
         let Self { component, name, .. } = *self;
         if name.contains('/') {
@@ -88,7 +88,7 @@ impl Named<'_> {
 
     /// Returns whether a Boxfile could not declare it as a plain variable.
     fn looks_secret(&self) -> bool {
-        // One that is given at launch may have any value.
+        // `given` stands for the unknown value of a variable that is set at launch.
         self.value.into_iter().chain(["given"]).any(|value| looks_secret(self.name, value))
     }
 }
