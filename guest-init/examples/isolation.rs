@@ -1,4 +1,4 @@
-//! Prints the last part of `docs/security.md`, for `cargo xtask docs`.
+//! Prints the generated part of `docs/security.md`, for `cargo xtask docs`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 

@@ -1,10 +1,9 @@
-//! From the kernel's hand-over to a running system: the rootfs as `/`, and the kernel's own
-//! filesystems.
+//! Early boot: mounts the rootfs as `/`, and the kernel's file systems.
 //!
-//! The kernel starts init from a small virtual root (virtio-fs) that holds only init, one file with the nonce and
-//! the box's config, and empty directories. `pivot_root` works from it, as it is mounted on the kernel's internal
-//! rootfs and not that rootfs itself; so nothing of it stays reachable but init's own file, which is
-//! bound to `/run/box-exec` before.
+//! The kernel starts init from a small virtual root (virtio-fs). It contains only init, one file with the nonce and the
+//! box's config, and empty directories. [pivot_root(2)](https://man7.org/linux/man-pages/man2/pivot_root.2.html) works
+//! there because this root is mounted on the kernel's internal rootfs. Afterwards, only init's executable is still
+//! reachable: it is bound to `/run/box-exec` before the switch.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -25,33 +24,36 @@ use crate::sys;
 
 /// The block device of the rootfs: the first virtio disk.
 pub const ROOT_DEVICE: &str = "/dev/vda";
-/// How many user namespaces there may be beside the first (`user_namespaces(7)`).
+/// The greatest number of further user namespaces
+/// ([namespaces(7)](https://man7.org/linux/man-pages/man7/namespaces.7.html)).
 const MAX_USER_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
 
-/// Whom a process may trace (Documentation/admin-guide/LSM/Yama.rst).
+/// Which processes a process may trace ([Yama](https://docs.kernel.org/admin-guide/LSM/Yama.html)).
 const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
 pub(crate) const NO_SUID_DEV: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
 pub(crate) const NO_SUID_DEV_EXEC: MsFlags = NO_SUID_DEV.union(MsFlags::MS_NOEXEC);
 
-/// Init's own file, from which `box-exec` is bound into the agent's root.
+/// Init's executable. It is bound into the agent's root as `box-exec`.
 pub(crate) const SELF: &str = "/run/box-exec";
-/// The options of the filesystem at [`RUN_PATH`], which holds mount points only: of the components' roots, and [`SELF`].
+/// The options of the file system at [`RUN_PATH`]. It contains only [`SELF`] and mount points, such as the components'
+/// roots.
 const RUN_OPTIONS: &str = "mode=0700,size=64k";
 
-/// The kernel's filesystems that init itself needs: type, mount point and options. `nsdelegate` keeps
-/// a workload from the limits at the top of its own cgroup namespace, however it came to write there.
+/// The kernel's file systems that init needs: type, mount point and options. With `nsdelegate`, a workload cannot
+/// change the limits at the top of its cgroup namespace, even if it can write there ([cgroup
+/// v2](https://docs.kernel.org/admin-guide/cgroup-v2.html)).
 const KERNEL_FILESYSTEMS: [(&str, &str, &str); 3] =
     [("proc", "/proc", ""), ("sysfs", "/sys", ""), ("cgroup2", cgroup::MOUNT, "nsdelegate")];
 
-/// Mounts `/dev`, or gives its flags to the mount that the kernel has made.
+/// Mounts `/dev`. If the kernel has already mounted it, sets the flags of that mount.
 ///
 /// # Errors
-/// The mount's.
+/// The error of the mount.
 pub fn mount_devices() -> Result<(), InitError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     match mount(Some("dev"), "/dev", Some("devtmpfs"), flags, None::<&str>) {
-        // The kernel has mounted it, without the flags.
+        // The kernel has mounted it, without these flags.
         Err(Errno::EBUSY) => {
             let again = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
             mount(None::<&str>, "/dev", None::<&str>, again, None::<&str>)
@@ -61,18 +63,18 @@ pub fn mount_devices() -> Result<(), InitError> {
     .step("mount devtmpfs on /dev")
 }
 
-/// The size of what precedes the config in [`NONCE_PATH`].
+/// The size of the nonce and the mark, which precede the config in [`NONCE_PATH`].
 const HEAD: usize = NONCE_LENGTH + 1;
 
-/// Returns how many bytes are read: one more than there may be, so that a config that is too long is seen to be so.
+/// Returns how many bytes are read: one more than the limit, so that a config that is too long is detected.
 fn most() -> usize {
     usize::try_from(MAX_CONFIG).map_or(usize::MAX, |limit| HEAD + limit + 1)
 }
 
-/// What the launcher gives to one boot, in the first root.
+/// The data that the launcher gives to one boot, in the first root.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Given {
-    /// It proves to the launcher that this is the init that it started.
+    /// Proves to the launcher that this is the init that it started.
     pub nonce: String,
     /// Whether the launcher sends mounts of the host.
     pub mounts_follow: bool,
@@ -81,13 +83,13 @@ pub struct Given {
 }
 
 impl Given {
-    /// Reads it, before the first root is left.
+    /// Reads the data from the first root. Must be called before the first root is left.
     ///
     /// # Errors
-    /// The file's.
+    /// The error of the file.
     pub fn read() -> Result<Self, InitError> {
-        // In one call, which ends before the buffer's end only at the file's: with each further one virtio-fs would ask the VMM
-        // again how long the file is. Memory that nothing is read into is never touched.
+        // One call reads the whole file. Each further call would make virtio-fs ask the VMM for the file's length
+        // again. The part of the buffer that is not read into is never touched, so it takes no memory.
         let mut bytes = vec![0; most()];
         let length = File::open(NONCE_PATH).and_then(|mut file| file.read(&mut bytes));
         length.and_then(|length| Self::of(&bytes[..length])).step("read the nonce")
@@ -107,13 +109,13 @@ impl Given {
 /// Mounts the rootfs at [`NEW_ROOT`].
 ///
 /// # Errors
-/// The mount's.
+/// The error of the mount.
 pub fn mount_rootfs() -> Result<(), InitError> {
     let flags = MsFlags::MS_RDONLY | MsFlags::MS_NODEV;
     mount(Some(ROOT_DEVICE), NEW_ROOT, Some("erofs"), flags, None::<&str>).step("mount the rootfs")
 }
 
-/// Mounts the filesystem at [`RUN_PATH`] of the rootfs, and keeps init's own file there.
+/// Mounts the file system at [`RUN_PATH`] of the rootfs, and binds init's executable there.
 ///
 /// # Errors
 /// The step that failed.
@@ -126,7 +128,7 @@ pub(crate) fn keep_own_file() -> Result<(), InitError> {
         .step("keep init's own file")
 }
 
-/// Makes the mounted rootfs `/`, taking `/dev` along.
+/// Makes the mounted rootfs `/`, and moves `/dev` into it.
 ///
 /// # Errors
 /// The step that failed.
@@ -137,27 +139,27 @@ pub(crate) fn switch_root() -> Result<(), InitError> {
     enter_root()
 }
 
-/// Makes the current directory, which is a mount point, the root, and lets the old root go.
+/// Makes the current directory, which is a mount point, the root, and unmounts the old root.
 pub(crate) fn enter_root() -> Result<(), InitError> {
     pivot_root(".", ".").step("make the new root the root")?;
     umount2(".", MntFlags::MNT_DETACH).step("let the old root go")?;
     chdir("/").step("enter the new root")
 }
 
-/// Mounts what the kernel shows as files.
+/// Mounts the kernel's file systems: proc, sysfs and cgroup2.
 ///
 /// # Errors
-/// The mount's, naming the filesystem.
+/// The error of the mount, with the file system.
 pub(crate) fn mount_kernel_filesystems() -> Result<(), InitError> {
     KERNEL_FILESYSTEMS.into_iter().try_for_each(|(fs, target, options)| {
         mount_fs(fs, Path::new(target), NO_SUID_DEV_EXEC, options)
     })
 }
 
-/// Mounts a filesystem that needs no device.
+/// Mounts a file system that needs no device.
 ///
 /// # Errors
-/// The mount's, naming the filesystem.
+/// The error of the mount, with the file system.
 pub(crate) fn mount_fs(
     fs: &str,
     target: &Path,
@@ -168,21 +170,21 @@ pub(crate) fn mount_fs(
         .step_with(|| format!("mount {fs} on {}", target.display()))
 }
 
-/// Forbids new user namespaces, for good: nobody but init may write here.
+/// Forbids new user namespaces. Only init can write this file, so no workload can allow them again.
 ///
-/// In one of its own a workload would be root with all capabilities, could mount, and so get at
-/// its own limits and at much of the kernel that is otherwise out of its reach.
+/// In a new user namespace a workload would have all capabilities. It could mount file systems, change its limits, and
+/// reach parts of the kernel that are otherwise closed to it.
 ///
 /// # Errors
-/// The file's.
+/// The error of the file.
 pub(crate) fn forbid_user_namespaces() -> Result<(), InitError> {
     std::fs::write(MAX_USER_NAMESPACES, "0").step("forbid user namespaces")
 }
 
-/// Lets a process trace only those that it has started, on kernels that have Yama: Debian's source has it off.
+/// Lets a process trace only its descendants, if the kernel has Yama. Debian's kernel source has it off by default.
 ///
 /// # Errors
-/// The file's, where it is there.
+/// The error of the file, unless the file does not exist.
 pub(crate) fn restrict_tracing() -> Result<(), InitError> {
     match std::fs::write(PTRACE_SCOPE, "1") {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -190,18 +192,18 @@ pub(crate) fn restrict_tracing() -> Result<(), InitError> {
     }
 }
 
-/// Brings loopback up in the current network namespace.
+/// Brings the loopback device of the current network namespace up.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn loopback_up() -> Result<(), InitError> {
     network_socket().and_then(|it| sys::loopback_up(it.as_fd())).step("bring loopback up")
 }
 
-/// Returns a socket by which the current network namespace can be set up.
+/// Returns a socket for requests that configure the current network namespace.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn network_socket() -> nix::Result<OwnedFd> {
     socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
 }

@@ -1,7 +1,7 @@
 //! The bridge from a vsock port of the guest to the same TCP port of a component.
 //!
-//! An agent that knows only TCP listens on loopback; the host reaches it through the vsock port
-//! that the launcher maps to a Unix socket.
+//! An agent listens on a TCP port of loopback. The host reaches it through the vsock port, which the launcher maps to a
+//! Unix socket.
 
 use std::fs::File;
 use std::io;
@@ -25,14 +25,15 @@ use crate::component::Component;
 use crate::error::{InitError, Step as _};
 use crate::{console, sandboxed, sys};
 
-/// How many connections may wait to be accepted.
+/// How many connections can wait to be accepted.
 const BACKLOG: i32 = 64;
-/// The pause after a connection that cannot be accepted, as where memory or files are short.
+/// The pause after a connection that cannot be accepted, for example because memory or descriptors are exhausted.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
-/// The stack of a connection's threads, in bytes.
+/// The stack size of a connection's threads, in bytes.
 const STACK: usize = 64 * 1024;
 
-/// Starts the bridge of a component that has a port. It listens before this returns.
+/// Starts the bridge of a component. Returns `None` if the component has no port. The bridge listens before this
+/// returns.
 ///
 /// # Errors
 /// The step that failed.
@@ -63,7 +64,8 @@ fn prepare(listener: &OwnedFd, network: Option<&File>) -> Result<(), InitError> 
     sandboxed::give_up_privileges(0)
 }
 
-/// Accepts connections for good. An error is that of one connection, or passes when others have ended.
+/// Accepts connections for ever. Errors are ignored: an error concerns one connection, or passes when other connections
+/// end.
 fn serve(listener: &OwnedFd, port: u16) -> ! {
     let connections = Arc::new(());
     loop {
@@ -75,23 +77,23 @@ fn serve(listener: &OwnedFd, port: u16) -> ! {
     }
 }
 
-/// Carries a connection in threads of its own, or closes it where there are too many: each holds a
-/// clone of `connections`.
+/// Carries a connection in new threads, or closes it if there are too many connections. Each connection has a clone of
+/// `connections`, whose reference count is their number.
 fn admit(connection: OwnedFd, port: u16, connections: &Arc<()>) {
     if Arc::strong_count(connections) > MAX_CLIENTS {
         return;
     }
     let counted = Arc::clone(connections);
     let carry = move || {
-        // Where nobody listens, or something breaks, both ends see the connection close.
+        // If no program listens or a copy fails, both ends see the connection close.
         drop(carry(File::from(connection), port));
         drop(counted);
     };
-    // Without a thread the connection is closed, too.
+    // If the thread cannot be started, the connection is closed.
     drop(thread::Builder::new().stack_size(STACK).spawn(carry));
 }
 
-/// Copies both ways between `host` and the component until both have ended.
+/// Copies in both directions between `host` and the component until both ends have closed.
 fn carry(host: File, port: u16) -> io::Result<()> {
     let inside = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     inside.set_nodelay(true)?;
@@ -112,8 +114,8 @@ fn join(one: &File, other: &File) -> io::Result<()> {
     })
 }
 
-/// Copies from one socket to the other up to the end, and passes the end on. An error ends both
-/// directions, so that the other direction's thread does not wait for ever.
+/// Copies from one socket to the other until the end, and then closes the other for writing. An error closes both
+/// sockets, so that the thread of the other direction ends, too.
 fn pump(mut from: &File, mut to: &File) {
     match io::copy(&mut from, &mut to) {
         Ok(_) => drop(shutdown(to.as_raw_fd(), Shutdown::Write)),
@@ -123,7 +125,7 @@ fn pump(mut from: &File, mut to: &File) {
 
 fn close_both(one: &File, other: &File) {
     for socket in [one, other] {
-        // A socket that is closed already is what is wanted.
+        // An error means that the socket is closed already.
         let _ = shutdown(socket.as_raw_fd(), Shutdown::Both);
     }
 }

@@ -1,8 +1,9 @@
-//! cgroup v2: one leaf per component, `/sys/fs/cgroup/a3s/agent` and `…/business`.
+//! cgroup v2: one leaf per component, `/sys/fs/cgroup/a3s/agent` and `/sys/fs/cgroup/a3s/business`.
 //!
-//! Only workloads are ever in a leaf: init, the components' holders and the bridges stay in the
-//! root cgroup, which alone may have processes beside children with controllers. So a component's
-//! limits count nothing of ours, and its out-of-memory killer cannot take anything of ours.
+//! A leaf contains only workloads, and the agent's leaf also tasks that load skills. Init, the components' holders and
+//! the bridges stay in the root cgroup, the only cgroup that can have processes and children with controllers ([no
+//! internal process constraint](https://docs.kernel.org/admin-guide/cgroup-v2.html#no-internal-process-constraint)). So
+//! a component's limits do not count these processes, and its out-of-memory killer cannot end them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -27,7 +28,7 @@ const CONTROLLERS: &str = "+memory +pids +cpu";
 /// Enables the controllers for the leaves.
 ///
 /// # Errors
-/// The kernel's, naming the file.
+/// The kernel's error, with the file.
 pub(crate) fn prepare() -> Result<(), InitError> {
     let enable = |parent: &str| write(&format!("{parent}/cgroup.subtree_control"), CONTROLLERS);
     enable(MOUNT)?;
@@ -44,7 +45,7 @@ fn try_write(path: &str, value: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
 }
 
-/// The files of a leaf that hold its limits, with their contents.
+/// Returns the files of a leaf that set its limits, with their contents.
 fn settings(limits: &Limits) -> [(&'static str, String); 3] {
     [
         ("memory.max", limits.memory_bytes.to_string()),
@@ -64,14 +65,14 @@ impl Leaf {
     /// Makes the leaf and sets its limits.
     ///
     /// # Errors
-    /// The kernel's, naming the file.
+    /// The kernel's error, with the file.
     pub(crate) fn create(name: ComponentName, limits: &Limits) -> Result<Self, InitError> {
         let path = format!("{PARENT}/{}", name.name());
         std::fs::create_dir(&path).step_with(|| format!("make {path}"))?;
         for (file, value) in settings(limits) {
             write(&format!("{path}/{file}"), &value)?;
         }
-        // The file is there only where the kernel knows swap.
+        // The file exists only if the kernel supports swap.
         match try_write(&format!("{path}/memory.swap.max"), "0") {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(error).step_with(|| format!("write {path}/memory.swap.max"));
@@ -82,7 +83,7 @@ impl Leaf {
         Ok(Self { path: path.into(), directory })
     }
 
-    /// Returns the leaf's directory as seen from init's mounts.
+    /// Returns the leaf's directory, as a path in init's mount namespace.
     pub(crate) fn path(&self) -> &std::path::Path {
         &self.path
     }
@@ -91,12 +92,12 @@ impl Leaf {
         std::fs::read_to_string(self.path.join(file)).unwrap_or_default()
     }
 
-    /// Says whether the kernel's out-of-memory killer has ended something here.
+    /// Returns whether the kernel's out-of-memory killer has ended a process here.
     pub(crate) fn oom_killed(&self) -> bool {
         counter(&self.read("memory.events"), "oom_kill") > 0
     }
 
-    /// Returns the resources that the component uses, and its limits, without its disk.
+    /// Returns the component's resource usage and limits, without its disk.
     pub(crate) fn usage(&self, component: ComponentName) -> ComponentUsage {
         let number = |file| self.read(file).trim().parse().unwrap_or(0);
         ComponentUsage {
@@ -113,12 +114,12 @@ impl Leaf {
         }
     }
 
-    /// Says whether a process is alive here.
+    /// Returns whether a process is alive here.
     pub(crate) fn is_populated(&self) -> bool {
         counter(&self.read("cgroup.events"), "populated") > 0
     }
 
-    /// Sends a signal to every process here. One that ends meanwhile is no error.
+    /// Sends a signal to every process here. A process that has ended meanwhile is no error.
     pub(crate) fn signal_all(&self, signal: Signal) {
         for pid in pids(&self.read("cgroup.procs")) {
             if let Err(error) = kill(pid, signal)
@@ -129,10 +130,10 @@ impl Leaf {
         }
     }
 
-    /// Ends every process here at once, and what they fork meanwhile.
+    /// Kills every process here at once, including processes that are forked meanwhile.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub(crate) fn kill(&self) -> Result<(), InitError> {
         write(&self.path.join("cgroup.kill").to_string_lossy(), "1")
     }
@@ -144,13 +145,13 @@ impl AsFd for Leaf {
     }
 }
 
-/// Returns a value of a flat keyed file, zero where it is missing.
+/// Returns a value of a flat keyed file, or zero if the key is missing. For example, `oom_kill` of `memory.events`.
 fn counter(text: &str, key: &str) -> u64 {
     let value = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok();
     text.lines().find_map(value).unwrap_or(0)
 }
 
-/// Returns the process ids of a `cgroup.procs`; 0 stands for a process of a foreign namespace.
+/// Returns the process ids of a `cgroup.procs`. Skips 0, which stands for a process of a foreign PID namespace.
 fn pids(text: &str) -> impl Iterator<Item = Pid> {
     text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 1).map(Pid::from_raw)
 }

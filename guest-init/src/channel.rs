@@ -13,7 +13,7 @@ use nix::sys::socket::{
 
 use crate::error::{InitError, Step as _};
 
-/// Seconds that closing the channel may take, should the VMM not acknowledge it.
+/// How many seconds closing the channel can take if the VMM does not acknowledge it.
 const LINGER_SECONDS: i32 = 1;
 
 /// The connection to the launcher.
@@ -21,10 +21,10 @@ const LINGER_SECONDS: i32 = 1;
 pub struct Channel(File);
 
 impl Channel {
-    /// Connects to the launcher and says hello.
+    /// Connects to the launcher and sends the hello message.
     ///
     /// # Errors
-    /// The connection's.
+    /// The error of the connection.
     pub fn open(nonce: String) -> Result<Self, InitError> {
         let mut channel = Self::connect().step("connect to the launcher")?;
         let hello = Hello { protocol: PROTOCOL, nonce };
@@ -32,8 +32,8 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Connects with `SO_LINGER`: closing waits until the VMM has taken over all that was sent,
-    /// so that a report made just before power-off arrives.
+    /// Connects with `SO_LINGER` ([socket(7)](https://man7.org/linux/man-pages/man7/socket.7.html)): closing waits
+    /// until the VMM has received all data, so that a report just before power-off arrives.
     fn connect() -> nix::Result<Self> {
         let vsock = socket(AddressFamily::Vsock, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
         let linger = libc::linger { l_onoff: 1, l_linger: LINGER_SECONDS };
@@ -42,23 +42,23 @@ impl Channel {
         Ok(Self::from(vsock))
     }
 
-    /// Sends one message; waits until there is room for it.
+    /// Sends one message. Blocks until there is room for it.
     ///
     /// # Errors
-    /// The connection's.
+    /// The error of the connection.
     pub fn send(&mut self, message: &GuestMessage) -> io::Result<()> {
         message.write(&mut self.0)
     }
 
-    /// Reports an error, if the launcher still listens.
+    /// Reports an error to the launcher.
     pub fn send_failed(&mut self, error: &InitError) -> io::Result<()> {
         self.send(&GuestMessage::Failed(error.report()))
     }
 
-    /// Receives one message; nothing where the launcher has hung up.
+    /// Receives one message. Returns `None` if the launcher has hung up.
     ///
     /// # Errors
-    /// The connection's, or `InvalidData` for a malformed frame.
+    /// The error of the connection, or `InvalidData` for a malformed frame.
     pub fn receive(&mut self) -> io::Result<Option<HostMessage>> {
         HostMessage::read(&mut self.0)
     }

@@ -3,20 +3,20 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
-/// Writes one line to the kernel's console, in one call. A failure cannot be reported.
+/// Writes one line to the kernel's console, in one call. Errors are ignored.
 pub fn say(line: &str) {
     if let Ok(mut console) = OpenOptions::new().write(true).open("/dev/console") {
         drop(console.write_all(format!("box-init: {line}\r\n").as_bytes()));
     }
 }
 
-/// Makes a panic speak on the console; the caller of the panicking code then ends the start.
+/// Prints panics on the console. The caller of the panicking code then ends the box.
 pub(crate) fn speak_of_panics() {
     std::panic::set_hook(Box::new(|info| say(&format!("panic: {info}"))));
 }
 
-/// Makes a panic speak on standard error: the console, if that was there when init started. For processes
-/// that live among workloads, where `/dev/console` may be anything.
+/// Prints panics on standard error, which is the console if that existed when init started. For processes among
+/// workloads, where `/dev/console` can be any file.
 pub(crate) fn speak_of_panics_on_stderr() {
     std::panic::set_hook(Box::new(|info| drop(writeln!(io::stderr(), "box-init: panic: {info}"))));
 }

@@ -1,5 +1,5 @@
-//! Disks: file systems that the launcher has made, and the scratch disks among them, each mounted once and shown in its
-//! components.
+//! Disks: the scratch disks of the box, each mounted once and then bound in its components' roots. Volumes are mounted
+//! by the same function.
 
 use std::fs::create_dir;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use nix::mount::{MsFlags, mount};
 use crate::boot::NO_SUID_DEV;
 use crate::error::{InitError, Step as _};
 
-/// The virtio disk of the first one: the rootfs comes before it.
+/// The letter of the first disk's virtio device. The rootfs has the letter before it.
 const FIRST: u8 = b'b';
-/// A failed write is the program's to see, and no reason to end the machine.
+/// After an error the file system becomes read-only. A failed write concerns the program and does not stop the VM.
 const OPTIONS: &str = "errors=remount-ro";
 
-/// Mounts the disks below [`RUN_PATH`], where no component sees them.
+/// Mounts the scratch disks below [`RUN_PATH`], which no component sees.
 ///
 /// # Errors
-/// The mount's, naming the disk.
+/// The error of the mount, with the disk.
 pub(crate) fn mount_all(plan: &RunPlan) -> Result<(), InitError> {
     for (at, disk) in (0..).zip(&plan.scratch) {
         let step = || format!("mount the scratch disk {:?}", disk.name);
@@ -28,7 +28,7 @@ pub(crate) fn mount_all(plan: &RunPlan) -> Result<(), InitError> {
     Ok(())
 }
 
-/// Mounts a disk of the box or of the host, by its number, in a new directory.
+/// Mounts a disk, by its number, in a new directory. The scratch disks come before the volumes.
 pub(crate) fn mount_disk(number: u8, place: &Path) -> std::io::Result<()> {
     let device = format!("/dev/vd{}", char::from(FIRST.saturating_add(number)));
     create_dir(place)?;
@@ -36,10 +36,10 @@ pub(crate) fn mount_disk(number: u8, place: &Path) -> std::io::Result<()> {
     Ok(mount(Some(device.as_str()), place, Some("ext4"), flags, Some(OPTIONS))?)
 }
 
-/// Mounts the disks of a component in its root. Their places are those of `/boxbuild/system`.
+/// Mounts the scratch disks of a component in its root. The mount points are in `/boxbuild/system`.
 ///
 /// # Errors
-/// The mount's, naming the disk.
+/// The error of the mount, with the disk.
 pub(crate) fn show(root: &Path, plan: &RunPlan, component: ComponentName) -> Result<(), InitError> {
     let own = (0..).zip(&plan.scratch).filter(|(_, it)| it.scope.includes(component));
     for (at, disk) in own {

@@ -5,13 +5,13 @@ use std::fmt;
 
 use box_contract::wire::Failed;
 
-/// The most bytes of an error's reason that are told: it may quote what a box holds, and has to fit a frame.
+/// The greatest length of an error's reason, in bytes. A reason can quote content of a box, and has to fit a frame.
 const MAX_REASON: usize = 4096;
 
 /// A step of init's work that failed.
 ///
-/// The launcher shows both parts to a person who cannot look into the guest, so the step says
-/// what init was doing in words and the source says why it could not.
+/// The launcher prints both parts to a user who cannot look into the guest. `step` describes the work, `source` is the
+/// reason of the failure. For example, "mount the rootfs: ENOENT: No such file or directory".
 #[derive(Debug)]
 pub struct InitError {
     step: String,
@@ -19,12 +19,12 @@ pub struct InitError {
 }
 
 impl InitError {
-    /// Makes an error of a step and of the reason why it failed.
+    /// Makes an error from a step and the reason of its failure.
     pub fn new(step: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { step: step.into(), source: source.into() }
     }
 
-    /// Returns the error as it is reported to another process.
+    /// Returns the error in the form in which it is sent to another process.
     pub fn report(&self) -> Failed {
         Failed { step: self.step.clone(), message: self.reason() }
     }
@@ -57,12 +57,12 @@ impl Error for InitError {
     }
 }
 
-/// Names the step in which a result arose.
+/// Adds the failed step to the error of a result.
 pub(crate) trait Step<T> {
     /// Turns an error into an [`InitError`] of this step.
     fn step(self, step: &str) -> Result<T, InitError>;
 
-    /// As [`Step::step`], for a step whose name is put together.
+    /// Like [`Step::step`], for a step with a computed name.
     fn step_with(self, step: impl FnOnce() -> String) -> Result<T, InitError>;
 }
 

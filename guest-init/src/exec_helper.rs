@@ -1,7 +1,8 @@
 //! `box-exec`: runs a command in the business component, for the agent.
 //!
-//! The same program as init, under another name in the agent's root. It asks init over a Unix socket that only the
-//! agent's user can open, passes the standard streams and signals on, and ends with the command's status.
+//! It is the program of init under another name in the agent's root. It connects to init over a Unix socket that only
+//! the agent's user can open, relays the standard streams and signals, and exits with the command's status. For
+//! example, `box-exec -w /srv ls` lists a directory of the business component.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -21,7 +22,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// The name under which the program is this one.
+/// The name under which this program runs as `box-exec`.
 pub(crate) const NAME: &str = "box-exec";
 const USAGE: &str = "usage: box-exec [-i] [-w DIR] [-e NAME=VALUE]… [-u USER[:GROUP]] [--timeout SECONDS] [--] COMMAND…
 
@@ -33,14 +34,14 @@ Runs COMMAND in the box's business component, with its environment, user and lim
   -u USER[:GROUP]      the user, and the group
   --timeout SECONDS    kill the command and its process group after so long; the status is then 124
 ";
-/// The status where the command was not asked for, as of docker.
+/// The status if no command could be requested, as of docker.
 const FAILED: u8 = 125;
-/// The status where nobody reads the output any more: that of a program that SIGPIPE ends.
+/// The status if the output's reader has gone: 128 + SIGPIPE.
 const PIPE_CLOSED: u8 = 141;
-/// How much is read at a time, in bytes.
+/// How many bytes are read at a time.
 const CHUNK: usize = 16 << 10;
 
-/// Runs the program; returns its status.
+/// Runs `box-exec` and returns its status.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let words = arguments.map(OsString::into_string).collect::<Result<VecDeque<_>, _>>();
     let command = words.map_err(|_| "a word is not UTF-8".to_owned()).and_then(parse);
@@ -55,13 +56,13 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Says on standard error what is wrong.
+/// Prints an error on standard error.
 fn complain(what: &str) -> u8 {
     drop(writeln!(io::stderr(), "box-exec: {}", what.trim_end()));
     FAILED
 }
 
-/// Reads the arguments; `None` where they ask for help.
+/// Parses the arguments. Returns `None` if they ask for help.
 fn parse(mut words: VecDeque<String>) -> Result<Option<Exec>, String> {
     let mut exec = Exec::new(ComponentName::Business, Vec::new());
     while let Some(option) = words.pop_front_if(|word| word.starts_with('-')) {
@@ -87,7 +88,7 @@ fn parse(mut words: VecDeque<String>) -> Result<Option<Exec>, String> {
     if exec.argv.is_empty() { Err("which command?".to_owned()) } else { Ok(Some(exec)) }
 }
 
-/// Returns a value that fits a rule.
+/// Returns the value if it follows the rule.
 fn checked(
     value: String,
     rule: impl FnOnce(&str) -> Result<(), &'static str>,
@@ -95,7 +96,8 @@ fn checked(
     rule(&value).map(|()| value.clone()).map_err(|how| format!("{value:?}: {how}"))
 }
 
-/// Returns a variable with its value; `None` where it has none here, either.
+/// Returns a variable with its value. `NAME` alone takes the value of this process's variable, and is `None` if there
+/// is none.
 fn with_value(variable: String) -> Option<String> {
     if variable.contains('=') {
         return Some(variable);
@@ -103,7 +105,7 @@ fn with_value(variable: String) -> Option<String> {
     Some(format!("{variable}={}", std::env::var(&variable).ok()?))
 }
 
-/// Runs a command; returns its status.
+/// Runs a command and returns its status.
 fn run(exec: Exec) -> io::Result<u8> {
     let stream = UnixStream::connect(EXEC_SOCKET_PATH).map_err(|error| {
         io::Error::new(error.kind(), format!("cannot reach the box's init: {error}"))
@@ -116,14 +118,14 @@ fn run(exec: Exec) -> io::Result<u8> {
     loop {
         match caller.serve() {
             Ok(Some(status)) => return Ok(status),
-            // Nobody reads any more, which ends this as SIGPIPE would; init kills the command.
+            // The output's reader has gone. Without this the process would end by SIGPIPE. Init kills the command.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(PIPE_CLOSED),
             served => drop(served?),
         }
     }
 }
 
-/// The signals that are passed on to the command.
+/// Returns the signals that are relayed to the command.
 fn signals() -> io::Result<SignalFd> {
     let set: SigSet =
         [Number::SIGINT, Number::SIGTERM, Number::SIGHUP, Number::SIGQUIT].into_iter().collect();
@@ -136,14 +138,14 @@ struct Caller {
     stream: UnixStream,
     frames: Frames,
     signals: SignalFd,
-    /// How much input may still be sent, up to its end.
+    /// How many bytes of input can be sent now. `None` after the end of the input.
     input: Option<u32>,
-    /// The output that was written.
+    /// The window of the output that was written.
     written: Window,
 }
 
 impl Caller {
-    /// Waits for something, and serves it; returns the command's status at its end.
+    /// Waits for an event and serves it. Returns the command's status when the command has ended.
     fn serve(&mut self) -> io::Result<Option<u8>> {
         let stdin = io::stdin();
         let sources = [
@@ -196,7 +198,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Reads what init has sent; returns the command's status at its end.
+    /// Reads init's messages. Returns the command's status when the command has ended.
     fn receive(&mut self) -> io::Result<Option<u8>> {
         let mut chunk = [0; CHUNK];
         let length = self.stream.read(&mut chunk)?;
@@ -216,7 +218,7 @@ impl Caller {
         Ok(None)
     }
 
-    /// Writes output where it belongs, and lets the command write as much again.
+    /// Writes output to its stream, and grants the command as many bytes again.
     fn write(&mut self, output: &Output) -> io::Result<()> {
         match output.stream {
             Stream::Stdout => {
@@ -232,7 +234,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Sends a message and ignores errors: if init has hung up, its last messages are still read, and then the end.
+    /// Sends a message and ignores errors. If init has hung up, its last messages are still read, and then the end.
     fn tell(&mut self, message: &HostMessage) {
         drop(message.write(&mut self.stream));
     }

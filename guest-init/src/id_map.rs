@@ -1,5 +1,5 @@
-//! Maps of users for mounts: the owner of the host's files is a component's user there (`MOUNT_ATTR_IDMAP` of
-//! mount_setattr(2)).
+//! User and group maps for mounts: in the mount, files of the host's user belong to the component's user
+//! (`MOUNT_ATTR_IDMAP` of [mount_setattr(2)](https://man7.org/linux/man-pages/man2/mount_setattr.2.html)).
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -12,19 +12,18 @@ use nix::unistd::{Pid, pause};
 
 use crate::sys;
 
-/// The number of users that there can be: the last one stands for none.
+/// The number of ids. The last 32-bit number is no id.
 const USERS: u32 = u32::MAX;
 
-/// A user namespace, of which nothing but the maps is used.
+/// A user namespace of which only the maps are used.
 #[derive(Debug)]
 pub(crate) struct IdMap(File);
 
 impl IdMap {
-    /// Makes a map that exchanges two users and two groups, and leaves all others. `None` where there is nothing to
-    /// exchange.
+    /// Makes a map that exchanges two users and two groups, and keeps all others. Returns `None` if both are the same.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub(crate) fn between(owner: (u32, u32), user: (u32, u32)) -> std::io::Result<Option<Self>> {
         if owner == user {
             return Ok(None);
@@ -46,7 +45,7 @@ impl AsFd for IdMap {
     }
 }
 
-/// Gives the user namespace of a process its maps, and opens it.
+/// Writes the maps of a process's user namespace and opens the namespace.
 fn of(process: Pid, owner: (u32, u32), user: (u32, u32)) -> std::io::Result<File> {
     let of_process = |name: &str| format!("/proc/{process}/{name}");
     fs::write(of_process("uid_map"), exchanged(owner.0, user.0))?;
@@ -54,13 +53,14 @@ fn of(process: Pid, owner: (u32, u32), user: (u32, u32)) -> std::io::Result<File
     File::open(of_process("ns/user"))
 }
 
-/// Returns the text of a map (user_namespaces(7)) that exchanges two ids.
+/// Returns the text of a map ([user_namespaces(7)](https://man7.org/linux/man-pages/man7/user_namespaces.7.html)) that
+/// exchanges two ids. For example, 0 and 1 result in the lines `0 1 1`, `1 0 1` and `2 2 4294967293`.
 fn exchanged(one: u32, other: u32) -> String {
     let (low, high) = (one.min(other), one.max(other));
     let mut text = String::new();
     let mut add = |inside: u32, outside: u32, count: u32| {
         if count > 0 {
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{inside} {outside} {count}");
         }
     };

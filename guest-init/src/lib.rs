@@ -1,14 +1,4 @@
-//! PID 1 of a box's virtual machine.
-//!
-//! libkrun starts the kernel, the kernel starts this program, and this program does what the run
-//! plan in the box's config says: it mounts, makes one cgroup and one set of namespaces per component,
-//! starts the agent, tells the launcher when it is ready, and then runs commands, relays output
-//! and reaps until the launcher says stop. It reads no environment and no arguments: the kernel's
-//! command line is public and not covered by the box's digest. (Only `box-exec`, which is the same program in the
-//! agent's root, has arguments.)
-//!
-//! Whatever fails is named by its step, to the launcher if it can be told and on the console; then
-//! the machine is powered off. It never waits for a person.
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
 pub mod boot;
@@ -61,18 +51,19 @@ use serve::autostart::Autostart;
 use task::TaskFiles;
 use time::Clock;
 
-/// The nice value of init and the holders. A busy workload shall not keep a command or a stop
-/// waiting, nor shall the kernel's own late work, which continues while init starts.
+/// The nice value of init and the holders. With it, neither a busy workload nor the kernel's deferred work, which
+/// continues while init starts, delays a command or a stop.
 const FIRST_IN_LINE: i32 = -20;
-/// The saved group of init, of the holders and of the health checks: `nogroup`, by convention. A workload of root
-/// can set the limits of a process whose three groups are all its own (prlimit(2)), and so end it. It can still lower
-/// the priority of its own holder, which delays its own component.
+/// The saved group of init, the holders and the health checks: by convention, `nogroup`. A workload that runs as root
+/// can change the limits of a process whose three groups are the workload's
+/// ([prlimit(2)](https://man7.org/linux/man-pages/man2/prlimit.2.html)), and so end it. It can still lower the priority
+/// of its holder, which delays only its component.
 const SAVED_GROUP: u32 = 65_534;
-/// The kernel's out-of-memory killer spares a process with this score.
+/// The OOM score with which the kernel's out-of-memory killer spares a process.
 const NEVER_KILL: &str = "-1000";
 
-/// Runs the box, or under the name of `box-exec` a command for the agent; `clock` was started by the first
-/// instruction of the program.
+/// Runs the box, or a command for the agent if the program's name is `box-exec`. `clock` must have been started by the
+/// program's first instruction.
 pub fn main(clock: Clock) -> ExitCode {
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
@@ -83,14 +74,13 @@ pub fn main(clock: Clock) -> ExitCode {
     run_as_init(|channel| run(clock, channel, Given::read))
 }
 
-/// Runs `body` as PID 1: whatever becomes of it, the machine is powered off in the end.
+/// Runs `body` as PID 1, and then ends the VM, even if `body` fails or panics.
 ///
-/// `body` leaves its channel where a failure can be reported through it. Returns only where the
-/// program is not PID 1, and then without having done anything but say what it is: that keeps
-/// [`INIT_MARK`] in the program, by which `boxbuild` knows it.
+/// `body` stores its channel in the argument, so that a failure can be sent through it. If the program is not PID 1,
+/// the function only prints [`INIT_MARK`] and returns. So the mark is in the program, where `boxbuild` looks for it.
 pub fn run_as_init(body: impl FnOnce(&mut Option<Channel>) -> Result<(), InitError>) -> ExitCode {
     if std::process::id() != 1 {
-        // In one piece, so that the text is in the program as it is.
+        // In a separate call, so that the mark is in the program unchanged.
         drop(std::io::stderr().write_all(INIT_MARK.as_bytes()));
         drop(std::io::stderr().write_all(b": it runs as the first process of a box\n"));
         return ExitCode::from(2);
@@ -104,22 +94,22 @@ pub fn run_as_init(body: impl FnOnce(&mut Option<Channel>) -> Result<(), InitErr
         // If the launcher is gone, the console has the error.
         channel.as_mut().map(|channel| channel.send_failed(&error).ok());
     }
-    // The launcher may end the machine as soon as the channel is closed.
+    // The launcher may end the VM as soon as the channel is closed.
     nix::unistd::sync();
-    // Waits until what was sent has left the machine.
+    // Closing waits until the VMM has received all messages.
     drop(channel);
     power_off()
 }
 
-/// Ends the virtual machine.
+/// Ends the VM.
 ///
-/// Under libkrun a *reboot* ends the VMM (the kernel resets through the keyboard controller,
-/// `reboot=k`); powering off would only halt the virtual CPU.
+/// Under libkrun a *reboot* ends the VMM (the kernel resets through the keyboard controller, `reboot=k`). Powering off
+/// would only halt the virtual CPU.
 fn power_off() -> ! {
     let error: nix::Result<Infallible> = reboot(RebootMode::RB_AUTOBOOT);
     console::say(&format!("power off: {error:?}"));
-    // Only without CAP_SYS_BOOT, so never as PID 1. Its end makes the kernel panic, and the
-    // kernel's command line makes a panic reboot at once.
+    // Reached only without CAP_SYS_BOOT, so never as PID 1. The end of PID 1 makes the kernel panic, and the kernel's
+    // command line makes a panic reboot at once.
     std::process::abort()
 }
 
@@ -129,7 +119,7 @@ fn panicked(panic: &(dyn Any + Send)) -> InitError {
     InitError::new("run init", format!("panic: {}", text.unwrap_or("of an unknown kind")))
 }
 
-/// Runs the box, as what `give` returns once there are devices says.
+/// Runs the box with the data that `give` returns. `give` is called once the devices exist.
 ///
 /// # Errors
 /// The step that failed.
@@ -155,7 +145,7 @@ pub fn run(
     protect_init()?;
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;
-    // Before there are no user namespaces any more, of which it needs some.
+    // Must precede the end of user namespaces: it needs some of them.
     let host = host.map(|it| HostMounts::prepare(it, &plan)).transpose()?.unwrap_or_default();
     boot::forbid_user_namespaces()?;
     boot::restrict_tracing()?;
@@ -182,8 +172,8 @@ pub fn run(
     })
 }
 
-/// Sets what all processes of init's own inherit: hidden memory, limits that are theirs alone, safety from the
-/// out-of-memory killer, and modes that are what they are asked to be.
+/// Sets properties that all processes of init inherit: unreadable memory, limits that workloads cannot change,
+/// protection from the out-of-memory killer, and no umask.
 fn protect_init() -> Result<(), InitError> {
     set_dumpable(false).step("hide init's memory")?;
     let root = Gid::from_raw(0);

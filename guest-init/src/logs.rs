@@ -1,8 +1,8 @@
-//! The logs of the run: files that init writes, which the agent sees at `/logs`.
+//! The logs of the run: files that init writes and the agent sees in `/logs`.
 //!
 //! ```text
-//! /run/logs         a tmpfs, where init writes; /logs in the agent's root is the same, read-only
-//! /run/logs/atif    another one, for the agent's trajectories: it could fill the first
+//! /run/logs         a tmpfs that init writes; /logs in the agent's root is the same, read-only
+//! /run/logs/atif    another tmpfs, for the agent's trajectories, so that they cannot fill the first
 //! ```
 
 use std::fs::{self, File};
@@ -25,26 +25,26 @@ use crate::mounts::open_or_make_in;
 use crate::sys::mounts::show_copy;
 use crate::time;
 
-/// Where init has the files.
+/// Init's directory of the logs.
 const DIRECTORY: &str = "/run/logs";
-/// How many files each log has at most: the one that is written, and the one that was full before.
+/// The greatest number of files of each log: the current one and the previous, full one.
 const FILES: usize = 2;
-/// Room for an entry more than fits a file, and for directories, in bytes.
+/// The size of the directories, and of the entry by which a file can exceed its limit, in bytes.
 const ROOM: usize = 256 << 10;
 
-/// The logs that the plan asks for.
+/// The logs that the plan declares.
 #[derive(Debug, Default)]
 pub(crate) struct Logs {
     stdout: Option<Log>,
     stderr: Option<Log>,
     events: Option<Log>,
-    /// Whether events are asked for; the host keeps them also where the file has no room.
+    /// Whether events are logged. The host logs them even if the file here has failed.
     has_events: bool,
     trajectories: bool,
 }
 
 impl Logs {
-    /// Makes the files, for an agent of this user.
+    /// Makes the files, for an agent that runs as `user`.
     ///
     /// # Errors
     /// The step that failed.
@@ -73,7 +73,7 @@ impl Logs {
         })
     }
 
-    /// Keeps what the agent has written.
+    /// Logs the agent's output.
     pub(crate) fn output(&mut self, stream: Stream, data: &[u8]) {
         match stream {
             Stream::Stdout => Log::write(&mut self.stdout, data),
@@ -81,16 +81,16 @@ impl Logs {
         }
     }
 
-    /// Keeps an event; returns whether the host is to keep it, too.
+    /// Logs an event. Returns whether the host has to log it, too.
     pub(crate) fn event(&mut self, event: &GuestEvent) -> bool {
         let event = serde_json::to_string(event).unwrap_or_default();
-        // An object, with the time before its first field.
+        // Puts the time before the first field of the JSON object.
         let line = format!("{{\"time_ms\":{},{}\n", time_ms(), event.trim_start_matches('{'));
         Log::write(&mut self.events, line.as_bytes());
         self.has_events
     }
 
-    /// Gives each part of what the agent has left as trajectories.
+    /// Calls `each` with each part of the agent's trajectories.
     pub(crate) fn trajectories(&self, each: impl FnMut(Trajectory)) {
         if self.trajectories
             && let Err(error) = read_trajectories(&Path::new(DIRECTORY).join(TRAJECTORIES), each)
@@ -100,10 +100,10 @@ impl Logs {
     }
 }
 
-/// Shows the files in the agent's root, of which it can write to the directory alone.
+/// Mounts the logs in the agent's root, read-only except for the directory of the trajectories.
 ///
 /// # Errors
-/// The mount's.
+/// The error of the mount.
 pub(crate) fn show(plan: &LogsPlan, root: &Path) -> Result<(), InitError> {
     let show = || -> nix::Result<()> {
         let at = open_or_make_in(root, Path::new(LOGS_PATH), ResolveFlag::empty())?;
@@ -123,13 +123,13 @@ fn time_ms() -> u64 {
     u64::try_from(time::since_epoch().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A file to which entries are added.
+/// A file to which entries are appended.
 #[derive(Debug)]
 struct Log {
     path: PathBuf,
     file: File,
     size: usize,
-    /// The one that was full before.
+    /// The previous, full file.
     older: Option<File>,
 }
 
@@ -139,7 +139,7 @@ impl Log {
         Ok(Self { path, file, size: 0, older: None })
     }
 
-    /// Adds an entry. A log to which that fails has no more, and all else continues.
+    /// Appends an entry. If that fails, the log ends and the box continues.
     fn write(log: &mut Option<Self>, data: &[u8]) {
         if let Some(it) = log
             && let Err(error) = it.append(data)
@@ -153,7 +153,7 @@ impl Log {
         if self.size >= MAX_LOG {
             let mut older = self.path.clone().into_os_string();
             older.push(".1");
-            // Whoever has it open in the box would keep its pages, so it is not only unlinked, as a log of the host is.
+            // Truncates the file, because a process in the box that has it open would keep its memory after an unlink.
             self.older.iter().try_for_each(|it| it.set_len(0))?;
             fs::rename(&self.path, older)?;
             let next = Self::make(std::mem::take(&mut self.path))?;
@@ -164,7 +164,7 @@ impl Log {
     }
 }
 
-/// Reads the files of a directory in which processes of the agent may still write.
+/// Reads the files of a directory to which processes of the agent can still write.
 fn read_trajectories(directory: &Path, mut each: impl FnMut(Trajectory)) -> io::Result<()> {
     let mut left = MAX_TRAJECTORIES;
     let entries = fs::read_dir(directory)?.filter_map(|it| it.ok()?.file_name().into_string().ok());
@@ -172,7 +172,7 @@ fn read_trajectories(directory: &Path, mut each: impl FnMut(Trajectory)) -> io::
         entries.filter(|it| is_trajectory_name(it)).take(MAX_TRAJECTORY_FILES).collect();
     names.sort_unstable();
     for name in names {
-        // Neither a link is followed, nor is a pipe waited for.
+        // Does not follow a link and does not wait for a pipe.
         let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let opened =
             File::options().read(true).custom_flags(flags.bits()).open(directory.join(&name));
@@ -182,7 +182,7 @@ fn read_trajectories(directory: &Path, mut each: impl FnMut(Trajectory)) -> io::
         }
         let mut data = Vec::new();
         left -= file.take(left as u64).read_to_end(&mut data)?;
-        // An empty file has one part, too.
+        // An empty file has one empty part.
         let parts = data.chunks(MAX_OUTPUT).chain(data.is_empty().then_some([].as_slice()));
         parts.for_each(|it| each(Trajectory { name: name.clone(), data: it.to_vec() }));
     }

@@ -1,4 +1,4 @@
-//! PID 1 of a box's virtual machine; all of it is in the library.
+//! The program `box-init`, PID 1 of a box's VM. Its code is in the library `box_init`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,14 +1,14 @@
-//! Mounts of the host in the components: directories by virtio-fs, and disks that stay.
+//! Mounts of the host in the components: directories by virtio-fs, and volumes.
 //!
 //! ```text
-//! /run/shares/0    a directory of the device that has all read-only ones
-//! /run/share-0     a device of a writable one
-//! /run/disk-0      a disk
+//! /run/shares/0    a directory of the device with all read-only directories
+//! /run/share-0     the device of a writable directory
+//! /run/disk-0      a volume
 //! ```
 //!
-//! Each is mounted there, where no component sees it, and then a copy of the mount is put into each component. Files of a
-//! directory belong to one user of the host, who is the component's user through that copy: whoever else writes there is
-//! another user to the kernel, and the same one to the host.
+//! Each is mounted there, where no component sees it, and then a copy of the mount is attached in each component.
+//! Through that copy, the files of the host's user belong to the component's user. Files that another user of the guest
+//! writes have another owner in the guest, but the same owner on the host.
 
 use std::fs::{create_dir, metadata};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -30,21 +30,21 @@ use crate::error::{InitError, Step as _};
 use crate::id_map::IdMap;
 use crate::sys::mounts::{self, Attributes};
 
-/// How a directory is opened that something is mounted on.
+/// The flags for opening a directory as a mount point.
 const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
-/// The mounts of the host, ready to be shown.
+/// The mounts of the host, ready to be attached in components.
 #[derive(Debug, Default)]
 pub(crate) struct HostMounts {
     mounts: Vec<Mount>,
-    /// Those of the components for which the owner is not their user already.
+    /// The map of each component whose user differs from the host's user.
     id_maps: Vec<(ComponentName, IdMap)>,
 }
 
-/// Waits for the mounts of the host.
+/// Receives the mounts of the host.
 ///
 /// # Errors
-/// When the launcher sends anything else.
+/// The connection failed, or the launcher has sent another message.
 pub(crate) fn receive(channel: &mut Channel) -> Result<Mounts, InitError> {
     let step = "receive the mounts of the host";
     match channel.receive().step(step)? {
@@ -54,7 +54,7 @@ pub(crate) fn receive(channel: &mut Channel) -> Result<Mounts, InitError> {
 }
 
 impl HostMounts {
-    /// Mounts everything below [`RUN_PATH`].
+    /// Mounts the sources below [`RUN_PATH`], and makes the id maps.
     ///
     /// # Errors
     /// The step that failed.
@@ -66,7 +66,7 @@ impl HostMounts {
         }
         for Mount { source, guest, .. } in &host.mounts {
             match *source {
-                // Mounted by that, once for all components.
+                // Mounted with the device, once for all components. Checks that the directory exists.
                 MountSource::ReadOnly(_) => {
                     let step = || format!("find what is shared at {guest}");
                     metadata(base(*source).join(".")).step_with(step)?;
@@ -93,15 +93,15 @@ impl HostMounts {
         Ok(Self { mounts: host.mounts, id_maps })
     }
 
-    /// Returns the files of it that a holder needs.
+    /// Returns the descriptors that a holder needs.
     pub(crate) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.id_maps.iter().map(|(_, map)| map.as_fd())
     }
 
-    /// Puts the mounts of a component into its root.
+    /// Attaches the mounts of a component in its root.
     ///
     /// # Errors
-    /// The mount's, naming its place.
+    /// The error of the mount, with its path.
     pub(crate) fn show(
         &self,
         root: &Path,
@@ -125,8 +125,8 @@ impl HostMounts {
     }
 }
 
-/// Opens the place of a mount, and makes it where it is missing. In another mount no link is followed: its host, or the agent
-/// that runs already, decides what is in it.
+/// Opens a mount point, and makes it if it is missing. Inside another mount no link is followed, because the host or
+/// the running agent controls the content of that mount.
 fn place(root: &Path, path: &str, outer: Option<&str>) -> nix::Result<OwnedFd> {
     let free = ResolveFlag::empty();
     let Some(outer) = outer else { return open_or_make_in(root, Path::new(path), free) };
@@ -135,7 +135,7 @@ fn place(root: &Path, path: &str, outer: Option<&str>) -> nix::Result<OwnedFd> {
     open_or_make_at(outer, Path::new(inside), ResolveFlag::RESOLVE_NO_SYMLINKS)
 }
 
-/// Says why a mount has no place.
+/// Returns the reason why a mount point cannot be opened.
 fn why_no_place(error: Errno, outer: Option<&str>) -> String {
     match (error, outer) {
         (Errno::ENOTDIR, _) => "there is a file".to_owned(),
@@ -149,14 +149,14 @@ fn why_no_place(error: Errno, outer: Option<&str>) -> String {
     }
 }
 
-/// Returns a copy of what is mounted, as one component sees it.
+/// Returns a copy of a mount with the attributes for one component.
 fn prepared(shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::Result<OwnedFd> {
     let copy = mounts::copy(&base(shown.source).join("."))?;
     let set = |read_only, id_map| mounts::set_attributes(&copy, Attributes { read_only, id_map });
     match shown.source {
         MountSource::Disk(_) => set(false, None)?,
         MountSource::Writable(_) => set(false, id_map)?,
-        // Not each kernel maps what is mounted below a device: libkrunfw's does not.
+        // Not every kernel can map users in a mount below a device's root: libkrunfw's cannot.
         MountSource::ReadOnly(_) => match set(true, id_map) {
             Err(Errno::EINVAL) => set(true, None)?,
             done => done?,
@@ -165,7 +165,7 @@ fn prepared(shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::Result<OwnedF
     Ok(copy)
 }
 
-/// Returns where something of the host is mounted first.
+/// Returns the path at which a source is mounted outside of the components.
 fn base(source: MountSource) -> PathBuf {
     let run = Path::new(RUN_PATH);
     match source {
@@ -180,24 +180,24 @@ fn mount_share(tag: &str, flags: MsFlags) -> Result<(), InitError> {
     create_dir(&place).step_with(step)?;
     let flags = flags | NO_SUID_DEV;
     mount(Some(tag), &place, Some("virtiofs"), flags, None::<&str>).step_with(step)?;
-    // Its answer says whether it takes maps, and is waited for only by those who need it.
+    // The device's first answer shows whether it supports maps. So this waits for it.
     metadata(&place).map(drop).step_with(step)
 }
 
-/// Opens a directory below a root, whose links lead nowhere else, and makes it where it is missing. `rule` says where else
-/// they may not lead.
+/// Opens a directory below `root`, in which all its links are resolved, and makes it if it is missing. `rule` restricts
+/// the links further ([openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html)).
 ///
 /// # Errors
-/// The kernel's; `EXDEV` with the rule that no mount is crossed.
+/// The kernel's error. `EXDEV` if `rule` forbids crossing mounts and the path crosses one.
 pub(crate) fn open_or_make_in(root: &Path, path: &Path, rule: ResolveFlag) -> nix::Result<OwnedFd> {
     let root = nix::fcntl::open(root, DIRECTORY, Mode::empty())?;
     open_or_make_at(root, path, rule)
 }
 
-/// Opens a file below a root, whose links lead nowhere else, to mount something on it.
+/// Opens a file below `root`, in which all its links are resolved, as a mount point.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn open_file_in(root: &Path, path: &Path) -> nix::Result<OwnedFd> {
     let root = nix::fcntl::open(root, DIRECTORY, Mode::empty())?;
     let how = OpenHow::new()
@@ -206,7 +206,7 @@ pub(crate) fn open_file_in(root: &Path, path: &Path) -> nix::Result<OwnedFd> {
     openat2(root, path, how)
 }
 
-/// As [`open_or_make_in`], below an open directory.
+/// Like [`open_or_make_in`], but below an open directory.
 fn open_or_make_at(root: OwnedFd, path: &Path, rule: ResolveFlag) -> nix::Result<OwnedFd> {
     let how = OpenHow::new()
         .flags(DIRECTORY)
@@ -217,7 +217,7 @@ fn open_or_make_at(root: OwnedFd, path: &Path, rule: ResolveFlag) -> nix::Result
         at = match openat2(&root, &reached, how) {
             Err(Errno::ENOENT) => {
                 match mkdirat(&at, Path::new(&name), Mode::from_bits_truncate(0o755)) {
-                    // Made by the other component, where both see the place.
+                    // Made by the other component, in a directory that both see.
                     Ok(()) | Err(Errno::EEXIST) => {}
                     Err(error) => return Err(error),
                 }
@@ -254,7 +254,7 @@ mod tests {
         assert!(root.join("real/a/b").is_dir());
         open_or_make_in(&root, "/up/c").unwrap();
         assert!(root.join("c").is_dir());
-        // That is no link of this root's.
+        // The magic link leads out of this root.
         assert_eq!(open_or_make_in(&root, "/magic/d").unwrap_err(), Errno::ENOENT);
         fs::write(root.join("file"), "").unwrap();
         assert_eq!(open_or_make_in(&root, "/file").unwrap_err(), Errno::ENOTDIR);

@@ -1,6 +1,6 @@
-//! Processes of init's own that carry connections of a component: apart from its workloads, and without privileges.
+//! Unprivileged processes of init that carry a component's connections.
 //!
-//! They are children of init's outside of the component's process namespace, so that no workload can see or stop them.
+//! They are children of init outside of the component's PID namespace, so that no workload can see or stop them.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -14,11 +14,11 @@ use crate::component::{caps, spawn};
 use crate::error::{InitError, Step as _};
 use crate::sys;
 
-/// A user and a group of their own, so that nobody else may signal them: no image has accounts up here, and the two
-/// numbers above have a meaning of their own.
+/// The user and group of these processes, so that no other process may signal them. No image has accounts up here, and
+/// the two higher numbers have special meanings.
 const OWN: u32 = u32::MAX - 2;
 
-/// Enters a component's network, if it has its own, and closes all of init's files but some.
+/// Enters a component's network namespace, if `network` is one, and closes all of init's files except `keep`.
 ///
 /// # Errors
 /// The step that failed.
@@ -37,7 +37,7 @@ pub(crate) fn enter(
     sys::set_nice(0).step("reset the priority")
 }
 
-/// Becomes the own user, with these capabilities alone.
+/// Becomes the user [`OWN`], with only these capabilities.
 ///
 /// # Errors
 /// The step that failed.

@@ -1,7 +1,7 @@
-//! Secrets: received from the launcher before anything of a component runs, and handed over as variables or files.
+//! Secrets: received from the launcher before a component starts, and delivered as variables or files.
 //!
-//! A file lies in the component's scratch layer, which is memory, and belongs to the component's user, who alone can
-//! read it. What this program itself keeps of it is cleared then.
+//! A file is in the component's scratch layer, which is memory. It belongs to the component's user, and only that user
+//! can read it. After the delivery init clears its copy.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ use crate::channel::Channel;
 use crate::error::{InitError, Step as _};
 use crate::mounts::open_or_make_in;
 
-/// A secret that becomes a file.
+/// A secret that is delivered as a file.
 #[derive(Debug)]
 pub(crate) struct SecretFile {
     scope: Scope,
@@ -28,10 +28,10 @@ pub(crate) struct SecretFile {
     value: Zeroizing<Vec<u8>>,
 }
 
-/// Waits for the secrets of the plan, if it has any. Those that are variables become a part of it.
+/// Receives the secrets of the plan. Secrets that are variables are set in the plan, the others are returned.
 ///
 /// # Errors
-/// When the launcher sends anything else, or a value that cannot be delivered.
+/// The launcher has sent another message, or a value that cannot be delivered.
 pub(crate) fn receive(
     channel: &mut Channel,
     plan: &mut RunPlan,
@@ -56,9 +56,9 @@ pub(crate) fn receive(
     Ok(files)
 }
 
-/// Sets the variable in the components that get it, instead of their image's.
+/// Sets the variable in the components of the secret's scope, in place of the image's value.
 fn set(plan: &mut RunPlan, secret: &SecretPlan, value: &[u8]) {
-    // It was found to be UTF-8.
+    // The value was checked to be UTF-8.
     let text = std::str::from_utf8(value).unwrap_or_default();
     for name in ComponentName::ALL.into_iter().filter(|it| secret.scope.includes(*it)) {
         if let Some(component) = plan.component_mut(name) {
@@ -67,10 +67,10 @@ fn set(plan: &mut RunPlan, secret: &SecretPlan, value: &[u8]) {
     }
 }
 
-/// Writes the files of a component, whose root is this process's.
+/// Writes the files of a component, whose root is this process's root.
 ///
 /// # Errors
-/// The kernel's, naming the file; also where there is something at its place.
+/// The kernel's error, with the file. An existing file at the path is an error, too.
 pub(crate) fn write(
     files: &[SecretFile],
     component: ComponentName,
@@ -88,21 +88,21 @@ fn try_write(file: &SecretFile, user: &User) -> std::io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(std::io::ErrorKind::InvalidInput.into());
     };
-    // A link of the image may lead to a disk, or to a directory of the host: it would stay there.
+    // A link of the image may lead to a disk or to a directory of the host, where the secret would outlive the run.
     let rule = ResolveFlag::RESOLVE_NO_XDEV;
     let parent = match open_or_make_in(Path::new("/"), parent, rule) {
         Err(Errno::EXDEV) => return Err(std::io::Error::other("something is mounted there")),
         opened => opened?,
     };
     let made = create(&parent, Path::new(name))?;
-    // As if it had been made with that mode: nobody else has seen it.
+    // As if the file had been made with this mode: no other process has seen it.
     fchmod(&made, Mode::S_IRUSR)?;
     fchown(&made, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid)))?;
     let mut made = File::from(made);
     made.write_all(&file.value)
 }
 
-/// Makes a new file; a link at its place is something, too.
+/// Makes a new file. A link at its path counts as an existing file.
 fn create(parent: &OwnedFd, name: &Path) -> nix::Result<OwnedFd> {
     let how = OpenHow::new()
         .flags(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC)

@@ -1,8 +1,8 @@
-//! The task of the run: its files, which the agent sees at `/task`.
+//! The task of the run: its files, which the agent sees in `/task`.
 //!
 //! ```text
-//! /run/task         a tmpfs, where init writes
-//! /task             the same in the agent's root, read-only but for the result
+//! /run/task         a tmpfs that init writes
+//! /task             the same in the agent's root, read-only except for the result
 //! ```
 
 use std::fs::{self, File, Permissions, create_dir};
@@ -22,26 +22,27 @@ use crate::mounts::{open_file_in, open_or_make_in};
 use crate::sys::mounts::show_copy;
 use crate::time;
 
-/// Where init has the files.
+/// Init's directory of the files.
 const DIRECTORY: &str = "/run/task";
 /// The name of a status that is being written.
 const NEW_STATUS: &str = ".status";
-/// Room for the directory, the status, and what is left of the last page of each file, in bytes.
+/// The size of the directory, the status, and the unused part of each file's last page, in bytes.
 const ROOM: usize = 64 << 10;
-/// The result belongs to the agent's user.
+/// The mode of the result, which belongs to the agent's user.
 const RESULT_MODE: u32 = 0o644;
-/// Everything else is to be read.
+/// The mode of all other files.
 const READ_ONLY: u32 = 0o444;
 
 /// The files of a task.
 #[derive(Debug)]
 pub(crate) struct TaskFiles {
-    /// The result. As long as it is open here, nobody can hold a lease on it, which an open would have to wait for.
+    /// The result. While it is open here, no process can hold a lease on it, which would block an open
+    /// ([fcntl(2)](https://man7.org/linux/man-pages/man2/fcntl.2.html), `F_SETLEASE`).
     result: File,
 }
 
 impl TaskFiles {
-    /// Makes the files, for an agent of this user.
+    /// Makes the files, for an agent that runs as `user`.
     ///
     /// # Errors
     /// The step that failed.
@@ -68,7 +69,7 @@ impl TaskFiles {
         Ok(Self { result: make_result().step(step)? })
     }
 
-    /// Returns what the agent has left as the result, or of one that is too long enough to see that.
+    /// Returns the agent's result. A result that is too long is truncated to a length that still exceeds the limit.
     pub(crate) fn result(&self) -> Vec<u8> {
         let mut result = Vec::new();
         let read = (&self.result).take(MAX_SENT_RESULT as u64).read_to_end(&mut result);
@@ -79,10 +80,10 @@ impl TaskFiles {
     }
 }
 
-/// Shows the files in the agent's root, of which it can write to the result.
+/// Mounts the files in the agent's root. Only the result is writable.
 ///
 /// # Errors
-/// The mount's.
+/// The error of the mount.
 pub(crate) fn show(root: &Path) -> Result<(), InitError> {
     let show = || -> nix::Result<()> {
         let at = open_or_make_in(root, Path::new(TASK_PATH), ResolveFlag::empty())?;
@@ -93,20 +94,20 @@ pub(crate) fn show(root: &Path) -> Result<(), InitError> {
     show().step_with(|| format!("show the task at {TASK_PATH}"))
 }
 
-/// Notes that the agent works on it. Whoever cannot read that knows less, and nothing else changes.
+/// Sets the status of the task to running. An error is printed on the console and ignored.
 pub(crate) fn start() {
     if let Err(error) = set_status(&TaskStatus::Running { started_at: now() }) {
         console::say(&format!("write the status of the task: {error}"));
     }
 }
 
-/// Returns when the agent's time for a task that begins now is up.
+/// Returns the deadline of a task that begins now, or `None` without a time limit.
 pub(crate) fn deadline(plan: &TaskPlan) -> Option<Instant> {
     let limit = std::time::Duration::from_secs(plan.timeout_seconds?);
     Instant::now().checked_add(limit)
 }
 
-/// Puts a status in place of the one before, so that no reader sees half of it.
+/// Replaces the status atomically, so that no reader sees a part of it.
 fn set_status(status: &TaskStatus) -> io::Result<()> {
     let new = Path::new(DIRECTORY).join(NEW_STATUS);
     fs::write(&new, status.json())?;

@@ -1,11 +1,10 @@
-//! The guest's side of the startup budget.
+//! The guest's part of the startup budget.
 //!
-//! The kernel's share is the time stamp counter at init's first instruction: the counter starts
-//! at zero when the virtual CPU is made, because the VMM writes `MSR_IA32_TSC`. To turn counts
-//! into nanoseconds needs the counter's frequency. `/proc/cpuinfo` rounds it and on some CPUs shows
-//! the current clock instead, and CPUID leaf 0x15 is empty on AMD; so the counter is compared with
-//! `CLOCK_MONOTONIC` over the time from init's first instruction to "ready". Both are read within
-//! a microsecond, so over a start of 5 ms the error is below 0.05 %.
+//! The kernel's time is the time stamp counter at init's first instruction. The counter starts at zero when the virtual
+//! CPU is made, because the VMM writes `MSR_IA32_TSC`. Converting counts to nanoseconds requires the counter's
+//! frequency. `/proc/cpuinfo` rounds it and on some CPUs shows the current clock instead, and CPUID leaf 0x15 is empty
+//! on AMD. So init compares the counter with `CLOCK_MONOTONIC` over the time from its first instruction to "ready".
+//! Both are read within a microsecond, so over a start of 5 ms the error is below 0.05 %.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,35 +14,35 @@ use nix::time::{ClockId, clock_gettime, clock_settime};
 
 use crate::{console, sys};
 
-/// The clocks may differ by this much; a message is faster.
+/// The tolerated difference between the clocks. A message takes less time.
 const CLOCK_SLACK: Duration = Duration::from_millis(50);
 
-/// When init began, on both of the guest's clocks.
+/// The time of init's start, on both of the guest's clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     counter: u64,
     at_ns: u64,
 }
 
-/// When the agent reached the later points of its start, on the clock of [`now_ns`].
+/// The later milestones of the agent's start, on the clock of [`now_ns`].
 #[derive(Debug, Clone, Copy)]
 pub struct Milestones {
-    /// The agent's program was executed.
+    /// When the agent's program was executed.
     pub started_ns: u64,
-    /// Its health check passed.
+    /// When its health check passed.
     pub ready_ns: u64,
 }
 
 impl Clock {
-    /// Reads both clocks; the first thing that an init does.
+    /// Reads both clocks. Init calls this first.
     pub fn start() -> Self {
         Self { counter: sys::time_stamp_counter(), at_ns: now_ns() }
     }
 
-    /// Returns the lengths of the phases up to now.
+    /// Returns the durations of the phases up to now.
     pub fn timing(&self, milestones: Milestones) -> Timing {
         let now = Self::start();
-        // The counter of another processor may be less.
+        // The counter of another processor can be lower.
         let counts = now.counter.saturating_sub(self.counter);
         Timing {
             kernel_ns: scale(self.counter, now.at_ns.saturating_sub(self.at_ns), counts),
@@ -54,20 +53,20 @@ impl Clock {
     }
 }
 
-/// Returns the time since 1970, as far as the guest knows it.
+/// Returns the time since 1970 by the guest's clock.
 pub fn since_epoch() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
-/// Returns `CLOCK_MONOTONIC` in nanoseconds; it is the same in every process of the guest.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds. It is the same in every process of the guest.
 pub fn now_ns() -> u64 {
-    // The clock exists on every Linux, so zero is never returned.
+    // Every Linux has this clock, so zero is never returned.
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Sets the wall clock to the host's, where they differ by more than [`CLOCK_SLACK`]: a host that has slept, or whose clock
-/// was set.
+/// Sets the wall clock to the host's if they differ by more than [`CLOCK_SLACK`], for example because the host was
+/// suspended or its clock was set.
 pub(crate) fn follow(host: HostTime) {
     let host = Duration::from_nanos(host.now_ns);
     let own = clock_gettime(ClockId::CLOCK_REALTIME).map(Duration::from).unwrap_or_default();
@@ -78,7 +77,7 @@ pub(crate) fn follow(host: HostTime) {
     }
 }
 
-/// Converts `count` to nanoseconds, knowing that `counts` took `ns`.
+/// Converts `count` to nanoseconds, given that `counts` took `ns`. For example, at 2.5 GHz 2,500 counts take 1,000 ns.
 fn scale(count: u64, ns: u64, counts: u64) -> u64 {
     let product = u128::from(count) * u128::from(ns);
     product.checked_div(u128::from(counts)).map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! The variables that a user gives a box at launch: received from the launcher before anything of a component runs.
+//! The variables that a user sets at launch. They are received from the launcher before a component starts.
 
 use box_contract::RunPlan;
 use box_contract::wire::{HostMessage, Variable, check_value};
@@ -6,11 +6,11 @@ use box_contract::wire::{HostMessage, Variable, check_value};
 use crate::channel::Channel;
 use crate::error::{InitError, Step as _};
 
-/// Waits for what was given for each variable of the plan that may be given, if it has any. The values become a part
-/// of the components' environments.
+/// Receives the value of each variable of the plan that can be set at launch, and adds it to the component's
+/// environment.
 ///
 /// # Errors
-/// When the launcher sends anything else, a value that cannot be a variable's, or none for one that has no default.
+/// The launcher has sent another message or an invalid value, or no value for a variable without a default.
 pub(crate) fn receive(channel: &mut Channel, plan: &mut RunPlan) -> Result<(), InitError> {
     let declared: Vec<_> =
         plan.launch_variables().map(|(component, name)| (component, name.to_owned())).collect();

@@ -15,14 +15,14 @@ use crate::sys;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) pid: Pid,
-    /// Its exit status, or 128 + the signal's number.
+    /// Its exit status, or 128 + the signal's number. For example, 137 after SIGKILL.
     pub(crate) status: u8,
 }
 
-/// Blocks SIGCHLD for this process and returns a descriptor that is readable when one came.
+/// Blocks SIGCHLD in this process, and returns a descriptor that is readable if the signal is pending.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn child_signals() -> nix::Result<SignalFd> {
     let mut set = SigSet::empty();
     set.add(Signal::SIGCHLD);
@@ -30,36 +30,37 @@ pub(crate) fn child_signals() -> nix::Result<SignalFd> {
     SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
 }
 
-/// Takes the signals that have come. Several ends may share one signal.
+/// Removes the pending signals. Several children that have ended can share one signal.
 pub(crate) fn clear(signals: &SignalFd) {
     while let Ok(Some(_)) = signals.read_signal() {}
 }
 
-/// Reaps the next child that has ended, if any has.
+/// Reaps the next ended child. Returns `None` if there is none.
 pub(crate) fn next_ended() -> Option<Ended> {
     sys::reap().map(|(pid, status)| Ended { pid, status: status_of(status) })
 }
 
-/// Returns how long poll(2) may wait up to a deadline: rounded up, so that it never ends just before it.
+/// Returns the timeout of [poll(2)](https://man7.org/linux/man-pages/man2/poll.2.html) for a deadline, rounded up so
+/// that poll never returns just before it.
 pub(crate) fn timeout(deadline: Option<Instant>) -> PollTimeout {
     let Some(deadline) = deadline else { return PollTimeout::NONE };
     let left = deadline.saturating_duration_since(Instant::now());
     PollTimeout::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX)
 }
 
-/// Returns whether a file that does not block may be tried again.
+/// Returns whether an operation on a non-blocking file can be retried.
 pub(crate) fn is_temporary(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Turns the kernel's status of an ended process into the one that is reported.
+/// Converts the kernel's status of an ended process to the reported status.
 fn status_of(status: i32) -> u8 {
     let code = if libc::WIFSIGNALED(status) {
         128 + libc::WTERMSIG(status)
     } else {
         libc::WEXITSTATUS(status)
     };
-    // Exit statuses have 8 bits, and the greatest signal is 64.
+    // Exit statuses have 8 bits, and the highest signal is 64.
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 

@@ -1,4 +1,4 @@
-//! The user of a command that is named at run time, by the component's own files of accounts.
+//! Resolves the user of a command from the component's `passwd` and `group` files.
 
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
@@ -11,16 +11,17 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 
 use crate::error::{InitError, Step as _};
 
-/// Finds a user. What the files say is the component's business: whoever can write them is root in it.
+/// Finds a user by name or number. The component's files decide: a user who can write them is root of the component
+/// anyway.
 ///
 /// # Errors
-/// A name that they lack; a file that cannot be read, or is not a regular one.
+/// The name is not in the files, or a file cannot be read or is not a regular file.
 pub(crate) fn find(wanted: &str) -> Result<Account, InitError> {
     let (passwd, group) = (read(PASSWD)?, read(GROUP)?);
     resolve(wanted, &passwd, &group).step("find the user")
 }
 
-/// Reads a file of accounts, never waiting for it and past no magic link; a missing one is empty.
+/// Reads `passwd` or `group`, without blocking and without following a magic link. A missing file is empty.
 fn read(path: &str) -> Result<String, InitError> {
     let step = || format!("read {path}");
     let how = OpenHow::new()

@@ -1,5 +1,5 @@
-//! Tasks that init's own program performs as a command: a health check, and the two directions of `boxlaunch cp`. The process
-//! has the rights of a command by then, and reports errors on standard error.
+//! Tasks of a command that init's program performs: a health check, and the two directions of `boxlaunch cp`. The
+//! process already has only the rights of a command, and reports errors on standard error.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -11,10 +11,10 @@ use nix::sys::prctl::set_dumpable;
 
 use super::health;
 
-/// The status where it fails.
+/// The exit status of a failed task.
 const FAILED: u8 = 1;
 
-/// Returns the program that does a task, if it is not this one.
+/// Returns the program that performs a task, or `None` if init performs it.
 pub(crate) fn program(builtin: Builtin, plan: &ComponentPlan) -> Option<&[String]> {
     match (builtin, &plan.health) {
         (Builtin::Check, Some(Health::Exec { argv })) => Some(argv),
@@ -22,9 +22,9 @@ pub(crate) fn program(builtin: Builtin, plan: &ComponentPlan) -> Option<&[String
     }
 }
 
-/// Does a task; returns the exit status.
+/// Performs a task and returns the exit status.
 pub(crate) fn run(builtin: Builtin, arguments: &[String], plan: &ComponentPlan) -> u8 {
-    // It is a copy of the holder, in whose memory there is more than its component should see.
+    // The process is a copy of the holder. Its memory has data that the component must not see.
     let _ = set_dumpable(false);
     let done = match (builtin, arguments) {
         (Builtin::Check, _) => match &plan.health {
@@ -45,8 +45,8 @@ pub(crate) fn run(builtin: Builtin, arguments: &[String], plan: &ComponentPlan) 
     }
 }
 
-/// Unpacks to a path. Links on the way are followed, here and when a path is packed: whoever has put them there meant programs of
-/// the same component.
+/// Unpacks to a path. Symbolic links of the path are followed, as in `pack`: only programs of the same component can
+/// have made them.
 fn unpack(path: &Path) -> Result<(), String> {
     let unpack = |to| box_copy::unpack(io::stdin().lock(), to, Author::User);
     let unpacked = CopyEnd::destination(path, by_path).and_then(unpack);

@@ -1,21 +1,23 @@
-//! The capabilities of a workload that runs as root; any other user has none.
+//! The capabilities of a workload that runs as root. Any other user has none.
 //!
-//! Which these are is in the plan; [`box_contract::capabilities`] lists all.
+//! The plan contains the set, and [`box_contract::capabilities`] describes each capability.
 
 use crate::error::{InitError, Step as _};
 use crate::sys;
 
-/// Needed to give the standard streams away and to become another user: `CHOWN`, `SETGID` and `SETUID`.
+/// The capabilities for changing the owner of the standard streams and becoming another user: `CHOWN`, `SETGID` and
+/// `SETUID`.
 pub(crate) const TO_CHANGE_USER: u64 = 1 << 0 | 1 << 6 | 1 << 7;
 
-/// The sets are 64 bits wide.
+/// The highest number of a capability: the sets have 64 bits.
 const LAST: u8 = 63;
 
-/// Bounds what this process and its descendants can ever have to `allowed`. First of the steps,
-/// as it needs a capability itself.
+/// Drops all capabilities but `allowed` from the [bounding
+/// set](https://man7.org/linux/man-pages/man7/capabilities.7.html). Must be the first step, because it needs a
+/// capability itself.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn bound(allowed: u64) -> Result<(), InitError> {
     for number in (0..=LAST).filter(|number| allowed & 1 << number == 0) {
         if !sys::drop_bounding(number).step("bound the capabilities")? {
@@ -25,10 +27,10 @@ pub(crate) fn bound(allowed: u64) -> Result<(), InitError> {
     sys::clear_ambient().step("clear the ambient capabilities")
 }
 
-/// Gives up all capabilities but `allowed`. A process that is not root has none to keep.
+/// Drops all capabilities but `allowed`. A process that is not root loses all of them.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn reduce(allowed: u64) -> Result<(), InitError> {
     let allowed = if nix::unistd::geteuid().is_root() { allowed } else { 0 };
     sys::set_capabilities(allowed).step("drop capabilities")

@@ -1,4 +1,4 @@
-//! A component's `/dev`: the devices that every program may expect, and no others.
+//! A component's `/dev`: the devices that every program can expect, and no others.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -15,8 +15,8 @@ use crate::sys;
 
 /// The null device: major and minor number.
 const NULL: (u64, u64) = (1, 3);
-/// The character devices: name, major and minor number (the kernel's `devices.txt`). All are
-/// readable and writable for everyone.
+/// The character devices: name, major and minor number
+/// ([devices.txt](https://docs.kernel.org/admin-guide/devices.html)). Every user can read and write them.
 const NODES: [(&str, u64, u64); 6] = [
     ("null", NULL.0, NULL.1),
     ("zero", 1, 5),
@@ -35,14 +35,14 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// The options of a component's own terminals, of which there are few enough to leave some to the other component: the
-/// kernel has 4096 in all (`kernel.pty.max`).
+/// The options of a component's `/dev/pts`. The maximum leaves pseudo-terminals for the other component: the kernel has
+/// 4096 in all (`kernel.pty.max`).
 const PTS_OPTIONS: &str = "newinstance,ptmxmode=0666,mode=0620,gid=5,max=1024";
 
-/// Fills `/dev` at `dev`; `shm_bytes` is the size of `/dev/shm`.
+/// Builds a component's `/dev` at `dev`. `shm_bytes` is the size of `/dev/shm`.
 ///
 /// # Errors
-/// The step that failed, naming the entry.
+/// The step that failed, with the entry.
 pub(crate) fn build(dev: &Path, shm_bytes: u64) -> Result<(), InitError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     mount_fs("tmpfs", dev, flags, "mode=0755,size=64k")?;
@@ -62,13 +62,13 @@ pub(crate) fn build(dev: &Path, shm_bytes: u64) -> Result<(), InitError> {
     mount_fs("tmpfs", &shm, flags | MsFlags::MS_NODEV, &options)
 }
 
-/// Opens the null device to be read and written.
+/// Opens the null device for reading and writing.
 ///
-/// Only before the component's first program runs: a workload that is root there may put anything
-/// else in the place of `/dev/null`, and what opens it later would open that.
+/// Must be called before the component's first program runs. Root of the component can replace `/dev/null`, and a later
+/// open would open the replacement.
 ///
 /// # Errors
-/// The file's, or that it is not the null device.
+/// The error of the file, or that the file is not the null device.
 pub(crate) fn open_null() -> Result<File, InitError> {
     let step = "open the null device";
     let null = OpenOptions::new().read(true).write(true).open("/dev/null").step(step)?;
@@ -79,24 +79,24 @@ pub(crate) fn open_null() -> Result<File, InitError> {
     Err("/dev/null is something else").step(step)
 }
 
-/// The place where a component's pseudo-terminals are made.
+/// The component's `/dev/pts`, in which pseudo-terminals are made.
 #[derive(Debug)]
 pub(crate) struct Terminals(OwnedFd);
 
 impl Terminals {
-    /// Opens `/dev/pts`; as with [`open_null`] only before the component's first program runs.
+    /// Opens `/dev/pts`. Like [`open_null`], must be called before the component's first program runs.
     ///
     /// # Errors
-    /// The directory's.
+    /// The error of the directory.
     pub(crate) fn open() -> Result<Self, InitError> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         fcntl::open("/dev/pts", flags, Mode::empty()).map(Self).step("open /dev/pts")
     }
 
-    /// Makes a pseudo-terminal, and returns both ends: init's, which does not block, and a command's.
+    /// Makes a pseudo-terminal. Returns both ends: init's, which is non-blocking, and the command's.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub(crate) fn make(&self) -> nix::Result<(OwnedFd, OwnedFd)> {
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let ours = fcntl::openat(&self.0, "ptmx", flags, Mode::empty())?;

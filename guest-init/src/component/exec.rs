@@ -1,4 +1,4 @@
-//! Finds and executes a program the way a shell does.
+//! Finds and executes a program as a shell does.
 
 use std::convert::Infallible;
 use std::ffi::{CString, NulError};
@@ -9,21 +9,22 @@ use box_contract::rules::{program_paths, search_path};
 use nix::errno::Errno;
 use nix::unistd::execve;
 
-/// How an ELF file for 32-bit processors begins: `EI_MAG` and `ELFCLASS32` (elf(5)).
+/// The first bytes of a 32-bit ELF file: `EI_MAG` and `ELFCLASS32`
+/// ([elf(5)](https://man7.org/linux/man-pages/man5/elf.5.html)).
 const ELF_32_BIT: [u8; 5] = *b"\x7FELF\x01";
 
 /// A program that could not be executed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotExecuted {
-    /// 127 where it was not found, 126 where it cannot be executed.
+    /// 127 if the program was not found, 126 if it cannot be executed.
     pub(crate) status: u8,
-    /// Why, for the program's own standard error.
+    /// The reason, for the program's standard error.
     pub(crate) message: String,
 }
 
-/// Becomes the program `argv[0]` with exactly the environment `env`.
+/// Replaces this process with the program `argv[0]`, with exactly the environment `env`. Returns only if that failed.
 ///
-/// A name without a slash is looked up in the `PATH` of `env`. Returns only where that failed.
+/// A name without a slash is looked up in the `PATH` of `env`. For example, `ls` is found as `/bin/ls`.
 pub(crate) fn execute(argv: &[String], env: &[String]) -> NotExecuted {
     let program = argv.first().map_or("", String::as_str);
     match try_execute(program, argv, env) {
@@ -35,7 +36,7 @@ pub(crate) fn execute(argv: &[String], env: &[String]) -> NotExecuted {
     }
 }
 
-/// Executes the first of the program's paths that can be; otherwise returns why not, and the path in question.
+/// Executes the first of the program's paths that can be executed. Returns the error and the path if none can.
 fn try_execute(
     program: &str,
     argv: &[String],
@@ -49,7 +50,7 @@ fn try_execute(
         let Err(error) = execve(&c_string(&path).map_err(invalid)?, &argv, &env_strings);
         match error {
             Errno::ENOENT | Errno::ENOTDIR => {}
-            // Another directory may hold one that can be executed.
+            // Another directory of `PATH` can have a file that can be executed.
             Errno::EACCES => result = (error, path),
             _ => return Err((error, path)),
         }
@@ -57,7 +58,7 @@ fn try_execute(
     Err(result)
 }
 
-/// Says why a program could not be executed; the kernel has the same error for whatever it does not know.
+/// Returns why a program could not be executed. The kernel's `ENOEXEC` has one text for all unknown formats.
 fn reason(error: Errno, path: &str) -> &'static str {
     let is_of_32_bits = || {
         let mut start = [0; ELF_32_BIT.len()];

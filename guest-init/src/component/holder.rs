@@ -1,7 +1,8 @@
-//! The holder of a component: its supervisor, a fork of init that stays in it.
+//! The holder of a component: a fork of init that supervises the component from inside.
 //!
-//! It enters the component's namespaces, of which it is PID 1, and builds its root. Then it starts programs when init asks,
-//! reaps everything and reports how it ended. Init itself never enters a component, and no workload ever sees init.
+//! It enters the component's namespaces, in which it is PID 1, and builds the component's root. Then it starts programs
+//! on init's request, reaps all processes and reports how they ended. Init never enters a component, and no workload
+//! can see init.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,60 +30,60 @@ use crate::secrets::SecretFile;
 use crate::wait::{self, Ended};
 use crate::{boot, console, sys, time};
 
-/// How long a process may take to execute its program. A workload with the same user can stop it before that.
+/// The time limit from fork to exec. A workload of the same user can stop the process in between.
 const TO_START: Duration = Duration::from_secs(5);
 
 /// The arguments of a holder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HolderArgs<'a> {
-    /// Which component it holds.
+    /// The component that it holds.
     pub(crate) name: ComponentName,
-    /// How the box runs.
+    /// The run plan.
     pub(crate) run: &'a RunPlan,
-    /// How the component runs.
+    /// The component's part of the plan.
     pub(crate) plan: &'a ComponentPlan,
-    /// The cgroup of its workloads.
+    /// The cgroup of the component's workloads.
     pub(crate) leaf: &'a Leaf,
     /// The connection to init.
     pub(crate) link: &'a Link,
-    /// Whether there are skills to show.
+    /// Whether the box has skills, which are shown in the component.
     pub(crate) skills: bool,
     /// The files of all secrets, until they are written.
     pub(crate) secrets: &'a RefCell<Vec<SecretFile>>,
-    /// Whether its programs can run commands in the business component.
+    /// Whether the component's programs can run commands in the business component.
     pub(crate) calls: bool,
     /// The mounts of the host.
     pub(crate) host: &'a HostMounts,
 }
 
-/// The whole life of a holder; returns its exit status.
+/// Runs a holder until it ends. Returns its exit status.
 pub(crate) fn run(args: HolderArgs<'_>) -> i32 {
     let result = Holder::prepare(args).and_then(|mut holder| {
         holder.report(&Event::Prepared)?;
         holder.serve()
     });
     let Err(error) = result else { return 0 };
-    // Where this cannot be sent, init sees the end of the link.
+    // If the report cannot be sent, init sees the link close.
     drop(args.link.send(&Event::Failed(error.report()), &[]));
     1
 }
 
 struct Holder<'a> {
     args: HolderArgs<'a>,
-    /// Readable when a child has ended.
+    /// Readable if a child has ended.
     signals: SignalFd,
     null: File,
-    /// Where pseudo-terminals are made.
+    /// The component's `/dev/pts`.
     pts: dev::Terminals,
-    /// The running programs by process.
+    /// The running programs, by process id.
     programs: BTreeMap<Pid, ProgramId>,
-    /// Those that have not executed their programs yet, as far as is known.
+    /// The processes that have not executed their programs yet, as far as is known.
     starting: Vec<Starting>,
-    /// The process that checks the health.
+    /// The process that makes the health check.
     health: Option<Pid>,
 }
 
-/// A process on its way to its program.
+/// A process between fork and exec.
 struct Starting {
     pid: Pid,
     id: ProgramId,
@@ -99,18 +100,17 @@ enum Source {
 }
 
 impl<'a> Holder<'a> {
-    /// Enters the component. From then on nothing is opened by a path: what is there may be a
-    /// workload's.
+    /// Enters the component. After this nothing is opened by path, because a workload can have replaced the file.
     fn prepare(args: HolderArgs<'a>) -> Result<Self, InitError> {
         let HolderArgs { name, plan, leaf, link, .. } = args;
         let own = [link.as_fd(), leaf.as_fd()];
         let kept: Vec<_> = own.into_iter().chain(args.host.files()).collect();
         sys::close_all_but(&kept).step("close init's files")?;
-        // The console would be opened by its path.
+        // `/dev/console` would be opened by path.
         console::speak_of_panics_on_stderr();
         set_name(c"box-holder").step("name the holder")?;
         if !plan.namespaces.pid {
-            // Only the first process of a PID namespace gets its orphans by itself.
+            // Only the first process of a PID namespace inherits orphans by default.
             set_child_subreaper(true).step("become the reaper")?;
         }
         if plan.namespaces.uts {
@@ -145,7 +145,7 @@ impl<'a> Holder<'a> {
         }
     }
 
-    /// Waits until there is something to do. Ends come first: they free a component's processes.
+    /// Waits for work. Ended children come first, because reaping them frees process ids of the component.
     fn wait(&self) -> Result<Vec<Source>, InitError> {
         let fixed =
             [(Source::Children, self.signals.as_fd()), (Source::Init, self.args.link.as_fd())];
@@ -162,7 +162,7 @@ impl<'a> Holder<'a> {
         Ok(ready.map(|((source, _), _)| *source).collect())
     }
 
-    /// Serves one request; false where init has hung up.
+    /// Serves one request. Returns `false` if init has hung up.
     fn serve_request(&mut self) -> Result<bool, InitError> {
         let received = self.args.link.receive::<Request>().step("receive a request")?;
         let Some((request, fds)) = received else { return Ok(false) };
@@ -182,14 +182,14 @@ impl<'a> Holder<'a> {
         Base { plan: self.args.plan, leaf: self.args.leaf, null: &self.null }
     }
 
-    /// Starts the plan's own program.
+    /// Starts the program of the plan.
     fn start(&mut self, id: ProgramId, fds: Vec<OwnedFd>) -> Result<(), InitError> {
         let streams = streams(fds).step("receive a request")?;
         let workload = Workload::planned(&self.args.plan.argv);
         self.spawn(id, workload, &streams)
     }
 
-    /// Starts a process, whose way is watched from now on.
+    /// Starts a process and watches it until it has executed its program.
     fn spawn(
         &mut self,
         id: ProgramId,
@@ -202,7 +202,7 @@ impl<'a> Holder<'a> {
         Ok(())
     }
 
-    /// Looks whether a process has executed its program.
+    /// Checks whether a process has executed its program.
     fn look_at_start(&mut self, pid: Pid) -> Result<(), InitError> {
         let Some(index) = self.starting.iter().position(|it| it.pid == pid) else { return Ok(()) };
         let Some(outcome) = self.starting[index].report.read() else { return Ok(()) };
@@ -226,7 +226,7 @@ impl<'a> Holder<'a> {
         }
     }
 
-    /// Starts the process that checks the health; without a check the program is ready at once.
+    /// Starts the process that makes the health check. A program without a health check is ready at once.
     fn check_health(&mut self, started_ns: u64) -> Result<(), InitError> {
         let base = self.base();
         let Some(check) = &base.plan.health else {
@@ -241,7 +241,7 @@ impl<'a> Holder<'a> {
         Ok(())
     }
 
-    /// Runs a command. That it cannot be started is its own failure, not the component's.
+    /// Runs a command. If it cannot be started, only the command fails, not the component.
     fn exec(&mut self, id: ProgramId, exec: &Exec, fds: Vec<OwnedFd>) -> Result<(), InitError> {
         let streams = match exec.terminal {
             Some(size) => self.terminal(id, size),
@@ -254,7 +254,7 @@ impl<'a> Holder<'a> {
         self.spawn(id, exec.into(), &streams).or_else(|error| self.refuse(id, &error))
     }
 
-    /// Makes a terminal; init gets one end of it, and a command the other.
+    /// Makes a terminal. Init gets one end, the command the other.
     fn terminal(&self, id: ProgramId, size: TerminalSize) -> Result<Streams, InitError> {
         let step = "make a terminal";
         let (ours, theirs) = self.pts.make().step(step)?;
@@ -264,20 +264,20 @@ impl<'a> Holder<'a> {
         Streams::terminal(theirs).step(step)
     }
 
-    /// Reports a command that was not even started.
+    /// Reports a command that was not started.
     fn refuse(&self, id: ProgramId, reason: &InitError) -> Result<(), InitError> {
         self.explain(id, reason)?;
         self.report(&Event::Exited { id, status: CANNOT_START })
     }
 
-    /// Says why a command was not started. Its standard error would be a file of the workload's, which may never
-    /// take it.
+    /// Reports to init why a command was not started. The holder does not write it to the command's standard error,
+    /// which a workload controls and can block.
     fn explain(&self, id: ProgramId, reason: &InitError) -> Result<(), InitError> {
         self.report(&Event::Explained { id, reason: reason.to_string() })
     }
 
-    /// Passes a signal on. A program that has just ended needs none. SIGKILL, on which a program cannot act itself, is
-    /// for its whole group.
+    /// Sends a signal to a program. A program that has just ended is ignored. SIGKILL goes to the program's whole
+    /// process group, because the program cannot pass it on.
     fn signal(&self, id: ProgramId, number: i32) {
         if number == Signal::SIGKILL as i32 {
             self.kill(id);
@@ -286,7 +286,7 @@ impl<'a> Holder<'a> {
         }
     }
 
-    /// Kills a program and all processes of its group, whose number is the program's.
+    /// Kills a program and its process group, whose id is the program's process id.
     fn kill(&self, id: ProgramId) {
         self.process(id).into_iter().for_each(spawn::kill_group);
     }
@@ -295,21 +295,21 @@ impl<'a> Holder<'a> {
         self.programs.iter().find(|(_, program)| **program == id).map(|(pid, _)| *pid)
     }
 
-    /// Reaps whatever has ended: programs, the health check, and orphans.
+    /// Reaps all processes that have ended: programs, the health check, and orphans.
     fn reap(&mut self) -> Result<(), InitError> {
         while let Some(Ended { pid, status }) = wait::next_ended() {
             if self.health == Some(pid) {
                 self.health = None;
                 self.health_checked(status)?;
             }
-            // What it said of its start comes before its end.
+            // The report of the start precedes the report of the end.
             self.look_at_start(pid)?;
             let Some(id) = self.programs.remove(&pid) else { continue };
             if id == ProgramId::AGENT {
                 self.stop_health_check();
             }
             if id == ProgramId::BUSINESS && self.args.plan.restart.applies(status) {
-                // What is left of this run would hold the ports of the next.
+                // Processes that this run has left would occupy the ports of the next run.
                 let _ = signal::killpg(pid, Signal::SIGKILL);
             }
             self.report(&Event::Exited { id, status })?;
@@ -317,7 +317,7 @@ impl<'a> Holder<'a> {
         Ok(())
     }
 
-    /// Reports that the check passed; it ends with another status only where it broke down.
+    /// Reports that the check passed. The process has another status only if it failed itself.
     fn health_checked(&self, status: u8) -> Result<(), InitError> {
         if status != 0 {
             let message = format!("its process ended with status {status}");
@@ -326,7 +326,7 @@ impl<'a> Holder<'a> {
         self.report(&Event::Healthy { at_ns: time::now_ns() })
     }
 
-    /// Ends the health check of a program that has ended.
+    /// Kills the health check of a program that has ended.
     fn stop_health_check(&mut self) {
         if let Some(pid) = self.health.take() {
             let _ = signal::kill(pid, Signal::SIGKILL);
@@ -338,7 +338,7 @@ impl<'a> Holder<'a> {
     }
 }
 
-/// Takes the streams that come with a request to start something.
+/// Returns the streams that come with a request to start a program.
 fn streams(fds: Vec<OwnedFd>) -> Result<Streams, String> {
     let mut fds = fds.into_iter().rev();
     match (fds.next(), fds.next(), fds.next()) {

@@ -38,34 +38,34 @@ use protocol::{Event, Link};
 /// Init's end of one component.
 #[derive(Debug)]
 pub(crate) struct Component {
-    /// Which one it is.
+    /// Which component it is.
     pub(crate) name: ComponentName,
-    /// The holder, in init's process ids.
+    /// The holder's process id in init's namespace.
     pub(crate) holder: Pid,
     /// The connection to the holder.
     pub(crate) link: Link,
-    /// The cgroup of its workloads.
+    /// The cgroup of the component's workloads.
     pub(crate) leaf: Leaf,
-    /// The signal that asks its own program to end; `None` for SIGTERM.
+    /// The signal that asks the component's main program to end. `None` is SIGTERM.
     pub(crate) stop_signal: Option<u8>,
-    /// Whether its holder has ended, and the component with it.
+    /// Whether the holder has ended, and with it the component.
     pub(crate) is_lost: bool,
 }
 
-/// The means to start components.
+/// Starts components.
 #[derive(Debug)]
 pub(crate) struct Starter<'a> {
-    /// How the box runs.
+    /// The run plan.
     pub(crate) run: &'a RunPlan,
-    /// The files of all secrets, which each component takes from its own copy of this memory.
+    /// The files of all secrets. Each holder takes them from its copy of this memory.
     pub(crate) secrets: RefCell<Vec<SecretFile>>,
     /// The mounts of the host.
     pub(crate) host: HostMounts,
 }
 
 impl Starter<'_> {
-    /// Makes the cgroup of a component and starts its holder, which takes requests at once and serves them when it has set up
-    /// the component's root and namespaces.
+    /// Makes the cgroup of a component and starts its holder. The holder accepts requests at once and serves them after
+    /// it has set up the component's root and namespaces.
     ///
     /// # Errors
     /// The step that failed.
@@ -105,10 +105,10 @@ impl Component {
         }
     }
 
-    /// Returns the resources that the component uses, and its limits.
+    /// Returns the component's resource usage and limits.
     pub(crate) fn usage(&self) -> ComponentUsage {
         let usage = self.leaf.usage(self.name);
-        // The filesystem of the scratch layer, of which the component's root is an overlay.
+        // The component's root is an overlay. Its statistics are the scratch layer's.
         let Ok(disk) = statvfs(format!("/proc/{}/root", self.holder).as_str()) else {
             return usage;
         };
@@ -120,14 +120,14 @@ impl Component {
     /// Opens the component's network namespace.
     ///
     /// # Errors
-    /// The file's.
+    /// The error of the file.
     pub(crate) fn open_network(&self) -> Result<std::fs::File, InitError> {
         std::fs::File::open(format!("/proc/{}/ns/net", self.holder))
             .step("open the component's network namespace")
     }
 }
 
-/// Returns the flags that give a new process the namespaces of a plan.
+/// Returns the clone flags for the namespaces of a plan.
 fn clone_flags(namespaces: Namespaces) -> CloneFlags {
     let Namespaces { mount, pid, ipc, uts, net } = namespaces;
     [

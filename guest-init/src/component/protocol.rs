@@ -1,5 +1,5 @@
-//! The messages between init and a holder: one JSON value per packet of a socket pair, with
-//! file descriptors beside it.
+//! The messages between init and a holder: one JSON value per packet of a socket pair, with file descriptors as
+//! ancillary data.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,20 +14,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys;
 
-/// The greatest packet: a command that came in one frame, serialized again.
+/// The greatest size of a packet: a command that came in one frame, serialized again.
 const MAX_PACKET: usize = 2 * MAX_FRAME;
 
 /// A request from init to a holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Start the plan's own program, and check the agent's health. Brings stdout and stderr.
+    /// Starts the program of the plan, and the agent's health check. Has stdout and stderr as descriptors.
     Start { id: ProgramId },
-    /// Run a command. Brings its standard input if it has one, stdout and stderr; nothing where these are to be
-    /// a terminal.
+    /// Runs a command. Has standard input (if any), stdout and stderr as descriptors; none if the command gets a
+    /// terminal.
     Exec { id: ProgramId, exec: Exec },
-    /// Send a signal to a program.
+    /// Sends a signal to a program.
     Signal { id: ProgramId, signal: i32 },
-    /// Kill all processes of a program's process group.
+    /// Kills all processes of a program's process group.
     Kill { id: ProgramId },
 }
 
@@ -38,29 +38,29 @@ pub(crate) enum Event {
     Prepared,
     /// The agent's program was executed.
     Started {
-        /// On the clock of [`crate::time::now_ns`].
+        /// The time on the clock of [`crate::time::now_ns`].
         at_ns: u64,
     },
-    /// Its health check has passed.
+    /// The agent's health check has passed.
     Healthy {
-        /// On the clock of [`crate::time::now_ns`].
+        /// The time on the clock of [`crate::time::now_ns`].
         at_ns: u64,
     },
-    /// A command's terminal. Brings the end that is not the command's.
+    /// A command's terminal was made. Has init's end as a descriptor.
     Terminal { id: ProgramId },
-    /// A command was not started; its end is another event.
+    /// A command was not started. Its end is reported by another event.
     Explained {
         id: ProgramId,
-        /// For people, without an end of line.
+        /// A text for the user, without a newline.
         reason: String,
     },
     /// A program has ended.
     Exited {
         id: ProgramId,
-        /// Its status as the control channel reports it.
+        /// The exit status, as the control channel reports it.
         status: u8,
     },
-    /// A step of the set-up or of the start failed; nothing more will come of it.
+    /// A step of the set-up or of the start failed. No other event follows.
     Failed(Failed),
 }
 
@@ -78,7 +78,7 @@ impl Link {
     /// Sends one message and copies of `fds`.
     ///
     /// # Errors
-    /// The socket's; `EPIPE` where the other end is gone.
+    /// The error of the socket. `EPIPE` if the other end is closed.
     pub(crate) fn send(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         let packet = serde_json::to_vec(message)?;
         let fds: Vec<_> = fds.iter().map(AsRawFd::as_raw_fd).collect();
@@ -89,15 +89,15 @@ impl Link {
         Ok(())
     }
 
-    /// Waits for one message; nothing where the other end is gone.
+    /// Waits for one message. Returns `None` if the other end is closed.
     ///
     /// # Errors
-    /// The socket's, or `InvalidData` for what is no such message.
+    /// The error of the socket, or `InvalidData` for a malformed message.
     pub(crate) fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
         let mut packet = vec![0; MAX_PACKET];
         let (length, fds) = match sys::receive(self.0.as_fd(), &mut packet) {
-            // The other end has left packets of ours unread. The kernel says so once, before it gives what the other end
-            // has sent, such as the reason for which it ended.
+            // The other end closed with packets of this end unread. The kernel reports this once, before the packets
+            // that the other end has sent, such as the reason for its end.
             Err(Errno::ECONNRESET) => sys::receive(self.0.as_fd(), &mut packet)?,
             received => received?,
         };

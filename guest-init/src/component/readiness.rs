@@ -1,4 +1,4 @@
-//! Waits, from inside a component, until the agent is ready: until its health check passes.
+//! Waits inside a component until the agent is ready, which means that its health check passes.
 
 use std::os::fd::AsFd as _;
 use std::thread::sleep;
@@ -13,16 +13,16 @@ use super::health;
 use super::spawn::{self, Base, Streams, Workload};
 use crate::sys;
 
-/// The pause after the first failed check. Each is an eighth longer than the one before, so that an
-/// agent waits for its next check for little more than an eighth of the time that it took to start.
+/// The pause after the first failed check. Each pause is an eighth longer than the previous one. So an agent that has
+/// become ready waits at most about an eighth of its start time for the next check.
 const FIRST_PAUSE: Duration = Duration::from_micros(250);
 const MAX_PAUSE: Duration = Duration::from_millis(25);
-/// How long a check's program may run, in milliseconds. One that hangs is killed and started again.
+/// The time limit of a check's program, in milliseconds. A program that hangs is killed and started again.
 const PROGRAM_TIMEOUT_MS: u16 = 10_000;
 
-/// Checks again and again until the check passes.
+/// Repeats the check until it passes.
 ///
-/// There is no limit to the whole: the launcher has one, and the holder ends this process when the agent ends.
+/// There is no time limit here: the launcher has one, and the holder kills this process when the agent ends.
 pub(crate) fn wait_until_healthy(check: &Health, base: Base<'_>) {
     let mut pause = FIRST_PAUSE;
     while !passes(check, base) {
@@ -41,15 +41,15 @@ fn passes(check: &Health, base: Base<'_>) -> bool {
 fn succeeds(argv: &[String], base: Base<'_>) -> bool {
     let Ok(streams) = Streams::discard(base.null) else { return false };
     let workload = Workload::planned(argv);
-    // The report is open until the end: who writes to a closed one is killed.
+    // The report must stay open until the program's end: a write to a closed pipe would kill the process.
     let Ok(spawned) = spawn::spawn(base, workload, &streams) else { return false };
     ends_well(spawned.pid, PROGRAM_TIMEOUT_MS)
 }
 
-/// Reaps a child that leads a process group; one that takes too long is killed with its group.
+/// Reaps a child that leads a process group. Kills the child and its group if it takes too long.
 fn ends_well(pid: Pid, timeout_ms: u16) -> bool {
     if !ends_within(pid, timeout_ms).unwrap_or(false) {
-        // It is not reaped yet, so the number is still its own.
+        // The child is not reaped yet, so its process id cannot have been reused.
         spawn::kill_group(pid);
     }
     waitpid(pid, None) == Ok(WaitStatus::Exited(pid, 0))
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts a program that leads a process group of its own; `ends_well` reaps it.
+    /// Starts a program that leads a new process group. `ends_well` reaps it.
     #[expect(clippy::zombie_processes, reason = "the code under test reaps it")]
     fn start(program: &str, argument: &str) -> Pid {
         let child = Command::new(program).arg(argument).process_group(0).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! The resource limits of a workload: the plan's, over those of every box.
+//! The resource limits of a workload: the plan's limits, and defaults for the others.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use nix::sys::resource::{Resource, rlim_t, setrlimit};
 
 use crate::error::{InitError, Step as _};
 
-/// A limit: soft and hard.
+/// A soft limit and a hard limit.
 type Limit = (rlim_t, rlim_t);
 
-/// Limits that differ from the kernel's own where the plan says nothing.
+/// The defaults that differ from the kernel's.
 ///
-/// The kernel's 1024 and 4096 open files are too few for servers; a greater *soft* limit would
-/// break programs that use `select`. Memory and processes are the cgroup's business.
+/// The kernel's hard limit of 4096 open files is too low for servers. A higher *soft* limit than 1024 would break
+/// programs that use [select(2)](https://man7.org/linux/man-pages/man2/select.2.html). Memory and processes are limited
+/// by the cgroup.
 const DEFAULTS: [(Resource, Limit); 2] =
     [(Resource::RLIMIT_NOFILE, (1024, 524_288)), (Resource::RLIMIT_CORE, (0, 0))];
 
-/// Sets the limits of this process, and so of the program that it becomes. A hard limit can only be
-/// raised with the capability for that, so this comes before the capabilities go.
+/// Sets the limits of this process, and so of the program that it executes. Raising a hard limit needs a capability, so
+/// this must come before the capabilities are dropped.
 ///
 /// # Errors
-/// The kernel's, naming the limit and its value.
+/// The kernel's error, with the limit and its value.
 pub(crate) fn set(plan: Rlimits) -> Result<(), InitError> {
     limits(plan).into_iter().try_for_each(|(resource, (soft, hard))| {
         setrlimit(resource, soft, hard)
@@ -29,8 +30,8 @@ pub(crate) fn set(plan: Rlimits) -> Result<(), InitError> {
     })
 }
 
-/// Returns what is to be set. A value of the plan is soft and hard at once: what a program could
-/// raise by itself would not limit it.
+/// Returns the limits to set. A value of the plan is both the soft and the hard limit: a program could raise a lower
+/// soft limit.
 fn limits(plan: Rlimits) -> BTreeMap<Resource, Limit> {
     let Rlimits { nofile, nproc, as_bytes, cpu_seconds, core_bytes, fsize_bytes } = plan;
     let planned = [
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Tells the copy of this test's process to be the workload.
+    /// The variable that marks the copy of this test's process as the workload.
     const INSIDE: &str = "BOX_INIT_TEST_RLIMITS";
     const THIS: &str = "component::rlimits::tests::a_program_meets_the_limits_of_its_plan";
 
@@ -67,7 +68,7 @@ mod tests {
         assert_eq!(planned.len(), 3);
     }
 
-    /// Limits last as long as their process, so the test runs itself once more, as the workload.
+    /// Limits last as long as their process, so the test runs itself again as the workload.
     #[test]
     fn a_program_meets_the_limits_of_its_plan() {
         if std::env::var_os(INSIDE).is_some() {
@@ -82,7 +83,7 @@ mod tests {
             .unwrap();
             let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
             limits.lines().for_each(|line| println!("limit {line}"));
-            // More open files than `fs.nr_open` are refused to everybody.
+            // More open files than `fs.nr_open` are refused even to root.
             let refused = set(Rlimits { nofile: Some(1 << 40), ..Rlimits::default() });
             return println!("refused {}", refused.unwrap_err());
         }

@@ -1,25 +1,24 @@
-//! A component's root: its image below, what the box adds to it, a scratch layer above, and the kernel's filesystems
-//! in it.
+//! A component's root: an overlay of the image, the box's system files and a scratch layer, with the kernel's file
+//! systems in it.
 //!
 //! ```text
 //! /run/agent          tmpfs, half as large as the component's memory limit
-//! /run/agent/upper    what the component changes
-//! /run/agent/work     overlayfs's own
+//! /run/agent/upper    the component's changes
+//! /run/agent/work     the work directory of overlayfs
 //! /run/agent/root     overlayfs over /boxbuild/system/agent over /roots/agent: becomes the component's /
 //! ```
 //!
-//! In the layout "merged" both components have one root below, `/roots/merged`, and each its own
-//! scratch layer above: neither sees what the other changes.
+//! In the layout "merged" both components share the lower layer `/roots/merged`. Each has a separate scratch layer, so
+//! neither sees the other's changes.
 //!
-//! Files on a tmpfs count as the component's memory, and nothing can take them back. Could they fill
-//! it, a program that writes too much would not see "no space left": the kernel would kill one
-//! process after the other and win nothing. So the scratch layer and `/dev/shm` together are
-//! smaller than the limit.
+//! Files on a tmpfs count as the component's memory and cannot be reclaimed. If they could fill the memory limit, a
+//! program that writes too much would not get "no space left". The kernel would kill one process after the other
+//! without freeing memory. So the scratch layer and `/dev/shm` together are smaller than the limit.
 //!
-//! Everything is mounted before the component's first program runs, so no path of its own can be swapped meanwhile; what it
-//! shares with the agent, which runs already, follows no link (`mounts`). The places
-//! are those of `/boxbuild/system`, which `boxbuild build` makes: a box with an image that has a symbolic link at one
-//! is not built.
+//! Everything is mounted before the component's first program runs, so that the component cannot replace a path
+//! meanwhile. Mounts that are shared with the agent, which already runs, are reached without following a link (see
+//! `mounts`). The mount points are in `/boxbuild/system`, which `boxbuild build` makes. It refuses an image that has a
+//! symbolic link at one of them.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -38,11 +37,11 @@ use crate::secrets;
 use crate::serve::calls;
 use crate::{logs, task};
 
-/// Paths of `/proc` that workloads may read but not write, where they exist.
+/// Paths of `/proc` that workloads can read but not write. Paths that do not exist are skipped.
 const READ_ONLY: [&str; 5] = ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs"];
 
-/// Paths that are hidden from workloads, where they exist: they show the kernel or other
-/// components.
+/// Paths that are hidden from workloads because they show the kernel or other components. Paths that do not exist are
+/// skipped.
 const MASKED: [&str; 9] = [
     "proc/acpi",
     "proc/kcore",
@@ -55,16 +54,15 @@ const MASKED: [&str; 9] = [
     "sys/firmware",
 ];
 
-/// The scratch layer's share of the memory limit: one half.
+/// The memory limit divided by this is the size of the scratch layer.
 const SCRATCH_DIVISOR: u64 = 2;
-/// The share of `/dev/shm`: one quarter.
+/// The memory limit divided by this is the size of `/dev/shm`.
 const SHM_DIVISOR: u64 = 4;
 
 /// Builds the component's root and enters it.
 ///
-/// With its own mount namespace the component's root becomes the namespace's, and nothing else
-/// stays reachable. Without, the component is confined by `chroot` to the same tree, whose
-/// mounts init and the other component see under `/run`.
+/// If the component has a mount namespace, the root becomes the namespace's root and nothing else stays reachable.
+/// Otherwise the component is confined by `chroot`, and init and the other component see its mounts under `/run`.
 ///
 /// # Errors
 /// The step that failed.
@@ -82,13 +80,13 @@ pub(crate) fn enter(args: &HolderArgs<'_>) -> Result<(), InitError> {
     } else {
         chroot(".").step("confine the component to its root")?;
     }
-    // Before the secrets, which may lie in it: it belongs to its user.
+    // The working directory belongs to its user and can contain secrets, so it is made before them.
     workdir::make(&plan.workdir, &plan.user)?;
-    // Those of this process are cleared with that.
+    // Taking the secrets clears this process's copies.
     secrets::write(&args.secrets.take(), args.name, &plan.user)
 }
 
-/// Mounts the image with what the box adds to it and its scratch layer; returns where.
+/// Mounts the overlay of the image, the box's system files and the scratch layer. Returns its path.
 fn mount_overlay(name: ComponentName, plan: &ComponentPlan) -> Result<PathBuf, InitError> {
     let base = Path::new(RUN_PATH).join(name.name());
     std::fs::create_dir(&base).step("make the scratch directory")?;
@@ -106,14 +104,14 @@ fn mount_overlay(name: ComponentName, plan: &ComponentPlan) -> Result<PathBuf, I
     Ok(root)
 }
 
-/// The root directory of an overlay has the attributes of its upper layer.
+/// Copies the attributes of the image's root to the upper layer, from which overlayfs takes the attributes of its root.
 fn copy_owner_and_mode(from: &Path, to: &Path) -> std::io::Result<()> {
     let attributes = std::fs::metadata(from)?;
     chown(to, Some(attributes.uid()), Some(attributes.gid()))?;
     std::fs::set_permissions(to, std::fs::Permissions::from_mode(attributes.mode() & 0o7777))
 }
 
-/// Mounts everything that lies in the root.
+/// Mounts all file systems inside the root.
 fn fill(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
     let shm_bytes = args.plan.limits.memory_bytes / SHM_DIVISOR;
     dev::build(&root.join("dev"), shm_bytes)?;
@@ -144,10 +142,10 @@ fn fill(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
     MASKED.into_iter().try_for_each(|path| mask(root, &root.join(path)))
 }
 
-/// Mounts `source` on `target`, too; not writable there.
+/// Binds `source` to `target`, read-only.
 ///
 /// # Errors
-/// The mount's, naming both.
+/// The error of the mount, with both paths.
 pub(crate) fn bind_read_only(
     source: &Path,
     target: &Path,
@@ -164,13 +162,12 @@ fn change_mount(target: &Path, flags: MsFlags, step: &str) -> Result<(), InitErr
         .step_with(|| format!("{step}: {}", target.display()))
 }
 
-/// Makes a path of the kernel's read-only, if it exists.
+/// Makes a path of a kernel file system read-only, if it exists.
 fn protect(path: &Path) -> Result<(), InitError> {
     if path.exists() { bind_read_only(path, path, NO_SUID_DEV_EXEC) } else { Ok(()) }
 }
 
-/// Covers a path of the kernel's, if it exists: a file with the null device, a directory with an
-/// empty one.
+/// Hides a path of a kernel file system, if it exists: a file under the null device, a directory under an empty tmpfs.
 fn mask(root: &Path, path: &Path) -> Result<(), InitError> {
     if !path.exists() {
         return Ok(());

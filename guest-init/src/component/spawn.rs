@@ -1,5 +1,4 @@
-//! Starts one workload: a program in the component's cgroup, as the plan's user, without
-//! privileges.
+//! Starts one workload: a program in the component's cgroup, as the plan's user, without privileges.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
@@ -23,7 +22,7 @@ use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::{sys, time};
 
-/// The kind of a terminal, where neither the plan nor the command says it.
+/// The default of `TERM`, if neither the plan nor the command sets it.
 const TERM: &str = "TERM=xterm";
 /// The status of a program that could not be started.
 pub(crate) const CANNOT_START: u8 = 126;
@@ -31,19 +30,19 @@ pub(crate) const CANNOT_START: u8 = 126;
 /// The properties that all workloads of a component share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Base<'a> {
-    /// How the component runs.
+    /// The component's part of the plan.
     pub(crate) plan: &'a ComponentPlan,
     pub(crate) leaf: &'a Leaf,
-    /// The null device, opened before the first of them ran.
+    /// The null device, opened before the component's first program ran.
     pub(crate) null: &'a File,
 }
 
-/// One workload of a component: a program, and how it differs from the plan.
+/// One workload of a component: a program, and its differences from the plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Workload<'a> {
     /// The program and its arguments.
     pub(crate) argv: &'a [String],
-    /// Variables over those of the plan.
+    /// Variables that take precedence over the plan's.
     pub(crate) env: &'a [String],
     /// The working directory, if it is not the plan's.
     pub(crate) workdir: Option<&'a str>,
@@ -51,12 +50,12 @@ pub(crate) struct Workload<'a> {
     pub(crate) user: Option<&'a str>,
     /// Whether its standard streams are a terminal.
     pub(crate) has_terminal: bool,
-    /// The task of init's own program, which then takes the place of `argv`.
+    /// The task that init's program performs instead of executing `argv`.
     pub(crate) builtin: Option<Builtin>,
 }
 
 impl<'a> Workload<'a> {
-    /// Returns a workload that is as the plan says.
+    /// Returns a workload with the plan's settings.
     pub(crate) const fn planned(argv: &'a [String]) -> Self {
         Self { argv, env: &[], workdir: None, user: None, has_terminal: false, builtin: None }
     }
@@ -78,26 +77,26 @@ impl<'a> From<&'a Exec> for Workload<'a> {
 /// The standard streams of a workload.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    /// Without one it reads from the null device.
+    /// Standard input. `None` is the null device.
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
 }
 
 impl Streams {
-    /// Returns streams that lead nowhere.
+    /// Returns streams that discard output and have no input.
     ///
     /// # Errors
-    /// The kernel's, where this process has too many files open.
+    /// The kernel's error, for example because this process has too many files open.
     pub(crate) fn discard(null: &File) -> io::Result<Self> {
         let null = || null.try_clone().map(OwnedFd::from);
         Ok(Self { stdin: None, stdout: null()?, stderr: null()? })
     }
 
-    /// Returns streams that are all the same terminal.
+    /// Returns the same terminal for all three streams.
     ///
     /// # Errors
-    /// The kernel's, where this process has too many files open.
+    /// The kernel's error, for example because this process has too many files open.
     pub(crate) fn terminal(terminal: OwnedFd) -> io::Result<Self> {
         let [stdin, stdout] = [terminal.try_clone()?, terminal.try_clone()?];
         Ok(Self { stdin: Some(stdin), stdout, stderr: terminal })
@@ -107,26 +106,26 @@ impl Streams {
 /// A process that was started.
 #[derive(Debug)]
 pub(crate) struct Spawned {
-    /// The process; it is there to be waited for in any case.
+    /// The process. It has to be reaped in any case.
     pub(crate) pid: Pid,
-    /// Tells how far it comes.
+    /// Reports how far the process has come.
     pub(crate) report: Report,
 }
 
-/// How far a started process came.
+/// How far a started process has come.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It became the program, at this time on the clock of [`time::now_ns`].
+    /// It executed the program, at this time on the clock of [`time::now_ns`].
     Executed(u64),
-    /// The program could not be executed; its standard error and its status say why.
+    /// The program could not be executed. Its standard error and its status have the reason.
     NotExecuted,
-    /// A step before that failed.
+    /// A step before the execution failed.
     Failed(Failed),
 }
 
 /// The report of a started process, up to the execution of its program.
 ///
-/// A workload with the same user can stop the process in between, so nobody waits for it.
+/// It is read without blocking, because a workload of the same user can stop the process in between.
 #[derive(Debug)]
 pub(crate) struct Report {
     pipe: PipeReader,
@@ -134,7 +133,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Reads what is there; returns the outcome once it is known.
+    /// Reads the available part. Returns the outcome once it is known.
     pub(crate) fn read(&mut self) -> Option<Outcome> {
         let mut chunk = [0; 512];
         loop {
@@ -142,7 +141,7 @@ impl Report {
                 Ok(length @ 1..) => self.received.extend_from_slice(&chunk[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                // An error leaves a report cut short, and that says what is to be said.
+                // After an error the report is truncated, which `decode` turns into a failure.
                 Ok(_) | Err(_) => return Some(decode(&self.received)),
             }
         }
@@ -158,7 +157,7 @@ impl AsFd for Report {
 /// Starts a workload.
 ///
 /// # Errors
-/// The kernel's, where no process could be made, as when the component has reached its limit.
+/// The kernel's error if no process can be made, for example because the component has reached its limit.
 pub(crate) fn spawn(
     base: Base<'_>,
     workload: Workload<'_>,
@@ -176,7 +175,7 @@ pub(crate) fn spawn(
     Ok(Spawned { pid, report: Report { pipe, received: Vec::new() } })
 }
 
-/// Runs in the new process; writes to `report` as [`decode`] reads it.
+/// Runs in the new process. Writes to `report` in the format of [`decode`].
 fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: PipeWriter) -> i32 {
     let env = match become_workload(base, workload, streams, &report) {
         Ok(env) => env,
@@ -191,7 +190,7 @@ fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: Pi
         None => workload.argv,
         Some((_, Some(argv))) => argv,
         Some((task, None)) => {
-            // It has begun.
+            // Closes the report: the task has begun.
             drop(report);
             return builtin::run(task, workload.argv.get(1..).unwrap_or_default(), base.plan)
                 .into();
@@ -221,12 +220,11 @@ fn decode(report: &[u8]) -> Outcome {
     }
 }
 
-/// Turns this process, a copy of the holder, into one of a workload's, and returns the environment of its
-/// program. The order matters: what needs a privilege comes before that privilege goes, and the system
-/// call filter comes last.
+/// Turns this process, a copy of the holder, into a workload, and returns the environment of its program. The order
+/// matters: a step that needs a privilege comes before the privilege is dropped, and the system call filter comes last.
 ///
-/// Other workloads may have run before, as root of this root: up to the first [`caps::reduce`] nothing is
-/// opened by a path that they can redirect.
+/// Other workloads can already have run as root of this root. So before the first [`caps::reduce`] no file is opened by
+/// a path that they can redirect.
 fn become_workload(
     base: Base<'_>,
     workload: Workload<'_>,
@@ -235,16 +233,16 @@ fn become_workload(
 ) -> Result<Vec<String>, InitError> {
     let plan = base.plan;
     setsid().step("make a session")?;
-    // From inside, the leaf is then the top of the cgroups.
+    // Makes the leaf the root of the cgroup hierarchy as the workload sees it.
     unshare(CloneFlags::CLONE_NEWCGROUP).step("make a cgroup namespace")?;
     connect_streams(streams, base.null).step("connect the standard streams")?;
-    // Above all the leaf: its directory lies in init's mounts, out of this root.
+    // Above all the leaf's directory, which is in init's mounts and outside of this root.
     sys::close_all_but(&[report.as_fd()]).step("close the holder's files")?;
     if workload.has_terminal {
         sys::terminal::take_control_by(io::stdin().as_fd()).step("take the terminal")?;
     }
-    // Workloads cannot replace this one: /proc is a mount point, which nobody can rename or remove,
-    // and to mount over it takes CAP_SYS_ADMIN, which they have in no namespace.
+    // Workloads cannot replace this file: /proc is a mount point, which cannot be renamed or removed, and mounting over
+    // it requires CAP_SYS_ADMIN, which they have in no namespace.
     std::fs::write("/proc/self/oom_score_adj", "0").step("reset the OOM score")?;
     sys::set_nice(0).step("reset the priority")?;
     rlimits::set(plan.rlimits)?;
@@ -269,7 +267,8 @@ fn become_workload(
     Ok(environment(&plan.env, given))
 }
 
-/// Returns the variables of both, each as `NAME=VALUE`; of two with one name the last.
+/// Returns the variables of both lists, each as `NAME=VALUE`. The last one of a name takes precedence. For example,
+/// `A=1` of the plan and a given `A=2` result in `A=2`.
 fn environment<'a>(plan: &[String], given: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut env = plan.to_vec();
     for variable in given {
@@ -280,7 +279,8 @@ fn environment<'a>(plan: &[String], given: impl Iterator<Item = &'a String>) -> 
     env
 }
 
-/// Lets a user open the standard streams again by their paths, such as `/dev/stdout`. The null device is everybody's.
+/// Makes `user` the owner of the standard streams, so that it can open them by paths such as `/dev/stdout`. The null
+/// device is open to every user.
 fn give_streams_to(user: &User) -> nix::Result<()> {
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
     for stream in [io::stdin().as_fd(), io::stdout().as_fd(), io::stderr().as_fd()] {
@@ -293,10 +293,10 @@ fn give_streams_to(user: &User) -> nix::Result<()> {
     Ok(())
 }
 
-/// Makes streams this process's own.
+/// Connects the standard streams of this process.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn connect_streams(streams: &Streams, null: &File) -> io::Result<()> {
     dup2_stdin(streams.stdin.as_ref().map_or(null.as_fd(), AsFd::as_fd))?;
     dup2_stdout(&streams.stdout)?;
@@ -304,14 +304,15 @@ pub(crate) fn connect_streams(streams: &Streams, null: &File) -> io::Result<()> 
     Ok(())
 }
 
-/// Kills a workload and all processes of its group, whose number is its own.
+/// Kills a workload and its process group, whose id is the workload's process id.
 pub(crate) fn kill_group(pid: Pid) {
-    // Before it leads a group it has no children, and it may end at this moment.
+    // The process may not lead a group yet, and then it has no children. It may also end at this moment. So errors are
+    // ignored.
     let _ = signal::killpg(pid, Signal::SIGKILL);
     let _ = signal::kill(pid, Signal::SIGKILL);
 }
 
-/// Becomes `user`, for good.
+/// Becomes `user`, irrevocably.
 pub(crate) fn become_user(user: &User) -> Result<(), InitError> {
     let groups: Vec<_> = user.groups.iter().copied().map(Gid::from_raw).collect();
     setgroups(&groups).step("set the supplementary groups")?;

@@ -1,9 +1,9 @@
-//! The working directory: made before any workload runs, entered by each with its own rights.
+//! The working directory. It is made before any workload runs, and each workload enters it with its rights.
 //!
-//! An image chooses it, by its configuration and by the symbolic links in it. The links are the
-//! component's business as long as they stay within its root; the kernel's *magic* links
-//! (`/proc/self/fd/5`, `/proc/1/root`) lead wherever a file is open, past every root, and are never
-//! followed. A plan whose working directory is in `/proc`, `/sys` or `/dev` by its text is refused
+//! The image decides where it is, by its configuration and its symbolic links. Links may lead anywhere in the
+//! component's root. The kernel's *magic links* (`/proc/self/fd/5`, `/proc/1/root`) lead to open files outside of every
+//! root, and are never followed ([openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html),
+//! `RESOLVE_NO_MAGICLINKS`). A plan whose working directory is textually in `/proc`, `/sys` or `/dev` has been refused
 //! before (`RunPlan::check`).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,11 +17,11 @@ use nix::unistd::{Gid, Uid, fchdir, fchownat, getcwd};
 
 use crate::error::{InitError, Step as _};
 
-/// Makes the working directory, and its parents, where the image lacks them; it belongs to the
-/// user. Done before anything of the component runs, so that nobody can redirect it.
+/// Makes the working directory and its missing parents. A new directory belongs to `user`. Must be called before a
+/// program of the component runs, which could redirect the path.
 ///
 /// # Errors
-/// The kernel's, naming the directory; "too many symbolic links" for a magic link.
+/// The kernel's error, with the directory. "Too many symbolic links" for a magic link.
 pub(crate) fn make(workdir: &str, user: &User) -> Result<(), InitError> {
     try_make(Path::new(workdir), user).step_with(|| format!("make the working directory {workdir}"))
 }
@@ -35,11 +35,11 @@ fn try_make(workdir: &Path, user: &User) -> nix::Result<()> {
     Ok(())
 }
 
-/// Opens a directory by its absolute path, and makes it and its parents where they are missing; returns `true` if it
-/// itself was.
+/// Opens a directory by its absolute path, and makes it and its missing parents. Returns `true` if the directory itself
+/// was made.
 ///
 /// # Errors
-/// The kernel's; "too many symbolic links" for a magic link.
+/// The kernel's error. "Too many symbolic links" for a magic link.
 fn open_or_make_all(directory: &Path) -> nix::Result<(OwnedFd, bool)> {
     let mut at = open(AT_FDCWD, Path::new("/"))?;
     let mut made = false;
@@ -49,13 +49,13 @@ fn open_or_make_all(directory: &Path) -> nix::Result<(OwnedFd, bool)> {
     Ok((at, made))
 }
 
-/// Opens a directory and makes it where it is missing; returns `true` if it was.
+/// Opens a directory. Makes it if it is missing, and then returns `true`.
 fn open_or_make(at: BorrowedFd<'_>, name: &Path) -> nix::Result<(OwnedFd, bool)> {
     match open(at, name) {
         Err(Errno::ENOENT) => {
             let made = match mkdirat(at, name, Mode::from_bits_truncate(0o755)) {
                 Ok(()) => true,
-                // Made by the other component, where both see the place.
+                // Made by the other component, in a directory that both see.
                 Err(Errno::EEXIST) => false,
                 Err(error) => return Err(error),
             };
@@ -65,15 +65,16 @@ fn open_or_make(at: BorrowedFd<'_>, name: &Path) -> nix::Result<(OwnedFd, bool)>
     }
 }
 
-/// Enters the working directory. For a process that has only its workload's rights and files.
+/// Enters the working directory. The process must have only its workload's rights and files.
 ///
 /// # Errors
-/// The kernel's, naming the directory; also where it lies outside the component's root.
+/// The kernel's error, with the directory. A directory outside of the component's root is an error, too.
 pub(crate) fn enter(workdir: &str) -> Result<(), InitError> {
     let step = || format!("enter the working directory {workdir}");
     let directory = open(AT_FDCWD, Path::new(workdir)).step_with(step)?;
     fchdir(directory).step_with(step)?;
-    // The kernel puts "(unreachable)" before a directory that no path from the root leads to.
+    // The kernel prefixes a directory that is unreachable from the root with "(unreachable)"
+    // ([getcwd(2)](https://man7.org/linux/man-pages/man2/getcwd.2.html)).
     let reached = getcwd().step_with(step)?;
     if reached.has_root() {
         return Ok(());

@@ -1,30 +1,38 @@
-//! The last part of `docs/security.md`, written from the tables that keep components in.
+//! The generated part of `docs/security.md`: the tables of capabilities and system calls.
 
 use box_contract::capabilities::{CAPABILITIES, Capability, Grant};
 
 use crate::component::seccomp::calls::{Docker, Row, Verdict};
 use crate::component::seccomp::table::CALLS;
 
-/// The part, with a mark for each table.
+/// The text, with a mark for each table.
 const PROSE: &str = include_str!("prose.md");
 
-/// Returns the part of the page about security that lists what a program in a box can do, as Markdown.
+/// Returns the part of `docs/security.md` that lists the rights of a program in a box, as Markdown.
 ///
-/// `docs/security.md` ends with this text; `cargo xtask docs` writes it there. Its first line is the mark at which it
-/// begins in the page.
+/// `docs/security.md` ends with this text, and `cargo xtask docs` updates it. The first line is the mark at which the
+/// part begins.
+///
+/// # Examples
+///
+/// ```
+/// let part = box_init::isolation::section();
+/// assert!(part.starts_with("<!-- Generated from here to the end"));
+/// ```
 pub fn section() -> String {
     let tables =
         [("@CAPABILITIES@", capabilities()), ("@CALLS@", calls()), ("@ALLOWED@", allowed())];
     tables.iter().fold(PROSE.to_owned(), |text, (mark, table)| text.replace(mark, table))
 }
 
-/// Whether a row is worth a line: others are allowed by all.
+/// Returns whether a row gets a line in the table. Calls that are allowed here and by Docker, without a note, are only
+/// listed.
 const fn is_special(row: &Row) -> bool {
     !matches!((row.verdict, row.docker), (Verdict::Allowed, Docker::Allows))
         || !row.reason.is_empty()
 }
 
-/// Returns a table of Markdown.
+/// Returns a Markdown table.
 fn table(head: &str, lines: impl Iterator<Item = String>) -> String {
     let rule = "|---".repeat(head.matches('|').count() - 1) + "|";
     [head.to_owned(), rule].into_iter().chain(lines).collect::<Vec<_>>().join("\n")

@@ -1,21 +1,23 @@
-//! Questions for the address of a name, and their answers (RFC 1035, section 4).
+//! DNS queries for the address of a name, and their answers ([RFC 1035, section
+//! 4](https://www.rfc-editor.org/rfc/rfc1035#section-4)).
 
 use std::net::Ipv4Addr;
 
-/// The longest message that is read, in bytes: UDP carries no longer one without an extension (RFC 1035, section 2.3.4).
+/// The greatest size of a query, in bytes. Without an extension it is UDP's limit ([RFC 1035, section
+/// 2.3.4](https://www.rfc-editor.org/rfc/rfc1035#section-2.3.4)).
 pub(super) const MAX_MESSAGE: usize = 512;
 const HEADER: usize = 12;
-/// The flags of an answer, and those that are taken from the question: its kind and whether recursion is desired.
+/// The flag of an answer, and the flags that an answer copies from the query: the opcode and "recursion desired".
 const IS_ANSWER: u8 = 0x80;
 const FROM_QUESTION: u8 = 0x79;
 const RECURSION_AVAILABLE: u8 = 0x80;
 const TYPE_A: u16 = 1;
 const CLASS_IN: u16 = 1;
 const MAX_LABEL: u8 = 63;
-/// How long a program may keep an address, in seconds.
+/// The time to live of an answer, in seconds.
 pub(super) const KEEP: u32 = 30;
 
-/// The result of a question (RFC 1035, section 4.1.1).
+/// The response code ([RFC 1035, section 4.1.1](https://www.rfc-editor.org/rfc/rfc1035#section-4.1.1)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
     Done = 0,
@@ -24,18 +26,18 @@ pub(super) enum Code {
     Refused = 5,
 }
 
-/// A question.
+/// A query with one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Question {
-    /// The header and the question, as they came.
+    /// The header and the question as received.
     message: Vec<u8>,
-    /// The name in lower case; `None` where that is no host's name, or where it is not asked for its address on the internet.
+    /// The name in lower case. `None` if it is no host name, or if the question's class is not the internet.
     pub(super) name: Option<String>,
     is_for_address: bool,
 }
 
 impl Question {
-    /// Reads a message; returns the answer where it is no question, and `None` where it cannot be answered at all.
+    /// Parses a query. A malformed query is `Err` with the answer to it, or with `None` if it cannot be answered.
     pub(super) fn parse(message: &[u8]) -> Result<Self, Option<Vec<u8>>> {
         let header = message.get(..HEADER).ok_or(None)?;
         if header[2] & IS_ANSWER != 0 {
@@ -52,11 +54,11 @@ impl Question {
         Ok(Self { message, name, is_for_address: kind == TYPE_A })
     }
 
-    /// Returns the answer that the name has this address; to a question for something else, that there are no records.
+    /// Returns the answer with the name's address. If the question is not for an address, the answer has no records.
     pub(super) fn found(&self, address: Ipv4Addr) -> Vec<u8> {
         let mut message = answer(&self.message, Code::Done, u8::from(self.is_for_address));
         if self.is_for_address {
-            // The name is the one at the question's place.
+            // The name, as a pointer to the question's name.
             message.extend([0xc0, 12]);
             message.extend(TYPE_A.to_be_bytes());
             message.extend(CLASS_IN.to_be_bytes());
@@ -67,13 +69,13 @@ impl Question {
         message
     }
 
-    /// Returns the answer without an address.
+    /// Returns an answer without an address.
     pub(super) fn failed(&self, code: Code) -> Vec<u8> {
         answer(&self.message, code, 0)
     }
 }
 
-/// Returns the header, and the question where there is one, of an answer with so many records.
+/// Returns the header of an answer, and the question if `question` has one. `records` is the number of records.
 fn answer(question: &[u8], code: Code, records: u8) -> Vec<u8> {
     let mut message = question.to_vec();
     message[2] = IS_ANSWER | question[2] & FROM_QUESTION;
@@ -83,7 +85,7 @@ fn answer(question: &[u8], code: Code, records: u8) -> Vec<u8> {
     message
 }
 
-/// Reads a name; the name itself is `None` where it can be none of a host.
+/// Parses a name. The name itself is `None` if it is no host name.
 fn name(mut rest: &[u8]) -> Option<(Option<String>, &[u8])> {
     let (mut name, mut is_text) = (String::new(), true);
     loop {
@@ -91,7 +93,7 @@ fn name(mut rest: &[u8]) -> Option<(Option<String>, &[u8])> {
         if *length == 0 {
             return Some(((is_text && !name.is_empty()).then_some(name), after));
         }
-        // Nothing has come before to which a pointer could lead.
+        // A length above the maximum is a pointer, and no earlier name exists to which it could point.
         let (label, after) =
             after.split_at_checked((*length).into()).filter(|_| *length <= MAX_LABEL)?;
         is_text &= label.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
@@ -122,7 +124,7 @@ mod tests {
     #[test]
     fn a_name_has_its_address() {
         let asked = question(b"\x03aPi\x07example\x03com\x00", AT_INTERNET);
-        // What follows the question, such as the extensions of EDNS, is not echoed.
+        // Bytes after the question, such as the extensions of EDNS, are not echoed.
         let question = Question::parse(&[asked.as_slice(), b"\0\0\x29\x10\0"].concat()).unwrap();
         assert_eq!(question.name.as_deref(), Some("api.example.com"));
         let answer = question.found(Ipv4Addr::new(198, 18, 0, 2));

@@ -1,12 +1,12 @@
-//! A component's end of the network: what its programs connect to, carried to the host.
+//! A component's end of the network: carries the connections of its programs to the host.
 //!
 //! ```text
 //! program ── TCP on loopback ── box-network ══ one vsock connection ══ the host's filter ── a host of the network
 //! ```
 //!
-//! Where the host filters, it is a proxy and a resolver for the component's programs, at addresses of loopback that nobody
-//! else has. It decides nothing: the host does, for each connection and for each name. And it connects to what the
-//! component's programs listen on where the host has published that.
+//! If the network is filtered, this process is a proxy and a resolver for the component's programs, at loopback
+//! addresses that no other process uses. The host decides on each connection and on each name. If the host publishes
+//! ports, this process connects to the component's programs that listen on them.
 
 mod dns;
 mod names;
@@ -33,16 +33,16 @@ use crate::component::Component;
 use crate::error::{InitError, Step as _};
 use crate::{boot, console, sandboxed, sys};
 
-/// `CAP_NET_BIND_SERVICE`: the hosts of names are reached at the ports that they have.
+/// `CAP_NET_BIND_SERVICE`: the process listens on the ports of allowed names, such as 443.
 const BIND_LOW_PORTS: u64 = 1 << 10;
-/// Enough for all connections, and for all names.
+/// The limit of open files. It is enough for all connections and names.
 const MAX_FILES: u64 = 4096;
-/// The report of the process once it listens; anything else is an error's text.
+/// The report of the process once it listens. Any other report is the text of an error.
 const READY: &[u8] = b"\0";
-/// The longest text of an error, in bytes.
+/// The greatest length of an error's text, in bytes.
 const MAX_ERROR: u64 = 4096;
 
-/// Where programs of a component connect to.
+/// The sockets to which the component's programs connect.
 #[derive(Debug)]
 struct Doors {
     http: TcpListener,
@@ -62,7 +62,7 @@ pub(crate) fn start(
     let step = "start the network";
     let (reader, writer) = io::pipe().step(step)?;
     let own = plan.namespaces.net.then(|| component.open_network()).transpose()?;
-    // The parent's copy of the writer goes with it.
+    // The child owns the writer, so the parent's copy is dropped with the closure.
     let child = move || {
         let mut report = File::from(OwnedFd::from(writer));
         match prepare(component.name, own.as_ref(), network, &mut report) {
@@ -82,7 +82,7 @@ pub(crate) fn start(
     if said == READY { Ok(pid) } else { Err(String::from_utf8_lossy(&said)).step(step) }
 }
 
-/// Opens everything that the process needs, says so, and gives its privileges up.
+/// Opens all files that the process needs, reports to init, and drops the privileges.
 fn prepare(
     name: ComponentName,
     own: Option<&File>,
@@ -125,14 +125,14 @@ const fn alias(name: ComponentName) -> u8 {
     }
 }
 
-/// Listens, without blocking whoever accepts.
+/// Returns a non-blocking listener.
 fn listen(at: (Ipv4Addr, u16)) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(at)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
-/// Begins to connect to what a program listens on: what comes of it is seen when it is read.
+/// Starts a connection to a program that listens on a port. Its result is seen by reading.
 fn connect_inside(port: u16) -> nix::Result<TcpStream> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let inside = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;

@@ -1,4 +1,4 @@
-//! The names that programs have asked for, each with an address that stands for it, and who listens there.
+//! The names that programs have looked up, each with an address that represents it and the listeners at that address.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
@@ -9,40 +9,41 @@ use box_contract::rules::MAX_PORTS;
 
 use super::dns::KEEP;
 
-/// How many names have an address at once. When there is one more, that which was asked for least recently has none any
-/// more.
+/// The greatest number of names that have an address. A further name takes the place of the one that was looked up
+/// least recently.
 const MAX_NAMES: usize = 256;
-/// The first address of a component is that of its proxies and its resolver.
+/// The host number of the first address for names. The address before it is the component's, for its proxies and its
+/// resolver.
 const FIRST: u32 = 2;
 
-/// The names of a component's programs.
+/// The names that a component's programs have looked up.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// The component's own address.
+    /// The component's address.
     own: Ipv4Addr,
-    /// The next address, as a distance from the first with the same first bits.
+    /// The host number of the next address.
     next: u32,
     names: BTreeMap<String, Name>,
 }
 
-/// A name, and where its connections come.
+/// An allowed name, with its address and its listeners.
 #[derive(Debug)]
 pub(super) struct Name {
     address: Ipv4Addr,
     listeners: Vec<(u16, TcpListener)>,
-    /// When the host has last said that it is allowed.
+    /// When the host last allowed it.
     allowed: Instant,
-    /// When it was last asked for.
+    /// When it was last looked up.
     asked: Instant,
 }
 
 impl Names {
-    /// Returns none, for the component with this address.
+    /// Returns an empty list for the component with this address.
     pub(super) const fn new(own: Ipv4Addr) -> Self {
         Self { own, next: FIRST, names: BTreeMap::new() }
     }
 
-    /// Returns the address of a name, if the host has said not long ago that it is allowed.
+    /// Returns the address of a name, if the host has allowed it recently.
     pub(super) fn known(&mut self, name: &str, now: Instant) -> Option<Ipv4Addr> {
         let known = self.names.get_mut(name)?;
         let age = now.saturating_duration_since(known.allowed);
@@ -50,8 +51,8 @@ impl Names {
         (age < Duration::from_secs(KEEP.into())).then_some(known.address)
     }
 
-    /// Listens for connections to a name at some ports, with an address of its own; returns that. A port that a program
-    /// listens on already, at all addresses, is left to it.
+    /// Gives a name an address and listens there on `ports`. Returns the address. Skips a port on which a program
+    /// already listens at all addresses.
     pub(super) fn allow(&mut self, name: &str, ports: &[u16], now: Instant) -> Ipv4Addr {
         let old = self.names.remove(name);
         let (address, mut listeners) =
@@ -70,26 +71,27 @@ impl Names {
         address
     }
 
-    /// Closes what listens for a name that is denied.
+    /// Closes the listeners of a denied name.
     pub(super) fn deny(&mut self, name: &str) {
         self.names.remove(name);
     }
 
-    /// Returns all that listen, with their names and ports.
+    /// Returns all listeners, with their names and ports.
     pub(super) fn listeners(&self) -> impl Iterator<Item = (&str, u16, &TcpListener)> {
         self.names.iter().flat_map(|(name, it)| {
             it.listeners.iter().map(|(port, listener)| (name.as_str(), *port, listener))
         })
     }
 
-    /// An address is used again only after all others, so that a program which has kept one does not reach another name.
+    /// Returns an unused address. An address is reused only after all others, so that a program which has kept it does
+    /// not reach another name.
     fn next_address(&mut self) -> Ipv4Addr {
         let taken: Vec<_> = self.names.values().map(|it| it.address).collect();
         let width = 32 - u32::from(PREFIX);
         let network = self.own.to_bits() >> width << width;
         loop {
             let address = Ipv4Addr::from_bits(network | self.next);
-            // Neither the network's own address nor that for all of it.
+            // Skips the network's address and its broadcast address.
             self.next = if self.next + 2 < 1 << width { self.next + 1 } else { FIRST };
             if !taken.contains(&address) {
                 return address;
@@ -116,12 +118,12 @@ fn listen(at: (Ipv4Addr, u16)) -> std::io::Result<TcpListener> {
 mod tests {
     use super::*;
 
-    /// Names in a part of loopback, in which tests may listen.
+    /// Names with addresses in a part of loopback in which tests can listen.
     fn names() -> Names {
         Names::new(Ipv4Addr::new(127, 77, 0, 1))
     }
 
-    /// Returns a port at which nobody listens, at one address at least.
+    /// Returns a port that is free, at least at one address.
     fn free_port() -> u16 {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
     }

@@ -1,4 +1,4 @@
-//! The loop of a component's end of the network.
+//! The event loop of a component's end of the network.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -24,9 +24,9 @@ use super::stream::Stream;
 use super::{Doors, connect_inside};
 use crate::wait::{self, is_temporary};
 
-/// How many bytes of the host are read at a time.
+/// How many bytes are read from the host at a time.
 const CHUNK: usize = 64 << 10;
-/// How many questions wait for the host's answers.
+/// The greatest number of queries that wait for the host's answers.
 const MAX_QUESTIONS: usize = 64;
 
 /// A component's end of the network.
@@ -37,18 +37,18 @@ pub(super) struct Server {
     doors: Option<Doors>,
     names: Names,
     streams: BTreeMap<u32, Stream>,
-    /// The number of the next stream that a program opens.
+    /// The id of the next stream that a program opens.
     next: u32,
-    /// How many streams there may be.
+    /// The greatest number of streams that programs have open.
     most: usize,
-    /// How fast programs may open them.
+    /// The rate at which programs may open streams.
     pace: Pace,
     questions: VecDeque<Asked>,
-    /// The number of the next question.
+    /// The id of the next query.
     next_question: u32,
 }
 
-/// A question that waits for the host's answer.
+/// A query that waits for the host's answer.
 #[derive(Debug)]
 struct Asked {
     id: u32,
@@ -88,20 +88,20 @@ impl Server {
         }
     }
 
-    /// Serves until the host hangs up; returns the exit status.
+    /// Serves until the host hangs up. Returns the exit status.
     pub(super) fn run(mut self) -> i32 {
         loop {
             match self.turn() {
                 Ok(true) => {}
                 Ok(false) => return 0,
-                // As it was about to be told something.
+                // The host hung up before a message to it.
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => return 0,
                 Err(_) => return 1,
             }
         }
     }
 
-    /// Waits for something to do, and does it; `false` where the host has hung up.
+    /// Waits for events and serves them. Returns `false` if the host has hung up.
     fn turn(&mut self) -> io::Result<bool> {
         for (source, events) in self.wait()? {
             if !self.serve(&source, events)? {
@@ -111,7 +111,7 @@ impl Server {
         Ok(true)
     }
 
-    /// Waits until something has something to do.
+    /// Waits for events.
     fn wait(&self) -> io::Result<Vec<(Source, PollFlags)>> {
         let sources = self.sources();
         let mut fds: Vec<_> =
@@ -135,7 +135,7 @@ impl Server {
         }
         let Some(doors) = &self.doors else { return sources };
         sources.push((Source::Dns, doors.dns.as_fd(), read));
-        // Whoever connects while there are too many, or too fast, waits.
+        // Beyond the limits of number and rate, programs wait to be accepted.
         if self.has_room() {
             sources.push((Source::Door(Way::Http), doors.http.as_fd(), read));
             sources.push((Source::Door(Way::Socks), doors.socks.as_fd(), read));
@@ -147,7 +147,7 @@ impl Server {
         sources
     }
 
-    /// Does what there is to do; `false` where the host has hung up.
+    /// Serves an event. Returns `false` if the host has hung up.
     fn serve(&mut self, source: &Source, events: PollFlags) -> io::Result<bool> {
         match source {
             Source::Host => return self.serve_host(),
@@ -206,7 +206,7 @@ impl Server {
         Ok(())
     }
 
-    /// Does something with a stream, if it is not over, and tells the host what comes of it.
+    /// Calls `work` with a stream that is still open, and sends the resulting message to the host.
     fn with(
         &mut self,
         number: u32,
@@ -220,7 +220,8 @@ impl Server {
         said.map_or(Ok(()), |it| it.write(&mut self.host))
     }
 
-    /// Returns whether programs may open another stream now. Those of the host's clients are not theirs.
+    /// Returns whether programs may open another stream now. Streams of the host's clients have odd ids and do not
+    /// count.
     fn has_room(&self) -> bool {
         let own = self.streams.keys().filter(|number| *number % 2 == 0).count();
         own < self.most && self.pace.wait(Instant::now()).is_none()
@@ -239,7 +240,7 @@ impl Server {
             }
         };
         self.pace.take(Instant::now());
-        // A program that is gone already, or that had to be refused, does not matter to the others.
+        // The program has closed the connection already, or descriptors are exhausted. Other programs are not affected.
         let Ok(stream) = accepted.and_then(|(socket, _)| Stream::new(self.next, socket)) else {
             return Ok(());
         };
@@ -258,12 +259,12 @@ impl Server {
                 self.streams.insert(number, stream);
                 Ok(())
             }
-            // The kernel has no more of something.
+            // The kernel's resources are exhausted.
             Err(_) => GuestNetwork::Close(StreamId { stream: number }).write(&mut self.host),
         }
     }
 
-    /// Answers the question of a program, or asks the host.
+    /// Answers a program's query, or forwards it to the host.
     fn ask(&mut self) -> io::Result<()> {
         let Some(doors) = &self.doors else { return Ok(()) };
         let mut message = [0; MAX_MESSAGE];
@@ -297,7 +298,7 @@ impl Server {
         GuestNetwork::LookUp(ask).write(&mut self.host)
     }
 
-    /// Passes an answer of the host on.
+    /// Forwards the host's answer to the program.
     fn answer(&mut self, found: &Found) {
         let Some(place) = self.questions.iter().position(|it| it.id == found.id) else { return };
         let Some(asked) = self.questions.remove(place) else { return };
@@ -310,7 +311,7 @@ impl Server {
         self.reply(asked.by, Some(&answer));
     }
 
-    /// Sends an answer. One that does not arrive is asked for again.
+    /// Sends an answer. If it is lost, the program queries again.
     fn reply(&self, to: SocketAddr, answer: Option<&[u8]>) {
         if let (Some(doors), Some(answer)) = (&self.doors, answer) {
             drop(doors.dns.send_to(answer, to));

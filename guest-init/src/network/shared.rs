@@ -1,6 +1,6 @@
-//! The network that a box shares with its host: one device, which all components see that have no network of their own.
+//! The network that a box shares with its host: one device, which all components without a network namespace use.
 //!
-//! Its addresses are always the same, so nobody is asked for them: the start waits for nothing but the kernel.
+//! Its addresses are constants, so the start does not wait for DHCP.
 
 use std::os::fd::AsFd as _;
 
@@ -10,10 +10,10 @@ use box_contract::{NetworkMode, NetworkPlan};
 use crate::error::{InitError, Step as _};
 use crate::{boot, sys};
 
-/// Sets the device of the current network namespace up, where the box has one.
+/// Sets the device of the current network namespace up, if the box shares the host's network.
 ///
 /// # Errors
-/// The kernel's, such as where the machine has no such device.
+/// The kernel's error, for example because the VM has no such device.
 pub(crate) fn set_up(plan: &NetworkPlan) -> Result<(), InitError> {
     if plan.mode != NetworkMode::Shared {
         return Ok(());

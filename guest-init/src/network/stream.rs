@@ -1,4 +1,4 @@
-//! A stream's end in the component: the connection of a program.
+//! A stream's end in the component: a program's connection.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -11,35 +11,35 @@ use nix::poll::PollFlags;
 
 use crate::wait::is_temporary;
 
-/// One connection of a program.
+/// A program's connection.
 #[derive(Debug)]
 pub(super) struct Stream {
     number: u32,
     socket: TcpStream,
-    /// The bytes that the host has sent and the program has not taken.
+    /// The bytes that the host has sent and the program has not read.
     waiting: Vec<u8>,
-    /// How many bytes the host still takes.
+    /// How many bytes may be sent to the host now.
     credit: u32,
-    /// Whether the program has sent its last byte.
+    /// Whether the program has closed its direction.
     has_ended: bool,
-    /// Whether the host has.
+    /// Whether the host has closed its direction.
     host_has_ended: bool,
-    /// Whether it is over once all has been written.
+    /// Whether the stream is over once `waiting` is written.
     is_closing: bool,
 }
 
 impl Stream {
-    /// Takes the connection of a program, which does not block from now on.
+    /// Wraps a program's connection and makes it non-blocking.
     pub(super) fn new(number: u32, socket: TcpStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        // It is half of a connection: the other half decides how bytes are put together.
+        // Nagle's algorithm would delay bytes that the other half of the connection has already grouped.
         socket.set_nodelay(true)?;
         let (waiting, credit) = (Vec::new(), STREAM_WINDOW);
         let (has_ended, host_has_ended, is_closing) = (false, false, false);
         Ok(Self { number, socket, waiting, credit, has_ended, host_has_ended, is_closing })
     }
 
-    /// Returns the connection and what it is waited for, if it is for anything.
+    /// Returns the connection and the events to wait for, or `None` if there are no events to wait for.
     pub(super) fn wanted(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let mut wanted = PollFlags::empty();
         wanted.set(PollFlags::POLLIN, !self.has_ended && !self.is_closing && self.credit > 0);
@@ -47,13 +47,13 @@ impl Stream {
         (!wanted.is_empty()).then(|| (self.socket.as_fd(), wanted))
     }
 
-    /// Returns whether it is over in both directions.
+    /// Returns whether the stream is over in both directions.
     pub(super) const fn is_over(&self) -> bool {
         let is_done = self.has_ended && self.host_has_ended;
         self.waiting.is_empty() && (is_done || self.is_closing)
     }
 
-    /// Reads what the program has sent; returns what the host is to be told.
+    /// Reads from the program. Returns the resulting message to the host.
     pub(super) fn read(&mut self) -> Option<GuestNetwork> {
         let length = MAX_STREAM_DATA.min(self.credit as usize);
         let mut data = vec![0; length];
@@ -72,7 +72,7 @@ impl Stream {
         }
     }
 
-    /// Writes what the program takes; returns what the host is to be told.
+    /// Writes to the program without blocking. Returns the resulting message to the host.
     pub(super) fn write(&mut self) -> Option<GuestNetwork> {
         let written = match self.socket.write(&self.waiting) {
             Ok(length) => length,
@@ -85,36 +85,36 @@ impl Stream {
         Some(GuestNetwork::Credit(StreamCredit { stream: self.number, bytes }))
     }
 
-    /// Takes bytes of the host.
+    /// Adds bytes from the host.
     pub(super) fn push(&mut self, data: &[u8]) -> Option<GuestNetwork> {
         self.waiting.extend_from_slice(data);
         self.write()
     }
 
-    /// Notes that the host sends no more.
+    /// Marks the host's direction as closed.
     pub(super) fn end(&mut self) {
         self.host_has_ended = true;
         self.pass_end_on();
     }
 
-    /// Notes that the host has closed it.
+    /// Marks the stream as closed by the host.
     pub(super) const fn close(&mut self) {
         self.is_closing = true;
     }
 
-    /// Lets more be sent.
+    /// Adds to the number of bytes that may be sent to the host.
     pub(super) fn grant(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes).min(STREAM_WINDOW);
     }
 
     fn pass_end_on(&self) {
         if self.host_has_ended && self.waiting.is_empty() {
-            // A program that is gone needs no end.
+            // An error means that the program has closed the connection.
             drop(self.socket.shutdown(Shutdown::Write));
         }
     }
 
-    /// Drops what is left of a connection that has broken off.
+    /// Closes a broken connection and discards its bytes.
     fn break_off(&mut self) -> GuestNetwork {
         self.waiting.clear();
         self.is_closing = true;
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a stream, and the program's end of its connection.
+    /// Returns a stream and the program's end of its connection.
     fn stream() -> (Stream, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let program = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -143,7 +143,7 @@ mod tests {
         stream.wanted().map_or(PollFlags::empty(), |it| it.1)
     }
 
-    /// Reads until the stream has something to say.
+    /// Reads until there is a message.
     fn read(stream: &mut Stream) -> GuestNetwork {
         loop {
             if let Some(message) = stream.read() {

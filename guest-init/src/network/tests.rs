@@ -58,7 +58,7 @@ fn a_program_and_the_host_exchange_bytes_and_ends() {
     program.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "answer");
     assert_eq!(host.hear(), GuestNetwork::Credit(StreamCredit { stream: 0, bytes: 6 }));
-    // What comes for a stream that is over is dropped.
+    // Data for a stream that is over is dropped.
     host.say(HostNetwork::Data(StreamData { stream: 0, data: b"late".to_vec() }));
     drop(TcpStream::connect(host.http).unwrap());
     assert_eq!(host.hear(), GuestNetwork::Open(OpenOut { stream: 2, way: Way::Http }));
@@ -73,7 +73,7 @@ fn a_program_waits_where_there_are_too_many_connections() {
     assert_eq!(host.hear(), GuestNetwork::Open(OpenOut { stream: 0, way: Way::Http }));
     let _second = TcpStream::connect(host.http).unwrap();
     drop(first);
-    // Only then.
+    // The second connection is accepted only after the first has closed.
     assert_eq!(host.hear(), GuestNetwork::End(StreamId { stream: 0 }));
     host.say(HostNetwork::Close(StreamId { stream: 0 }));
     assert_eq!(host.hear(), GuestNetwork::Open(OpenOut { stream: 2, way: Way::Http }));
@@ -123,7 +123,7 @@ fn names_are_the_hosts_to_allow() {
     found(vec![443]).write(&mut &host.stream).unwrap();
     let found = answer();
     assert_eq!((found[3] & 15, &found[found.len() - 4..]), (0, &[198, 18, 0, 2][..]));
-    // The host is not asked again so soon.
+    // The host is not queried again so soon.
     ask(b"\x03api\x04test");
     assert_eq!(answer()[3] & 15, 0);
     ask(b"\x04evil\x04test");

@@ -1,10 +1,10 @@
-//! Reads the run plan and checks it before anything is started.
+//! Reads the run plan and checks it before a component is started.
 //!
-//! It is a part of the box's config, whose bytes the launcher has verified and gives to the first root.
+//! The plan is part of the box's config. The launcher has verified the config's bytes and provides them in the first
+//! root.
 //!
-//! The rules are [`RunPlan::check`]'s and [`RunPlan::unsupported`]'s. The launcher has gone by them
-//! before it started the machine, unless it is of a version that knows more, or less, than this
-//! init.
+//! The rules are [`RunPlan::check`] and [`RunPlan::unsupported`]. A launcher of the same version has applied them
+//! before it started the VM. A launcher of another version can have other rules.
 
 use box_contract::manifest::MAX_CONFIG;
 use box_contract::plan::MAX_PLAN;
@@ -12,20 +12,20 @@ use box_contract::{BoxConfig, RunPlan};
 
 use crate::error::{InitError, Step as _};
 
-/// Takes the run plan from the JSON of a config.
+/// Reads the run plan from a config in JSON.
 ///
 /// # Errors
-/// The JSON's, or the first value that cannot be carried out.
+/// The JSON is malformed, or a value cannot be carried out.
 pub fn of_config(text: &[u8]) -> Result<RunPlan, InitError> {
     check_length(text, MAX_CONFIG)?;
     let config: BoxConfig = serde_json::from_slice(text).step("parse the run plan")?;
     checked(config.plan)
 }
 
-/// Reads a run plan from its JSON.
+/// Reads a run plan in JSON.
 ///
 /// # Errors
-/// The JSON's, or the first value that cannot be carried out.
+/// The JSON is malformed, or a value cannot be carried out.
 pub fn parse(text: &[u8]) -> Result<RunPlan, InitError> {
     check_length(text, MAX_PLAN)?;
     checked(serde_json::from_slice(text).step("parse the run plan")?)
@@ -38,15 +38,15 @@ fn check_length(text: &[u8], most: u64) -> Result<(), InitError> {
     Ok(())
 }
 
-/// Returns a plan that can be carried out.
+/// Returns the plan if it can be carried out.
 fn checked(plan: RunPlan) -> Result<RunPlan, InitError> {
     check_enforced(&plan).step("check the run plan")?;
-    // The plan's length is known already.
+    // The plan's length is checked already.
     plan.check_values().step("check the run plan")?;
     Ok(plan)
 }
 
-/// Refuses a plan with declarations that this version does not enforce.
+/// Rejects a plan with declarations that this version does not enforce.
 fn check_enforced(plan: &RunPlan) -> Result<(), String> {
     let unsupported: Vec<_> = plan.unsupported().iter().map(ToString::to_string).collect();
     if unsupported.is_empty() {

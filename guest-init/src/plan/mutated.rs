@@ -1,4 +1,4 @@
-//! Plans that are almost plans.
+//! A property test: plans with small changes.
 
 use box_contract::RunPlan;
 use proptest::prelude::*;
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::parse;
 
-/// A plan with all that is enforced.
+/// A plan with every enforced field.
 const FULL: &str = include_str!("../../../fuzz/corpus/plan/full");
-/// Text that no plan has.
+/// Text that no plan contains.
 const PIECES: [&[u8]; 12] = [
     b"-1",
     b"18446744073709551616",
@@ -28,17 +28,17 @@ const PIECES: [&[u8]; 12] = [
 /// One change of a plan.
 #[derive(Debug, Clone)]
 enum Edit {
-    /// Ends it early.
+    /// Truncates the text.
     Cut(Index),
-    /// Changes bits of a byte.
+    /// Flips bits of a byte.
     Flip(Index, u8),
-    /// Leaves out a part.
+    /// Removes a part.
     Remove(Index, usize),
-    /// Says a part again.
+    /// Repeats a part.
     Repeat(Index, usize),
-    /// Puts something between.
+    /// Inserts a text.
     Insert(Index, &'static [u8]),
-    /// Puts a value into the place of another, if it is JSON still.
+    /// Replaces a value, if the text is still JSON.
     Replace(Index, Value),
 }
 
@@ -55,7 +55,7 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     proptest::collection::vec(edit, 1..4)
 }
 
-/// Values of every kind, of which each place takes one or two.
+/// Values of every type. Each position accepts one or two of them.
 fn values() -> Vec<Value> {
     let nested = (0..100).fold(json!(1), |inner, _| json!([inner]));
     let long = "a".repeat(10_000);
@@ -99,7 +99,7 @@ fn inner(value: &mut Value) -> Vec<&mut Value> {
     }
 }
 
-/// Returns the number of values in one, itself included.
+/// Returns the number of values in a value, including itself.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count).sum(),
@@ -108,7 +108,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Replaces the value that comes after so many others.
+/// Replaces the value that follows `left` others.
 fn put(place: &mut Value, left: &mut usize, value: &Value) {
     if *left == 0 {
         *place = value.clone();
@@ -122,7 +122,7 @@ fn put(place: &mut Value, left: &mut usize, value: &Value) {
     }
 }
 
-/// Returns whether the launcher would start a machine with this plan, as far as the plan is concerned.
+/// Returns whether the launcher would start a VM with this plan.
 fn launcher_accepts(text: &[u8]) -> bool {
     let plan = serde_json::from_slice::<RunPlan>(text);
     plan.is_ok_and(|plan| plan.check().is_ok() && plan.unsupported().is_empty())
@@ -131,7 +131,7 @@ fn launcher_accepts(text: &[u8]) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// Each is read or refused, by no panic. The launcher accepts the same plans, and refuses the same.
+    /// Init reads or rejects each plan without a panic. It accepts exactly the plans that the launcher accepts.
     #[test]
     fn no_plan_makes_init_panic(edits in edits()) {
         let mut text = FULL.as_bytes().to_vec();

@@ -1,29 +1,30 @@
-//! When the business application's own program is started: once the agent is ready, and again where the plan says so.
+//! The start times of the business application's main program: once the agent is ready, and again as the plan's restart
+//! rule requires.
 
 use std::time::{Duration, Instant};
 
 use box_contract::wire::WINDOW;
 use box_contract::{ComponentPlan, Restart};
 
-/// The pause before the first further start; each is twice as long as the one before.
+/// The pause before the first restart. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause. A program that ran for so long starts over with the first.
+/// The longest pause. After a run of this length the pauses begin again with the first.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// When the program is started.
+/// The state of the program's starts.
 #[derive(Debug)]
 pub(crate) struct Autostart {
     restart: Restart,
     pause: Duration,
     started: Option<Instant>,
-    /// When it is to be started next.
+    /// The time of the next start.
     due: Option<Instant>,
-    /// The part of the window that the former run has left: what it wrote may still be on its way.
+    /// The part of the output window that the previous run has left. Its last output can still be in transit.
     credit: u32,
 }
 
 impl Autostart {
-    /// Returns what a plan says; `None` where nothing is started.
+    /// Returns the state for a plan, or `None` if the plan has no autostart.
     pub(crate) fn of(plan: &ComponentPlan) -> Option<Self> {
         plan.autostart.then(|| Self::new(plan.restart))
     }
@@ -32,28 +33,28 @@ impl Autostart {
         Self { restart, pause: FIRST_PAUSE, started: None, due: None, credit: WINDOW }
     }
 
-    /// Lets the next run send more.
+    /// Adds to the output window of the next run.
     pub(super) fn grant(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes).min(WINDOW);
     }
 
-    /// Returns when it is to be started next.
+    /// Returns the time of the next start.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Plans a start.
+    /// Schedules a start.
     pub(super) const fn plan_start(&mut self, due: Instant) {
         self.due = Some(due);
     }
 
-    /// Notes that the program has been started; returns what of the window it has.
+    /// Records the start of the program. Returns the part of the output window that the run has.
     pub(super) const fn start(&mut self, now: Instant) -> u32 {
         (self.started, self.due) = (Some(now), None);
         self.credit
     }
 
-    /// Notes that it has ended, with what of the window was left.
+    /// Records the end of the program and the rest of its output window. Schedules a restart if the rule requires one.
     pub(super) fn end(&mut self, status: u8, credit: u32, now: Instant) {
         self.credit = credit;
         if !self.restart.applies(status) {

@@ -1,4 +1,4 @@
-//! The business application's own program, as the server starts it.
+//! Starts of the business application's main program.
 
 use std::os::fd::AsFd as _;
 use std::time::Instant;
@@ -13,19 +13,19 @@ use crate::component::spawn::CANNOT_START;
 use crate::error::{InitError, Step as _};
 
 impl Server<'_> {
-    /// Plans the first start, now that the agent is ready.
+    /// Schedules the first start when the agent has become ready.
     pub(super) fn begin_autostart(&mut self) {
         if let Some(autostart) = &mut self.machine.autostart {
             autostart.plan_start(Instant::now());
         }
     }
 
-    /// Returns when the program is to be started.
+    /// Returns the time of the next start, unless the box is being stopped.
     pub(super) fn start_due(&self) -> Option<Instant> {
         self.machine.autostart.as_ref()?.due().filter(|_| self.stop.is_none())
     }
 
-    /// Starts the program where it is time to. That it cannot be started is its own failure, not the box's.
+    /// Starts the program if its time has come. If it cannot be started, only the program fails, not the box.
     pub(super) fn start_autostarted(&mut self) {
         let now = Instant::now();
         if self.start_due().is_none_or(|due| due > now) {
@@ -56,7 +56,7 @@ impl Server<'_> {
         Ok(is_heard.then(|| program.with_credit(credit)))
     }
 
-    /// Plans the next start, now that the program has ended, with what is left of its window.
+    /// Schedules the next start after the program has ended. `credit` is the rest of its output window.
     pub(super) fn autostarted_has_ended(&mut self, status: u8, credit: u32) {
         if let Some(autostart) = &mut self.machine.autostart {
             autostart.end(status, credit, Instant::now());

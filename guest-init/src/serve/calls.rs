@@ -1,9 +1,9 @@
-//! Calls: commands that the agent runs in the business component, over a Unix socket of its own.
+//! Calls: commands that the agent runs in the business component, over a Unix socket.
 //!
-//! The socket is made before any component, and bound into the agent's root beside the program that asks, `box-exec`.
-//! A call is a connection. It speaks the messages of the control channel, for one command, whose id in them means
-//! nothing. The windows make everything that is on its way to the caller fit its socket, so nothing ever waits for
-//! a caller that does not read: one that is granted more than it has read is hung up on.
+//! The socket is made before any component and bound into the agent's root, together with its client, `box-exec`. A
+//! call is a connection. It uses the messages of the control channel for one command, and ignores the command's id in
+//! them. The windows limit the data in transit to a caller to the size of its socket's buffer, so init never waits for
+//! a caller that does not read. A caller that grants more than it has read is disconnected.
 
 use std::collections::BTreeMap;
 use std::fs::{Permissions, set_permissions};
@@ -19,22 +19,22 @@ use super::Server;
 use crate::error::{InitError, Step as _};
 use crate::wait::is_temporary;
 
-/// The first number of a program that the agent runs.
+/// The first id of a program that the agent runs.
 const FIRST: u16 = ProgramId::BUSINESS.0 + 1;
-/// How many calls are served at once; further ones wait to be accepted.
+/// The greatest number of calls that are served at once. Further calls wait to be accepted.
 const MAX_CALLS: usize = 64;
-/// How much is read at a time, in bytes.
+/// How many bytes are read at a time.
 const CHUNK: usize = 16 << 10;
 
-/// Where init has the socket.
+/// Init's path of the socket.
 pub(crate) const SOCKET: &str = "/run/box-exec.sock";
-/// Only the agent's user may connect.
+/// Only the agent's user can connect.
 const SOCKET_MODE: u32 = 0o600;
 
 /// Makes the socket for an agent that runs as `user`.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn listen(user: &User) -> Result<UnixListener, InitError> {
     let listen = || -> io::Result<UnixListener> {
         let listener = UnixListener::bind(SOCKET)?;
@@ -46,11 +46,11 @@ pub(crate) fn listen(user: &User) -> Result<UnixListener, InitError> {
     listen().step("listen for the agent's calls")
 }
 
-/// The open connections of the agent, by the number of the program of each.
+/// The agent's open connections, by the id of their programs.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: BTreeMap<ProgramId, Call>,
-    /// The number that was used last.
+    /// The id that was used last.
     last: u16,
 }
 
@@ -76,7 +76,7 @@ impl Calls {
 }
 
 impl Server<'_> {
-    /// Takes a new connection.
+    /// Accepts a new connection.
     pub(super) fn accept_call(&mut self) {
         let accepted = self.machine.calls.as_ref().map(UnixListener::accept);
         let Some(Ok((stream, _))) = accepted else { return };
@@ -86,7 +86,7 @@ impl Server<'_> {
         }
     }
 
-    /// Returns a number that no program has; there are many more than may run.
+    /// Returns an unused id. There are many more ids than programs can run.
     fn free_id(&mut self) -> ProgramId {
         loop {
             self.calls.last = self.calls.last.wrapping_add(1).max(FIRST);
@@ -97,7 +97,7 @@ impl Server<'_> {
         }
     }
 
-    /// Serves what a caller has sent. One that has hung up, or sends something else, has no command any more.
+    /// Serves a caller's messages. If the caller has hung up or has sent a malformed message, kills its command.
     pub(super) fn serve_call(&mut self, id: ProgramId) -> Result<(), InitError> {
         let Some(call) = self.calls.open.get_mut(&id) else { return Ok(()) };
         let mut chunk = [0; CHUNK];
@@ -128,7 +128,7 @@ impl Server<'_> {
             HostMessage::InputEnd(_) => self.end_input(id),
             HostMessage::Credit(credit) => self.grant(id, credit.bytes),
             HostMessage::Resize(resize) => self.resize(id, resize.size),
-            // The box is not the agent's to stop, to measure, to set the clock of or to give anything to.
+            // Only the host may stop and measure the box, set its clock and send it variables, secrets and mounts.
             HostMessage::Shutdown(_)
             | HostMessage::Measure(_)
             | HostMessage::Clock(_)
@@ -140,7 +140,8 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Sends a message about a caller's command. Where nobody listens any more, the program may write on, for nobody.
+    /// Sends a message about a caller's command. If the caller is gone, the program's output is discarded, and the
+    /// program may continue to write.
     pub(super) fn answer_call(
         &mut self,
         id: ProgramId,
@@ -151,7 +152,7 @@ impl Server<'_> {
             if write(&mut call.stream, &message).is_ok() {
                 return;
             }
-            // Its holder is asked to kill the command when the end of the connection is seen.
+            // The holder is asked to kill the command when the end of the connection is read.
             drop(call.stream.shutdown(std::net::Shutdown::Both));
         }
         if let (GuestMessage::Output(output), Some(program)) =
@@ -161,22 +162,22 @@ impl Server<'_> {
         }
     }
 
-    /// Ends the connection of a program that has ended.
+    /// Closes the connection of a program that has ended.
     pub(super) fn hang_up(&mut self, id: ProgramId) {
         self.calls.open.remove(&id);
     }
 
-    /// Ends a connection, and the command that runs for it.
+    /// Closes a connection and kills its command.
     fn end_call(&mut self, id: ProgramId) -> Result<(), InitError> {
         self.calls.open.remove(&id);
         self.kill(id)?;
-        // It may have ended already, and wait for its last output to be granted.
+        // The command may have ended already and wait for a grant for its last output.
         self.conclude(id);
         Ok(())
     }
 }
 
-/// Writes a message at once, or not at all.
+/// Writes a whole message without blocking, or fails.
 fn write(stream: &mut UnixStream, message: &GuestMessage) -> io::Result<()> {
     let mut frame = Vec::new();
     message.write(&mut frame)?;

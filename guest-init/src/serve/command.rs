@@ -1,4 +1,4 @@
-//! Programs: commands that the host asks for, what they read and write, and how they end.
+//! Programs: the commands that the host requests, their input and output, and their ends.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -20,16 +20,16 @@ use crate::error::{InitError, Step as _};
 use crate::sys;
 use crate::task::TaskFiles;
 
-/// Returns the end of a program that was not started.
+/// Returns the exit report of a program that was not started.
 fn not_started(id: ProgramId) -> Exited {
     Exited { id, status: CANNOT_START, oom_killed: false, timed_out: false }
 }
 
-/// The most bytes of a reason that are sent, without its end of line.
+/// The greatest length of a reason, in bytes, without its newline.
 const MAX_REASON: usize = MAX_OUTPUT - 1;
 
 impl Server<'_> {
-    /// Runs a command, or says on its standard error why not.
+    /// Runs a command, or prints the reason on its standard error if it cannot run.
     pub(super) fn exec(&mut self, id: ProgramId, exec: Exec) -> Result<(), InitError> {
         if !id.is_command() || self.programs.contains_key(&id) {
             let error = InitError::new("run a command", format!("the id {id} is in use"));
@@ -57,7 +57,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Starts a command. Skills are the host's alone to load; in a component, such a task says so.
+    /// Starts a command. Only the host can load skills. In a component, such a task fails with an error.
     fn start(&mut self, id: ProgramId, exec: Exec) -> Result<Program, InitError> {
         let timeout = exec.timeout_ms.map(Duration::from_millis);
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -92,21 +92,21 @@ impl Server<'_> {
         self.machine.components.iter().find(|it| it.name == name && !it.is_lost)
     }
 
-    /// Reports a command that was not even tried.
+    /// Reports a command that was not started.
     pub(super) fn refuse(&mut self, id: ProgramId, reason: &str) {
         self.explain(id, reason);
         self.reply(id, |id| GuestMessage::Exited(not_started(id)));
     }
 
-    /// Says why a command was not started, where it would say so itself: on its standard error.
+    /// Writes the reason why a command was not started to the command's standard error.
     pub(super) fn explain(&mut self, id: ProgramId, why: &str) {
-        // A name in it may be as long as a whole message.
+        // A name in the reason can be as long as a whole message.
         let mut data = why.as_bytes()[..why.len().min(MAX_REASON)].to_vec();
         data.push(b'\n');
         self.reply(id, |id| GuestMessage::Output(Output { id, stream: Stream::Stderr, data }));
     }
 
-    /// Sends what is about a program to whoever it runs for.
+    /// Sends a message about a program to the program's caller.
     pub(super) fn reply(&mut self, id: ProgramId, message: impl FnOnce(ProgramId) -> GuestMessage) {
         if id.is_known_to_host() {
             self.send(&message(id));
@@ -115,7 +115,7 @@ impl Server<'_> {
         }
     }
 
-    /// Passes a signal on. A program that has just ended needs none.
+    /// Sends a signal to a program. A program that has just ended is ignored.
     pub(super) fn signal(&self, id: ProgramId, signal: i32) -> Result<(), InitError> {
         if let Some(pid) = self.task(id) {
             sys::send_signal(pid, signal);
@@ -124,7 +124,7 @@ impl Server<'_> {
         self.ask_holder(id, &Request::Signal { id, signal }, "pass a signal on")
     }
 
-    /// Kills a program and its group.
+    /// Kills a program and its process group.
     pub(super) fn kill(&self, id: ProgramId) -> Result<(), InitError> {
         if self.task(id).is_some() {
             return self.signal(id, Signal::SIGKILL as i32);
@@ -132,7 +132,7 @@ impl Server<'_> {
         self.ask_holder(id, &Request::Kill { id }, "kill a program")
     }
 
-    /// Kills the programs whose time is up, with all processes of their groups.
+    /// Kills the programs that have exceeded their time limit, with their process groups.
     pub(super) fn kill_late_programs(&mut self) -> Result<(), InitError> {
         let now = Instant::now();
         let is_late = |program: &Program| program.deadline.is_some_and(|it| it <= now);
@@ -157,7 +157,7 @@ impl Server<'_> {
         Self::is_heard_by_holder(target.link.send(request, &[])).step(step).map(drop)
     }
 
-    /// Returns whether a request has reached a holder. Where that is gone, its end is about to be seen.
+    /// Returns whether a request has reached a holder. If not, the holder has ended, and init is about to read its end.
     pub(super) fn is_heard_by_holder(sent: io::Result<()>) -> io::Result<bool> {
         match sent {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -165,7 +165,7 @@ impl Server<'_> {
         }
     }
 
-    /// Takes the terminal of a command; without it there is nobody to write to, or to read.
+    /// Connects the terminal of a command. Without a terminal the command has no input and no output.
     pub(super) fn connect_terminal(&mut self, id: ProgramId, fds: Vec<OwnedFd>) {
         let (Some(program), Some(terminal)) = (self.programs.get_mut(&id), fds.into_iter().next())
         else {
@@ -176,7 +176,7 @@ impl Server<'_> {
         }
     }
 
-    /// Keeps bytes for a program's standard input until it reads them.
+    /// Buffers bytes for a program's standard input until the program reads them.
     pub(super) fn take_input(&mut self, id: ProgramId, data: &[u8]) {
         let input = self.programs.get_mut(&id).and_then(|it| it.input.as_mut());
         if let Some(input) = input {
@@ -197,7 +197,7 @@ impl Server<'_> {
         self.programs.get_mut(&id).into_iter().for_each(|program| program.resize(size));
     }
 
-    /// Writes to a program's standard input what it takes, and lets as much again be sent.
+    /// Writes buffered bytes to a program's standard input without blocking, and grants the caller as many bytes again.
     pub(super) fn feed(&mut self, id: ProgramId) {
         let input = self.programs.get_mut(&id).and_then(|it| it.input.as_mut());
         let bytes = input.map_or(0, |input| input.write());
@@ -206,7 +206,7 @@ impl Server<'_> {
         }
     }
 
-    /// Lets a program send more.
+    /// Adds to the output window of a program.
     pub(super) fn grant(&mut self, id: ProgramId, bytes: u32) {
         if let Some(program) = self.programs.get_mut(&id) {
             program.grant(bytes);
@@ -216,7 +216,7 @@ impl Server<'_> {
         }
     }
 
-    /// Sends a piece of what a program has written.
+    /// Sends a piece of a program's output.
     pub(super) fn relay(&mut self, id: ProgramId, stream: Stream) {
         let output = self.programs.get_mut(&id).and_then(|program| program.read(stream));
         if let Some(data) = output {
@@ -238,7 +238,7 @@ impl Server<'_> {
         }
     }
 
-    /// Reports the end of a program that has ended, after all that it has written.
+    /// Reports the end of a program that has ended, after all of its output.
     pub(super) fn conclude(&mut self, id: ProgramId) {
         let Some(program) = self.programs.get_mut(&id) else { return };
         let Some(status) = program.status else { return };
@@ -251,7 +251,7 @@ impl Server<'_> {
         for (stream, data) in outputs {
             self.send_output(id, stream, data);
         }
-        // Nobody grants anything where nobody listens.
+        // A caller that is gone grants no bytes.
         if is_held_back && self.is_heard(id) {
             return;
         }
@@ -265,18 +265,18 @@ impl Server<'_> {
         if id == ProgramId::AGENT {
             self.send_result();
             self.send_trajectories();
-            // Whether it was ready before, the launcher knows, and says what that means.
+            // The launcher knows whether the agent was ready before, and decides on the consequence.
             self.agent = Agent::Ended;
         }
         if id == ProgramId::BUSINESS {
             self.autostarted_has_ended(status, credit);
         }
-        // A caller has its own ids.
+        // The caller's id of the program can differ.
         self.reply(id, |id| GuestMessage::Exited(Exited { id, ..exited }));
         self.hang_up(id);
     }
 
-    /// Sends the result of the task, if the box has one.
+    /// Sends the result of the task. Sends no message if the box has no task or the result is empty.
     fn send_result(&mut self) {
         let result = self.machine.task.as_ref().map(TaskFiles::result).unwrap_or_default();
         for part in result.chunks(MAX_OUTPUT) {
@@ -284,14 +284,14 @@ impl Server<'_> {
         }
     }
 
-    /// Sends what the agent has left as trajectories.
+    /// Sends the agent's trajectories.
     fn send_trajectories(&mut self) {
         let logs = std::mem::take(&mut self.machine.logs);
         logs.trajectories(|part| self.send(&GuestMessage::Trajectory(part)));
         self.machine.logs = logs;
     }
 
-    /// Returns whether somebody listens to a program.
+    /// Returns whether a program's caller is still connected.
     fn is_heard(&self, id: ProgramId) -> bool {
         if id.is_known_to_host() { !self.host_gone } else { self.calls.is_open(id) }
     }

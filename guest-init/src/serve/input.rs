@@ -1,4 +1,4 @@
-//! A program's standard input: what the host has sent and the program has not read yet.
+//! A program's standard input: bytes that the host has sent and the program has not read yet.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -6,43 +6,44 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use crate::wait::is_temporary;
 
-/// The character that ends the input of a terminal (termios(3), `VEOF`).
+/// The character that ends the input of a terminal ([termios(3)](https://man7.org/linux/man-pages/man3/termios.3.html),
+/// `VEOF`).
 const END_OF_INPUT: u8 = 4;
 
-/// The end of a pipe or of a terminal that does not block, and the bytes for it.
+/// The non-blocking end of a pipe or of a terminal, and the bytes for it.
 #[derive(Debug)]
 pub(crate) struct Input {
     state: State,
     waiting: Vec<u8>,
-    /// Whether what the host has sent so far ends within a line.
+    /// Whether the last byte from the host was within a line.
     is_within_line: bool,
-    /// Whether nothing comes after what waits.
+    /// Whether the input ends after the waiting bytes.
     ends: bool,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The terminal is still to come.
+    /// The terminal is not there yet.
     Awaited,
     Pipe(File),
     Terminal(File),
-    /// Nobody reads any more; what comes is dropped.
+    /// The program has closed its input. Further bytes are dropped.
     Closed,
 }
 
 impl Input {
-    /// Wraps the end of a pipe; without one, a terminal is to come.
+    /// Wraps the end of a pipe. `None` is a terminal that is connected later.
     pub(crate) fn new(pipe: Option<File>) -> Self {
         let state = pipe.map_or(State::Awaited, State::Pipe);
         Self { state, waiting: Vec::new(), is_within_line: false, ends: false }
     }
 
-    /// Takes the terminal.
+    /// Connects the terminal.
     pub(crate) fn connect(&mut self, terminal: File) {
         self.state = State::Terminal(terminal);
     }
 
-    /// Takes bytes from the host.
+    /// Adds bytes from the host.
     pub(crate) fn push(&mut self, data: &[u8]) {
         if let (Some(last), false) = (data.last(), self.ends) {
             self.waiting.extend_from_slice(data);
@@ -50,17 +51,17 @@ impl Input {
         }
     }
 
-    /// Notes that no more bytes come.
+    /// Marks the end of the input.
     pub(crate) fn end(&mut self) {
         if matches!(self.state, State::Awaited | State::Terminal(_)) && !self.ends {
-            // Within a line the first one only hands in what is there.
+            // Within a line, the first `VEOF` only submits the line so far.
             let count = if self.is_within_line { 2 } else { 1 };
             self.waiting.extend(std::iter::repeat_n(END_OF_INPUT, count));
         }
         self.ends = true;
     }
 
-    /// Returns the file for which bytes, or the end, are waiting.
+    /// Returns the file if bytes or the end of the input wait for it.
     pub(crate) fn pending(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             State::Pipe(file) | State::Terminal(file) if self.has_work() => Some(file.as_fd()),
@@ -72,7 +73,7 @@ impl Input {
         !self.waiting.is_empty() || self.ends
     }
 
-    /// Writes what the file takes; returns how many bytes have gone, for which the host may send others.
+    /// Writes to the file without blocking. Returns how many bytes were written, which the host may send again.
     pub(crate) fn write(&mut self) -> u32 {
         let accepted = match &mut self.state {
             State::Awaited => 0,
@@ -103,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns an input, and the end that a program reads.
+    /// Returns an input and the end that a program reads.
     fn input() -> (Input, File) {
         let (theirs, ours) = std::io::pipe().unwrap();
         fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();

@@ -1,7 +1,8 @@
-//! The time after the set-up: relaying output, running commands, reporting ends, until the host
-//! says stop or hangs up.
+//! The event loop after the set-up: relays output, runs commands and reports ends, until the host requests a stop or
+//! hangs up.
 //!
-//! One thread and one `poll` over the channel, the holders, the programs' pipes and SIGCHLD.
+//! One thread calls [poll(2)](https://man7.org/linux/man-pages/man2/poll.2.html) on the channel, the holders, the
+//! programs' pipes and SIGCHLD.
 
 pub(crate) mod autostart;
 mod business;
@@ -43,36 +44,37 @@ use input::Input;
 use program::Program;
 use stop::{Stop, TICK};
 
-/// The result of the set-up.
+/// The state after the set-up.
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
     pub(crate) clock: Clock,
     /// The connection to the launcher.
     pub(crate) channel: &'a mut Channel,
-    /// How the box runs.
+    /// The run plan.
     pub(crate) plan: &'a RunPlan,
-    /// The components that run, the agent first.
+    /// The components that have been started, the agent first.
     pub(crate) components: Vec<Component>,
-    /// The means to start the others, as soon as the agent has executed its program: its start waits for none of them.
+    /// Starts the other components as soon as the agent has executed its program, so that the agent's start does not
+    /// wait for them.
     pub(crate) starter: Option<Starter<'a>>,
-    /// The processes that carry connections of components, each with what it does.
+    /// The processes that carry connections of components, each with the step that its failure is reported as.
     pub(crate) carriers: BTreeMap<Pid, &'static str>,
-    /// Where the agent asks for commands in the business component, if there is one.
+    /// The socket on which the agent requests commands in the business component, if the box has one.
     pub(crate) calls: Option<UnixListener>,
     /// The files of the agent's task, if it has one.
     pub(crate) task: Option<TaskFiles>,
-    /// The logs that the plan asks for.
+    /// The logs that the plan declares.
     pub(crate) logs: Logs,
-    /// When the business application's own program is started, if it is.
+    /// The start times of the business application's main program, if the plan starts it.
     pub(crate) autostart: Option<Autostart>,
-    /// Readable when a child has ended.
+    /// Readable if a child has ended.
     pub(crate) signals: SignalFd,
 }
 
-/// Starts the agent and serves until the machine is to be powered off.
+/// Starts the agent, and serves until the VM is to be powered off.
 ///
 /// # Errors
-/// The step that failed; the machine is then to be powered off, too.
+/// The step that failed. The VM must be powered off then, too.
 pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
     let mut server = Server {
         calls: Calls::default(),
@@ -98,15 +100,15 @@ pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
     Ok(())
 }
 
-/// The status of a program that SIGKILL has ended.
+/// The status of a program that SIGKILL has ended: 128 + SIGKILL.
 const KILLED: u8 = 137;
 
-/// How far the agent has come.
+/// The agent's progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Agent {
-    /// Its program is not executed yet.
+    /// The program has not been executed yet.
     Starting,
-    /// It was executed at this time, and is not ready.
+    /// The program was executed at this time and is not ready yet.
     Started(u64),
     Ready,
     Ended,
@@ -120,22 +122,22 @@ enum Source {
     Component(usize),
     Output(ProgramId, Stream),
     Input(ProgramId),
-    /// The agent wants to run something.
+    /// The agent opens a connection to run a command.
     NewCall,
     Call(ProgramId),
 }
 
 struct Server<'a> {
     machine: Machine<'a>,
-    /// The running programs by their ids.
+    /// The running programs, by their ids.
     programs: BTreeMap<ProgramId, Program>,
-    /// The programs that are processes of init's own.
+    /// The programs that are direct children of init.
     tasks: BTreeMap<Pid, ProgramId>,
-    /// Whether the layer of loaded skills is there.
+    /// Whether the layer of loaded skills exists.
     has_skills: bool,
     /// The components that are connected to the host's end of the network.
     connected: Vec<ComponentName>,
-    /// Those that shall be, once they are there.
+    /// The components to connect once they exist.
     wanted: Vec<ComponentName>,
     calls: Calls,
     agent: Agent,
@@ -150,7 +152,7 @@ impl Server<'_> {
         let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
         self.machine.task.iter().for_each(|_| task::start());
         match self.machine.components[0].link.send(&Request::Start { id: ProgramId::AGENT }, &fds) {
-            // The holder has ended already: why, it has said before.
+            // The holder has ended already. Its report with the reason is still unread.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             sent => sent.step("start the agent")?,
         }
@@ -159,7 +161,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Sets up all but the agent: the other component, and the ports that the host reaches.
+    /// Sets up everything but the agent: the other component, and the ports that the host reaches.
     fn set_up_rest(&mut self) -> Result<(), InitError> {
         let machine = &mut self.machine;
         let Some(starter) = machine.starter.take() else { return Ok(()) };
@@ -168,7 +170,7 @@ impl Server<'_> {
             component.wait_until_prepared()?;
             machine.components.push(component);
         }
-        // Each secret is in its component now.
+        // All secrets have been delivered.
         drop(starter);
         for (component, (_, plan)) in machine.components.iter().zip(machine.plan.components()) {
             let bridge = bridge::start(component, plan)?;
@@ -192,7 +194,7 @@ impl Server<'_> {
     fn connect(&mut self, name: ComponentName) -> Result<(), InitError> {
         let machine = &mut self.machine;
         if machine.starter.is_some() && machine.plan.network.mode != NetworkMode::Filtered {
-            // With all else that the agent's start need not wait for.
+            // Deferred to `set_up_rest`, so that the agent's start does not wait for it.
             self.wanted.push(name);
             return Ok(());
         }
@@ -208,7 +210,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Waits until something has something for init, or a stop or a program's time is to be looked after.
+    /// Waits for events, or until the deadline of a stop, a start or a program.
     fn wait(&self) -> Result<Vec<Source>, InitError> {
         let sources = self.sources();
         let mut fds: Vec<_> =
@@ -221,7 +223,7 @@ impl Server<'_> {
         Ok(ready.map(|((source, ..), _)| *source).collect())
     }
 
-    /// Returns what may have something, each with what it is waited for.
+    /// Returns the sources of events, each with the events to wait for.
     fn sources(&self) -> Vec<(Source, BorrowedFd<'_>, PollFlags)> {
         let mut sources = vec![(Source::Children, self.machine.signals.as_fd(), PollFlags::POLLIN)];
         if !self.host_gone {
@@ -246,7 +248,7 @@ impl Server<'_> {
         sources
     }
 
-    /// Returns when init has something to do by itself.
+    /// Returns the next time at which init has work without an event.
     fn deadline(&self) -> Option<Instant> {
         let tick = self.stop.as_ref().map(|_| Instant::now() + TICK);
         let due = self.start_due();
@@ -327,14 +329,14 @@ impl Server<'_> {
         }
     }
 
-    /// Sends to the launcher; that it no longer listens means the same as its hanging up.
+    /// Sends a message to the launcher. An error is handled as if the launcher had hung up.
     fn send(&mut self, message: &GuestMessage) {
         if !self.host_gone && self.machine.channel.send(message).is_err() {
             self.host_is_gone();
         }
     }
 
-    /// Keeps an event in the box's log, and in the host's.
+    /// Logs an event in the box and on the host.
     fn log(&mut self, event: GuestEvent) {
         if self.machine.logs.event(&event) {
             self.send(&GuestMessage::Event(event));
@@ -349,7 +351,7 @@ impl Server<'_> {
 
     fn host_is_gone(&mut self) {
         self.host_gone = true;
-        // Nobody grants anything any more.
+        // The host grants no more bytes.
         let ids: Vec<ProgramId> = self.programs.keys().copied().collect();
         ids.into_iter().for_each(|id| self.conclude(id));
         self.begin_stop(Duration::ZERO);
@@ -376,8 +378,8 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Ends a component whose holder has ended: nothing of it runs on without one. The box continues, unless it was
-    /// the agent's.
+    /// Ends a component whose holder has ended: kills all of its processes. The box continues, unless the component is
+    /// the agent.
     fn lose(&mut self, index: usize) -> Result<(), InitError> {
         let component = &mut self.machine.components[index];
         component.is_lost = true;
@@ -399,7 +401,8 @@ impl Server<'_> {
         self.begin_autostart();
     }
 
-    /// Reaps init's children. Without what carries its connections the box is no longer what was asked for.
+    /// Reaps init's children. The end of a process that carries connections is an error, because the box would be
+    /// incomplete without it.
     fn reap(&mut self) -> Result<(), InitError> {
         wait::clear(&self.machine.signals);
         while let Some(Ended { pid, status }) = wait::next_ended() {
@@ -409,7 +412,7 @@ impl Server<'_> {
             if let Some(step) = self.machine.carriers.get(&pid) {
                 return Err(format!("its process ended with status {status}")).step(step);
             }
-            // A holder says by its link why it ends, and that may still be unread.
+            // A holder reports the reason for its end over its link, and the report can still be unread.
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A running program as init sees it: its standard streams, and what it may still send.
+//! A running program from init's side: its standard streams and its output window.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,28 +14,29 @@ use super::input::Input;
 use crate::component::spawn::Streams;
 use crate::{sys, wait};
 
-/// The most bytes that are read of a pipe of an ended program: none holds more (`/proc/sys/fs/pipe-max-size`).
+/// The greatest number of bytes that are read from a pipe of an ended program. No pipe holds more
+/// (`/proc/sys/fs/pipe-max-size`).
 const MAX_DRAIN: usize = 1024 * 1024;
 
-/// A program that runs, or that has ended and whose last output is on its way.
+/// A program that runs, or that has ended and has output in transit.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) component: ComponentName,
-    /// Its standard input, where the host sends it.
+    /// Its standard input, if the host sends it.
     pub(crate) input: Option<Input>,
     stdout: Option<File>,
     stderr: Option<File>,
-    /// The size of its terminal, if that is still to come.
+    /// The size of its terminal, until the terminal is connected.
     size: Option<TerminalSize>,
-    /// The part of the window that is left.
+    /// The rest of its output window, in bytes.
     credit: u32,
-    /// When it is to be killed.
+    /// When it is killed.
     pub(crate) deadline: Option<Instant>,
-    /// Whether it was, for that reason.
+    /// Whether it was killed at its deadline.
     pub(crate) timed_out: bool,
-    /// Its status, once it has ended.
+    /// Its exit status, once it has ended.
     pub(crate) status: Option<u8>,
-    /// The bytes that were read of each stream since then.
+    /// How many bytes of each stream were read since it ended.
     drained: [usize; 2],
 }
 
@@ -55,10 +56,10 @@ impl Program {
         }
     }
 
-    /// Makes the pipes of a program, and their other ends for it.
+    /// Makes a program with pipes. Returns it with the program's ends of the pipes.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub(crate) fn with_pipes(
         component: ComponentName,
         has_input: bool,
@@ -77,25 +78,25 @@ impl Program {
         Ok((program, streams))
     }
 
-    /// Returns the program with another part of the window.
+    /// Returns the program with another rest of the output window.
     pub(crate) fn with_credit(self, credit: u32) -> Self {
         Self { credit, ..self }
     }
 
-    /// Returns the part of the window that is left.
+    /// Returns the rest of the output window.
     pub(crate) const fn credit(&self) -> u32 {
         self.credit
     }
 
-    /// Returns a program whose terminal is still to come.
+    /// Returns a program whose terminal is connected later.
     pub(crate) fn with_terminal(component: ComponentName) -> Self {
         Self { input: Some(Input::new(None)), ..Self::new(component) }
     }
 
-    /// Takes the terminal, of which nothing blocks.
+    /// Connects the terminal, which must be non-blocking.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub(crate) fn connect(&mut self, terminal: OwnedFd) -> io::Result<()> {
         let terminal = File::from(terminal);
         self.input.get_or_insert_with(|| Input::new(None)).connect(terminal.try_clone()?);
@@ -104,7 +105,7 @@ impl Program {
         Ok(())
     }
 
-    /// Sets the size of its terminal, as soon as it has it. A pipe has none.
+    /// Sets the size of the terminal, or stores it until the terminal is connected. A pipe has no size.
     pub(crate) fn resize(&mut self, size: TerminalSize) {
         match &self.stdout {
             Some(terminal) => drop(sys::terminal::set_size(terminal.as_fd(), size)),
@@ -112,24 +113,24 @@ impl Program {
         }
     }
 
-    /// Returns the pipes from which something may be sent.
+    /// Returns the pipes from which output may be sent now.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = (Stream, BorrowedFd<'_>)> {
         let pipes = [(Stream::Stdout, &self.stdout), (Stream::Stderr, &self.stderr)];
         let pipes = pipes.into_iter().filter(|_| self.room() > 0);
         pipes.filter_map(|(stream, pipe)| Some((stream, pipe.as_ref()?.as_fd())))
     }
 
-    /// Lets it send more.
+    /// Adds to the output window.
     pub(crate) fn grant(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes).min(WINDOW);
     }
 
-    /// Returns how many bytes the next frame may have.
+    /// Returns the greatest length of the next frame's data.
     fn room(&self) -> usize {
         (self.credit.saturating_sub(FRAME_COST) as usize).min(MAX_OUTPUT)
     }
 
-    /// Reads what is there, up to one frame and the credit; closes the pipe at its end.
+    /// Reads output without blocking, up to the size of a frame and the rest of the window. Closes the pipe at its end.
     pub(crate) fn read(&mut self, stream: Stream) -> Option<Vec<u8>> {
         let room = self.room();
         let slot = match stream {
@@ -145,7 +146,7 @@ impl Program {
                 Some(data)
             }
             Err(error) if wait::is_temporary(&error) => None,
-            // A terminal whose programs are gone has an error instead of an end.
+            // A terminal without programs returns an error instead of an end.
             _ => {
                 *slot = None;
                 None
@@ -153,11 +154,11 @@ impl Program {
         }
     }
 
-    /// Reads a piece of what an ended program has left in its pipes; `None` where nothing is left, or no
-    /// more may be sent now ([`Self::is_held_back`]).
+    /// Reads a piece of an ended program's remaining output. Returns `None` if there is none, or if no more may be sent
+    /// now ([`Self::is_held_back`]).
     ///
-    /// Does not wait for their ends, as a process that it started may hold them open, and stops
-    /// where that one writes without pause.
+    /// Does not wait for the end of a pipe, because a process that the program has started can hold it open. Stops
+    /// after `MAX_DRAIN` bytes, because such a process can write without pause.
     pub(crate) fn drain(&mut self) -> Option<(Stream, Vec<u8>)> {
         for (index, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
             if self.drained[index] < MAX_DRAIN
@@ -176,7 +177,7 @@ impl Program {
     }
 }
 
-/// Returns the end of a pipe as a file that does not block.
+/// Returns the end of a pipe as a non-blocking file.
 fn unblocked(end: OwnedFd) -> nix::Result<File> {
     fcntl(&end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     Ok(File::from(end))
@@ -200,8 +201,8 @@ mod tests {
         stdout.write_all(b"hello").unwrap();
         assert_eq!(program.read(Stream::Stdout).as_deref(), Some(&b"hello"[..]));
         drop(stdout);
-        // The end comes when the last copy of the pipe is closed. A test beside this one that
-        // starts a program holds copies until that program is executed.
+        // The end comes when the last copy of the pipe is closed. A test that runs in parallel and starts a program has
+        // copies until that program is executed.
         for _ in 0..10_000 {
             assert_eq!(program.read(Stream::Stdout), None);
             if program.outputs().count() == 1 {

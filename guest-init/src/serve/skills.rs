@@ -1,4 +1,4 @@
-//! Requests of the host about loaded skills: processes of init's own, in no component.
+//! The host's requests about loaded skills, which are processes outside of all components.
 
 use std::os::fd::AsFd as _;
 
@@ -13,7 +13,7 @@ use crate::skills::{self, Job};
 use crate::sys;
 
 impl Server<'_> {
-    /// Starts a task. The layer of the skills is made with the first one that needs it.
+    /// Starts a task. The first task makes the layer of the skills.
     pub(super) fn start_task(
         &mut self,
         id: ProgramId,
@@ -41,7 +41,7 @@ impl Server<'_> {
         self.tasks.iter().find(|(_, task)| **task == id).map(|(pid, _)| *pid)
     }
 
-    /// Reports the end of a task; false for any other process.
+    /// Reports the end of a task. Returns `false` if the process is no task.
     pub(super) fn task_has_ended(&mut self, pid: Pid, status: u8) -> bool {
         let Some(id) = self.tasks.remove(&pid) else { return false };
         if status != 0 && self.tasks.is_empty() {

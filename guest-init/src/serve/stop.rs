@@ -1,4 +1,4 @@
-//! Orderly shutdown: SIGTERM or the signal of an image, a grace period, SIGKILL, and the last reports.
+//! Orderly shutdown: SIGTERM or the image's stop signal, a grace period, SIGKILL, and the last reports.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ use crate::component::Component;
 use crate::console;
 use crate::error::InitError;
 
-/// How often an empty cgroup is looked for while the box stops.
+/// How often the cgroups are checked for processes while the box stops.
 pub(super) const TICK: Duration = Duration::from_millis(10);
-/// How long after SIGKILL the last reports may take.
+/// The time limit of the last reports after SIGKILL.
 const REPORTS: Duration = Duration::from_secs(2);
 
-/// A stop that is under way.
+/// A stop in progress.
 #[derive(Debug)]
 pub(super) struct Stop {
     deadline: Instant,
@@ -25,7 +25,7 @@ pub(super) struct Stop {
 }
 
 impl Server<'_> {
-    /// Asks every workload to end within `grace`. A second stop can only hasten the first.
+    /// Asks every workload to end within `grace`. A second stop can only shorten the first one's grace period.
     pub(super) fn begin_stop(&mut self, grace: Duration) {
         let deadline = Instant::now() + grace;
         if let Some(stop) = &mut self.stop {
@@ -44,8 +44,9 @@ impl Server<'_> {
         }
     }
 
-    /// Asks the programs of a component to end: its own one with its signal, commands with SIGTERM. What its own one
-    /// has started is its own to ask: to such a program SIGTERM often means something else.
+    /// Asks the programs of a component to end: the main program with its stop signal, commands with SIGTERM. Children
+    /// of the main program get no signal, because stopping them is the main program's task. SIGTERM often has another
+    /// meaning for a program with another stop signal.
     fn signal_each(&self, component: &Component, signal: u8) {
         let own = own(component);
         let ids = self.programs.iter().filter(|(_, it)| it.component == component.name);
@@ -57,8 +58,8 @@ impl Server<'_> {
         }
     }
 
-    /// Returns whether the machine can be powered off: all has ended and is reported, or patience is
-    /// at its end.
+    /// Returns whether the VM can be powered off: all programs have ended and are reported, or the deadline after
+    /// SIGKILL has passed.
     pub(super) fn is_stopped(&mut self) -> Result<bool, InitError> {
         let Some(stop) = &mut self.stop else { return Ok(false) };
         let leaves = || self.machine.components.iter().map(|component| &component.leaf);
@@ -77,7 +78,7 @@ impl Server<'_> {
     }
 }
 
-/// Returns the number of a component's own program.
+/// Returns the id of a component's main program.
 const fn own(component: &Component) -> ProgramId {
     match component.name {
         ComponentName::Agent => ProgramId::AGENT,

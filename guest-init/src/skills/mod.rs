@@ -1,17 +1,18 @@
-//! Skills that are loaded while the box runs: a layer over those of the rootfs, made with the first of them.
+//! Skills that are loaded while the box runs: a layer over the skills of the rootfs, made when the first skill is
+//! loaded.
 //!
 //! ```text
 //! /run/skills               tmpfs, an eighth as large as the agent's memory limit
-//! /run/skills/upper         what is loaded
-//! /run/skills/work          overlayfs's own
+//! /run/skills/upper         the loaded skills
+//! /run/skills/work          the work directory of overlayfs
 //! /run/skills/root          overlayfs over /a3s of the rootfs
-//! /run/skills/root/skills   all skills; see `store` for what is beside them
-//! /run/skills/shown         the same, read-only; components get copies of this mount over their own one
+//! /run/skills/root/skills   all skills; `store` describes the directories next to it
+//! /run/skills/shown         the same, read-only; components get copies of this mount over their skills
 //! ```
 //!
-//! All of it lies in init's mounts, where no component reaches. A task of the host is a process of its own, as a command is:
-//! it is in the agent's cgroup, so that what it writes counts as the agent's memory, but not in the agent. It gives up
-//! all rights before it reads what the host sends.
+//! All of it is in init's mounts, which no component reaches. A task of the host is a process like a command. It is in
+//! the agent's cgroup, so that its files count as the agent's memory, but not in the agent's namespaces. It drops all
+//! privileges before it reads the host's data.
 
 mod show;
 mod store;
@@ -37,22 +38,22 @@ use crate::error::{InitError, Step as _};
 use crate::sys;
 use store::Store;
 
-/// The part of the agent's memory limit that loaded skills may take: with the scratch layer and `/dev/shm`, which
-/// have three quarters, it is smaller than the limit.
+/// The agent's memory limit divided by this is the size of loaded skills. Together with the scratch layer and
+/// `/dev/shm`, which have three quarters, it is smaller than the limit.
 const MEMORY_DIVISOR: u64 = 8;
-/// The kernel's out-of-memory killer takes a process with this score first.
+/// The OOM score with which the kernel's out-of-memory killer ends a process first.
 const KILL_FIRST: &str = "1000";
-/// The status of a task that fails.
+/// The exit status of a failed task.
 const FAILED: i32 = 1;
 
-/// Makes the layer, or nothing of it.
+/// Makes the layer. If a step fails, removes it again.
 ///
 /// # Errors
 /// The step that failed.
 pub(crate) fn prepare(plan: &RunPlan) -> Result<(), InitError> {
     let made = make(&place(""), plan.agent.limits.memory_bytes / MEMORY_DIVISOR);
     if made.is_err() {
-        // The error at hand matters more than another one.
+        // An error of the clean-up is ignored: the first error is returned.
         let _ = umount2(&place(""), MntFlags::MNT_DETACH);
         drop(std::fs::remove_dir(place("")));
     }
@@ -79,9 +80,9 @@ fn make(base: &Path, size: u64) -> Result<(), InitError> {
     bind_read_only(&store.skills(), shown, NO_SUID_DEV)
 }
 
-/// Removes what a task has left that was ended halfway.
+/// Removes the unfinished files of a task that was killed.
 pub(crate) fn clear() {
-    // The next task tries it again.
+    // If this fails, the next task tries again.
     drop(Store::new(&place("root")).clear());
 }
 
@@ -96,14 +97,14 @@ pub(crate) struct Job<'a> {
     pub(crate) task: SkillTask,
     /// Its arguments.
     pub(crate) arguments: &'a [String],
-    /// How the box runs.
+    /// The run plan.
     pub(crate) plan: &'a RunPlan,
-    /// The components that are to see what is loaded.
+    /// The components in which loaded skills are visible.
     pub(crate) components: &'a [Component],
 }
 
 impl Job<'_> {
-    /// Does the task in a new process, a copy of init; returns the exit status.
+    /// Performs the task in a new process, a copy of init. Returns the exit status.
     pub(crate) fn run(&self, streams: &Streams) -> i32 {
         let done = self.connect(streams).map_err(Into::into).and_then(|()| self.perform());
         done.map_or_else(
@@ -115,7 +116,7 @@ impl Job<'_> {
         )
     }
 
-    /// Takes the streams in place of all that init has open.
+    /// Connects the streams, and closes all of init's files.
     fn connect(&self, streams: &Streams) -> Result<(), InitError> {
         let null = File::open("/dev/null").step("open the null device")?;
         connect_streams(streams, &null).step("connect the standard streams")?;
@@ -141,7 +142,7 @@ impl Job<'_> {
         self.change()
     }
 
-    /// Shows the layer in the components that have not got it so far.
+    /// Mounts the layer in the components that do not have it yet.
     fn show(&self) -> Result<(), InitError> {
         for component in self.components.iter().filter(|it| !it.is_lost) {
             show::show(&place("shown"), component, self.plan)
@@ -161,7 +162,7 @@ impl Job<'_> {
     }
 }
 
-/// Confines this process to the layer, without any rights there but those of root's files.
+/// Confines this process to the layer. It keeps only root's rights to files there.
 fn confine() -> Result<(), InitError> {
     chdir(&place("root")).step("enter the skills")?;
     chroot(".").step("enter the skills")?;

@@ -1,4 +1,4 @@
-//! Mounts the layer in a component that runs, whose programs may have changed what is there.
+//! Mounts the layer in a running component, whose programs can have changed the mount point's path.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -15,27 +15,27 @@ use nix::sys::stat::{Mode, fstat, mkdirat};
 use crate::component::Component;
 use crate::sys::mounts;
 
-/// A directory that is only a place.
+/// The flags for opening a directory as a mount point.
 const PLACE: OFlag =
     OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
-/// Mounts a copy of the mount at `shown` over the skills of a component, unless it has one.
+/// Mounts a copy of the mount at `shown` over the skills of a component, unless the component has it already.
 ///
 /// # Errors
-/// In words: the kernel's, and where the component has files of its own there.
+/// A text: the kernel's error, or that the component has files in that directory.
 pub(super) fn show(shown: &Path, component: &Component, plan: &RunPlan) -> Result<(), String> {
     let reason = |errno: Errno| errno.desc().to_owned();
     let own = open_namespace("self").map_err(reason)?;
     let copy = mounts::copy(shown).map_err(reason)?;
     let process = component.holder.to_string();
-    // The root is opened from here: without a mount namespace of its own, the component is only confined to it.
+    // Opened from init's mount namespace: a component without a mount namespace is only confined to this root.
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let root =
         open(format!("/proc/{process}/root").as_str(), flags, Mode::empty()).map_err(reason)?;
     let theirs = open_namespace(&process).map_err(reason)?;
     setns(&theirs, CloneFlags::CLONE_NEWNS).map_err(reason)?;
     let mounted = mount(&copy, root, plan);
-    // The next component, and the layer itself, are found from init's mounts.
+    // The next component and the layer are found by init's mounts.
     setns(&own, CloneFlags::CLONE_NEWNS).map_err(reason)?;
     mounted
 }
@@ -70,7 +70,7 @@ fn mount(copy: &OwnedFd, root: OwnedFd, plan: &RunPlan) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the directory of the skills, which is made where it is missing. No link is followed on the way.
+/// Opens the directory of the skills, and makes its missing parts. Follows no link.
 fn reach(root: OwnedFd) -> nix::Result<OwnedFd> {
     SKILLS_PATH.split('/').filter(|name| !name.is_empty()).try_fold(root, |directory, name| {
         match mkdirat(&directory, name, Mode::from_bits_truncate(0o755)) {
@@ -88,6 +88,6 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> nix::Result<bool> {
 fn is_empty(directory: &OwnedFd) -> nix::Result<bool> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let mut directory = Dir::openat(directory, ".", flags, Mode::empty())?;
-    // Every directory has the names of itself and of the one above.
+    // Every directory has the entries `.` and `..`.
     Ok(directory.iter().nth(2).is_none())
 }

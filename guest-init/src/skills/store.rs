@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! skills/NAME   a skill: loaded, or part of the box
-//! about/NAME    what the host has said about a loaded one, by which it is known for one
-//! draft/        what is being unpacked, or removed
+//! about/NAME    the description of a loaded skill, from the host; a skill of the box has none
+//! draft/        a skill that is being unpacked or removed
 //! ```
 
 use std::ffi::OsString;
@@ -18,23 +18,23 @@ use box_copy::{Author, CopyEnd, by_path, unpack};
 
 use crate::sys;
 
-/// The directory of a skill until it is in place. No skill has this name.
+/// The name of a description until it is moved to `about`. No skill has this name.
 const ABOUT_DRAFT: &str = ".about";
 
-/// The directory with all that belongs to loaded skills.
+/// The directory of all files of loaded skills.
 #[derive(Debug)]
 pub(super) struct Store<'a>(&'a Path);
 
 impl<'a> Store<'a> {
-    /// Uses one that is there.
+    /// Opens an existing store.
     pub(super) const fn new(base: &'a Path) -> Self {
         Self(base)
     }
 
-    /// Makes one in a directory that has the skills of the box.
+    /// Makes a store in a directory that contains the skills of the box.
     ///
     /// # Errors
-    /// The file system's.
+    /// The error of the file system.
     pub(super) fn make(base: &'a Path) -> io::Result<Self> {
         let store = Self(base);
         create_dir(store.at("about", ""))?;
@@ -51,10 +51,11 @@ impl<'a> Store<'a> {
         self.0.join(directory).join(name)
     }
 
-    /// Puts a skill in place, all of it at one moment; one that was loaded before is replaced.
+    /// Loads a skill atomically. Replaces a loaded skill with the same name.
     ///
     /// # Errors
-    /// The archive's and the file system's, and where the skill is part of the box. Nothing has changed then.
+    /// The archive is invalid, the file system fails, or the skill is part of the box. The loaded skills are unchanged
+    /// then.
     pub(super) fn load(&self, plan: &SkillPlan, archive: impl Read) -> io::Result<()> {
         if !plan.is_sound() {
             return Err(refused("the host has sent something else than a skill"));
@@ -76,7 +77,7 @@ impl<'a> Store<'a> {
     fn unpack(&self, plan: &SkillPlan, archive: impl Read) -> io::Result<()> {
         let draft = self.at("draft", &plan.name);
         let said = |error: Error| {
-            // The place does not belong to the host.
+            // The host must not see this path.
             let text = error.to_string().replace(&format!("{}/", draft.display()), "");
             Error::new(error.kind(), text)
         };
@@ -89,7 +90,8 @@ impl<'a> Store<'a> {
         fs::write(self.at("draft", ABOUT_DRAFT), serde_json::to_vec(plan)?)
     }
 
-    /// Puts a draft in place. What is said about it comes first: without that it would be taken for a part of the box.
+    /// Moves a draft to its final path. The description is moved first: a skill without one would count as part of the
+    /// box.
     fn place(&self, name: &str) -> io::Result<()> {
         let (draft, skill) = (self.at("draft", name), self.at("skills", name));
         rename(self.at("draft", ABOUT_DRAFT), self.at("about", name))?;
@@ -100,10 +102,10 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Removes a loaded skill, all of it at one moment.
+    /// Unloads a skill atomically.
     ///
     /// # Errors
-    /// The file system's, and where there is no such skill.
+    /// The file system fails, or no such skill is loaded.
     pub(super) fn unload(&self, name: &str) -> io::Result<()> {
         if !is_name(name) || !self.is_loaded(name) {
             return Err(refused("no such skill is loaded"));
@@ -114,10 +116,10 @@ impl<'a> Store<'a> {
         self.clear()
     }
 
-    /// Writes what the host has said about each loaded skill, in no order.
+    /// Writes the descriptions of all loaded skills, unordered.
     ///
     /// # Errors
-    /// The file system's, and the writer's.
+    /// The error of the file system or of the writer.
     pub(super) fn list(&self, mut to: impl Write) -> io::Result<()> {
         for name in self.names()? {
             if self.is_loaded(&name) {
@@ -128,21 +130,22 @@ impl<'a> Store<'a> {
         to.flush()
     }
 
-    /// Removes what is unfinished.
+    /// Removes unfinished files.
     ///
     /// # Errors
-    /// The file system's.
+    /// The error of the file system.
     pub(super) fn clear(&self) -> io::Result<()> {
         let draft = self.at("draft", "");
         match remove_dir_all(&draft) {
-            // A task was ended before it could make it again.
+            // A task was killed between removing and making the directory.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             removed => removed?,
         }
         create_dir(draft)
     }
 
-    /// Forgets skills without files: a task was ended before they were in place, or when they were gone already.
+    /// Removes the descriptions of skills without files. They are left if a task is killed while it loads or unloads a
+    /// skill.
     fn forget_halves(&self) -> io::Result<()> {
         for name in self.names()?.iter().filter(|name| !self.is_loaded(name)) {
             remove_file(self.at("about", name))?;
@@ -154,7 +157,7 @@ impl<'a> Store<'a> {
         self.at("about", &name).exists() && self.at("skills", &name).exists()
     }
 
-    /// Returns the names of the skills that the host has said something about, in no order.
+    /// Returns the names of all descriptions, unordered.
     fn names(&self) -> io::Result<Vec<OsString>> {
         fs::read_dir(self.at("about", ""))?.map(|entry| Ok(entry?.file_name())).collect()
     }
@@ -170,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes a store beside the skill `baked`.
+    /// Makes a store next to the skill `baked`.
     fn base(name: &str) -> PathBuf {
         let base = empty(name);
         create_dir_all(base.join("skills/baked")).unwrap();
@@ -189,7 +192,7 @@ mod tests {
         SkillPlan { name: name.to_owned(), version: Some("1".to_owned()), ..SkillPlan::default() }
     }
 
-    /// The archive of a skill with this definition.
+    /// Returns the archive of a skill with this definition.
     fn archive(name: &str, definition: &str) -> Vec<u8> {
         let directory = empty(&format!("{name}-archive"));
         write(directory.join(SKILL_DEFINITION), definition).unwrap();
@@ -281,7 +284,7 @@ mod tests {
         for number in 0..MAX_LOADED_SKILLS {
             load(&format!("a{number}")).unwrap();
         }
-        // Ended while it unloaded one, and cleared what was before.
+        // A task was killed while it unloaded a skill and cleared the drafts.
         remove_dir_all(base.join("skills/a0")).unwrap();
         remove_dir_all(base.join("draft")).unwrap();
         assert_eq!(listed(&store).lines().count(), MAX_LOADED_SKILLS - 1);

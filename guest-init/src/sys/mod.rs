@@ -1,9 +1,9 @@
 //! The system calls that no safe wrapper covers. All unsafe code of the crate is here.
 //!
-//! JUSTIFICATION: PID 1 needs `clone3` into a cgroup, capabilities, seccomp, the time stamp
-//! counter and the terminals of commands; neither the standard library nor `nix` offers them. Each function is safe to call from
-//! a process with one thread, and every process of init's has one (the bridges start threads, but
-//! call nothing here afterwards).
+//! JUSTIFICATION: PID 1 needs `clone3` into a cgroup, capabilities, seccomp, the time stamp counter and the terminals
+//! of commands. Neither the standard library nor `nix` offers them. Each function is safe to call from a process with
+//! one thread. Every process of init has one thread, except that a bridge starts threads and afterwards calls only
+//! [`accept`], which is safe with threads.
 #![allow(unsafe_code)]
 
 pub mod mounts;
@@ -35,15 +35,15 @@ pub fn time_stamp_counter() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Sends a signal, which may be a real-time one (nix does not know these). That there is no such process or signal is no
-/// error.
+/// Sends a signal. Unlike with `nix` it can be a real-time signal. Errors are ignored: the process may have ended, and
+/// the number may be no signal.
 pub fn send_signal(pid: Pid, number: i32) {
     // SAFETY: kill(2) takes two numbers and touches no memory of this process.
     let _ = unsafe { libc::kill(pid.as_raw(), number) };
 }
 
-/// The first version of the kernel's `struct clone_args` that knows `cgroup`
-/// (`include/uapi/linux/sched.h`, `CLONE_ARGS_SIZE_VER2`).
+/// The first version of the kernel's `struct clone_args` with the field `cgroup`
+/// ([clone(2)](https://man7.org/linux/man-pages/man2/clone.2.html), `CLONE_ARGS_SIZE_VER2`).
 #[repr(C)]
 #[derive(Default)]
 struct CloneArgs {
@@ -60,16 +60,28 @@ struct CloneArgs {
     cgroup: u64,
 }
 
-/// `CLONE_INTO_CGROUP`, which does not fit the C `int` of nix's flags.
+/// `CLONE_INTO_CGROUP`, which does not fit the C `int` of `nix`'s flags.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Forks the calling process; the child runs `body` and exits with what it returns.
+/// Forks the calling process. The child runs `body` and exits with the returned status.
 ///
-/// With `cgroup` (a directory of cgroup v2) the child is born there, so nothing of it is ever
-/// counted elsewhere; moving it later by `cgroup.procs` would also cost an RCU grace period.
+/// With `cgroup`, an open directory of cgroup v2, the child starts in that cgroup, so all of its resources count there.
+/// Moving it later through `cgroup.procs` would also cost an RCU grace period.
+///
+/// # Examples
+///
+/// ```
+/// use box_init::sys::fork;
+/// use nix::sched::CloneFlags;
+/// use nix::sys::wait::{WaitStatus, waitpid};
+///
+/// let child = fork(CloneFlags::empty(), None, || 7)?;
+/// assert_eq!(waitpid(child, None)?, WaitStatus::Exited(child, 7));
+/// # Ok::<(), nix::Error>(())
+/// ```
 ///
 /// # Errors
-/// The kernel's; `EAGAIN` where the cgroup's `pids.max` is reached.
+/// The kernel's error. `EAGAIN` if the cgroup's `pids.max` is reached.
 pub fn fork(
     flags: CloneFlags,
     cgroup: Option<BorrowedFd<'_>>,
@@ -98,12 +110,12 @@ fn exit_with(body: impl FnOnce() -> i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Closes every file descriptor from 3 up, but for those in `keep`.
+/// Closes every file descriptor from 3 up, except those in `keep`.
 ///
-/// For a process just forked, which never returns to the owners of the others.
+/// Only for a newly forked process, which never returns to the owners of the closed descriptors.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn close_all_but(keep: &[BorrowedFd<'_>]) -> nix::Result<()> {
     let mut keep: Vec<RawFd> = keep.iter().map(AsRawFd::as_raw_fd).filter(|fd| *fd >= 3).collect();
     keep.sort_unstable();
@@ -124,20 +136,21 @@ fn close_range(first: u32, last: u32) -> nix::Result<()> {
     Errno::result(result).map(drop)
 }
 
-/// Reaps one child that has ended, without waiting; returns it with the kernel's raw status.
+/// Reaps one ended child without waiting. Returns it with the kernel's raw status.
 ///
-/// Unlike nix's it tells of an end by a real-time signal, too.
+/// Unlike `nix`'s function it supports a child that was ended by a real-time signal.
 pub fn reap() -> Option<(Pid, i32)> {
     let mut status = 0;
-    // SAFETY: `status` is a valid place for the kernel to write to.
+    // SAFETY: `status` is valid for writes for the duration of the call.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
     (pid > 0).then(|| (Pid::from_raw(pid), status))
 }
 
-/// Opens a process, so that `poll` tells of its end.
+/// Opens a process, so that `poll` reports its end
+/// ([pidfd_open(2)](https://man7.org/linux/man-pages/man2/pidfd_open.2.html)).
 ///
 /// # Errors
-/// The kernel's; `ESRCH` where it has been reaped.
+/// The kernel's error. `ESRCH` if the process has been reaped.
 pub fn open_process(pid: Pid) -> nix::Result<OwnedFd> {
     // SAFETY: the call takes numbers only.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
@@ -146,15 +159,16 @@ pub fn open_process(pid: Pid) -> nix::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Exchanges what two paths lead to, at one moment.
+/// Exchanges the files of two paths atomically
+/// ([renameat2(2)](https://man7.org/linux/man-pages/man2/renameat2.2.html)).
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn exchange(one: &Path, other: &Path) -> nix::Result<()> {
     let result = one.with_nix_path(|one| {
         other.with_nix_path(|other| {
             let (at, flags) = (libc::AT_FDCWD, libc::RENAME_EXCHANGE);
-            // SAFETY: both paths are C strings that outlive the call; all else are numbers.
+            // SAFETY: both paths are C strings that outlive the call. The other arguments are numbers.
             unsafe {
                 libc::syscall(libc::SYS_renameat2, at, one.as_ptr(), at, other.as_ptr(), flags)
             }
@@ -166,19 +180,19 @@ pub fn exchange(one: &Path, other: &Path) -> nix::Result<()> {
 /// Accepts one connection on a listening socket.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn accept(listener: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
     let fd = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?;
     // SAFETY: the kernel has just made this descriptor, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Receives one packet and the file descriptors that came with it (three at most).
+/// Receives one packet and its file descriptors (three at most).
 ///
-/// Returns the packet's length; zero where the other side has hung up.
+/// Returns the packet's length, which is zero if the other end has hung up.
 ///
 /// # Errors
-/// The kernel's; `EMSGSIZE` for a packet longer than `buffer`.
+/// The kernel's error. `EMSGSIZE` for a packet that is longer than `buffer`.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> nix::Result<(usize, Vec<OwnedFd>)> {
     let mut space = nix::cmsg_space!([RawFd; 3]);
     let mut iov = [io::IoSliceMut::new(buffer)];
@@ -200,7 +214,7 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> nix::Result<(usize,
 /// Brings the loopback device of the current network namespace up.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn loopback_up(socket: BorrowedFd<'_>) -> nix::Result<()> {
     device_up(socket, "lo")
 }
@@ -208,7 +222,7 @@ pub fn loopback_up(socket: BorrowedFd<'_>) -> nix::Result<()> {
 /// Brings a device of the current network namespace up.
 ///
 /// # Errors
-/// The kernel's; `ENODEV` where no device has this name.
+/// The kernel's error. `ENODEV` if no device has this name.
 pub fn device_up(socket: BorrowedFd<'_>, device: &str) -> nix::Result<()> {
     let up =
         libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(|_| Errno::ERANGE)?;
@@ -216,11 +230,12 @@ pub fn device_up(socket: BorrowedFd<'_>, device: &str) -> nix::Result<()> {
     set_interface(socket, device.as_bytes(), libc::SIOCSIFFLAGS, flags)
 }
 
-/// Gives the loopback device of the current network namespace a further address, as its alias with a number: all
-/// addresses with the same first bits are the namespace's own then (netdevice(7)).
+/// Gives the loopback device of the current network namespace a further address, as the alias `lo:N`. All addresses
+/// with the same prefix then belong to the namespace
+/// ([netdevice(7)](https://man7.org/linux/man-pages/man7/netdevice.7.html)).
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn add_loopback_address(
     socket: BorrowedFd<'_>,
     alias: u8,
@@ -229,11 +244,10 @@ pub fn add_loopback_address(
     set_address(socket, &format!("lo:{alias}"), (address, prefix))
 }
 
-/// Gives a device of the current network namespace its address, and says how many of its first bits all addresses have that
-/// it reaches.
+/// Gives a device of the current network namespace its address, and the length of its network's prefix in bits.
 ///
 /// # Errors
-/// The kernel's; `ENODEV` where no device has this name.
+/// The kernel's error. `ENODEV` if no device has this name.
 pub fn set_address(
     socket: BorrowedFd<'_>,
     device: &str,
@@ -249,18 +263,19 @@ pub fn set_address(
     Ok(())
 }
 
-/// Sends what is for no network that the current namespace knows to a gateway, which it reaches.
+/// Adds the default route through a gateway, which must be reachable.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn add_default_route(socket: BorrowedFd<'_>, gateway: Ipv4Addr) -> nix::Result<()> {
-    // SAFETY: it is made of numbers, addresses of families and null pointers, for which zeros stand.
+    // SAFETY: `rtentry` consists of numbers, socket addresses and pointers, for all of which zeros are valid.
     let mut route: libc::rtentry = unsafe { std::mem::zeroed() };
     route.rt_dst = socket_address(Ipv4Addr::UNSPECIFIED);
     route.rt_genmask = socket_address(Ipv4Addr::UNSPECIFIED);
     route.rt_gateway = socket_address(gateway);
     route.rt_flags = libc::RTF_UP | libc::RTF_GATEWAY;
-    // SAFETY: the request reads a whole `rtentry`, which `route` is, and no name of a device where that is null.
+    // SAFETY: the request reads a whole `rtentry`, which `route` is. The pointer to a device's name is null and is not
+    // read.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCADDRT as _, &raw const route) };
     Errno::result(result).map(drop)
 }
@@ -268,7 +283,7 @@ pub fn add_default_route(socket: BorrowedFd<'_>, gateway: Ipv4Addr) -> nix::Resu
 /// Returns an address in the form of `struct sockaddr_in`, without a port.
 fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
     let mut data = [0; 14];
-    // After the port.
+    // The address follows the port.
     for (to, byte) in data[2..].iter_mut().zip(address.octets()) {
         *to = byte.cast_signed();
     }
@@ -279,7 +294,7 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
     }
 }
 
-/// Makes a request that sets something of a network device.
+/// Sets a property of a network device.
 fn set_interface(
     socket: BorrowedFd<'_>,
     device: &[u8],
@@ -296,10 +311,10 @@ fn set_interface(
     Errno::result(result).map(drop)
 }
 
-/// Gives every signal its default disposition, which `execve` would otherwise keep as ignored.
+/// Gives every signal its default disposition. `execve` would otherwise keep ignored signals ignored.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn reset_signal_dispositions() -> nix::Result<()> {
     let fixed = |signal: &Signal| matches!(signal, Signal::SIGKILL | Signal::SIGSTOP);
     for number in Signal::iterator().filter(|signal| !fixed(signal)) {
@@ -309,20 +324,20 @@ pub fn reset_signal_dispositions() -> nix::Result<()> {
     Ok(())
 }
 
-/// Sets how readily the CPU is given to this process and what it forks: -20 (most) to 19.
+/// Sets the nice value of this process and its future children, from -20 (highest priority) to 19.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn set_nice(nice: i32) -> nix::Result<()> {
     // SAFETY: the call takes numbers only; 0 is the calling process.
     let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
     Errno::result(result).map(drop)
 }
 
-/// Drops a capability from the bounding set; says whether the kernel knows it.
+/// Drops a capability from the bounding set. Returns whether the kernel knows the capability.
 ///
 /// # Errors
-/// The kernel's, but for the `EINVAL` of an unknown capability.
+/// The kernel's error, except `EINVAL` for an unknown capability.
 pub fn drop_bounding(capability: u8) -> nix::Result<bool> {
     let capability = libc::c_ulong::from(capability);
     // SAFETY: PR_CAPBSET_DROP takes numbers only.
@@ -337,7 +352,7 @@ pub fn drop_bounding(capability: u8) -> nix::Result<bool> {
 /// Empties the ambient capability set.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn clear_ambient() -> nix::Result<()> {
     let clear = libc::c_ulong::from(libc::PR_CAP_AMBIENT_CLEAR_ALL.cast_unsigned());
     // SAFETY: PR_CAP_AMBIENT takes numbers only.
@@ -348,10 +363,10 @@ pub fn clear_ambient() -> nix::Result<()> {
 /// `_LINUX_CAPABILITY_VERSION_3`: sets of 64 bits, in two halves.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
-/// Makes `set` the permitted and effective capabilities, and nothing inheritable.
+/// Makes `set` the permitted and the effective capabilities, and empties the inheritable set.
 ///
 /// # Errors
-/// The kernel's; `EPERM` for a capability that the process does not have.
+/// The kernel's error. `EPERM` for a capability that the process does not have.
 pub fn set_capabilities(set: u64) -> nix::Result<()> {
     let [b0, b1, b2, b3, b4, b5, b6, b7] = set.to_le_bytes();
     let low = u32::from_le_bytes([b0, b1, b2, b3]);
@@ -365,16 +380,16 @@ pub fn set_capabilities(set: u64) -> nix::Result<()> {
     Errno::result(result).map(drop)
 }
 
-/// Puts a classic BPF program before every system call of this process and its descendants.
+/// Installs a classic BPF program as a filter of all system calls of this process and its descendants.
 ///
 /// # Errors
-/// The kernel's; `EACCES` without `no_new_privs`.
+/// The kernel's error. `EACCES` without `no_new_privs`.
 pub fn install_filter(program: &[libc::sock_filter]) -> nix::Result<()> {
     let len = u16::try_from(program.len()).map_err(|_| Errno::EINVAL)?;
     let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
     let mode = libc::c_ulong::from(libc::SECCOMP_MODE_FILTER);
-    // SAFETY: `program` names `len` instructions that outlive the call; the kernel copies and
-    // checks them and does not write to them.
+    // SAFETY: `program` refers to `len` instructions that outlive the call. The kernel copies and checks them, and does
+    // not write to them.
     let result = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) };
     Errno::result(result).map(drop)
 }

@@ -1,4 +1,6 @@
-//! Mounts as objects (open_tree(2), mount_setattr(2), move_mount(2)), which `nix` does not know.
+//! Detached mounts ([open_tree(2)](https://man7.org/linux/man-pages/man2/open_tree.2.html),
+//! [mount_setattr(2)](https://man7.org/linux/man-pages/man2/mount_setattr.2.html),
+//! [move_mount(2)](https://man7.org/linux/man-pages/man2/move_mount.2.html)), which `nix` does not support.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
@@ -12,39 +14,39 @@ use nix::libc;
 /// The attributes of a mount.
 #[derive(Debug, Clone, Copy)]
 pub struct Attributes<'a> {
-    /// Nothing can be written through it.
+    /// Whether the mount is read-only.
     pub read_only: bool,
-    /// The user namespace whose maps the owners of its files go through.
+    /// The user namespace whose maps apply to the owners of the mount's files.
     pub id_map: Option<BorrowedFd<'a>>,
 }
 
-/// Returns a copy of the mount at a path, which is nowhere yet.
+/// Returns a detached copy of the mount at a path.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn copy(path: &Path) -> nix::Result<OwnedFd> {
     copy_at(AT_FDCWD, path)
 }
 
-/// As [`copy`], for a path from an open directory.
+/// Like [`copy`], but relative to an open directory.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn copy_at(directory: impl AsFd, path: &Path) -> nix::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
     let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC;
     let directory = directory.as_fd().as_raw_fd();
-    // SAFETY: the path is a C string for the call.
+    // SAFETY: the path is a C string that outlives the call.
     let fd = unsafe { libc::syscall(libc::SYS_open_tree, directory, path.as_ptr(), flags) };
     let fd = RawFd::try_from(Errno::result(fd)?).map_err(|_| Errno::ERANGE)?;
     // SAFETY: the kernel has just made this descriptor, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sets the attributes of a mount; no device and no set-user-ID program works in it.
+/// Sets the attributes of a mount, always with nosuid and nodev.
 ///
 /// # Errors
-/// The kernel's; `EINVAL` for maps where the file system knows none.
+/// The kernel's error. `EINVAL` for maps if the file system does not support them.
 pub fn set_attributes(mount: impl AsFd, attributes: Attributes<'_>) -> nix::Result<()> {
     let Attributes { read_only, id_map } = attributes;
     let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
@@ -71,20 +73,20 @@ pub fn set_attributes(mount: impl AsFd, attributes: Attributes<'_>) -> nix::Resu
     Errno::result(result).map(drop)
 }
 
-/// Puts a copy of the mount at a path on an open file or directory.
+/// Attaches a copy of the mount at `source` to an open file or directory.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn show_copy(source: &Path, read_only: bool, target: impl AsFd) -> nix::Result<()> {
     let copy = copy(source)?;
     set_attributes(&copy, Attributes { read_only, id_map: None })?;
     place(&copy, target)
 }
 
-/// Puts a copied mount on an open directory.
+/// Attaches a detached mount to an open file or directory.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn place(mount: impl AsFd, target: impl AsFd) -> nix::Result<()> {
     let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
     // SAFETY: both paths are empty C strings.

@@ -1,4 +1,4 @@
-//! System calls that the tests of a filter make: the kernel answers each, and carries out none.
+//! System calls for the tests of a filter. The kernel returns an error for each and executes none.
 
 use std::io::{Read as _, pipe};
 use std::os::fd::AsRawFd as _;
@@ -11,14 +11,15 @@ use nix::sys::wait::{WaitStatus, waitpid};
 
 use super::{fork, install_filter};
 
-/// The answer to a call that the filter lets pass.
+/// The result of a call that the filter allows.
 pub(crate) const PASSED: Errno = Errno::EXDEV;
 
-/// The sixth argument of the calls: no filter looks at it but [`MARKED`].
+/// The sixth argument of the calls. Only [`MARKED`] reads it.
 const MARK: u32 = 0x5EC0_4B1D;
 
-/// Answers [`PASSED`] to calls with the mark, and to all of other architectures. Of two filters that refuse, the one that
-/// was installed last has its way: installed before another, this shows what that lets pass.
+/// A filter that returns [`PASSED`] for calls with the mark, and for all calls of other architectures. If two filters
+/// return an error, the one that was installed last takes precedence. So this filter is installed first, and its result
+/// shows that the tested filter allows the call.
 const MARKED: [sock_filter; 6] = [
     instruction(0x20, 4, 0, 0),           // the architecture
     instruction(0x15, 0xC000_003E, 0, 3), // x86-64
@@ -32,16 +33,16 @@ const fn instruction(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-/// A call to ask about.
+/// A call to test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// By its number, with its first two arguments.
+    /// A call by its number, with its first two arguments.
     Native { number: u32, arguments: [u64; 2] },
     /// `getpid` as a 32-bit program makes it.
     I386Getpid,
 }
 
-/// Makes all calls in a process with the filter; returns the error of each.
+/// Makes all calls in a process with the filter. Returns the error of each.
 pub(crate) fn answers(filter: &[sock_filter], calls: &[Call]) -> Vec<Errno> {
     let (mut reader, writer) = pipe().unwrap();
     let child = fork(CloneFlags::empty(), None, || {
@@ -61,7 +62,7 @@ pub(crate) fn answers(filter: &[sock_filter], calls: &[Call]) -> Vec<Errno> {
     answers.chunks(size_of::<i32>()).map(|bytes| Errno::from_raw(number(bytes))).collect()
 }
 
-/// Makes a call, in a process with [`MARKED`]; returns its error, 0 for none.
+/// Makes a call in a process with [`MARKED`]. Returns its error, or 0.
 fn make(call: Call) -> i32 {
     let Call::Native { number, arguments: [first, second] } = call else { return i386_getpid() };
     let (number, mark) = (libc::c_long::from(number), u64::from(MARK));
@@ -70,10 +71,11 @@ fn make(call: Call) -> i32 {
     if result == -1 { Errno::last_raw() } else { 0 }
 }
 
-/// Writes a number to a pipe. The C library's `write` would leave the register of the sixth argument as it is.
+/// Writes a number to a pipe. The C library's `write` would not clear the register of the sixth argument, which can
+/// still contain the mark.
 fn tell(pipe: libc::c_int, number: i32) -> bool {
     let bytes = number.to_le_bytes();
-    // SAFETY: the bytes are there for as long as the call lasts.
+    // SAFETY: the bytes outlive the call.
     let written = unsafe {
         libc::syscall(libc::SYS_write, pipe, bytes.as_ptr(), bytes.len(), 0_u64, 0_u64, 0_u64)
     };

@@ -1,4 +1,5 @@
-//! Pseudo-terminals (pty(7), ioctl_tty(2)).
+//! Pseudo-terminals ([pty(7)](https://man7.org/linux/man-pages/man7/pty.7.html),
+//! [ioctl_tty(2)](https://man7.org/linux/man-pages/man2/ioctl_tty.2.html)).
 
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
@@ -6,11 +7,11 @@ use box_contract::wire::TerminalSize;
 use nix::errno::Errno;
 use nix::libc;
 
-/// Opens the other end of a pseudo-terminal, whose `ptmx` was just opened: by no path, so nothing that lies at one
-/// can stand in for it.
+/// Opens the other end of a pseudo-terminal whose `ptmx` was just opened. Uses no path, so that no other file can take
+/// its place.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn open_peer(ptmx: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
     let unlocked: libc::c_int = 0;
     // SAFETY: TIOCSPTLCK reads one int.
@@ -23,10 +24,10 @@ pub fn open_peer(ptmx: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(peer) })
 }
 
-/// Sets the size of a terminal; the programs that it controls get SIGWINCH.
+/// Sets the size of a terminal. The programs that it controls get SIGWINCH.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn set_size(terminal: BorrowedFd<'_>, size: TerminalSize) -> nix::Result<()> {
     let TerminalSize { rows, columns } = size;
     let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
@@ -35,12 +36,12 @@ pub fn set_size(terminal: BorrowedFd<'_>, size: TerminalSize) -> nix::Result<()>
     Errno::result(result).map(drop)
 }
 
-/// Makes a terminal the one that controls this process's session, which has none yet.
+/// Makes a terminal the controlling terminal of this process's session, which must not have one yet.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn take_control_by(terminal: BorrowedFd<'_>) -> nix::Result<()> {
-    // SAFETY: TIOCSCTTY takes a number: 0 steals the terminal from no other session.
+    // SAFETY: TIOCSCTTY takes a number. With 0 it does not steal the terminal from another session.
     Errno::result(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }).map(drop)
 }
 

@@ -1,4 +1,4 @@
-//! System calls that do no harm, for the tests' hostile program: with zeros for arguments, or numbers alone.
+//! Harmless system calls for the tests' hostile program: all of their arguments are zeros, or all are numbers.
 
 use nix::errno::Errno;
 use nix::libc;
@@ -6,7 +6,7 @@ use nix::libc;
 /// Declares the calls, with their numbers.
 macro_rules! calls {
     ($($name:ident = $number:ident,)*) => {
-        /// A call that does nothing where all its arguments are zero, but for telling whether it may be made.
+        /// A call that has no effect if all of its arguments are zero. Its error shows whether the call is allowed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[allow(missing_docs, reason = "each is named after its call")]
         pub enum Call { $($name,)* }
@@ -51,13 +51,13 @@ calls! {
     Vhangup = SYS_vhangup,
 }
 
-/// Makes a call with zeros for arguments.
+/// Makes a call with zeros as arguments.
 ///
 /// # Errors
-/// The kernel's, or the filter's.
+/// The kernel's error, or the filter's.
 pub fn call_with_zeros(call: Call) -> nix::Result<()> {
-    // SAFETY: the calls of the list write to memory through a pointer only, and the kernel answers a null pointer with
-    // EFAULT; none unmaps, maps or protects memory.
+    // SAFETY: the calls of the list write only through pointers, and the kernel returns EFAULT for a null pointer. None
+    // of them maps, unmaps or protects memory.
     let result = unsafe { libc::syscall(call.number(), 0_u64, 0_u64, 0_u64, 0_u64, 0_u64, 0_u64) };
     Errno::result(result).map(drop)
 }
@@ -65,18 +65,18 @@ pub fn call_with_zeros(call: Call) -> nix::Result<()> {
 /// A kind of System V IPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemV {
-    /// Memory that processes share.
+    /// Shared memory.
     Memory,
     /// Semaphores.
     Semaphores,
-    /// A queue of messages.
+    /// A message queue.
     Messages,
 }
 
-/// Finds the object of a key, or makes it for everybody.
+/// Finds the object with a key. With `make`, makes it if it is missing, accessible to every user.
 ///
 /// # Errors
-/// The kernel's; `ENOENT` for one that does not exist and is not to be made.
+/// The kernel's error. `ENOENT` if the object does not exist and `make` is `false`.
 pub fn get(kind: SystemV, key: i32, make: bool) -> nix::Result<()> {
     let flags = if make { libc::IPC_CREAT | 0o666 } else { 0 };
     let size = usize::from(make);

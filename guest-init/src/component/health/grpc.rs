@@ -1,28 +1,31 @@
-//! Health checks by gRPC, as a client: one call without encryption, either of the standard `grpc.health.v1.Health/Check` or
-//! of what agents of A3S have instead.
+//! Health checks by gRPC: one unencrypted call, either of the standard `grpc.health.v1.Health/Check`
+//! ([protocol](https://github.com/grpc/grpc/blob/master/doc/health-checking.md)) or of the health check of agents of
+//! A3S.
 //!
-//! Of HTTP/2 (RFC 9113) it knows what one call needs. It reads no header of an answer: the status is in the message
-//! itself, and a server that fails sends none.
+//! Implements only the parts of HTTP/2 ([RFC 9113](https://www.rfc-editor.org/rfc/rfc9113)) that one call needs. The
+//! headers of the answer are ignored: the status is in the message, and a server that fails sends no message.
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 
 use box_contract::plan::A3S_SERVICE;
 
-/// The preface of a client (RFC 9113, section 3.4).
+/// The client's preface ([RFC 9113, section 3.4](https://www.rfc-editor.org/rfc/rfc9113#section-3.4)).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The stream of the call, the first one of a client.
+/// The stream of the call: the first one of a client.
 const STREAM: u32 = 1;
-/// The default limit of a frame's payload (section 4.2).
+/// The default limit of a frame's payload ([RFC 9113, section
+/// 4.2](https://www.rfc-editor.org/rfc/rfc9113#section-4.2)).
 const MAX_FRAME: u32 = 1 << 14;
-/// How many frames an answer may take.
+/// The greatest number of frames of an answer.
 const MAX_FRAMES: usize = 64;
-/// How long the message of an answer may be: a number, and of A3S a text and details. A server may send twice as much before
-/// it waits for more room.
+/// The greatest length of an answer's message. It has a number; the message of A3S also has a text and details. The
+/// default window lets a server send twice as much.
 const MAX_MESSAGE: usize = 32 << 10;
-/// The prefix of a message in gRPC: whether it is compressed, and its length.
+/// The length of gRPC's message prefix: a flag for compression, and the message's length
+/// ([format](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)).
 const PREFIX: usize = 5;
 
-/// The types of frames (section 6).
+/// The types of frames ([RFC 9113, section 6](https://www.rfc-editor.org/rfc/rfc9113#section-6)).
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -30,27 +33,27 @@ const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 
-/// Their flags.
+/// The flags of frames.
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 
-/// A call that asks for a status. The answer's first field is a number, of which 1 says that all is well.
+/// A call for a status. The first field of the answer is a number, in which 1 means healthy.
 #[derive(Debug)]
 pub(super) struct Check {
     path: String,
-    /// The first field of the request, which is left out where it is empty.
+    /// The first field of the request. It is omitted if it is empty.
     service: String,
-    /// The names of the numbers.
+    /// The names of the statuses, by number.
     names: [&'static str; 4],
 }
 
 impl Check {
-    /// The status of one that is well.
+    /// The status of a healthy server.
     const WELL: u64 = 1;
 
-    /// Returns the standard check of a service; of the whole server where the name is empty.
+    /// Returns the standard check of a service, or of the whole server if `service` is empty.
     pub(super) fn standard(service: &str) -> Self {
         Self {
             path: "/grpc.health.v1.Health/Check".to_owned(),
@@ -68,10 +71,10 @@ impl Check {
         }
     }
 
-    /// Makes the check; returns the status where that is another than it should be.
+    /// Makes the check. Returns `None` if the server is healthy, or else the name of its status.
     ///
     /// # Errors
-    /// The connection's, and where the answer is something else.
+    /// The error of the connection, or that the answer is malformed.
     pub(super) fn make(&self, stream: &mut (impl Read + Write)) -> io::Result<Option<String>> {
         let status = self.ask(stream)?;
         let name = usize::try_from(status).ok().and_then(|it| self.names.get(it));
@@ -79,7 +82,7 @@ impl Check {
         Ok((status != Self::WELL).then_some(name))
     }
 
-    /// Returns the number in the answer.
+    /// Makes the call and returns the number in the answer.
     fn ask(&self, stream: &mut (impl Read + Write)) -> io::Result<u64> {
         let request = [
             PREFACE,
@@ -111,10 +114,11 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Returns the header of the call (RFC 7541): what its static table has by its number there, the rest as text.
+/// Returns the header block of the call ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)). Fields of the static
+/// table are referenced by their index, the others are literals.
 fn headers(path: &str) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap_or(0)], text.as_bytes()].concat();
-    // `:method: POST`, `:scheme: http`; then the names `:path`, `:authority` and `content-type`, and one of our own.
+    // `:method: POST` and `:scheme: http`; the names `:path`, `:authority` and `content-type`; a literal name.
     [
         &[0x83, 0x86, 0x04],
         text(path).as_slice(),
@@ -129,7 +133,7 @@ fn headers(path: &str) -> Vec<u8> {
     .concat()
 }
 
-/// Returns a `HealthCheckRequest` as a call carries it; its first field is the service.
+/// Returns a `HealthCheckRequest` with gRPC's prefix. Its first field is the service.
 fn message(service: &str) -> Vec<u8> {
     let length = u8::try_from(service.len()).unwrap_or(u8::MAX);
     let field = [&[0x0a, length], service.as_bytes()].concat();
@@ -138,8 +142,8 @@ fn message(service: &str) -> Vec<u8> {
     [&[0], length.as_slice(), field].concat()
 }
 
-/// Reads one frame, answers it where it asks for that, and adds what it has of the message. Returns whether the call has
-/// ended with it.
+/// Reads one frame, acknowledges it if its type requires that, and appends its part of the message to `answer`. Returns
+/// whether the frame ends the call.
 fn take(stream: &mut (impl Read + Write), answer: &mut Vec<u8>) -> io::Result<bool> {
     let mut head = [0; 9];
     stream.read_exact(&mut head)?;
@@ -150,7 +154,7 @@ fn take(stream: &mut (impl Read + Write), answer: &mut Vec<u8>) -> io::Result<bo
     }
     let mut payload = vec![0; length as usize];
     stream.read_exact(&mut payload)?;
-    // The first bit means nothing.
+    // The first bit is reserved.
     let is_calls = u32::from_be_bytes(id) << 1 == STREAM << 1;
     match kind {
         SETTINGS if flags & ACK == 0 => stream.write_all(&frame(SETTINGS, ACK, 0, &[]))?,
@@ -176,7 +180,7 @@ fn unpadded(payload: &[u8], flags: u8) -> io::Result<&[u8]> {
     data.ok_or_else(|| odd("a frame has more padding than bytes"))
 }
 
-/// Returns the number in an answer, once that is complete.
+/// Returns the number in an answer, or `None` if the answer is incomplete.
 fn status(answer: &[u8]) -> io::Result<Option<u64>> {
     let Some((&[compressed, a, b, c, d], rest)) = answer.split_first_chunk::<PREFIX>() else {
         return Ok(None);
@@ -189,7 +193,8 @@ fn status(answer: &[u8]) -> io::Result<Option<u64>> {
     first_field(message).map(Some).ok_or_else(|| odd("its answer is no status"))
 }
 
-/// Returns the first field of a message (protobuf), which is zero where it is left out; `None` for what is no such message.
+/// Returns the first field of a [protobuf](https://protobuf.dev/programming-guides/encoding/) message, or zero if the
+/// field is omitted. Returns `None` if the message is malformed.
 fn first_field(mut message: &[u8]) -> Option<u64> {
     let mut first = 0;
     while !message.is_empty() {
@@ -210,7 +215,7 @@ fn first_field(mut message: &[u8]) -> Option<u64> {
     Some(first)
 }
 
-/// Takes a number of a message.
+/// Removes a varint from the start of a message and returns it.
 fn varint(message: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
@@ -230,7 +235,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Gives what a server sends; what the client sends is kept.
+    /// Returns the server's bytes to the client and records the client's.
     #[derive(Default)]
     struct Server {
         sends: io::Cursor<Vec<u8>>,
@@ -339,7 +344,7 @@ mod tests {
     }
 
     proptest! {
-        /// Fails where an answer panics: it comes from any program in the box.
+        /// Fails if an answer causes a panic: any program in the box can send it.
         #[test]
         fn every_answer_has_an_end(
             frames in vec((0_u8..10, any::<u8>(), 0_u32..3, vec(any::<u8>(), 0..40)), 0..8),

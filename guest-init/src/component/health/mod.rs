@@ -1,4 +1,4 @@
-//! Makes one health check from inside a component.
+//! Makes one health check inside a component.
 
 mod grpc;
 
@@ -10,14 +10,14 @@ use box_contract::Health;
 
 use grpc::Check;
 
-/// How long one check may take from the connection to the end of the answer before it is retried.
+/// The time limit of one check, from the connection to the end of the answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How much of a status line is looked at.
+/// How many bytes of a status line are read.
 const STATUS_LINE: usize = "HTTP/1.1 200 ".len();
 /// Makes a check that needs no program.
 ///
 /// # Errors
-/// Why it does not pass, for people.
+/// Why the check does not pass, as a text for the user.
 pub(crate) fn ask(health: &Health) -> Result<(), String> {
     match health {
         Health::Tcp { port } => connect(*port).map(drop).map_err(failed(*port)),
@@ -34,7 +34,7 @@ pub(crate) fn ask(health: &Health) -> Result<(), String> {
     }
 }
 
-/// Returns why a check of a port has failed, for people.
+/// Returns why a check of a port has failed, as a text for the user.
 fn failed(port: u16) -> impl Fn(Error) -> String {
     move |error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("port {port}: no answer"),
@@ -59,7 +59,7 @@ fn connect(port: u16) -> io::Result<Connection> {
     Ok(Connection { stream, end })
 }
 
-/// A connection that is read until a time, in however small pieces the other side sends.
+/// A connection with a deadline for all reads together, however small the pieces are that the server sends.
 struct Connection {
     stream: TcpStream,
     end: Instant,
@@ -68,7 +68,7 @@ struct Connection {
 impl Read for Connection {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let left = self.end.saturating_duration_since(Instant::now());
-        // To the socket, zero is no limit.
+        // A read timeout of zero would be no limit.
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
@@ -87,7 +87,7 @@ impl Write for Connection {
     }
 }
 
-/// Returns the beginning of the answer to a request: the version and the status.
+/// Sends a request and returns the beginning of the answer: the version and the status.
 fn request(port: u16, path: &str) -> io::Result<[u8; STATUS_LINE]> {
     let mut stream = connect(port)?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -97,7 +97,7 @@ fn request(port: u16, path: &str) -> io::Result<[u8; STATUS_LINE]> {
     Ok(start)
 }
 
-/// Returns the status of a status line, or the line where it has none.
+/// Returns the status of a status line, or the line itself if it has no status.
 fn answer(line: &[u8]) -> String {
     match line {
         [b'H', b'T', b'T', b'P', b'/', _, b'.', _, b' ', status @ .., _]
@@ -109,7 +109,8 @@ fn answer(line: &[u8]) -> String {
     }
 }
 
-/// Says whether a status line (RFC 9112, section 4) begins with a status of 200 to 299.
+/// Returns whether a status line ([RFC 9112, section 4](https://www.rfc-editor.org/rfc/rfc9112#section-4)) has a status
+/// from 200 to 299. For example, `HTTP/1.1 204 ` has one.
 fn is_success(line: &[u8]) -> bool {
     matches!(
         line,
@@ -130,7 +131,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            // A frame of 16 KiB, of which a byte comes now and then.
+            // A frame of 16 KiB, sent one byte at a time.
             while stream.write_all(&[0]).is_ok() {
                 sleep(ANSWER_TIMEOUT / 10);
             }
@@ -151,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Serves one connection with `answer` and returns what was asked.
+    /// Serves one connection with `answer` and returns the request.
     fn serve_once(listener: &TcpListener, answer: &str) -> String {
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = [0; 512];
@@ -173,7 +174,8 @@ mod tests {
             assert_eq!(checked.join().unwrap(), if expected { Ok(()) } else { Err(reason) });
         }
         drop(listener);
-        // A test beside this one that starts a program holds a copy until that program is executed.
+        // A test that runs in parallel and starts a program can have a copy of the socket until the program is
+        // executed.
         let reason = (0..10_000).find_map(|_| {
             sleep(Duration::from_millis(1));
             ask(&Health::Tcp { port }).err()

@@ -1,15 +1,15 @@
 //! The columns of the table of system calls.
 
-/// The answer of the filter to a call.
+/// The filter's verdict on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The kernel decides.
     Allowed,
-    /// `EPERM`.
+    /// The call fails with `EPERM`.
     Refused,
-    /// `ENOSYS`, as if the kernel had no such call: programs then do without, or take an older one.
+    /// The call fails with `ENOSYS`, as if the kernel did not have it. Programs then use an older call or none.
     Absent,
-    /// Allowed for some families of sockets, otherwise `EAFNOSUPPORT`.
+    /// Allowed for some socket families, otherwise `EAFNOSUPPORT`.
     ByFamily,
     /// Allowed with some flags, otherwise `EPERM`.
     ByCloneFlags,
@@ -19,32 +19,32 @@ pub(crate) enum Verdict {
     ByRequest,
 }
 
-/// The answer of Docker's default profile, for comparison.
+/// The verdict of Docker's default profile, for comparison.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Docker {
     Allows,
     Refuses,
-    /// It looks at the arguments, too.
+    /// Docker checks the arguments.
     Restricts,
-    /// It allows the call to containers with this capability.
+    /// Docker allows the call to containers with this capability.
     Needs(&'static str),
 }
 
 /// Calls with consecutive numbers and one verdict.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
-    /// The number of the first.
+    /// The number of the first call.
     pub(crate) first: u32,
-    /// The names, with a space between.
+    /// The names, separated by spaces.
     pub(crate) names: &'static str,
     pub(crate) verdict: Verdict,
     pub(crate) docker: Docker,
-    /// Why, where there is something to say.
+    /// The reason for the verdict, or an empty string.
     pub(crate) reason: &'static str,
 }
 
 impl Row {
-    /// Returns the number after the last.
+    /// Returns the number after the last call.
     pub(crate) const fn end(&self) -> u32 {
         let (names, mut at, mut end) = (self.names.as_bytes(), 0, self.first + 1);
         while at < names.len() {

@@ -1,7 +1,7 @@
-//! The system call filter of workloads: which calls of the kernel a program in a component can make.
+//! The system call filter of workloads ([seccomp(2)](https://man7.org/linux/man-pages/man2/seccomp.2.html)).
 //!
-//! It is a list of what is allowed: a call that the table does not name, such as one of a later Linux, is answered as
-//! by a kernel without it. [`table`] says which, and [`program`] makes the filter of it.
+//! The filter is an allow list. A call that is not in the table, such as a call of a later Linux, fails as on a kernel
+//! that does not have it. [`table`] is the list, and [`program`] makes the filter from it.
 
 pub(crate) mod calls;
 mod program;
@@ -12,10 +12,10 @@ pub(crate) mod table;
 use crate::error::{InitError, Step as _};
 use crate::sys;
 
-/// Filters the system calls of this process from here on. Needs `no_new_privs`.
+/// Installs the filter for this process and its descendants. Requires `no_new_privs`.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub(crate) fn install() -> Result<(), InitError> {
     sys::install_filter(&program::PROGRAM).step("install the system call filter")
 }

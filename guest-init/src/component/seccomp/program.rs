@@ -1,8 +1,9 @@
-//! The table of calls as a classic BPF program, put together by the compiler: init starts fast.
+//! The table of calls as a [classic BPF](https://docs.kernel.org/networking/filter.html) program, computed at compile
+//! time, so that init starts fast.
 //!
-//! The calls are divided into ranges of numbers with one verdict, and the program looks for the range by
-//! halves. A half is one of the numbers: when a filter is installed, the kernel tries it on every number to remember what is
-//! always allowed.
+//! The calls are divided into ranges of numbers with one verdict, and the program does a binary search for the range.
+//! The search halves the numbers, not the ranges: when a filter is installed, the kernel evaluates it for every number
+//! to cache which calls are always allowed.
 
 use nix::libc::{self, sock_filter};
 
@@ -12,8 +13,8 @@ use super::ranges::{RANGES, TABLE};
 /// `AUDIT_ARCH_X86_64`: `EM_X86_64`, 64 bit, little-endian (`linux/audit.h`).
 const ARCH_X86_64: u32 = 62 | 0x8000_0000 | 0x4000_0000;
 
-/// Offsets in `struct seccomp_data`, of an argument its low half: the kernel ignores the other of all that
-/// is looked at here.
+/// Offsets in `struct seccomp_data`. Of an argument only the low half is read: the kernel ignores the high half of all
+/// arguments that are checked here.
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 const FIRST_ARGUMENT: u32 = 16;
@@ -25,7 +26,7 @@ const AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
 const ANY_BIT: u16 = 0x45; // BPF_JMP | BPF_JSET | BPF_K
 const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 
-/// The last instructions: what the filter answers.
+/// The last instructions, one per result of the filter.
 const ANSWERS: [u32; 4] = [
     libc::SECCOMP_RET_ALLOW,
     refuse(libc::EPERM),
@@ -37,7 +38,7 @@ const EPERM: usize = 1;
 const ENOSYS: usize = 2;
 const EAFNOSUPPORT: usize = 3;
 
-/// A look at an argument: the answer where one of the tests holds, and otherwise.
+/// A check of an argument: the result if one of the tests holds, and the result if none does.
 struct Look {
     argument: u32,
     test: u16,
@@ -54,7 +55,7 @@ const FAMILIES: Look = Look {
     then: ALLOW,
     otherwise: EAFNOSUPPORT,
 };
-/// All of `CLONE_NEW…` that `clone` knows (`CLONE_NEWTIME` is a signal there).
+/// All `CLONE_NEW…` flags of `clone`. (The bit of `CLONE_NEWTIME` belongs to the exit signal there.)
 const CLONE_FLAGS: Look = Look {
     argument: FIRST_ARGUMENT,
     test: ANY_BIT,
@@ -62,7 +63,8 @@ const CLONE_FLAGS: Look = Look {
     then: EPERM,
     otherwise: ALLOW,
 };
-/// `PER_LINUX` and `PER_LINUX32`, each with `UNAME26` and without, and the question which one it is.
+/// `PER_LINUX` and `PER_LINUX32`, each with and without `UNAME26`, and `0xFFFFFFFF`, which queries the personality
+/// ([personality(2)](https://man7.org/linux/man-pages/man2/personality.2.html)).
 const PERSONALITIES: Look = Look {
     argument: FIRST_ARGUMENT,
     test: EQUAL,
@@ -70,7 +72,8 @@ const PERSONALITIES: Look = Look {
     then: ALLOW,
     otherwise: EPERM,
 };
-/// `TIOCSTI` and `TIOCLINUX`.
+/// `TIOCSTI` ([ioctl_tty(2)](https://man7.org/linux/man-pages/man2/ioctl_tty.2.html)) and `TIOCLINUX`
+/// ([ioctl_console(2)](https://man7.org/linux/man-pages/man2/ioctl_console.2.html)).
 const REQUESTS: Look = Look {
     argument: SECOND_ARGUMENT,
     test: EQUAL,
@@ -80,19 +83,18 @@ const REQUESTS: Look = Look {
 };
 const LOOKS: [Look; 4] = [FAMILIES, CLONE_FLAGS, PERSONALITIES, REQUESTS];
 
-/// The instructions before the search, and in it: one for each border between two ranges.
+/// The number of instructions before the search, and after it. The search has one for each border between two ranges.
 const BEFORE: usize = 3;
 const AFTER: usize = BEFORE + RANGES - 1;
 const FIRST_ANSWER: usize = first_of_look(LOOKS.len());
 const LENGTH: usize = FIRST_ANSWER + ANSWERS.len();
 
-/// The program.
 pub(super) const PROGRAM: [sock_filter; LENGTH] = program();
 
 const fn program() -> [sock_filter; LENGTH] {
     let mut program = [answer(0); LENGTH];
     program[0] = load(ARCH);
-    // Of another architecture, as of a 32-bit program, there is no call. x32's numbers are in the last range.
+    // Another architecture, such as a 32-bit program's, has no calls. The numbers of x32 are in the last range.
     program[1] = test(1, EQUAL, ARCH_X86_64, 2, FIRST_ANSWER + ENOSYS);
     program[2] = load(NUMBER);
     program = search(program, BEFORE, 0, RANGES);
@@ -109,8 +111,8 @@ const fn program() -> [sock_filter; LENGTH] {
     program
 }
 
-/// Puts the search among the ranges from `low` to `high` at `at`: it has one instruction less than there are
-/// ranges, and those of the lower half follow at once.
+/// Writes the search in the ranges from `low` to `high` at `at`. It has one instruction less than ranges. The search in
+/// the lower half follows its first instruction.
 const fn search(
     mut program: [sock_filter; LENGTH],
     at: usize,
@@ -128,7 +130,7 @@ const fn search(
     search(search(program, at + 1, low, middle), after, middle, high)
 }
 
-/// Returns the first range of the upper half, by numbers.
+/// Returns the first range of the upper half. The numbers are halved, not the ranges.
 const fn middle(low: usize, high: usize) -> usize {
     let last = if high < RANGES { TABLE[high].first } else { TABLE[RANGES - 1].first };
     let half = u32::midpoint(TABLE[low].first, last);
@@ -139,7 +141,7 @@ const fn middle(low: usize, high: usize) -> usize {
     middle
 }
 
-/// Returns the instruction that answers a verdict, or begins to.
+/// Returns the index of the first instruction for a verdict.
 const fn target(verdict: Verdict) -> usize {
     match verdict {
         Verdict::Allowed => FIRST_ANSWER + ALLOW,
@@ -152,12 +154,12 @@ const fn target(verdict: Verdict) -> usize {
     }
 }
 
-/// Returns where the look at an argument begins.
+/// Returns the index of the first instruction of a check.
 const fn first_of_look(index: usize) -> usize {
     if index == 0 { AFTER } else { first_of_look(index - 1) + 1 + LOOKS[index - 1].values.len() }
 }
 
-/// Puts a look at an argument into the program.
+/// Writes the instructions of a check into the program.
 const fn look(mut program: [sock_filter; LENGTH], index: usize) -> [sock_filter; LENGTH] {
     let (look, mut at, mut value) = (&LOOKS[index], first_of_look(index), 0);
     program[at] = load(look.argument);
@@ -175,7 +177,7 @@ const fn load(offset: u32) -> sock_filter {
     sock_filter { code: LOAD, jt: 0, jf: 0, k: offset }
 }
 
-/// Makes the test at `at`, with the instructions that follow if it holds and if not.
+/// Returns the test at `at`, with the indices of the instructions for true and false.
 const fn test(at: usize, code: u16, value: u32, then: usize, otherwise: usize) -> sock_filter {
     sock_filter { code, jt: skip(at, then), jf: skip(at, otherwise), k: value }
 }

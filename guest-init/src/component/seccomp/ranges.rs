@@ -3,14 +3,14 @@
 use super::calls::Verdict;
 use super::table::CALLS;
 
-/// Numbers with one verdict, up to those of the next range.
+/// A range of numbers with one verdict. It ends before the next range's first number.
 #[derive(Clone, Copy)]
 pub(super) struct Range {
     pub(super) first: u32,
     pub(super) verdict: Verdict,
 }
 
-/// How many there are.
+/// The number of ranges.
 pub(super) const RANGES: usize = count_ranges();
 pub(super) const TABLE: [Range; RANGES] = ranges();
 const fn count_ranges() -> usize {
@@ -37,7 +37,7 @@ const fn ranges() -> [Range; RANGES] {
     ranges
 }
 
-/// Whether a number has another verdict than the one before it.
+/// Returns whether a number has another verdict than the previous number.
 const fn begins(number: u32) -> bool {
     number == 0 || verdict(number) as u8 != verdict(number - 1) as u8
 }
@@ -47,7 +47,7 @@ const fn end() -> u32 {
     CALLS[CALLS.len() - 1].end()
 }
 
-/// Returns the verdict on a number: that of the last row which does not begin after it, if it ends after it.
+/// Returns the verdict on a number. The last row that begins at or before the number decides, if it also ends after it.
 pub(super) const fn verdict(number: u32) -> Verdict {
     let mut row = CALLS.len() - 1;
     while CALLS[row].first > number {

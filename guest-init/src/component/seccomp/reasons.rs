@@ -1,5 +1,4 @@
-//! Why a call is refused, or what is to be known of it: the last column of the table in
-//! `docs/security.md`.
+//! Notes on calls, most often why a call is refused: the last column of the table in `docs/security.md`.
 
 pub(super) const REQUESTS: &str =
     "but for `TIOCSTI` and `TIOCLINUX`, which type into a terminal that others read";

@@ -1,5 +1,5 @@
-//! The answer to each system call: one table, from which the filter is made (`program.rs`) and the
-//! documentation is written (the end of `docs/security.md`).
+//! The verdict on each system call. The filter (`program.rs`) and the end of `docs/security.md` are generated from this
+//! table.
 
 use super::calls::Docker::{self, Allows, Needs, Refuses, Restricts};
 use super::calls::Row;
@@ -8,8 +8,10 @@ use super::calls::Verdict::{
 };
 use super::reasons::*;
 
-/// Every call of Linux 6.12 and 6.13 for x86-64 (`syscall_64.tbl`), by number. What is not in it has the verdict
-/// [`Verdict::Absent`]. Docker's verdicts are those of `seccomp/default.json` in `moby/profiles`, June 2026.
+/// Every call of Linux 6.12 and 6.13 for x86-64, by number
+/// ([syscall_64.tbl](https://github.com/torvalds/linux/blob/v6.12/arch/x86/entry/syscalls/syscall_64.tbl)). Other
+/// numbers have the verdict [`Verdict::Absent`]. Docker's verdicts are from `seccomp/default.json` in
+/// [moby/profiles](https://github.com/moby/profiles), June 2026.
 pub(crate) const CALLS: &[Row] = &[
     run(
         0,

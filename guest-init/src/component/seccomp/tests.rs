@@ -1,4 +1,5 @@
-//! The answers of the kernel to calls with the filter: each is really made, and never gets further than the filter.
+//! Compares the kernel's results with the table. Each call is made, but a second filter (`sys/probe.rs`) ends it before
+//! it has an effect.
 
 use nix::errno::Errno;
 use nix::libc;
@@ -9,12 +10,12 @@ use super::ranges::verdict;
 use super::table::CALLS;
 use crate::sys::probe::{Call, PASSED, answers};
 
-/// The bit that x32 system calls have in their number.
+/// The bit that the number of an x32 system call has.
 const X32_BIT: u32 = 0x4000_0000;
-/// Numbers that Linux has not given away yet follow the last of the table.
+/// The number of tested calls. Numbers after the table's last are not assigned in Linux yet.
 const NUMBERS: u32 = 600;
-/// `uretprobe` and `uprobe`: from Linux 6.14 on no filter is asked about them. The kernel kills a process that makes them
-/// where no probe is.
+/// `uretprobe` and `uprobe`. Since Linux 6.14 no filter sees them, and the kernel kills a process that makes them
+/// outside of a probe.
 const NEVER_FILTERED: [u32; 2] = [335, 336];
 
 fn numbers() -> impl Iterator<Item = u32> {
@@ -29,7 +30,7 @@ fn with(number: libc::c_long, arguments: [u64; 2]) -> Call {
     Call::Native { number: u32::try_from(number).unwrap(), arguments }
 }
 
-/// Asks the kernel for its answer to each call, and returns those that are not as expected.
+/// Makes each call and returns the calls with an unexpected result.
 fn unexpected(expected: &[(Call, Errno)]) -> Vec<(Call, Errno)> {
     let calls: Vec<_> = expected.iter().map(|(call, _)| *call).collect();
     let answers = answers(&PROGRAM, &calls);
@@ -44,7 +45,7 @@ fn the_kernel_answers_every_number_as_the_table_says() {
     let expected = |at| match verdict(at) {
         Verdict::Refused => Errno::EPERM,
         Verdict::Absent => Errno::ENOSYS,
-        // No socket has the family 0.
+        // No socket has family 0.
         Verdict::ByFamily => Errno::EAFNOSUPPORT,
         _ => PASSED,
     };
@@ -62,7 +63,7 @@ fn the_table_is_in_order_and_leaves_out_no_number_but_the_kernels_own_gap() {
     assert_eq!((CALLS[0].first, CALLS[CALLS.len() - 1].end()), (0, 467));
 }
 
-/// A name and the number that the C library has for it.
+/// Pairs of a name and the C library's number for it.
 macro_rules! numbers {
     ($($name:ident)*) => {
         [$((&stringify!($name)[4..], libc::$name)),*]
@@ -113,7 +114,7 @@ fn sockets_are_of_five_families() {
     let expected = |family| if usual.contains(&family) { PASSED } else { Errno::EAFNOSUPPORT };
     let calls = (0..64).flat_map(|family: i32| {
         let number = u64::from(family.cast_unsigned());
-        // The kernel looks at the low half alone, and so does the filter.
+        // The kernel reads only the low half, and so does the filter.
         [number, number | 1 << 32].into_iter().flat_map(move |it| {
             [libc::SYS_socket, libc::SYS_socketpair]
                 .map(|call| (with(call, [it, 1]), expected(family)))
@@ -135,7 +136,7 @@ fn a_new_process_gets_no_namespace_of_its_own() {
 fn a_personality_is_one_of_the_harmless() {
     let call = |value| with(libc::SYS_personality, [value, 0]);
     let harmless = [0, 8, 0x2_0000, 0x2_0008, 0xFFFF_FFFF].map(|value| (call(value), PASSED));
-    // Among them those without random addresses, and with memory that can be executed.
+    // For example, `ADDR_NO_RANDOMIZE` (0x40000) and `READ_IMPLIES_EXEC` (0x400000).
     let others = [1, 7, 0x4_0000, 0x10_0000, 0x40_0000, 0x2_0009, 0xFFFF_FFFE];
     let others = others.map(|value| (call(value), Errno::EPERM));
     assert_eq!(unexpected(&[&harmless[..], &others].concat()), []);
