@@ -138,7 +138,8 @@ pub struct BakedFile {
     pub owner: Spanned<String>,
 }
 
-/// A health check. The agent's check ends the start of the box; the checks of both components are run on request.
+/// A health check. The start of the box ends once the agent's check succeeds. The checks of both components are run on
+/// request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Health {
     /// A TCP connection to loopback succeeds.

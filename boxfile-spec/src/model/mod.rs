@@ -42,9 +42,9 @@ pub struct Boxfile {
     /// The policies for paths that both images have (layout "merged" only), in the order of the declarations: the first
     /// pattern that matches decides.
     pub conflicts: Vec<Conflict>,
-    /// Host directories that the guest sees, sorted by name. The span is the guest path's.
+    /// Host directories that the guest sees, sorted by name. The span belongs to the guest path.
     pub shares: Vec<Spanned<SharePlan>>,
-    /// Empty disks for the data that a run writes, sorted by name. The span is the guest path's.
+    /// Empty disks for the data that a run writes, sorted by name. The span belongs to the guest path.
     pub scratch: Vec<Spanned<ScratchPlan>>,
     /// The network that the guest can reach; the lists are sorted.
     pub network: NetworkPlan,

@@ -114,8 +114,8 @@ impl<'n> Children<'n> {
     }
 
     /// Reports unknown declarations, and required ones that are missing. `elsewhere` returns the help with the right
-    /// block of a declaration, if there is one. A required declaration is not missing if an unknown one was probably
-    /// meant as it.
+    /// block of a declaration, if there is one. A required declaration does not count as missing if an unknown one is
+    /// probably a misspelling of it.
     pub(super) fn finish(
         &self,
         elsewhere: impl Fn(&Node) -> Option<String>,

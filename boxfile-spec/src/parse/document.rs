@@ -1,4 +1,4 @@
-//! Reads the file as a whole: its declarations, and the short ones among them.
+//! Reads the whole file: the short declarations here, the others in their modules.
 
 use box_contract::rules::MAX_SKILLS;
 use box_contract::{LogsPlan, Platform, Scope};

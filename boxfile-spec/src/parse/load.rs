@@ -149,7 +149,7 @@ impl Chain {
         // A file outside of the checkout is not read, because messages show lines of the files that are read.
         Checkout::check(&self.reach, "a base file", path, BASE)?;
         let source = load(&path.value).map_err(|reason| error(&reason))?;
-        // The main file's path is unknown here, but its name and text are known.
+        // The main file's path is unknown here, so a circle back to it is found by its name and text.
         if self.sources.as_slice().first() == Some(&source) {
             return Err(circle());
         }
@@ -158,7 +158,7 @@ impl Chain {
 
     fn finish(self, syntax: Syntax) -> Files {
         let intact = self.trees.iter().all(|tree| tree.intact);
-        // The declarations of a base that cannot be read are not missing either.
+        // If a base cannot be read, its declarations are not reported as missing.
         let complete = !self.unread && self.trees.iter().all(|tree| tree.complete);
         // From the farthest base on: each file is merged into its base.
         let declared = |tree: Tree| tree.nodes.into_iter().filter(|it| !is_extends(it)).collect();

@@ -229,7 +229,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Names the first argument, which decides which properties are allowed: the kind `tcp`.
+    /// Names the first argument, which decides which properties are allowed, for example `the kind "tcp"`.
     fn first_shown(&self) -> String {
         match (&self.declaration.first, self.node.args.first().map(|value| &value.data)) {
             (Some(first), Some(Data::Text(text))) => format!("the {} {}", first.name, quote(text)),
@@ -372,7 +372,7 @@ impl Drop for Reader<'_> {
         let message = format!("`{}` needs {what}", self.name());
         let error = Diagnostic::new(message, self.span(), format!("without {what}"));
         let error = error.with_help(self.usage());
-        // A declaration that replaces its base's takes no parts from it.
+        // A declaration that replaces the base's declaration takes no parts from it.
         match self.declaration.merge {
             Merge::Replace => self.report(error),
             Merge::Combine => self.report_missing_error(error),

@@ -69,8 +69,8 @@ fn of<'n>(component: &'n Node, declaration: &Declaration) -> impl Iterator<Item 
     component.children().iter().filter(named).flat_map(variables)
 }
 
-/// Returns whether a variable of `env` looks like a secret. For a variable that may be given at launch, the default
-/// does not matter.
+/// Returns whether a variable of `env` looks like a secret. For a variable that may be given at launch, the name
+/// alone can decide, whatever its default.
 fn is_leak(variable: &Variable<'_>) -> bool {
     let value = match variable.value.map(|it| &it.data) {
         Some(Data::Text(value)) => Some(value.as_str()),

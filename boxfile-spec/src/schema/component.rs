@@ -14,7 +14,7 @@ pub(crate) const MIN_MEMORY: u64 = 4 * MIB;
 /// The greatest memory of a VM, and so of a component.
 pub(crate) const MAX_MEMORY: u64 = MAX_VM_MIB as u64 * MIB;
 
-/// The settings of a component without other declarations.
+/// The default settings of a component.
 pub(crate) struct ComponentDefaults {
     pub(crate) limits: Limits,
     pub(crate) hostname: &'static str,

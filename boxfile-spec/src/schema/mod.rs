@@ -1,8 +1,8 @@
 //! Every declaration of the language as data: the single source of truth.
 //!
-//! The parser's names, ranges and choices, the examples in its messages, the mapping of TOML keys to arguments,
-//! properties and declarations, the merging of files, the reference (`docs/boxfile.md`) and the JSON Schema are derived
-//! from it. [`mod@crate::parse`] has the rules beyond the type of a value.
+//! It determines the names, ranges and choices of the parser, the examples in its messages, the mapping of TOML keys to
+//! arguments, properties and declarations, the merging of files, the reference (`docs/boxfile.md`) and the JSON Schema.
+//! [`mod@crate::parse`] has the rules beyond the type of a value.
 
 mod component;
 #[cfg(test)]
@@ -49,7 +49,7 @@ pub(crate) struct Declaration {
 }
 
 impl Declaration {
-    /// Makes an empty declaration, which is combined with its base's.
+    /// Makes an empty declaration, which is combined with the base's declaration.
     const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -69,7 +69,7 @@ impl Declaration {
         Self { count: Count::Keyed, ..Self::new(name).with_first(required(argument, kind)) }
     }
 
-    /// Makes a declaration of one argument, which replaces its base's.
+    /// Makes a declaration of one argument, which replaces the base's declaration.
     const fn one(name: &'static str, argument: &'static str, kind: Kind) -> Self {
         Self::new(name).with_first(required(argument, kind)).replacing()
     }
@@ -105,7 +105,7 @@ impl Declaration {
         Self { children, ..self }
     }
 
-    /// Makes the declaration replace its base's.
+    /// Makes the declaration replace the base's declaration.
     const fn replacing(self) -> Self {
         Self { merge: Merge::Replace, ..self }
     }

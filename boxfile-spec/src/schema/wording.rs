@@ -65,7 +65,7 @@ impl Count {
 }
 
 impl Merge {
-    /// Describes how a declaration is merged with a base file's.
+    /// Describes how a declaration is merged with the declaration of a base file.
     pub(super) const fn description(self, count: Count) -> &'static str {
         match (self, count) {
             (Self::Replace, _) => "Overrides the base file.",

@@ -157,7 +157,7 @@ fn user(value: &Value, text: &str) -> Result<String, Diagnostic> {
     Err(Diagnostic::new(message, value.span, "not a user").with_help(help))
 }
 
-/// Returns a text that fits a rule, or the error with a name in the table.
+/// Returns `text` if it fits a rule, or the declaration error with the name `error`.
 pub(crate) fn fitting(
     value: &Value,
     text: &str,
@@ -167,7 +167,7 @@ pub(crate) fn fitting(
     if fits(text) { Ok(text.to_owned()) } else { Err(unfit(value, text, error)) }
 }
 
-/// Returns the error with a name in the table, about a text.
+/// Returns the declaration error with the name `error`, about a text.
 pub(crate) fn unfit(value: &Value, text: &str, error: &str) -> Diagnostic {
     DECLARATION_ERRORS.about(error, &quote(text), value.span)
 }

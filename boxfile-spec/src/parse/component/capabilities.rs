@@ -45,7 +45,7 @@ pub(super) fn read(children: &Children<'_>, context: Context<'_>) -> Capabilitie
     added.value.into_iter().flatten().fold(left, Capabilities::with)
 }
 
-/// Reports capabilities that are added without effect, or that are too powerful for the component.
+/// Reports capabilities that are added without effect, or that need a separate mount namespace.
 fn check(added: &Named, dropped: &Named, context: Context<'_>, sink: &Sink) {
     let all = || added.value.iter().flatten();
     if let Some(both) = all().find(|it| dropped.value.contains(&Some(it))) {

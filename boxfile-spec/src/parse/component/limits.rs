@@ -56,9 +56,9 @@ fn read_weight(reader: &mut Reader<'_>) -> Option<u16> {
     weight.or(reader.optional("cpu-shares").map(self::weight))
 }
 
-/// Converts `cpu.shares` of cgroup v1 (2 to 262144) to `cpu.weight` of [cgroup
-/// v2](https://docs.kernel.org/admin-guide/cgroup-v2.html) (1 to 10000), in the same proportion as
-/// container runtimes.
+/// Converts `cpu.shares` of cgroup v1 (2 to 262144) to `cpu.weight` of
+/// [cgroup v2](https://docs.kernel.org/admin-guide/cgroup-v2.html) (1 to 10000), in the same
+/// proportion as container runtimes.
 #[expect(clippy::cast_possible_truncation, reason = "the result is at most 10000")]
 const fn weight(shares: u32) -> u16 {
     let above = shares.saturating_sub(2) as u64;

@@ -137,7 +137,7 @@ fn some(kind: Kind) -> Vec<String> {
 }
 
 /// Writes a declaration with each choice of its first argument, with its required properties except
-/// `but`, and with `last` for that one.
+/// `but`, and with the text `last` in place of `but`.
 fn statements(declaration: &Declaration, but: &str, last: &str) -> Vec<String> {
     let needed = |prop: &&Property| prop.required && prop.name != but;
     let props = declaration.props.iter().filter(needed);

@@ -191,7 +191,7 @@ impl Scanner<'_> {
                 Ok(true) => {}
                 Ok(false) if self.cursor.eat_class(is_space) => {}
                 Ok(false) => break,
-                // Reading continues after the backslash, and finds and reports the comment again.
+                // Reading continues after the backslash, and reports the unclosed comment there.
                 Err(_) => {
                     self.cursor = after;
                     return Piece::Text;

@@ -14,7 +14,7 @@ pub(super) type Path = Vec<Spanned<String>>;
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) content: Content,
-    /// The span of the value; for a table with a header, of its name there.
+    /// The span of the value; for a table with a header, the span of its name in it.
     pub(super) span: Span,
 }
 
