@@ -1,11 +1,11 @@
-//! The errors in a Boxfile whose words are the same each time, but for one part.
+//! The errors of a Boxfile, each a fixed text with one variable part.
 
 use diagnostics::ErrorTable;
 
-/// Each row is an error in the syntax, KDL or TOML.
+/// One row for each error in the syntax of KDL or TOML.
 pub(crate) const SYNTAX_ERRORS: ErrorTable = ErrorTable::new(include_str!("syntax/errors.md"));
 
-/// Each row is an error in what is declared.
+/// One row for each error in a declaration.
 pub(crate) const DECLARATION_ERRORS: ErrorTable = ErrorTable::new(include_str!("parse/errors.md"));
 
 #[cfg(test)]

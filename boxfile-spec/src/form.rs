@@ -1,8 +1,8 @@
-//! How a piece of a Boxfile is written in each syntax, for the helps of messages.
+//! Writes pieces of a Boxfile in either syntax, for the help of messages.
 
 use diagnostics::{Syntax, in_quotes};
 
-/// Writes a property: `name="value"`; in TOML `name = "value"`. `value` is written as it is.
+/// Writes a property: `name="value"`; in TOML `name = "value"`. `value` is inserted as it is.
 pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
     match syntax {
         Syntax::Kdl => format!("{name}={value}"),
@@ -10,7 +10,7 @@ pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
     }
 }
 
-/// Returns the help to write a property with a text.
+/// Returns the help to write a property with a text, for example ``write `total="5s"` ``.
 pub(crate) fn write_text(syntax: Syntax, name: &str, text: &str) -> String {
     format!("write `{}`", prop(syntax, name, &in_quotes(syntax, text)))
 }
@@ -23,7 +23,7 @@ pub(crate) fn declaration(syntax: Syntax, name: &str, value: &str) -> String {
     }
 }
 
-/// Writes a declaration that has properties alone: `budget total="5s"`; in TOML
+/// Writes a declaration that has only properties: `budget total="5s"`; in TOML
 /// `budget = { total = "5s" }`.
 pub(crate) fn with_props(syntax: Syntax, name: &str, props: &str) -> String {
     match syntax {
@@ -32,7 +32,7 @@ pub(crate) fn with_props(syntax: Syntax, name: &str, props: &str) -> String {
     }
 }
 
-/// Writes a declaration with a key, and no more: `skill "greet"`; in TOML `[skill.greet]`.
+/// Writes a declaration that has only a key: `skill "greet"`; in TOML `[skill.greet]`.
 pub(crate) fn keyed(syntax: Syntax, name: &str, key: &str) -> String {
     match syntax {
         Syntax::Kdl => format!("{name} \"{key}\""),
@@ -58,7 +58,8 @@ pub(crate) const fn truth(syntax: Syntax, value: bool) -> &'static str {
     }
 }
 
-/// Says to write something, which may be several lines that begin with a line end: `add `port 80``.
+/// Joins a verb and an example: ``add `port 80` ``. An example of several lines begins with a line
+/// end.
 pub(crate) fn imperative(verb: &str, usage: &str) -> String {
     if usage.starts_with('\n') { format!("{verb}{usage}") } else { format!("{verb} {usage}") }
 }

@@ -1,25 +1,4 @@
-//! The Boxfile language: text in, a validated [`Boxfile`] or spanned diagnostics out.
-//!
-//! A Boxfile is a [KDL 2](https://kdl.dev) or a TOML document that declares one box: an agent,
-//! perhaps a business application, skills, the virtual machine and the startup budget.
-//!
-//! ```
-//! let boxfile = boxfile_spec::parse(r#"
-//!     box "hello"
-//!     agent {
-//!         image "oci:images/agent"
-//!     }
-//! "#)?;
-//! assert_eq!(boxfile.name, "hello");
-//! assert_eq!(boxfile.agent.kind.default_port(), 4088);
-//! # Ok::<(), diagnostics::Diagnostics>(())
-//! ```
-//!
-//! The way from text to model has three steps. `syntax` makes a tree of nodes with their places in
-//! the text, the same for both syntaxes; `parse` merges the trees of a file, its bases and its
-//! profile, and reads each declaration from its node; `schema` says which declarations there are.
-//! All report into one sink, so that a user learns of all errors at once. The crate does no I/O and
-//! reads neither clock nor environment: what a path in the model means is its caller's affair.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod errors;

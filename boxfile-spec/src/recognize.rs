@@ -4,14 +4,13 @@ use crate::syntax::{allowance::Allowance, kdl, toml, tree::Node};
 use crate::{format, schema};
 use diagnostics::{Sink, Source, Syntax};
 
-/// The declarations of which every Boxfile that stands alone has one.
+/// The declarations at least one of which is in every Boxfile without a base.
 const TELLING: [&str; 3] = ["box", "agent", "business"];
 
-/// Returns whether a text is a Boxfile: it declares a box, an agent or a business component, or
-/// extends a Boxfile. Other documents in KDL and TOML do not.
+/// Returns whether a text is a Boxfile: it declares a box, an agent or a business component, or it extends a Boxfile.
 ///
-/// A text with errors in its syntax counts only if [`format()`] fails on it, too: a README that quotes a
-/// Boxfile can be formatted, and is none.
+/// A text with syntax errors counts only if [`format()`] fails on it, too. For example, a README that quotes a Boxfile
+/// can be formatted, and is no Boxfile.
 pub fn looks_like_boxfile(source: &Source) -> bool {
     let (nodes, errors) = read(source.syntax, &source.text);
     let declares = nodes.iter().any(|node| {
@@ -21,14 +20,13 @@ pub fn looks_like_boxfile(source: &Source) -> bool {
     declares && (errors == 0 || format(source).is_none())
 }
 
-/// Returns the syntax that a text is more likely written in: the one with fewer errors, KDL for a
-/// text that is right in both.
+/// Returns the likely syntax of a text: the one with fewer errors, or KDL for a text without errors in both.
 pub fn likely_syntax(text: &str) -> Syntax {
     let errors = |syntax| read(syntax, text).1;
     if errors(Syntax::Toml) < errors(Syntax::Kdl) { Syntax::Toml } else { Syntax::Kdl }
 }
 
-/// Reads the declarations of a text, and counts the errors of its syntax.
+/// Reads the declarations of a text, and counts its syntax errors.
 fn read(syntax: Syntax, text: &str) -> (Vec<Node>, usize) {
     let (sink, mut allowance) = (Sink::default(), Allowance::default());
     let tree = match syntax {

@@ -1,4 +1,4 @@
-//! The rules for names and paths, as functions of text.
+//! The rules for names and paths, as functions of a text.
 
 pub(crate) use box_contract::plan::reserved_place;
 pub(crate) use box_contract::rules::{
@@ -8,8 +8,9 @@ pub(crate) use diagnostics::names::{check_variable, name_error, plain_secret};
 use diagnostics::{Diagnostic, Span};
 use safe_text::quote;
 
-/// Returns the path of a request that a text was probably meant to be: with a `/` in front, and what
-/// is no visible ASCII percent-encoded (RFC 3986, section 2.1), and so are quotes and backslashes.
+/// Returns the request path that was probably meant: with a `/` in front, and with quotes, backslashes and everything
+/// but visible ASCII percent-encoded ([RFC 3986](https://www.rfc-editor.org/rfc/rfc3986#section-2.1), section 2.1). For
+/// example, `a b` becomes `/a%20b`.
 pub(crate) fn intended_http_path(text: &str) -> Option<String> {
     let encode = |byte: u8| match byte {
         byte if byte.is_ascii_graphic() && !b"\"\\".contains(&byte) => char::from(byte).to_string(),
@@ -25,8 +26,8 @@ pub(crate) fn is_root(user: &str) -> bool {
     name == "root" || name.parse() == Ok(0_u32)
 }
 
-/// Refuses a place at which, above or below which the guest has something itself. `refusal` is the
-/// beginning of a sentence that ends with the place.
+/// Refuses a path that the guest reserves, or that is above or below such a path. `refusal` is the beginning of a
+/// sentence that ends with the path.
 pub(crate) fn check_place(
     refusal: &str,
     place: &str,

@@ -8,7 +8,7 @@ pub(crate) const MIB: u64 = 1 << 20;
 /// Bytes of a GiB.
 pub(crate) const GIB: u64 = 1 << 30;
 
-/// The form of a duration.
+/// The help on the form of a duration.
 pub(crate) const DURATION_FORM: &str = "a duration is a number and ms, s, m or h, down to the millisecond: \"500ms\", \"1.5s\", \"10m\"";
 
 /// Returns the size that a text with a wrong unit was probably meant to be: `64m` → `64MiB`.
@@ -25,8 +25,8 @@ pub(crate) fn intended_size(text: &str) -> Option<String> {
     size(&intended).map(|_| intended)
 }
 
-/// Reads a duration in milliseconds, such as `500ms`, `1.5s`, `10m` or `2h`; returns `None` for anything else, for
-/// fractions of a millisecond, and above 64 bits.
+/// Reads a duration in milliseconds: `500ms`, `1.5s`, `10m` or `2h`. Returns `None` for anything else, for example for
+/// `10 m`, for fractions of a millisecond, and above 64 bits.
 pub(crate) fn duration(text: &str) -> Option<u64> {
     if let Some(number) = text.strip_suffix("ms") {
         return digits(number);
@@ -45,12 +45,12 @@ pub(crate) fn duration(text: &str) -> Option<u64> {
     digits(whole)?.checked_mul(1000)?.checked_add(thousandths)
 }
 
-/// Writes a duration in seconds where that gives a whole number, else in milliseconds.
+/// Writes a duration in seconds if it is a whole number of them, else in milliseconds.
 pub(crate) fn show_duration(ms: u64) -> String {
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
-/// Reads digits only: `parse` alone would take a sign.
+/// Reads digits only: `parse` alone would accept a sign.
 fn digits(text: &str) -> Option<u64> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }

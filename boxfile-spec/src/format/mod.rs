@@ -1,20 +1,13 @@
-//! The layout of a Boxfile: what `boxbuild fmt` writes.
+//! The layout of a Boxfile, as `boxbuild fmt` writes it.
 //!
-//! There is one layout and nothing to configure. White space, line ends, semicolons (KDL) and the
-//! commas after last elements (TOML) are the formatter's; everything else stays, in its order
-//! and as it is written: every comment, every text, every number.
+//! There is one layout, without configuration. The formatter may change white space, line ends,
+//! semicolons (KDL) and the commas after last elements (TOML). Everything else is kept in its order
+//! and spelling: every comment, every text, every number.
 //!
-//! Both formatters work on tokens and not on a tree, so that nothing can get lost that a tree does
-//! not hold. A text whose tokens cannot be told apart, such as one with an open quote, has no
-//! layout: it is refused, not guessed at. What the declarations mean plays no part, so that a
-//! Boxfile with unknown names or bad values can be formatted, too.
-//!
-//! ```
-//! let source = "agent{image   \"oci:images/agent\";port 4088}";
-//! let formatted = boxfile_spec::format_kdl(source).expect("the text has a layout");
-//! assert_eq!(formatted, "agent {\n    image \"oci:images/agent\"\n    port 4088\n}\n");
-//! assert_eq!(boxfile_spec::format_kdl(&formatted), Some(formatted));
-//! ```
+//! Both formatters work on tokens and not on a tree, so that they lose nothing that a tree leaves
+//! out. A text that cannot be split into tokens, for example one with an unclosed quote, has no
+//! layout and is refused. The meaning of the declarations is not examined, so a Boxfile with
+//! unknown names or wrong values can be formatted, too.
 
 mod kdl;
 mod page;
@@ -25,7 +18,7 @@ pub use toml::format_toml;
 
 use diagnostics::{Source, Syntax};
 
-/// Formats a Boxfile in the syntax that it is written in; see [`format_kdl`] and [`format_toml`].
+/// Formats a Boxfile in its syntax; see [`format_kdl`] and [`format_toml`].
 #[must_use]
 pub fn format(source: &Source) -> Option<String> {
     match source.syntax {

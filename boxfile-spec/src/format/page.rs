@@ -1,25 +1,25 @@
-//! Lines on their way to text: indentation, blank lines, and comments in one column.
+//! Collects lines and writes them as text: indentation, blank lines, and aligned comments.
 
 use std::iter::repeat_n;
 
 use diagnostics::cursor::BYTE_ORDER_MARK;
 
-/// The columns of one step of indentation.
+/// The width of one step of indentation, in columns.
 const STEP: usize = 4;
 
-/// How many columns wide the code in front of an aligned comment may be. Without a bound, one long
-/// line would move the comments of all lines beside it.
+/// The greatest width of code with an aligned comment, in columns. Without a bound, one long line
+/// would move the comments of all lines around it.
 const MAX_WIDTH: usize = 80;
 
-/// A line of the formatted text; with comments or texts over several lines, more than one.
+/// A line of the formatted text. With a comment or text over several lines, it takes more than one.
 #[derive(Debug, Default)]
 struct Line<'s> {
-    /// The indentation, in steps.
+    /// The indentation in steps.
     depth: usize,
     /// Whether a blank line precedes this one.
     blank: bool,
     code: String,
-    /// The end of the line.
+    /// The comment at the end of the line.
     comment: Option<&'s str>,
 }
 
@@ -28,13 +28,13 @@ impl Line<'_> {
         self.code.is_empty() && self.comment.is_none()
     }
 
-    /// Returns the columns that the code takes.
+    /// Returns the width of the code in columns.
     fn width(&self) -> usize {
         self.code.chars().count()
     }
 
-    /// Returns whether the comment may stand in one column with those of the lines around it: those
-    /// of brackets and of the names of tables are about more than their lines.
+    /// Returns whether the comment may be aligned with the comments of the lines around it. A
+    /// comment after a bracket or the name of a table is not: it is about more than its line.
     fn aligns(&self) -> bool {
         let code = &self.code;
         let brackets = code.ends_with(['{', '[']) || code.starts_with(['}', ']']);
@@ -43,7 +43,7 @@ impl Line<'_> {
         self.comment.is_some() && !code.is_empty() && short && !brackets && !table
     }
 
-    /// Writes the line, with its comment after code of a width.
+    /// Writes the line; its comment begins after `width` columns of code.
     fn render(&self, width: usize, text: &mut String) {
         text.extend(repeat_n(' ', self.depth * STEP));
         text.push_str(&self.code);
@@ -57,7 +57,7 @@ impl Line<'_> {
     }
 }
 
-/// The lines so far and the one that is being written.
+/// The finished lines and the current one.
 #[derive(Debug, Default)]
 pub(super) struct Page<'s> {
     done: Vec<Line<'s>>,

@@ -9,35 +9,34 @@ use serde::Serialize;
 use box_contract::image_ref::digits;
 use diagnostics::{Span, Spanned};
 
-/// The AI agent: the component that is started with the box.
+/// The AI agent, which is started with the box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Agent {
     /// The kind of agent.
     pub kind: AgentKind,
-    /// The agent's program, where it is not in an image: for the kinds
-    /// [`AgentKind::LocalBinary`] and [`AgentKind::RemoteBinary`], and for no other.
+    /// The agent's program if it is not in an image: only for the kinds [`AgentKind::LocalBinary`] and
+    /// [`AgentKind::RemoteBinary`].
     pub binary: Option<Binary>,
-    /// The TCP port on which the agent listens; nothing where the image's label says, or else
-    /// [`AgentKind::default_port`] holds.
+    /// The TCP port on which the agent listens. `None` if the image's label declares it; without a label,
+    /// [`AgentKind::default_port`] applies.
     pub port: Option<u16>,
-    /// When the agent is ready: by default as soon as its port accepts a connection.
-    /// Nothing: as soon as it is started.
+    /// The check after which the agent is ready; by default the check of its kind. `None`: the agent is ready as soon
+    /// as it is started.
     pub health: Option<Health>,
-    /// The tools that the agent may see, by their canonical names, sorted; nothing where all are
-    /// visible.
+    /// The canonical names of the tools that the agent may see, sorted. `None` if all tools are visible.
     pub tools: Option<Vec<String>>,
-    /// The part that it has in common with the business application.
+    /// The part that the agent has in common with the business application.
     pub component: Component,
 }
 
-/// The agent's program, where it is not in an image. It becomes `/agent/bin/agent`.
+/// The agent's program if it is not in an image. It becomes `/agent/bin/agent`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Binary {
     /// A file of the checkout.
     Local {
         /// The file, relative to the main Boxfile's directory.
         path: Spanned<String>,
-        /// The sha256 that it must have, where the Boxfile names one.
+        /// The sha256 that it must have, if the Boxfile names one.
         #[serde(serialize_with = "digits")]
         sha256: Option<Digest>,
     },
@@ -52,7 +51,7 @@ pub enum Binary {
 }
 
 impl Binary {
-    /// Returns where the program is named.
+    /// Returns the span of the program's path or URL.
     pub const fn span(&self) -> Span {
         match self {
             Self::Local { path, .. } => path.span,
@@ -61,65 +60,64 @@ impl Binary {
     }
 }
 
-/// The business application: where the agent's commands run.
+/// The business application, in which the agent's commands run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Business {
-    /// Whether its own program is started once the agent is ready.
+    /// Whether the application's program is started once the agent is ready.
     pub autostart: bool,
-    /// When that is started again.
+    /// When the program is restarted.
     pub restart: Restart,
-    /// How `boxlaunch health` finds out whether it is well. All ports are named.
+    /// The check of `boxlaunch health`. Its port is always set, if it has one.
     pub health: Option<Health>,
-    /// The part that it has in common with the agent. Its image is always there.
+    /// The part that the application has in common with the agent. Its image is always set.
     pub component: Component,
 }
 
 /// The part that the agent and the business application have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Component {
-    /// The image that holds the component's files; nothing only for an agent that is a binary.
+    /// The image with the component's files. `None` only for an agent that is a binary.
     pub image: Option<Spanned<ImageRef>>,
-    /// Replaces the image's entrypoint; at least the program.
+    /// Replaces the image's entrypoint; has at least the program.
     pub entrypoint: Option<Spanned<Vec<String>>>,
     /// Replaces the image's command; may be empty.
     pub args: Option<Vec<String>>,
-    /// Files of the checkout with environment variables, read in this order, over those of the
-    /// image; relative to the main Boxfile's directory.
+    /// Files of the checkout with environment variables, which override the image's variables. They are read in this
+    /// order, and relative to the main Boxfile's directory.
     pub env_files: Vec<Spanned<String>>,
-    /// Environment variables over those of the files. No name and no value contains NUL.
+    /// Environment variables, which override the variables of the files. No name and no value contains NUL.
     pub env: BTreeMap<String, String>,
-    /// The names of the variables that may be given at launch. Each that has no value in `env` has to be given.
+    /// The names of the variables that may be given at launch. A variable without a value in `env` must be given.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub launch_env: BTreeSet<String>,
-    /// Files and directories of the checkout that are baked into the component's root, sorted by
-    /// their places; each place once.
+    /// Files and directories of the checkout that are baked into the component's root, sorted by their paths in it;
+    /// each path once.
     pub files: Vec<BakedFile>,
-    /// Replaces the image's working directory; absolute, and not in the guest's `/proc`, `/sys` or
-    /// `/dev`.
+    /// Replaces the image's working directory. Absolute, and not in the guest's `/proc`, `/sys` or `/dev`.
     pub workdir: Option<Spanned<String>>,
     /// Replaces the image's user: `USER` or `USER:GROUP`, names or numbers.
     pub user: Option<Spanned<String>>,
-    /// Which namespaces the component has for itself.
+    /// The namespaces that the component does not share.
     pub namespaces: Namespaces,
-    /// The host name in the component's UTS namespace (RFC 1123 label): `agent-host` or
-    /// `business-host` by default.
+    /// The host name in the component's UTS namespace, a label of [RFC 1123](https://www.rfc-editor.org/rfc/rfc1123):
+    /// `agent-host` or `business-host` by default.
     pub hostname: String,
     /// The component's limits.
     pub limits: Limits,
-    /// The limits of each of its processes. The number of processes is not set for a component that
-    /// is declared to run as root, for whom the kernel does not enforce it.
+    /// The limits of each of its processes. The number of processes is not limited if the component is declared to run
+    /// as root, because the kernel exempts root from this limit.
     pub rlimits: Rlimits,
-    /// The capabilities of its root. None is added for a component that is declared to run as another user.
+    /// The capabilities of its root user. None is added if the component is declared to run as another user.
     pub capabilities: Capabilities,
 }
 
 impl Component {
-    /// Returns whether the declaration decides on a variable, whatever files and the image say of it.
+    /// Returns whether the declaration of a variable takes precedence over the files and the image.
     pub fn decides(&self, variable: &str) -> bool {
         self.env.contains_key(variable) || self.launch_env.contains(variable)
     }
 
-    /// Lists the variables that have to be given at launch.
+    /// Lists the variables that must be given at launch.
     pub fn required_env(&self) -> impl Iterator<Item = &str> {
         let names = self.launch_env.iter().filter(|it| !self.env.contains_key(*it));
         names.map(String::as_str)
@@ -131,44 +129,45 @@ impl Component {
 pub struct BakedFile {
     /// The file or directory, relative to the main Boxfile's directory.
     pub path: Spanned<String>,
-    /// Its place in the component's root, its own name included: absolute and plain.
+    /// The path in the component's root, with the name of the file: absolute and normalized.
     pub to: Spanned<String>,
-    /// The permissions of its regular files, at most `0o777`; nothing where they are `0o755` for what
-    /// is executable in the checkout, and `0o644` for all else.
+    /// The permissions of its regular files, at most `0o777`. `None`: `0o755` for files that are executable in the
+    /// checkout, and `0o644` for all others.
     pub mode: Option<u16>,
     /// Its owner: `USER` or `USER:GROUP`, names or numbers.
     pub owner: Spanned<String>,
 }
 
-/// How it is found out that a component is well: of the agent at the start, which is over then; of both when it is
-/// asked for.
+/// A health check. The start of the box ends once the agent's check succeeds. The checks of both components are run on
+/// request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Health {
     /// A TCP connection to loopback succeeds.
     Tcp {
-        /// The port; nothing for the agent's own.
+        /// The port; `None` for the agent's port.
         port: Option<u16>,
     },
-    /// `GET path` on loopback is answered with a 2xx status.
+    /// `GET path` on loopback returns a 2xx status.
     Http {
-        /// The port; nothing for the agent's own.
+        /// The port; `None` for the agent's port.
         port: Option<u16>,
-        /// The path, with a query perhaps: it starts with `/` and is visible ASCII.
+        /// The path, with an optional query: it starts with `/` and is visible ASCII.
         path: String,
     },
-    /// The standard health check of gRPC on loopback is answered with `SERVING`.
+    /// The [gRPC health check](https://github.com/grpc/grpc/blob/master/doc/health-checking.md) on loopback returns
+    /// `SERVING`.
     Grpc {
-        /// The port; nothing for the agent's own.
+        /// The port; `None` for the agent's port.
         port: Option<u16>,
-        /// The service that is asked for; empty for the server as a whole.
+        /// The service to ask for; empty for the server as a whole.
         service: String,
     },
-    /// `HealthCheck` of the interface of A3S agents is answered with `HEALTHY`.
+    /// `HealthCheck` of the interface of A3S agents returns `HEALTHY`.
     A3s {
-        /// The port; nothing for the agent's own.
+        /// The port; `None` for the agent's port.
         port: Option<u16>,
     },
-    /// This program, run inside the component, exits with 0.
+    /// The program, run inside the component, exits with 0.
     Exec {
         /// The program and its arguments; at least the program.
         argv: Spanned<Vec<String>>,
@@ -176,7 +175,7 @@ pub enum Health {
 }
 
 impl Health {
-    /// Returns where the program of the check is named, if it has one.
+    /// Returns the span of the check's program, if it has one.
     pub const fn span(&self) -> Option<Span> {
         match self {
             Self::Exec { argv } => Some(argv.span),

@@ -1,9 +1,8 @@
-//! The typed result: what a valid Boxfile declares, with every default filled in.
+//! The typed result: the declarations of a valid Boxfile, with every default filled in.
 //!
-//! Both syntaxes, every base file and the chosen profile end in this one type. Two Boxfiles that
-//! declare the same have equal models, but for the places ([`Spanned::span`]), and so the same
-//! [`Boxfile::canonical`] form. What a box is given when it runs is declared in the types of its run
-//! plan, [`box_contract::plan`].
+//! Both syntaxes, every base file and the chosen profile result in this one type. Two Boxfiles with the same
+//! declarations have equal models except for the spans ([`Spanned::span`]), and so the same [`Boxfile::canonical`]
+//! form. The types of the declarations for a run are in its plan, [`box_contract::plan`].
 
 mod component;
 
@@ -31,46 +30,46 @@ pub struct Boxfile {
     pub agent: Agent,
     /// The business application.
     pub business: Option<Business>,
-    /// A directory of skills: every directory in it that has a `SKILL.md` is one.
+    /// A directory of skills: every directory in it that has a `SKILL.md` is a skill.
     pub skills_dir: Option<SkillsDir>,
     /// The skills that are declared one by one, sorted by name; each name once.
     pub skills: Vec<Skill>,
-    /// The virtual machine's size; its memory exceeds the sum of the components' limits. By default
-    /// 2 CPUs, and 256 MiB more than that sum.
+    /// The VM's size. Its memory exceeds the sum of the components' limits. The default is 2 CPUs, and 256 MiB more
+    /// than this sum.
     pub vm: Vm,
-    /// How the images lie in the rootfs.
+    /// The layout of the images in the rootfs.
     pub layout: Layout,
-    /// The policies for paths that both images have (layout "merged" only), in the
-    /// order of the declaration: the first pattern that fits decides.
+    /// The policies for paths that both images have (layout "merged" only), in the order of the declarations: the first
+    /// pattern that matches decides.
     pub conflicts: Vec<Conflict>,
-    /// Host directories that the guest sees, sorted by name; the place is that of the guest's path.
+    /// Host directories that the guest sees, sorted by name. The span belongs to the guest path.
     pub shares: Vec<Spanned<SharePlan>>,
-    /// Empty disks for what a run writes, sorted by name; the place is that of the guest's path.
+    /// Empty disks for the data that a run writes, sorted by name. The span belongs to the guest path.
     pub scratch: Vec<Spanned<ScratchPlan>>,
     /// The network that the guest can reach; the lists are sorted.
     pub network: NetworkPlan,
-    /// The secrets that the launcher passes at run time, sorted by name; no value is in a Boxfile.
+    /// The secrets that the launcher passes at run time, sorted by name. A Boxfile contains no values.
     pub secrets: Vec<SecretPlan>,
     /// The task under `/task`.
     pub task: Option<TaskPlan>,
     /// The logs that are recorded under `/logs`.
     pub logs: Option<LogsPlan>,
-    /// The services of the host under `/cap`, sorted by kind; each once.
+    /// The services of the host under `/cap`, sorted by kind; each kind once.
     pub caps: Vec<CapPlan>,
     /// The policy for the commands that the agent runs; the lists of paths are sorted.
     pub sandbox: Option<SandboxPlan>,
-    /// The limits of the phases of a start in milliseconds: never 0, and none above `total`, which is
-    /// always set: by default to 5000, or to 3000 for a box without an image.
+    /// The limits of the phases of a start in milliseconds: never 0, and none above `total`. `total` is always set, by
+    /// default to 5000, or to 3000 for a box without an image.
     pub budget: Budget,
-    /// The kernel that the box boots; `None` to let the builder choose.
+    /// The kernel that the box boots; `None` if the builder chooses one.
     pub kernel: Option<Kernel>,
 }
 
 impl Boxfile {
-    /// Returns the canonical form: one line of JSON with every default filled in (but the agent's
-    /// port, which its image may know) and without places, the same for both syntaxes, for any order
-    /// of declarations, and for a profile or base file that was merged in as for the same declarations
-    /// written in one file.
+    /// Returns the canonical form: one line of JSON with every default filled in (except the agent's port, which its
+    /// image may declare) and without spans. It is the same for both syntaxes and for any order of declarations. It is
+    /// also the same for declarations that were merged from a profile or base file as for the same declarations in one
+    /// file.
     pub fn canonical(&self) -> String {
         serde_json::to_string(self).unwrap_or_else(|error| {
             unreachable!(
@@ -79,7 +78,7 @@ impl Boxfile {
         })
     }
 
-    /// Returns what is declared of a component.
+    /// Returns the declaration of a component.
     pub fn component(&self, name: ComponentName) -> Option<&Component> {
         match name {
             ComponentName::Agent => Some(&self.agent.component),
@@ -87,7 +86,7 @@ impl Boxfile {
         }
     }
 
-    /// Returns where the root of a component is named: its image, or the agent's program.
+    /// Returns the span of a component's image, or of the agent's program.
     pub fn root_span(&self, name: ComponentName) -> Span {
         let image = self.component(name).and_then(|it| it.image.as_ref());
         let program = self.agent.binary.as_ref().map(Binary::span);
@@ -95,21 +94,21 @@ impl Boxfile {
     }
 }
 
-/// A directory whose every directory with a `SKILL.md` is a skill.
+/// A directory in which every directory with a `SKILL.md` is a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkillsDir {
-    /// The directory, relative to the main Boxfile's.
+    /// The directory, relative to the main Boxfile's directory.
     pub dir: Spanned<String>,
-    /// Whether they are baked or mounted.
+    /// Whether its skills are baked or mounted.
     pub mode: SkillMode,
 }
 
 /// A directory with a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Skill {
-    /// The skill's name, by the same rule as the box's.
+    /// The skill's name, which follows the rule of the box's name.
     pub name: String,
-    /// The directory, relative to the main Boxfile's.
+    /// The directory, relative to the main Boxfile's directory.
     pub path: Spanned<String>,
     /// Whether it is baked or mounted.
     pub mode: SkillMode,
@@ -118,15 +117,15 @@ pub struct Skill {
 /// A policy for paths that both images have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Conflict {
-    /// The paths that it is about: an absolute path in which `*` stands for any characters but
-    /// `/`, and `**` for any characters.
+    /// The paths to which the policy applies: an absolute path with `*` for any characters but `/`, and `**` for any
+    /// characters. For example, `/etc/*` matches `/etc/motd` but not `/etc/ssl/cert.pem`.
     pub pattern: Spanned<String>,
     /// The policy.
     pub policy: ConflictPolicy,
 }
 
 named_enum! {
-    /// A way out of a conflict between two images.
+    /// A resolution of a conflict between two images.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum ConflictPolicy {
@@ -136,15 +135,15 @@ named_enum! {
         PreferBusiness "prefer-business",
         /// Neither is kept.
         Drop "drop",
-        /// The two files are united: passwd, group and shadow only.
+        /// The two files are merged: passwd, group and shadow only.
         Merge "merge",
     }
 }
 
-/// The kernel that a box boots; at least one of the two is given.
+/// The kernel that a box boots; at least one of the two fields is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Kernel {
-    /// A [`box_contract::KernelName`], or the kernel's file; a relative path is relative to the main Boxfile.
+    /// A [`box_contract::KernelName`], or the kernel's file, relative to the main Boxfile unless absolute.
     pub path: Option<Spanned<String>>,
     /// The sha256 that the file must have.
     #[serde(serialize_with = "image_ref::digits")]

@@ -1,4 +1,4 @@
-//! `budget …`: what each phase of the start may take.
+//! `budget …`: the time limits of a start and of its phases.
 
 use box_contract::Budget;
 
@@ -7,7 +7,7 @@ use crate::units::show_duration;
 use crate::{form, schema};
 use diagnostics::{Diagnostic, Spanned};
 
-/// Reads the budget; without a declaration, the total alone is limited.
+/// Reads the budget; without a declaration, only the total is limited.
 pub(in crate::parse) fn read(top: &Children<'_>, default_total: u64) -> Budget {
     let budget = Reader::sole(top, &schema::BUDGET, |reader| {
         let total: Option<Spanned<u64>> = reader.optional("total");
@@ -26,7 +26,7 @@ pub(in crate::parse) fn read(top: &Children<'_>, default_total: u64) -> Budget {
     Budget { total: budget.total.or(Some(default_total)), ..budget }
 }
 
-/// Checks that a phase can take what it may: the total ends the start before that.
+/// Reports a phase's limit above the total: the total would end the start first.
 fn check_possible(
     reader: &Reader<'_>,
     name: &str,

@@ -1,7 +1,7 @@
-//! Paths that must stay in the checkout.
+//! Checks that paths stay in the checkout.
 //!
-//! Files in it are checked in with the Boxfile; what is read from elsewhere differs from
-//! one machine to the next, and may be none of the Boxfile's business.
+//! Files of the checkout are under version control together with the Boxfile. Files outside of it
+//! differ from host to host, and may be private.
 
 use crate::{Agent, Binary, Business, Skill, SkillsDir};
 use diagnostics::{Diagnostic, Sink, Spanned};
@@ -9,16 +9,17 @@ use diagnostics::{Diagnostic, Sink, Spanned};
 const COPY: &str =
     "copy it to a place beside the Boxfile or below it, and name it from there, without `..`";
 
-/// How far the checkout of a Boxfile reaches.
+/// The directories that belong to the checkout of a Boxfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
-    /// How many directories above the Boxfile's own belong to it; `None` if not even that one does.
+    /// The number of directories above the Boxfile's directory that belong to it; `None` if not
+    /// even that directory does.
     pub up: Option<usize>,
-    /// Why it reaches no farther, and what to do about that: a part of a help, or empty.
+    /// Why it ends at this directory, and how to change that: a part of a help, or empty.
     pub reason: String,
 }
 
-/// The Boxfile's own directory.
+/// Only the Boxfile's directory.
 impl Default for Reach {
     fn default() -> Self {
         Self { up: Some(0), reason: String::new() }
@@ -54,10 +55,11 @@ impl Checkout<'_> {
         self.sink.check(Self::check(self.reach, what, path, COPY));
     }
 
-    /// Checks that a path stays in the checkout by its text.
+    /// Checks that a path stays in the checkout, by its text alone.
     ///
-    /// A `..` is allowed at the path's beginning, as often as the checkout reaches up. Any other is
-    /// refused, even one that would lead back: after a symbolic link it may not.
+    /// A `..` is allowed at the path's beginning, as often as the checkout has directories above
+    /// the Boxfile. Any other `..` is refused, even if it would lead back, because it may not lead
+    /// back after a symbolic link.
     pub(super) fn check(
         reach: &Reach,
         what: &str,

@@ -1,4 +1,4 @@
-//! Takes the declarations of a block, or of the file, by their names.
+//! Takes the declarations of a block, or of the file, by name.
 
 use std::cell::RefCell;
 
@@ -14,8 +14,7 @@ use safe_text::quote;
 /// How many further declarations of the same name one error shows.
 const MAX_REPEATS: usize = 8;
 
-/// Names that other tools use, and the declarations that mean the same here. Names that differ by a
-/// typing error only are found without this list.
+/// Names of other tools, and the declarations with the same meaning. Typing errors are found without this list.
 const SYNONYMS: [(&str, &str); 17] = [
     ("cmd", "args"),
     ("command", "args"),
@@ -41,7 +40,7 @@ pub(super) struct Children<'n> {
     nodes: &'n [Node],
     known: &'static [&'static Declaration],
     sink: &'n Sink,
-    /// The names of declarations of which a second one is reported.
+    /// The names of declarations whose repetition is reported.
     repeated: RefCell<Vec<&'static str>>,
 }
 
@@ -54,20 +53,20 @@ impl<'n> Children<'n> {
         Self { nodes, known, sink, repeated: RefCell::new(Vec::new()) }
     }
 
-    /// Returns where what is wrong is reported.
+    /// Returns the sink for errors in the block.
     pub(super) const fn sink(&self) -> &'n Sink {
         self.sink
     }
 
-    /// Takes a declaration, if it is there; a second is an error, however often it is asked for.
+    /// Takes a declaration, if the block has it. A second one is an error, which is reported once.
     pub(super) fn one(&self, declaration: &Declaration) -> Option<&'n Node> {
         self.one_or(declaration, &format!("`{}` is declared twice", declaration.name))
     }
 
-    /// As [`Self::one`], with the message for a second.
+    /// As [`Self::one`], with the message for a second declaration.
     pub(super) fn one_or(&self, declaration: &Declaration, message: &str) -> Option<&'n Node> {
         let mut all = self.many(declaration);
-        // In the order of the file, which the merging with a base may have changed.
+        // The order of the file, which the merging with a base may have changed.
         all.sort_by_key(|node| node.name.span);
         let first = *all.first()?;
         if let [_, second, further @ ..] = all.as_slice()
@@ -83,7 +82,7 @@ impl<'n> Children<'n> {
         Some(first)
     }
 
-    /// Notes that a declaration is repeated, and returns whether that is still to be reported.
+    /// Records that a declaration is repeated, and returns whether this is still to be reported.
     fn is_news(&self, declaration: &Declaration) -> bool {
         let mut repeated = self.repeated.borrow_mut();
         let news = !repeated.contains(&declaration.name);
@@ -91,7 +90,7 @@ impl<'n> Children<'n> {
         news
     }
 
-    /// Returns whether a declaration is there, or one that may be a slip in its name.
+    /// Returns whether the block has a declaration, or one whose name may be a typing error for it.
     pub(super) fn may_have(&self, declaration: &Declaration) -> bool {
         let name = declaration.name;
         self.nodes
@@ -105,8 +104,8 @@ impl<'n> Children<'n> {
         self.nodes.iter().filter(|node| node.name.value == declaration.name).collect()
     }
 
-    /// Takes all declarations of a name, sorted by their first arguments; that two have the same one
-    /// is an error.
+    /// Takes all declarations of a name, sorted by their first arguments. Two with the same first argument are an
+    /// error.
     pub(super) fn keyed(&self, declaration: &Declaration) -> Vec<&'n Node> {
         let mut nodes = self.many(declaration);
         names::check_unique(&nodes, declaration, self.sink);
@@ -114,16 +113,16 @@ impl<'n> Children<'n> {
         nodes
     }
 
-    /// Reports what this block does not know; `elsewhere` says where it belongs, if it knows.
-    /// Reports the required declarations that are missing, too, but for those that were probably
-    /// meant by an unknown one.
+    /// Reports unknown declarations, and required ones that are missing. `elsewhere` returns the help with the right
+    /// block of a declaration, if there is one. A required declaration does not count as missing if an unknown one is
+    /// probably a misspelling of it.
     pub(super) fn finish(
         &self,
         elsewhere: impl Fn(&Node) -> Option<String>,
         missing: impl Fn(&'static Declaration) -> Diagnostic,
     ) {
         let meant = self.finish_profile(elsewhere);
-        // What is missing may be in the base that is not read.
+        // The missing declarations may be in the base that a misspelt `extends` names.
         if meant.contains(&schema::EXTENDS.name) {
             return;
         }
@@ -135,8 +134,8 @@ impl<'n> Children<'n> {
         }
     }
 
-    /// As [`Self::finish`], where nothing is missing: in a profile. Returns the names that were
-    /// probably meant by unknown ones.
+    /// As [`Self::finish`], for a profile, in which no declaration is required. Returns the names that were probably
+    /// meant by unknown ones.
     pub(super) fn finish_profile(
         &self,
         elsewhere: impl Fn(&Node) -> Option<String>,
@@ -163,8 +162,7 @@ impl<'n> Children<'n> {
         meant
     }
 
-    /// Says how an unknown declaration is written that is a property of a known one, and has a value
-    /// that fits it.
+    /// Returns the help for an unknown declaration that is a property of a known one, if its value fits the property.
     fn as_property(&self, node: &Node) -> Option<String> {
         let [value] = node.args.as_slice() else { return None };
         self.known.iter().filter(|it| it.first.is_none()).find_map(|declaration| {
@@ -176,7 +174,7 @@ impl<'n> Children<'n> {
     }
 }
 
-/// Says which declaration was meant by an unknown one, or which there are.
+/// Returns the help for an unknown declaration: the one that was probably meant, or a list of all.
 fn known(node: &Node, intended: Option<&str>, names: &[&str]) -> String {
     match (intended, node.name.value.strip_suffix(':')) {
         (Some(name), _) => did_you_mean(name),

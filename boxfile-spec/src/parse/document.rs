@@ -1,4 +1,4 @@
-//! The file as a whole: its declarations and the short ones among them.
+//! Reads the whole file: the short declarations here, the others in their modules.
 
 use box_contract::rules::MAX_SKILLS;
 use box_contract::{LogsPlan, Platform, Scope};
@@ -14,7 +14,8 @@ use crate::syntax::tree::Node;
 use crate::{Agent, BakedFile, Boxfile, Business, Kernel, Skill, SkillsDir, form};
 use diagnostics::{Diagnostic, Sink, Span, Spanned, Syntax};
 
-/// Reads the top-level nodes; nothing if a required declaration is missing or cannot be read.
+/// Reads the top-level nodes; returns `None` if a required declaration is missing or cannot be
+/// read.
 pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -> Option<Boxfile> {
     let top = Children::new(nodes, schema::TOP, sink);
     top.finish(place_inside, |declaration| missing_in_file(declaration, syntax));
@@ -42,12 +43,12 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     run::mounts::check_apart(&Placed { shares: &shares, disks, secrets, files }, sink);
     checkout.components(agent.as_ref(), business.as_ref());
     checkout.skills(skills_dir.as_ref(), &skills);
-    // A binary with no image under it is the small mode, for which less time is allowed.
+    // A binary with no image under it is the small mode, which is allowed less time.
     let small = agent.as_ref().is_some_and(|agent| agent.component.image.is_none());
     let total = if small { schema::BINARY_TOTAL_MS } else { schema::IMAGE_TOTAL_MS };
     let (layout, conflicts) = layout::read(&top);
     let platforms = Reader::sole(&top, &schema::PLATFORM, read_platforms);
-    // Whatever is missing in the end, all of it was read: each part reports for itself.
+    // All parts are read before a missing one ends the function, so that each reports its errors.
     let name = Reader::sole(&top, &schema::BOX, Reader::first);
     let boxfile = Boxfile {
         platforms: platforms.unwrap_or_else(|| vec![AMD64]),
@@ -77,7 +78,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     is_whole(&boxfile).then_some(boxfile)
 }
 
-/// Returns the files that are baked into the components, and who sees them.
+/// Returns the files that are baked into the components, with the components that see them.
 fn files<'b>(
     agent: Option<&'b Agent>,
     business: Option<&'b Business>,
@@ -88,7 +89,7 @@ fn files<'b>(
     components.flat_map(|(scope, it)| it.files.iter().map(move |file| (scope, file))).collect()
 }
 
-/// Returns whether each component has files: of what lacks them, an error was reported.
+/// Returns whether each component has files. If not, an error was reported.
 fn is_whole(boxfile: &Boxfile) -> bool {
     let agent = &boxfile.agent;
     let business = boxfile.business.as_ref();
@@ -99,7 +100,7 @@ fn is_whole(boxfile: &Boxfile) -> bool {
 /// The platform of a box that declares none.
 const AMD64: Spanned<Platform> = Spanned { value: Platform::LinuxAmd64, span: Span::at(0, 0) };
 
-/// The error that a file lacks a declaration.
+/// Returns the error of a file that lacks a declaration.
 fn missing_in_file(declaration: &'static Declaration, syntax: Syntax) -> Diagnostic {
     let error = DECLARATION_ERRORS.about("missing", declaration.name, Span::default());
     error.with_help(form::imperative("add", &declaration.usage(syntax)))
@@ -116,7 +117,7 @@ fn read_platforms(reader: &mut Reader<'_>) -> Option<Vec<Spanned<Platform>>> {
     Some(platforms)
 }
 
-/// Reads the kernel's path and digest, of which one at least must be there.
+/// Reads the kernel's path and digest, at least one of which is required.
 fn read_kernel(reader: &mut Reader<'_>) -> Option<Kernel> {
     let path = reader.optional_arg();
     if path.is_none() && reader.optional_prop("sha256").is_none() {

@@ -1,5 +1,5 @@
-//! The helps for arguments and properties that a declaration does not take: what was probably meant,
-//! built from what is written.
+//! Writes the help for an argument or property that a declaration does not take: the form that was probably meant, with
+//! the user's value.
 
 use box_contract::rules::is_label;
 use safe_text::secrets::{PASSED, looks_secret};
@@ -12,8 +12,8 @@ use crate::value::describe;
 use crate::{form, units};
 use diagnostics::{Diagnostic, Syntax};
 
-/// Returns the error of an argument that a declaration does not take. `refused` are the properties
-/// that it does not take here.
+/// Returns the error of an argument that a declaration does not take. `refused` are the properties that the declaration
+/// does not take together with its first argument.
 pub(super) fn argument(
     node: &Node,
     declaration: &'static Declaration,
@@ -42,8 +42,7 @@ pub(super) fn argument(
     })
 }
 
-/// Returns the error of a text where variables are expected, without its value if that could be a
-/// secret.
+/// Returns the error of a text in the position of a variable, without the value if it could be a secret.
 fn variable(declaration: &str, arg: &Value) -> Diagnostic {
     let text = if let Data::Text(text) = &arg.data { text.as_str() } else { "" };
     let (name, value) = text.split_once('=').unwrap_or((text, "value"));
@@ -57,7 +56,7 @@ fn variable(declaration: &str, arg: &Value) -> Diagnostic {
     if secret { error.hiding(arg.span) } else { error }
 }
 
-/// Lists the properties of a declaration, but for those that it does not take here.
+/// Lists the properties of a declaration, except the refused ones.
 pub(super) fn properties(declaration: &Declaration, refused: &[&str]) -> String {
     let names = declaration.props.iter().map(|prop| prop.name);
     let names: Vec<String> =
@@ -70,8 +69,8 @@ pub(super) fn properties(declaration: &Declaration, refused: &[&str]) -> String 
     }
 }
 
-/// Returns the property that a value was probably meant for, and the value as it is written there:
-/// of those that it fits, the one that the declaration's example has first.
+/// Returns the property for which a value was probably meant, and the value as it is written there. If the value fits
+/// several properties, the first one in the declaration's example is returned.
 fn meant(
     declaration: &'static Declaration,
     free: impl Fn(&&Property) -> bool,
@@ -87,7 +86,7 @@ fn meant(
     props.into_iter().find_map(|prop| Some((prop, fitting(prop.kind, arg)?)))
 }
 
-/// Returns a value as a property of a kind has it; `None` if it does not fit.
+/// Returns a value as it is written for a property of a kind; `None` if it does not fit.
 pub(super) fn fitting(kind: Kind, arg: &Value) -> Option<String> {
     let text = match (&arg.data, kind) {
         (Data::Integer(number), Kind::Integer { .. }) => return Some(number.to_string()),

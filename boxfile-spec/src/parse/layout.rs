@@ -9,8 +9,8 @@ use crate::{Conflict, ConflictPolicy, form, schema};
 use diagnostics::Spanned;
 use safe_text::quote;
 
-/// Reads the layout, which is `merged` only with two images, and the conflict policies, which need
-/// the layout `merged`.
+/// Reads the layout and the conflict policies. The layout `merged` requires two images, and
+/// policies require the layout `merged`.
 pub(super) fn read(top: &Children<'_>) -> (Layout, Vec<Conflict>) {
     let sink = top.sink();
     let declared = top.one(&schema::LAYOUT);
@@ -25,7 +25,7 @@ pub(super) fn read(top: &Children<'_>) -> (Layout, Vec<Conflict>) {
     {
         sink.report(DECLARATION_ERRORS.at("merged-alone", node.name.span));
     }
-    // Of a layout that cannot be read, nothing is known.
+    // A layout that cannot be read may be `merged`.
     let split = declared.is_none() || layout == Some(Layout::Split);
     if let (true, Some(first)) = (split, nodes.first()) {
         let merged = form::declaration(first.syntax, "layout", "\"merged\"");

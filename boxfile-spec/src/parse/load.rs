@@ -1,4 +1,4 @@
-//! Reads a file and the chain of files that it extends, and makes one list of nodes of them.
+//! Reads a file and the chain of its base files, and merges them into one list of nodes.
 
 use crate::errors::DECLARATION_ERRORS;
 use crate::parse::checkout::{Checkout, Reach};
@@ -14,34 +14,34 @@ pub const MAX_SOURCE: usize = 1 << 20;
 
 const BASE: &str = "copy it to a place in the checkout, and name it from there";
 
-/// How many files a Boxfile may extend, one another.
+/// The greatest number of base files in the chain.
 const MAX_BASES: usize = 8;
 
 /// The files that were read.
 pub(super) struct Files {
     pub(super) sources: Sources,
-    /// That of the main file.
+    /// The syntax of the main file.
     pub(super) syntax: Syntax,
     /// The declarations of all files, merged.
     pub(super) nodes: Vec<Node>,
     /// The declarations of each base by itself, for [`overridden`](crate::parse::overridden).
     pub(super) bases: Vec<Vec<Node>>,
     pub(super) found: Vec<Diagnostic>,
-    /// See [`Tree::intact`]: of all files.
+    /// See [`Tree::intact`]; true if it holds for all files.
     pub(super) intact: bool,
-    /// See [`Tree::complete`]: of all files.
+    /// See [`Tree::complete`]; true if it holds for all files.
     pub(super) complete: bool,
-    /// How far the checkout reaches.
+    /// The reach of the checkout.
     pub(super) reach: Reach,
 }
 
 impl Files {
-    /// Returns a sink for what is wrong with the declarations.
+    /// Returns a sink for errors in the declarations.
     pub(super) fn sink(&self) -> Sink {
         Sink::new(!self.complete)
     }
 
-    /// Returns the declarations of a base by themselves; what they lack may be in another file.
+    /// Returns a base's declarations by themselves. The declarations that they lack may be in another file.
     pub(super) fn alone(&self, nodes: Vec<Node>) -> Self {
         let (sources, bases, found) = Default::default();
         let Self { syntax, intact, .. } = *self;
@@ -50,7 +50,7 @@ impl Files {
     }
 }
 
-/// Reads the main file and what it extends.
+/// Reads the main file and its chain of bases.
 pub(super) fn files(
     main: Source,
     reach: &Reach,
@@ -64,7 +64,7 @@ pub(super) fn files(
     chain.finish(syntax)
 }
 
-/// Reads the source at a path; says why it cannot.
+/// Reads the source at a path, or returns the reason why it cannot be read.
 type Load<'l> = &'l mut dyn FnMut(&str) -> Result<Source, String>;
 
 #[derive(Default)]
@@ -74,17 +74,18 @@ struct Chain {
     /// The bases' paths, relative to the main file's directory.
     paths: Vec<String>,
     found: Vec<Diagnostic>,
-    /// Whether a base is named that cannot be read.
+    /// Whether the chain has a base that cannot be read.
     unread: bool,
     /// The number of declarations that the remaining files may have.
     allowance: Allowance,
-    /// The number of bytes that their directories may add to their paths.
+    /// The number of bytes that the directories of the remaining files may add to paths.
     growth: rebase::Growth,
     reach: Reach,
 }
 
 impl Chain {
-    /// Reads a file, which is a base if it was named, and returns what it extends, if it extends something.
+    /// Reads a file and returns the path of its base, if it has one. `named` is the path of the file itself, unless it
+    /// is the main file.
     fn add(&mut self, source: Source, named: Option<&Spanned<String>>) -> Option<Spanned<String>> {
         let directory = named.and_then(|it| it.value.rsplit_once('/')).map_or("", |it| it.0);
         let sink = Sink::default();
@@ -92,7 +93,7 @@ impl Chain {
         let readable = sink.check(Diagnostic::check_length(&source.text, MAX_SOURCE, help));
         let tree = readable.map(|()| syntax::read(&source, &mut self.allowance, &sink));
         let mut tree = tree.unwrap_or_default();
-        // Of a base nothing could be read once nothing more may be declared.
+        // With the allowance exceeded, no declaration of a base could be read.
         let extends = extended(&tree.nodes, &sink).filter(|_| !self.allowance.is_exceeded());
         self.unread |= extends.is_none() && tree.nodes.iter().any(is_extends);
         let index = self.sources.push(source);
@@ -111,7 +112,7 @@ impl Chain {
         })
     }
 
-    /// Reads the file that another extends, and returns what it extends itself.
+    /// Reads a base, and returns the path of its base, if it has one.
     fn extend(&mut self, path: &Spanned<String>, load: Load<'_>) -> Option<Spanned<String>> {
         match self.read(path, load) {
             Ok(source) => {
@@ -145,10 +146,10 @@ impl Chain {
         if self.paths.contains(&path.value) {
             return Err(circle());
         }
-        // Nothing of a file outside is read: messages show lines of what is.
+        // A file outside of the checkout is not read, because messages show lines of the files that are read.
         Checkout::check(&self.reach, "a base file", path, BASE)?;
         let source = load(&path.value).map_err(|reason| error(&reason))?;
-        // The main file's path is not known here, but what it is called and says is.
+        // The main file's path is unknown here, so a circle back to it is found by its name and text.
         if self.sources.as_slice().first() == Some(&source) {
             return Err(circle());
         }
@@ -157,9 +158,9 @@ impl Chain {
 
     fn finish(self, syntax: Syntax) -> Files {
         let intact = self.trees.iter().all(|tree| tree.intact);
-        // What a base declares that cannot be read is not missing either.
+        // If a base cannot be read, its declarations are not reported as missing.
         let complete = !self.unread && self.trees.iter().all(|tree| tree.complete);
-        // The farthest base first: each file is merged into what it extends.
+        // From the farthest base on: each file is merged into its base.
         let declared = |tree: Tree| tree.nodes.into_iter().filter(|it| !is_extends(it)).collect();
         let trees: Vec<Vec<Node>> = self.trees.into_iter().map(declared).collect();
         let bases = trees.get(1..).unwrap_or_default().to_vec();
@@ -171,7 +172,7 @@ impl Chain {
     }
 }
 
-/// The error of a base whose directory makes its paths too long. Nothing of such a base is read.
+/// Returns the error of a base whose directory makes its paths too long. The base is not read.
 fn too_long(named: &Spanned<String>) -> Diagnostic {
     let (most, base) = (rebase::MAX_ADDED, quote(&named.value));
     let most = format!("{most} bytes to the paths in them, with {base}");
@@ -182,7 +183,7 @@ fn is_extends(node: &Node) -> bool {
     node.name.value == schema::EXTENDS.name
 }
 
-/// Returns the path that `extends` names.
+/// Returns the path of `extends`.
 fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     let mut all = nodes.iter().filter(|node| is_extends(node));
     let first = all.next()?;

@@ -1,9 +1,9 @@
-//! How files merge: what a file declares goes over what its base declares, and a profile's over
-//! the file's.
+//! Merges files: a file takes precedence over its base, and a profile over the file.
 //!
-//! A declaration that only one of them has applies as it is. Of one that both have, the later
-//! replaces the earlier ([`Merge::Replace`]), or its arguments, properties and inner declarations
-//! replace those of the same name ([`Merge::Combine`]). Nothing is ever taken away.
+//! A declaration that only one of them has applies unchanged. If both have it, the later one
+//! replaces the earlier one ([`Merge::Replace`]), or its arguments, properties and inner
+//! declarations replace the ones with the same names ([`Merge::Combine`]). A merge never removes a
+//! setting.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,14 +11,14 @@ use crate::parse::component::env::variables;
 use crate::schema::{self, Count, Declaration, Merge, find};
 use crate::syntax::tree::{Block, Data, Node};
 
-/// Two properties that say the same: the later replaces the earlier, whichever of them it is.
+/// Two properties with the same meaning: the later one replaces the earlier one, whichever it is.
 const SYNONYMS: [&str; 2] = ["cpu-weight", "cpu-shares"];
 
-/// Merges nodes into those of a base.
+/// Merges the nodes of `over` into the nodes of a base.
 ///
-/// New declarations come before the base's, so that they decide first where order counts; what
-/// replaces something stays in its place. Where `over` itself has a declaration twice, both stay:
-/// that is an error for whoever reads it.
+/// New declarations come before the base's declarations, so that they take precedence if the order
+/// counts. A replacement keeps the position of the replaced declaration. If `over` has a
+/// declaration twice, both are kept, and the reader of the merged nodes reports them.
 pub(super) fn overlay(
     mut base: Vec<Node>,
     over: Vec<Node>,
@@ -33,7 +33,7 @@ pub(super) fn overlay(
     for node in over {
         let declaration = find(known, &node.name.value);
         let mergeable = declaration.filter(|it| it.count != Count::Repeatable);
-        // Taken out, so that a second one of the same file finds nothing.
+        // The key is removed, so that a second declaration of the same file is kept separate.
         match (mergeable, places.remove(&Key::of(&node, known))) {
             (Some(declaration), Some(place)) => merge(&mut base[place], node, declaration),
             _ => new.push(node),
@@ -43,11 +43,11 @@ pub(super) fn overlay(
     new
 }
 
-/// The key that two declarations about the same thing have in common.
+/// The key of declarations about the same thing.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     name: String,
-    /// The first argument, of those that may stand several times.
+    /// The first argument of a declaration that may be repeated.
     argument: Option<String>,
 }
 
@@ -63,8 +63,8 @@ impl Key {
     }
 }
 
-/// Takes out of the base's variables what a later file says again; `env` and `plain-env` name the
-/// same ones.
+/// Removes from the base the variables that a later file declares again. The variables of `env` and
+/// `plain-env` share one set of names.
 fn forget(base: &mut Vec<Node>, over: &[Node]) {
     let is_env =
         |node: &Node| [schema::ENV.name, schema::PLAIN_ENV.name].contains(&&*node.name.value);
@@ -79,7 +79,7 @@ fn forget(base: &mut Vec<Node>, over: &[Node]) {
         }
         let before = node.props.len();
         node.props.retain(|prop| !again.contains(prop.name.value.as_str()));
-        // One of which nothing is left would be one without a variable.
+        // A declaration that has lost all its variables is removed.
         !node.props.is_empty() || before == 0
     });
 }
@@ -91,7 +91,7 @@ fn merge(base: &mut Node, over: Node, declaration: &'static Declaration) {
     }
     base.name = over.name;
     base.syntax = over.syntax;
-    // What a line that cannot be read says is unknown; its block still counts.
+    // The arguments and properties of a broken line are unknown; its block is still merged.
     base.broken |= over.broken;
     if !over.args.is_empty() {
         base.args = over.args;

@@ -1,5 +1,4 @@
-//! From texts to the model: the files are read, merged, and then declaration by declaration
-//! understood.
+//! Turns texts into the model: the files are read and merged, then each declaration is read.
 
 mod budget;
 mod checkout;
@@ -32,23 +31,21 @@ use reader::{Reader, read_fields};
 /// The result of reading a Boxfile.
 #[derive(Debug)]
 pub struct Document {
-    /// The texts that were read: the file, and what it extends. Secrets in them that are reported
-    /// as such are overwritten with asterisks, so that no message shows one.
+    /// The texts that were read: the file and its bases. Secrets that are reported are overwritten with asterisks, so
+    /// that no message shows one.
     pub sources: Sources,
-    /// The model, if nothing is wrong.
+    /// The model, if there is no error.
     pub boxfile: Option<Boxfile>,
-    /// Everything that is wrong or worth a look, sorted by position. Where blocks do not close or
-    /// text is lost after an unclosed quote, only errors of that kind: all others could be their
-    /// consequence.
+    /// All errors and warnings, sorted by position. If blocks do not close or text is lost after an unclosed quote,
+    /// only errors of this kind are listed, because all others could be their consequence.
     pub found: Vec<Diagnostic>,
     /// The names of the profiles, sorted.
     pub profiles: Vec<String>,
-    /// The model with each of the profiles, by its name, in the order in which they are declared
-    /// (those of the file before those of its base); empty if anything is wrong. Which profile was
-    /// asked for makes no difference.
+    /// The model with each of the profiles, by the profile's name, in the order of the declarations (the file's
+    /// profiles before its base's); empty if there is any error. It does not depend on the chosen profile.
     pub variants: Vec<(String, Boxfile)>,
-    /// Set if the profile that was asked for does not exist: one line that says so, and what to
-    /// name instead. This is not an error of the file, so it is not in `found`; `boxfile` is `None`.
+    /// The message if the chosen profile does not exist: one line, with the names to choose from. This is not an error
+    /// of the file, so it is not in `found`; `boxfile` is `None`.
     pub unknown_profile: Option<String>,
 }
 
@@ -56,8 +53,8 @@ impl Document {
     /// Returns the model, or all errors.
     ///
     /// # Errors
-    /// At least one diagnostic of severity [`Severity::Error`], and all others with it. A profile
-    /// that does not exist is one, too.
+    /// All diagnostics, at least one of which has the severity [`Severity::Error`]. A chosen profile that does not
+    /// exist is an error, too.
     pub fn into_result(self) -> Result<Boxfile, Diagnostics> {
         self.boxfile.ok_or_else(|| {
             // Warnings alone do not explain why there is no model.
@@ -70,18 +67,28 @@ impl Document {
     }
 }
 
-/// Reads a Boxfile in KDL that extends no other.
+/// Reads a Boxfile in KDL that has no base.
 ///
 /// # Errors
-/// Everything that is wrong with it: see [`Document::found`].
+/// All errors of the text: see [`Document::found`].
 pub fn parse(text: &str) -> Result<Boxfile, Diagnostics> {
     let source = Source::new("Boxfile", text);
     read(source, None, |_| Err("a text by itself extends nothing".to_owned())).into_result()
 }
 
-/// Reads a Boxfile, with a profile if one is named, and the files that it extends.
+/// Reads a Boxfile, with a profile if one is named, and its base files.
 ///
-/// Its checkout is its own directory: see [`read_within`].
+/// The checkout is the Boxfile's directory: see [`read_within`].
+///
+/// # Examples
+/// ```
+/// use diagnostics::Source;
+///
+/// let main = Source::new("Boxfile", "extends \"base\"\nbox \"hello\"\n");
+/// let base = "agent {\n    image \"oci:images/agent\"\n}\n";
+/// let document = boxfile_spec::read(main, None, |path| Ok(Source::new(path, base)));
+/// assert_eq!(document.boxfile.expect("no errors").name, "hello");
+/// ```
 pub fn read(
     main: Source,
     profile: Option<&str>,
@@ -90,12 +97,11 @@ pub fn read(
     read_within(main, profile, &Reach::default(), load)
 }
 
-/// Reads a Boxfile, with a profile if one is named, and the files that it extends, of a checkout that
-/// reaches so far.
+/// Reads a Boxfile, with a profile if one is named, and its base files, in a checkout of the given reach.
 ///
-/// `load` is given the path of a base, relative to the directory of `main`, and returns its text
-/// with the name to show, or says why it cannot. The path does not lead out of the checkout by its
-/// text; whether a symbolic link on the way does is for `load` to find out.
+/// `load` takes the path of a base, relative to the directory of `main`. It returns the text with the name for
+/// messages, or the reason why the base cannot be read. The text of the path does not lead out of the checkout, but
+/// `load` must check whether a symbolic link does.
 pub fn read_within(
     main: Source,
     profile: Option<&str>,
@@ -118,7 +124,7 @@ pub fn read_within(
     document
 }
 
-/// Reads the declarations of files, and of their profiles.
+/// Reads the declarations of the merged files, and of their profiles.
 fn understand(mut files: Files, profile: Option<&str>) -> Document {
     let sink = files.sink();
     let profiles = profile::take(&mut files.nodes, &sink);

@@ -1,4 +1,4 @@
-//! Names of declarations and of what they declare: how they are read, and which are unique.
+//! Checks the names of declarations and of the things that they declare.
 
 use crate::form;
 use crate::schema::{self, Declaration};
@@ -6,7 +6,7 @@ use crate::syntax::tree::{Data, Node};
 use diagnostics::{Diagnostic, Sink, Span};
 use safe_text::quote;
 
-/// Reports every declaration whose first argument another one has, too.
+/// Reports every declaration with the same first argument as another one.
 pub(super) fn check_unique(nodes: &[&Node], declaration: &Declaration, sink: &Sink) {
     let what = declaration.first.as_ref().map_or("name", |first| first.name);
     let mut keys: Vec<(&str, Span)> = nodes.iter().filter_map(|node| key(node)).collect();
@@ -24,16 +24,16 @@ pub(super) fn check_unique(nodes: &[&Node], declaration: &Declaration, sink: &Si
     }
 }
 
-/// Returns the first argument and its place.
+/// Returns the first argument and its span.
 pub(super) fn key(node: &Node) -> Option<(&str, Span)> {
     let value = node.args.first()?;
     let Data::Text(key) = &value.data else { return None };
     Some((key, value.span))
 }
 
-/// Says where a declaration belongs that was found at the top level.
+/// Returns the help with the right block of a declaration that is misplaced at the top level.
 pub(super) fn place_inside(node: &Node) -> Option<String> {
-    // A colon as in YAML is an error of its own, for whoever wrote it in the right place.
+    // A colon as in YAML is a separate error, reported in the right block.
     let name = node.name.value.trim_end_matches(':');
     let [agent, business] =
         [&schema::AGENT, &schema::BUSINESS].map(|it| it.child(name).map(|_| it.name));
@@ -42,14 +42,14 @@ pub(super) fn place_inside(node: &Node) -> Option<String> {
     (!places.is_empty()).then(|| format!("it belongs inside {}", places.join(" or ")))
 }
 
-/// The error that a block lacks a declaration.
+/// Returns the error of a block that lacks a declaration.
 pub(super) fn missing(declaration: &'static Declaration, block: &Node) -> Diagnostic {
     let message = format!("`{}` needs `{}`", block.name.value, declaration.name);
     Diagnostic::new(message, block.name.span, format!("without `{}`", declaration.name))
         .with_help(form::imperative("add", &declaration.usage(block.syntax)))
 }
 
-/// Sorts texts, or other values, of which each counts once.
+/// Sorts values and removes duplicates.
 pub(super) fn unique<T: Ord>(mut values: Vec<T>) -> Vec<T> {
     values.sort_unstable();
     values.dedup();

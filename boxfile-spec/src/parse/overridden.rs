@@ -1,6 +1,5 @@
-//! The values of base files that a later file overrides: they have no effect, and have to be right
-//! all the same. An error in them would come to light only where somebody removes what overrides
-//! them.
+//! Checks the values of base files that a later file overrides. They have no effect, but must be
+//! right: otherwise, an error in them would appear only after the overriding value is removed.
 
 use std::collections::HashSet;
 
@@ -9,8 +8,8 @@ use crate::parse::{is_error, understand};
 use crate::syntax::tree::Node;
 use diagnostics::{Diagnostic, Span};
 
-/// Returns the errors in overridden values. Each base is read by itself; an error that is about
-/// something that still has an effect is left to whoever reads the merged files.
+/// Returns the errors in overridden values. Each base is read by itself. An error about a value
+/// that still has an effect is left to the reading of the merged files.
 pub(super) fn check(files: &mut Files) -> Vec<Diagnostic> {
     let bases = std::mem::take(&mut files.bases);
     if bases.is_empty() || !files.intact {
@@ -25,7 +24,7 @@ pub(super) fn check(files: &mut Files) -> Vec<Diagnostic> {
     alone.flat_map(|base| understand(base, None).found).filter(overridden).collect()
 }
 
-/// Adds the places of all parts of nodes, as diagnostics name them.
+/// Adds the spans of all parts of nodes, as diagnostics use them.
 fn collect(nodes: &[Node], places: &mut HashSet<Span>) {
     for node in nodes {
         places.insert(node.name.span);

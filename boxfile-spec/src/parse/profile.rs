@@ -1,4 +1,4 @@
-//! `profile "NAME" { … }`: declarations that count only when the profile is chosen.
+//! `profile "NAME" { … }`: declarations that apply only if the profile is chosen.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Sink, Span};
 use safe_text::quote;
 
-/// How many profiles a Boxfile may have: each is read by itself.
+/// The greatest number of profiles of a Boxfile: each one is read separately.
 const MAX_PROFILES: usize = 16;
 
 /// A profile.
@@ -19,7 +19,7 @@ pub(super) struct Profile {
     nodes: Vec<Node>,
 }
 
-/// Takes the profiles out of the declarations of a file.
+/// Removes the profiles from the declarations of a file, and returns them.
 pub(super) fn take(nodes: &mut Vec<Node>, sink: &Sink) -> Vec<Profile> {
     let (profiles, rest): (Vec<Node>, Vec<Node>) =
         std::mem::take(nodes).into_iter().partition(|node| node.name.value == schema::PROFILE.name);
@@ -55,8 +55,8 @@ fn read(node: Node, sink: &Sink) -> Option<Profile> {
 }
 
 impl Files {
-    /// Reads every profile over the file. What is wrong with the file without a profile, in `base`,
-    /// is not said again.
+    /// Reads every profile over the file. Errors of the file without a profile, which are in
+    /// `base`, are not repeated.
     pub(super) fn read_profiles(
         &self,
         profiles: &[Profile],
@@ -73,14 +73,14 @@ impl Files {
             let nodes = merge::overlay(self.nodes.clone(), over, schema::PROFILE.children);
             let boxfile = document::read(&nodes, self.syntax, &self.reach, &sink);
             let mut found = sink.into_found();
-            // Two errors of one profile that read alike are two errors.
+            // Two errors of one profile with the same text are two errors.
             found.retain(|it| !known.contains(&key(it)));
             known.extend(found.iter().map(key));
             document.found.append(&mut found);
             document.variants.extend(boxfile.map(|boxfile| (profile.name.clone(), boxfile)));
         }
         let missing = chosen.filter(|name| profiles.iter().all(|profile| profile.name != *name));
-        // A profile of a base that cannot be read may have the name.
+        // A base that cannot be read may have a profile of this name.
         document.unknown_profile =
             missing.filter(|_| self.complete).map(|name| self.unknown_profile(name, profiles));
     }

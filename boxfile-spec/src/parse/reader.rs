@@ -1,4 +1,4 @@
-//! Reads the arguments, properties and children that a declaration has from a node, and reports all others.
+//! Reads the arguments, properties and children of a declaration from a node, and reports all others.
 
 use crate::errors::DECLARATION_ERRORS;
 use crate::form;
@@ -13,26 +13,26 @@ use safe_text::quote;
 
 /// A node that is being read: arguments one after another, properties and children by name.
 ///
-/// `arg`, `prop`, `optional_prop` and `props` take a value as it was written. `first`, `value`, `optional`, `rest` and `all` read one
-/// by the kind that the schema names.
+/// `arg`, `prop`, `optional_prop` and `props` take a value as it was written. `first`, `value`, `optional`, `rest` and
+/// `all` read a value of the kind in the schema.
 ///
-/// Anything that was not asked for when [`Self::finish`] is called is an error. A node whose line
-/// could not be read has neither arguments nor properties, and nothing more is said about it.
+/// Any part that was not taken before [`Self::finish`] is an error. A node whose line could not be read has neither
+/// arguments nor properties, and no further error about it is reported.
 pub(super) struct Reader<'n> {
     node: &'n Node,
     declaration: &'static Declaration,
     sink: &'n Sink,
     args: &'n [Value],
     known: Vec<&'static str>,
-    /// The properties that do not go with what else it says.
+    /// The properties that the declaration does not take together with its other parts.
     refused: Vec<&'static str>,
     any_prop: bool,
-    /// The parts that the declaration needs and does not have.
+    /// The required parts that are missing.
     missing: Vec<String>,
 }
 
-/// Declarations of one value each that say something even without one: no arguments at all, and
-/// everything is recorded.
+/// Declarations that have a meaning without any value: `args` alone means no arguments, `logs` alone records
+/// everything.
 const MEANINGFUL_ALONE: [&str; 2] = [schema::ARGS.name, schema::LOGS.name];
 
 impl<'n> Reader<'n> {
@@ -42,7 +42,7 @@ impl<'n> Reader<'n> {
         Self { node, declaration, sink, args, known, refused, any_prop: false, missing }
     }
 
-    /// Reads a declaration, and reports what `read` does not ask for.
+    /// Reads a declaration, and reports the parts that `read` does not take.
     pub(super) fn whole<T>(
         node: &'n Node,
         declaration: &'static Declaration,
@@ -55,7 +55,7 @@ impl<'n> Reader<'n> {
         value
     }
 
-    /// Reads a declaration of a block, if it is there.
+    /// Reads a declaration of a block, if the block has it.
     pub(super) fn sole<T>(
         children: &Children<'n>,
         declaration: &'static Declaration,
@@ -64,7 +64,7 @@ impl<'n> Reader<'n> {
         Self::whole(children.one(declaration)?, declaration, children.sink(), read)
     }
 
-    /// Reads all declarations of a block that differ in their first arguments, and sorts them by these.
+    /// Reads all declarations of a block that differ in their first arguments, sorted by these.
     pub(super) fn keyed<T>(
         children: &Children<'n>,
         declaration: &'static Declaration,
@@ -74,12 +74,12 @@ impl<'n> Reader<'n> {
         nodes.filter_map(|it| Self::whole(it, declaration, children.sink(), &read)).collect()
     }
 
-    /// Returns the place of the declaration's name.
+    /// Returns the span of the declaration's name.
     pub(super) const fn span(&self) -> Span {
         self.node.name.span
     }
 
-    /// Returns the place of the next argument, or that of the declaration's name after the last one.
+    /// Returns the span of the next argument, or of the declaration's name after the last argument.
     pub(super) fn next_span(&self) -> Span {
         self.args.first().map_or(self.span(), |value| value.span)
     }
@@ -94,7 +94,7 @@ impl<'n> Reader<'n> {
         self.node.syntax
     }
 
-    /// Returns an example of the declaration, as a help for whoever misses a part of it.
+    /// Returns an example of the declaration, as a help for a missing part.
     pub(super) fn usage(&self) -> String {
         form::imperative("for example", &self.declaration.usage(self.syntax()))
     }
@@ -116,7 +116,7 @@ impl<'n> Reader<'n> {
         self.check(T::read(value?, name, kind))
     }
 
-    /// Reads the first argument; that it is not there is an error.
+    /// Reads the first argument, which is required.
     pub(super) fn first<T: Read>(&mut self) -> Option<T> {
         let value = self.arg();
         self.read_first(value)
@@ -128,8 +128,8 @@ impl<'n> Reader<'n> {
         self.read(value, self.name(), kind)
     }
 
-    /// Reads a property. One that is left out, or wrong, has its default; that it is left out is an error where the schema
-    /// says so.
+    /// Reads a property. A missing or wrong property has its default. A missing one is an error if the schema requires
+    /// it.
     pub(super) fn value<T: Read>(&mut self, name: &'static str) -> Option<T> {
         let prop = self.declaration.prop(name)?;
         let value = if prop.required { self.prop(name) } else { self.optional_prop(name) };
@@ -156,7 +156,7 @@ impl<'n> Reader<'n> {
         Some(first)
     }
 
-    /// Takes the first argument; that it is not there is an error.
+    /// Takes the first argument, which is required.
     pub(super) fn arg(&mut self) -> Option<&'n Value> {
         let arg = self.optional_arg();
         if arg.is_none() {
@@ -172,17 +172,17 @@ impl<'n> Reader<'n> {
         std::mem::take(&mut self.args)
     }
 
-    /// Reads all further arguments; nothing if one of them is wrong.
+    /// Reads all further arguments; returns `None` if one of them is wrong.
     pub(super) fn rest<T: Read>(&mut self) -> Option<Vec<T>> {
         let kind = self.declaration.rest.as_ref().map_or(Kind::Text, |rest| rest.kind);
-        // All of them are read before the first failure counts: each reports for itself.
+        // All are read before a wrong one ends the function, so that each reports its error.
         let values = self.args().iter();
         let read: Vec<Option<T>> =
             values.map(|value| self.read(Some(value), self.name(), kind)).collect();
         read.into_iter().collect()
     }
 
-    /// Reads all arguments, of which one at least must be there; nothing if one of them is wrong.
+    /// Reads all arguments, at least one of which is required; returns `None` if one of them is wrong.
     pub(super) fn all<T: Read>(&mut self) -> Option<Vec<T>> {
         let first = self.first();
         let rest = self.rest();
@@ -191,7 +191,7 @@ impl<'n> Reader<'n> {
         Some(all)
     }
 
-    /// Takes a property, if it is there.
+    /// Takes a property, if the node has it.
     pub(super) fn optional_prop(&mut self, name: &'static str) -> Option<&'n Value> {
         let again = self.asked_for(name);
         let mut found = self.node.props.iter().filter(|prop| prop.name.value == name);
@@ -202,13 +202,13 @@ impl<'n> Reader<'n> {
         Some(&first.value)
     }
 
-    /// Returns the place of a property's value, or that of the declaration's name.
+    /// Returns the span of a property's value, or of the declaration's name.
     pub(super) fn value_span(&self, name: &str) -> Span {
         let prop = self.node.props.iter().find(|prop| prop.name.value == name);
         prop.map_or(self.span(), |prop| prop.value.span)
     }
 
-    /// Notes that a property was asked for, and returns whether it was before.
+    /// Records that a property was taken, and returns whether it had been taken before.
     fn asked_for(&mut self, name: &'static str) -> bool {
         debug_assert!(self.declaration.prop(name).is_some(), "{name} is not in the schema");
         let again = self.known.contains(&name);
@@ -216,7 +216,7 @@ impl<'n> Reader<'n> {
         again
     }
 
-    /// Refuses properties that the declaration has, but not together with what else it says.
+    /// Refuses properties that the declaration does not take together with its first argument.
     pub(super) fn refuse(&mut self, names: &[&'static str]) {
         for name in names {
             self.asked_for(name);
@@ -229,7 +229,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Names the first argument, which decides what else there may be: the kind `tcp`.
+    /// Names the first argument, which decides which properties are allowed, for example `the kind "tcp"`.
     fn first_shown(&self) -> String {
         match (&self.declaration.first, self.node.args.first().map(|value| &value.data)) {
             (Some(first), Some(Data::Text(text))) => format!("the {} {}", first.name, quote(text)),
@@ -237,7 +237,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Takes a property; that it is not there is an error.
+    /// Takes a property, which is required.
     pub(super) fn prop(&mut self, name: &'static str) -> Option<&'n Value> {
         let value = self.optional_prop(name);
         if value.is_none() {
@@ -246,7 +246,7 @@ impl<'n> Reader<'n> {
         value
     }
 
-    /// Returns what a property must be.
+    /// Returns the kind of a property.
     pub(super) fn kind(&self, name: &str) -> Kind {
         self.declaration.prop(name).map_or(Kind::Text, |prop| prop.kind)
     }
@@ -257,12 +257,12 @@ impl<'n> Reader<'n> {
         &self.node.props
     }
 
-    /// Returns the children for reading; they report for themselves what is left over.
+    /// Returns the children for reading. They report their unknown declarations themselves.
     pub(super) fn children(&self) -> Children<'n> {
         Children::new(self.node.children(), self.declaration.children, self.sink)
     }
 
-    /// Reports what was not asked for, a block included.
+    /// Reports the parts that were not taken, including a block.
     pub(super) fn finish(self) {
         if let Some(block) = &self.node.block {
             let error = DECLARATION_ERRORS.about("no-block", self.name(), block.open);
@@ -271,13 +271,13 @@ impl<'n> Reader<'n> {
         self.finish_line();
     }
 
-    /// Reports what was not asked for, and what the block lacks.
+    /// Reports the parts that were not taken, and the declarations that the block lacks.
     pub(super) fn finish_block(&self, children: &Children<'_>) {
         children.finish(|_| None, |declaration| names::missing(declaration, self.node));
         self.finish_line();
     }
 
-    /// Reports the arguments and properties that were not asked for.
+    /// Reports the arguments and properties that were not taken.
     pub(super) fn finish_line(&self) {
         debug_assert!(
             self.any_prop || self.declaration.props.iter().all(|it| self.known.contains(&it.name)),
@@ -305,19 +305,19 @@ impl<'n> Reader<'n> {
         error.with_help(nearest(name, &self.known).map_or_else(names, did_you_mean))
     }
 
-    /// Notes that a part of the declaration is missing; all of them are one error.
+    /// Records a missing part of the declaration. All missing parts are one error.
     pub(super) fn report_missing(&mut self, what: &str) {
         self.missing.push(what.to_owned());
     }
 
-    /// Reports the error that something is missing, unless it may be in what cannot be read.
+    /// Reports a missing part, unless it may be in text that cannot be read.
     pub(super) fn report_missing_error(&self, error: Diagnostic) {
         if !self.node.broken {
             self.sink.report_missing(error);
         }
     }
 
-    /// Returns whether the declaration is there and says nothing, though nothing of it is required.
+    /// Returns whether the declaration has no values, although none of them is required.
     fn is_mute(&self) -> bool {
         let (node, declaration) = (self.node, self.declaration);
         node.args.is_empty()
@@ -331,15 +331,15 @@ impl<'n> Reader<'n> {
     }
 }
 
-/// Makes a struct of what a declaration says; nothing if a part that must be there is not, or is wrong.
+/// Makes a struct from a declaration; `None` if a required part is missing or wrong.
 ///
-/// A field is the property of its name, or the property that is written after it, or the [`Option`] of an expression:
+/// A field is the property of its name, the property that is named after it, or the [`Option`] of an expression:
 ///
 /// ```text
 /// read_fields!(reader => SharePlan { name = reader.first(), guest, access, scope: "component", host })
 /// ```
 ///
-/// becomes this, where the fields' types say what a value becomes (see [`Read`]):
+/// expands to this. The types of the fields decide what a value becomes (see [`Read`]):
 ///
 /// ```text
 /// let name = reader.first();
@@ -350,7 +350,7 @@ impl<'n> Reader<'n> {
 /// Some(SharePlan { name: name?, guest: guest?, access: access?, scope: scope?, host: host? })
 /// ```
 ///
-/// So all parts are read before one that is missing ends it: each reports for itself.
+/// So all parts are read before a missing one ends the function, and each reports its errors.
 macro_rules! read_fields {
     (@field $reader:ident $field:ident) => { $reader.value(stringify!($field)) };
     (@field $reader:ident $field:ident : $name:literal) => { $reader.value($name) };
@@ -364,7 +364,7 @@ macro_rules! read_fields {
 pub(super) use read_fields;
 
 impl Drop for Reader<'_> {
-    /// Reports what is missing, wherever the reading ended.
+    /// Reports the missing parts, however the reading ended.
     fn drop(&mut self) {
         let Some((last, rest)) = self.missing.split_last() else { return };
         let what =
@@ -372,7 +372,7 @@ impl Drop for Reader<'_> {
         let message = format!("`{}` needs {what}", self.name());
         let error = Diagnostic::new(message, self.span(), format!("without {what}"));
         let error = error.with_help(self.usage());
-        // What replaces that of a base takes nothing from it.
+        // A declaration that replaces the base's declaration takes no parts from it.
         match self.declaration.merge {
             Merge::Replace => self.report(error),
             Merge::Combine => self.report_missing_error(error),
@@ -380,7 +380,7 @@ impl Drop for Reader<'_> {
     }
 }
 
-/// The error that a property is written twice.
+/// Returns the error of a property that is written twice.
 pub(super) fn twice(one: &Prop, other: &Prop) -> Diagnostic {
     let (first, again) = (one.name.span.min(other.name.span), one.name.span.max(other.name.span));
     Diagnostic::twice(&one.name.value, first, again)

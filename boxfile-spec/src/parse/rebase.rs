@@ -1,4 +1,4 @@
-//! Makes the paths of a file relative to the main file's directory, and spells equal ones alike.
+//! Makes the paths of a file relative to the main file's directory, and spells equal paths alike.
 
 use box_contract::KernelName;
 
@@ -6,11 +6,12 @@ use crate::schema::{Declaration, Kind, find};
 use crate::syntax::tree::{Data, Node, Value};
 use box_contract::image_ref::WITH_PATH;
 
-/// How many bytes the directories of bases may add to the paths in them, in all bases of a Boxfile together. A directory can
-/// be as long as a path may be, and a base can have as many paths as may be declared; each profile has all of them again.
+/// The greatest number of bytes that the directories of bases may add to the paths in them, in all bases of a Boxfile
+/// together. A directory can be as long as a path, a base can have as many paths as declarations are allowed, and each
+/// profile repeats all of them.
 pub const MAX_ADDED: usize = 1 << 20;
 
-/// Counts the bytes that may still be added to paths; `None` once one was too many.
+/// Counts the bytes that may still be added to paths; `None` once they are exceeded.
 #[derive(Debug)]
 pub(super) struct Growth(Option<usize>);
 
@@ -21,22 +22,22 @@ impl Default for Growth {
 }
 
 impl Growth {
-    /// Takes what a path is longer than the text that was there; returns the path, if it may be so long.
+    /// Counts the bytes by which a path is longer than the previous text; returns the path if they are allowed.
     fn take(&mut self, path: String, before: &str) -> Option<String> {
         let added = path.len().saturating_sub(before.len());
         self.0 = self.0.and_then(|left| left.checked_sub(added));
         self.0.map(|_| path)
     }
 
-    /// Returns whether one byte was too many. Then not all paths are rewritten.
+    /// Returns whether the bytes are exceeded. If so, not all paths are rewritten.
     pub(super) const fn is_exceeded(&self) -> bool {
         self.0.is_none()
     }
 }
 
-/// Rewrites every path of the nodes of a file that lies in `directory`, until they have grown too much.
+/// Rewrites every path in the nodes of a file in `directory`, until the allowed growth is exceeded.
 ///
-/// The main file's own directory is the empty one: there, the paths lose what says nothing.
+/// For the main file, `directory` is empty, and its paths are only normalized.
 pub(super) fn nodes(
     nodes: &mut [Node],
     known: &[&'static Declaration],
@@ -74,7 +75,7 @@ fn rewrite(value: &mut Value, kind: Kind, directory: &str, growth: &mut Growth) 
     }
 }
 
-/// Returns what a text becomes that is a path.
+/// Returns the rewritten text if its kind is a path.
 fn rewritten(text: &str, kind: Kind, directory: &str) -> Option<String> {
     match kind {
         _ if text.is_empty() => None,
@@ -82,7 +83,7 @@ fn rewritten(text: &str, kind: Kind, directory: &str) -> Option<String> {
         Kind::Kernel if KernelName::of(text).is_none() => {
             Some(KernelName::as_path(join(directory, text)))
         }
-        // Where a box is launched has nothing to do with where the file lies.
+        // The directory of the launch does not depend on the directory of the file.
         Kind::LaunchPath => Some(join("", text)),
         Kind::PathOrUrl if !text.contains("://") => Some(join(directory, text)),
         Kind::Image => {
@@ -94,11 +95,11 @@ fn rewritten(text: &str, kind: Kind, directory: &str) -> Option<String> {
     }
 }
 
-/// Appends a path to a directory, which is relative as every base is: without `.`, and without
-/// each `..` at its beginning, which takes the last part of the directory with it.
+/// Appends a path to a directory, which is relative like the path of every base. Removes each `.`, and resolves each
+/// `..` at the path's beginning against the directory.
 ///
-/// By text alone, as every reader of the file would: a symbolic link is not looked at. A `..`
-/// after another part stays.
+/// This works on the text alone, without following symbolic links. A `..` after another part is kept. For example,
+/// `a/b` and `../c` give `a/c`.
 pub(super) fn join(directory: &str, path: &str) -> String {
     let plain = |part: &&str| !matches!(*part, "" | ".");
     if path.starts_with('/') {

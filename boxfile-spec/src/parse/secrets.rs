@@ -1,5 +1,5 @@
-//! Secrets that are written as plain values: in `env`, in command lines and in the task. They are
-//! errors, and no message shows them: see [`Diagnostic::hiding`].
+//! Finds secrets that are written as plain values: in `env`, in command lines and in the task. They are errors, and no
+//! message shows them: see [`Diagnostic::hiding`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,15 +16,14 @@ use crate::{form, rules};
 use diagnostics::{Diagnostic, Sink, Span, Syntax};
 use safe_text::quote;
 
-/// Declarations that have a program or its arguments.
+/// Declarations with a program or its arguments.
 const COMMANDS: [&str; 3] = [schema::ENTRYPOINT.name, schema::ARGS.name, schema::HEALTH.name];
 
-/// The components that would need a secret, as `secret` names them: a property, or nothing for the
-/// default.
+/// The value of the `component` property that a secret would need; `None` for the default.
 type Needs = Option<&'static str>;
 
-/// Reports every secret that the components and the task have as a plain value, and every variable
-/// of a component that it is given as a secret, too.
+/// Reports every secret that the components and the task have as a plain value, and every variable of a component that
+/// is also declared as one of its secrets.
 pub(super) fn check(
     components: [Option<&Node>; 2],
     task: Option<&Node>,
@@ -51,7 +50,8 @@ pub(super) fn check(
     }
 }
 
-/// Reports the first of too many variables that are given at launch, and of too many secrets: no box could have them all.
+/// Reports the first variable above the limit of variables for the launch, and the first secret above the limit of
+/// secrets.
 fn check_counts(components: [Option<&Node>; 2], declared: &[Secret], sink: &Sink) {
     let variables = |it| of(it, &schema::ENV).chain(of(it, &schema::PLAIN_ENV));
     let given = components.into_iter().flatten().flat_map(variables).filter(|it| it.by_argument);
@@ -69,7 +69,8 @@ fn of<'n>(component: &'n Node, declaration: &Declaration) -> impl Iterator<Item 
     component.children().iter().filter(named).flat_map(variables)
 }
 
-/// Returns whether a variable of `env` looks like a secret; one that may be given at launch, whatever its default is.
+/// Returns whether a variable of `env` looks like a secret. For a variable that may be given at launch, the name
+/// alone can decide, whatever its default.
 fn is_leak(variable: &Variable<'_>) -> bool {
     let value = match variable.value.map(|it| &it.data) {
         Some(Data::Text(value)) => Some(value.as_str()),
@@ -120,7 +121,7 @@ fn declaration(syntax: Syntax, name: &str, needs: Needs) -> String {
     }
 }
 
-/// Reports the secrets in the words of a command, or in a text: for each word the first.
+/// Reports the first secret in each word of a command or text.
 fn check_words(name: &str, words: &[Value], needs: Needs, sink: &Sink) {
     let mut before = None;
     for word in words {
@@ -145,7 +146,7 @@ fn plain_word(name: &str, word: &Value, leak: &Leak, needs: Needs) -> Diagnostic
     ))
 }
 
-/// Reports every variable of a component that it is given as a secret, too.
+/// Reports every variable of a component that is also declared as one of its secrets.
 fn check_declared(component: &Node, secrets: &[Secret], sink: &Sink) {
     let named = ComponentName::of(&component.name.value);
     let gets = |scope: Scope| named.is_some_and(|it| scope.includes(it));

@@ -1,4 +1,4 @@
-//! `vm …`: the machine's size, which must have room for what the components may take.
+//! `vm …`: the VM's size, which must exceed the components' limits.
 
 use box_contract::Vm;
 
@@ -12,8 +12,8 @@ use crate::units::{MIB, show_size};
 use crate::value::{self, Read as _};
 use diagnostics::{Diagnostic, Sink};
 
-/// Reads the machine's size. `limits` are the memory limits of the components, as far as they are
-/// known: the agent's and the business application's.
+/// Reads the VM's size. `limits` are the memory limits of the agent and of the business
+/// application, as far as they are known.
 pub(super) fn read(top: &Children<'_>, limits: &[Option<MemoryLimit>; 2]) -> Vm {
     let (node, sink) = (top.one(&schema::VM), top.sink());
     let limits: Vec<MemoryLimit> = limits.iter().flatten().copied().collect();
@@ -33,19 +33,19 @@ pub(super) fn read(top: &Children<'_>, limits: &[Option<MemoryLimit>; 2]) -> Vm 
     machine(cpus.unwrap_or(DEFAULT_CPUS), memory)
 }
 
-/// Returns the size of a machine with memory of whole MiB.
+/// Returns the size of a VM with memory of whole MiB.
 fn machine(cpus: u8, memory: u64) -> Vm {
     // The schema and the default bound the memory far below 2^32 MiB.
     Vm { cpus, memory_mib: u32::try_from(memory / MIB).unwrap_or(u32::MAX) }
 }
 
-/// Returns what the components may take.
+/// Returns the sum of the components' limits.
 fn total(limits: &[MemoryLimit]) -> u64 {
     limits.iter().map(|limit| limit.bytes).sum()
 }
 
-/// Reads the memory that is written. Of one that is too little for the components, no more is
-/// said: what there would be to say depends on what is written instead.
+/// Reads the declared memory. If it is too small for the components, its other errors are not
+/// reported, because they depend on the corrected value.
 fn read_memory(
     reader: &mut Reader<'_>,
     value: &Value,
@@ -58,9 +58,9 @@ fn read_memory(
             Ok(_) if limits.iter().all(|limit| limit.written) => {
                 sink.report(too_small(value, sum, limits));
             }
-            // The limits may be in what cannot be read.
+            // The limits may be in text that cannot be read.
             Ok(_) => sink.report_missing(too_small(value, sum, limits)),
-            // The least that any machine has would not do either.
+            // The smallest memory of a VM would not be enough either.
             Err(error) => sink.report(error.with_help(sufficient(value, sum))),
         }
         return None;
@@ -69,7 +69,7 @@ fn read_memory(
     sink.check(value::check_whole(value, "memory", memory))
 }
 
-/// Returns the memory of a machine that has room for `sum` bytes of limits.
+/// Returns the memory of a VM for `sum` bytes of limits.
 const fn roomy(sum: u64) -> u64 {
     sum.next_multiple_of(MIB) + MEMORY_RESERVE
 }
@@ -97,7 +97,7 @@ fn too_small(memory: &Value, sum: u64, limits: &[MemoryLimit]) -> Diagnostic {
     error.with_help(format!("{}, or lower the limits", sufficient(memory, sum)))
 }
 
-/// Says how a memory is written that is enough, where a machine can have so much.
+/// Returns the help with a sufficient memory, at most the greatest that a VM can have.
 fn sufficient(memory: &Value, sum: u64) -> String {
     form::write_text(memory.syntax, "memory", &show_size(roomy(sum).min(MAX_MEMORY)))
 }

@@ -11,21 +11,21 @@ use crate::units::MIB;
 
 /// Less memory cannot hold a program and its stack.
 pub(crate) const MIN_MEMORY: u64 = 4 * MIB;
-/// The greatest memory of a virtual machine, and so of a component.
+/// The greatest memory of a VM, and so of a component.
 pub(crate) const MAX_MEMORY: u64 = MAX_VM_MIB as u64 * MIB;
 
-/// What a component has unless its declaration says otherwise.
+/// The default settings of a component.
 pub(crate) struct ComponentDefaults {
     pub(crate) limits: Limits,
     pub(crate) hostname: &'static str,
 }
 
-/// The weight is that of 512 shares.
+/// The weight corresponds to 512 shares.
 pub(crate) const AGENT_DEFAULTS: ComponentDefaults = ComponentDefaults {
     limits: Limits { memory_bytes: 512 * MIB, cpu_weight: 20, pids: 100 },
     hostname: "agent-host",
 };
-/// The weight is that of 1024 shares.
+/// The weight corresponds to 1024 shares.
 pub(crate) const BUSINESS_DEFAULTS: ComponentDefaults = ComponentDefaults {
     limits: Limits { memory_bytes: 1024 * MIB, cpu_weight: 39, pids: 200 },
     hostname: "business-host",

@@ -1,9 +1,8 @@
 //! Every declaration of the language as data: the single source of truth.
 //!
-//! From here come the names that the parser knows, the ranges and choices that it checks, the
-//! examples in its messages, how TOML keys become arguments, properties and declarations, how files
-//! merge, the reference (`docs/boxfile.md`) and the JSON Schema. What a value means beyond its
-//! type is in [`mod@crate::parse`].
+//! It determines the names, ranges and choices of the parser, the examples in its messages, the mapping of TOML keys to
+//! arguments, properties and declarations, the merging of files, the reference (`docs/boxfile.md`) and the JSON Schema.
+//! [`mod@crate::parse`] has the rules beyond the type of a value.
 
 mod component;
 #[cfg(test)]
@@ -39,18 +38,18 @@ pub(crate) struct Declaration {
     pub(crate) rest: Option<Argument>,
     /// The properties.
     pub(crate) props: &'static [Property],
-    /// The meaning of properties with free names, if it has such.
+    /// The description of properties with free names, if the declaration has them.
     pub(crate) variables: Option<&'static str>,
     /// The declarations that its block may have.
     pub(crate) children: &'static [&'static Self],
-    /// How it is merged with that of a base file.
+    /// How it is merged with a base file's declaration.
     pub(crate) merge: Merge,
-    /// Whether today's programs do what it says.
+    /// Whether today's programs implement it.
     pub(crate) enforced: Enforced,
 }
 
 impl Declaration {
-    /// Makes a declaration with nothing in it, which is combined with its base's.
+    /// Makes an empty declaration, which is combined with the base's declaration.
     const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -65,22 +64,22 @@ impl Declaration {
         }
     }
 
-    /// Makes a declaration that may stand several times, each time with another first argument.
+    /// Makes a declaration that may be repeated, each time with a different first argument.
     const fn keyed(name: &'static str, argument: &'static str, kind: Kind) -> Self {
         Self { count: Count::Keyed, ..Self::new(name).with_first(required(argument, kind)) }
     }
 
-    /// Makes a declaration of one argument, which replaces that of its base.
+    /// Makes a declaration of one argument, which replaces the base's declaration.
     const fn one(name: &'static str, argument: &'static str, kind: Kind) -> Self {
         Self::new(name).with_first(required(argument, kind)).replacing()
     }
 
-    /// Makes a declaration of any number of arguments, by the name that they have together.
+    /// Makes a declaration of any number of arguments, which share a name.
     const fn list(name: &'static str, arguments: &'static str, kind: Kind) -> Self {
         Self::new(name).with_rest(arguments, kind).replacing()
     }
 
-    /// Makes a declaration of at least one argument: the first, and the further ones, have a name.
+    /// Makes a declaration of at least one argument, with names for the first and for the further ones.
     const fn some(name: &'static str, arguments: [&'static str; 2], kind: Kind) -> Self {
         let [first, rest] = arguments;
         Self::one(name, first, kind).with_rest(rest, kind)
@@ -106,34 +105,34 @@ impl Declaration {
         Self { children, ..self }
     }
 
-    /// Replaces that of its base.
+    /// Makes the declaration replace the base's declaration.
     const fn replacing(self) -> Self {
         Self { merge: Merge::Replace, ..self }
     }
 
-    /// Is refused by today's launcher.
+    /// Marks the declaration as refused by today's launcher.
     const fn enforced_later(self) -> Self {
         Self { enforced: Enforced::Later, ..self }
     }
 
-    /// Returns whether several of it are, in TOML, a list: of arguments, and of tables where there is
-    /// more to say.
+    /// Returns whether several declarations are written as a list in TOML: of arguments, and of tables for those with
+    /// further settings.
     pub(crate) fn is_listed(&self) -> bool {
         self.count == Count::Repeatable && self.rest.is_some()
     }
 
-    /// Returns the property of a name.
+    /// Returns the property with a name.
     pub(crate) fn prop(&self, name: &str) -> Option<&'static Property> {
         self.props.iter().find(|prop| prop.name == name)
     }
 
-    /// Returns the declaration of a name in its block.
+    /// Returns the declaration with a name in its block.
     pub(crate) fn child(&self, name: &str) -> Option<&'static Self> {
         find(self.children, name)
     }
 }
 
-/// Returns the declaration of a name.
+/// Returns the declaration with a name.
 pub(crate) fn find(among: &[&'static Declaration], name: &str) -> Option<&'static Declaration> {
     among.iter().find(|it| it.name == name).copied()
 }
@@ -145,37 +144,35 @@ pub(crate) enum Count {
     Required,
     /// At most once.
     Optional,
-    /// Any number of times, each time with another first argument. In TOML: a table of tables.
+    /// Any number of times, each time with a different first argument. In TOML: a table of tables.
     Keyed,
-    /// Any number of times; all count together. In TOML: one table, or a list
-    /// ([`Declaration::is_listed`]).
+    /// Any number of times; all of them apply. In TOML: one table, or a list ([`Declaration::is_listed`]).
     Repeatable,
 }
 
-/// How a declaration is merged where both a base file (or the file itself) and the file (or the
-/// profile) have it.
+/// How a declaration is merged if both a base file (or the file itself) and the file (or the profile) have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Merge {
-    /// Arguments replace arguments; properties and inner declarations are united, and where both
-    /// have one of the same name, it is merged in turn.
+    /// Arguments replace arguments. Properties and inner declarations are united; two with the same name are merged in
+    /// turn.
     Combine,
-    /// The later replaces the earlier as a whole.
+    /// The later declaration replaces the earlier one as a whole.
     Replace,
 }
 
-/// Whether today's programs do what a declaration says.
+/// Whether today's programs implement a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Enforced {
-    /// They do.
+    /// They implement it.
     Now,
-    /// The launcher refuses to start a box that has it.
+    /// The launcher refuses to start a box with it.
     Later,
 }
 
 /// An argument.
 #[derive(Debug)]
 pub(crate) struct Argument {
-    /// Its name: the key in TOML, where the declaration is written as a table.
+    /// Its name: the key in TOML, if the declaration is written as a table.
     pub(crate) name: &'static str,
     /// The kind of its value.
     pub(crate) kind: Kind,
@@ -190,20 +187,21 @@ pub(crate) struct Property {
     pub(crate) name: &'static str,
     /// The kind of its value.
     pub(crate) kind: Kind,
-    /// Whether it must be given.
+    /// Whether it is required.
     pub(crate) required: bool,
-    /// What holds if it is not written.
+    /// Its value if it is not written.
     pub(crate) default: Default,
 }
 
-/// What holds if a property is not written.
+/// The value of a property that is not written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Default {
-    /// Nothing.
+    /// No value.
     Nothing,
-    /// This value: [`mod@crate::parse`] reads it as if it were written.
+    /// A fixed value: [`mod@crate::parse`] reads it as if it were written.
     Always(DefaultValue),
-    /// One of several values, which the reader of the declaration chooses. The sentence says which, with `{}` for each.
+    /// One of several values, which the reader of the declaration chooses. The sentence has the condition of each, and
+    /// `{}` for each value.
     Depends(&'static str, &'static [DefaultValue]),
 }
 
@@ -219,36 +217,36 @@ pub(crate) enum DefaultValue {
     Word(&'static str),
 }
 
-/// The kind of a value. How one is read is in [`mod@crate::value`].
+/// The kind of a value. [`mod@crate::value`] reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A text.
     Text,
     /// A text of at least one character.
     NonEmptyText,
-    /// A text that is JSON.
+    /// A text that is valid JSON.
     Json,
     /// The path of a request.
     HttpPath,
     /// The name of a gRPC service.
     GrpcService,
-    /// The name of a box, skill, share or the like.
+    /// The name of a box, a skill, a share and so on.
     Name,
-    /// A path of the checkout, relative to the file that has it.
+    /// A path of the checkout, relative to the file that contains it.
     Path,
-    /// As [`Self::Path`], of something that has a name of its own.
+    /// As [`Self::Path`], with a name as its last part: not `/`, `.` or `..`.
     BakedPath,
-    /// A kernel's name, or any path of the machine that builds, as for [`Self::Path`].
+    /// A kernel's name, or any path on the host of the build; relative as for [`Self::Path`].
     Kernel,
-    /// A path relative to where a box is launched, and below that.
+    /// A path relative to the directory of the launch, and inside it.
     LaunchPath,
-    /// The path of a file in a component's root, or of the directory around it with a slash at its end.
+    /// The path of a file in a component's root, or of its directory with a slash at the end.
     FilePlace,
-    /// An absolute path in which a program can work.
+    /// An absolute path that can be a working directory.
     WorkDir,
     /// An absolute path below the guest's root, without `.`, `..` and empty parts.
     GuestPath,
-    /// As [`Self::GuestPath`], where the guest has nothing itself.
+    /// As [`Self::GuestPath`], but not a path that the guest reserves.
     MountPoint,
     /// As [`Self::MountPoint`], for the file of a secret.
     SecretPath,
@@ -256,9 +254,9 @@ pub(crate) enum Kind {
     Integer { least: u64, most: u64 },
     /// A number of bytes with a unit, within bounds, both included.
     Size { least: u64, most: u64 },
-    /// A time with a unit, in milliseconds.
+    /// A duration with a unit, in milliseconds.
     Duration,
-    /// A time with a unit, in whole seconds.
+    /// A duration with a unit, in whole seconds.
     Seconds,
     /// True or false.
     Bool,
@@ -286,15 +284,15 @@ pub(crate) enum Kind {
     Peer,
     /// The name of a built-in tool.
     Tool,
-    /// Names of capabilities, with spaces between.
+    /// Names of capabilities, separated by spaces.
     Capabilities,
 }
 
 impl Kind {
-    /// A port of TCP.
+    /// A TCP port.
     const PORT: Self = Self::count_to(65_535);
 
-    /// A whole number from 1 on.
+    /// A whole number from 1 to `most`.
     const fn count_to(most: u64) -> Self {
         Self::Integer { least: 1, most }
     }
@@ -321,7 +319,7 @@ impl Default {
 }
 
 impl DefaultValue {
-    /// Returns the value as a Boxfile has it.
+    /// Returns the value as it is in a Boxfile.
     pub(crate) fn data(self) -> Data {
         match self {
             Self::Truth(truth) => Data::Truth(truth),
@@ -335,7 +333,7 @@ impl DefaultValue {
         }
     }
 
-    /// Returns the value as Markdown has it.
+    /// Returns the value as it is in Markdown.
     fn description(self) -> String {
         match (self, self.data()) {
             (Self::Word(word), _) => format!("`{word}`"),
@@ -362,7 +360,7 @@ const fn default_prop(name: &'static str, kind: Kind, default: DefaultValue) -> 
     Property { default: Default::Always(default), ..prop(name, kind) }
 }
 
-/// Makes a property whose default depends on something else.
+/// Makes a property whose default depends on another setting.
 const fn dependent_prop(
     name: &'static str,
     kind: Kind,

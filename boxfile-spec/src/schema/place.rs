@@ -1,25 +1,24 @@
-//! The blocks in which a declaration may be, the name by which documents refer to it, and its documentation.
+//! The blocks of a declaration, its id in documents, and its documentation.
 
 use std::sync::LazyLock;
 
 use super::{Declaration, PROFILE, TOP};
 use diagnostics::Syntax;
 
-/// The documentation of the declarations: for each a section with its id as the heading, a summary,
-/// rules and reasons, an example in both syntaxes, and its arguments and
-/// properties with the words that these take.
+/// The documentation of the declarations, one section each. The heading is the id. The section has a summary, rules and
+/// reasons, an example in both syntaxes, and the arguments and properties with the words to choose from.
 const TEXTS: &str = include_str!("prose/sections.md");
 
-/// A declaration, and the declarations in whose blocks it may stand.
+/// A declaration, and the declarations whose blocks may contain it.
 #[derive(Debug)]
 pub(super) struct SchemaPlace {
     pub(super) declaration: &'static Declaration,
-    /// None for a declaration that stands by itself. A profile, which repeats them, is left out.
+    /// Empty for a top-level declaration. The block of a profile, which may contain all of them, is left out.
     pub(super) blocks: Vec<&'static Declaration>,
 }
 
 impl SchemaPlace {
-    /// Returns a name that no other declaration has: `share`, `agent.image`.
+    /// Returns a unique name of the declaration: `share`, `agent.image`.
     pub(super) fn id(&self) -> String {
         let first = self.blocks.first().map(|block| format!("{}.", block.name));
         format!("{}{}", first.unwrap_or_default(), self.declaration.name)
@@ -27,7 +26,7 @@ impl SchemaPlace {
 }
 
 impl Declaration {
-    /// Returns what it says, in one sentence.
+    /// Returns its summary, which is one sentence.
     pub(super) fn summary(&self) -> &'static str {
         self.prose().split("\n\n").next().unwrap_or_default()
     }
@@ -37,7 +36,7 @@ impl Declaration {
         self.prose().split_once("\n\n").map_or("", |(_, details)| details)
     }
 
-    /// Returns what an argument, a property or one of the words to choose from says.
+    /// Returns the description of an argument, of a property or of a word to choose from.
     pub(super) fn doc(&self, name: &str) -> &'static str {
         let of =
             |line: &'static str| line.strip_prefix("- `")?.strip_prefix(name)?.strip_prefix("`: ");
@@ -54,7 +53,7 @@ impl Declaration {
         sections().find(|(heading, _)| *heading == id).map_or("", |(_, text)| text)
     }
 
-    /// Returns an example, which says the same in both syntaxes.
+    /// Returns an example, which has the same meaning in both syntaxes.
     pub(crate) fn example(&self, syntax: Syntax) -> &'static str {
         let fence = match syntax {
             Syntax::Kdl => "```kdl\n",
@@ -64,7 +63,7 @@ impl Declaration {
         code.map_or("", |(code, _)| code)
     }
 
-    /// Returns the example, as a message shows it.
+    /// Returns the example in the form for messages.
     pub(crate) fn usage(&self, syntax: Syntax) -> String {
         let example = self.example(syntax);
         if example.contains('\n') { format!("\n{example}") } else { format!("`{example}`") }
@@ -76,7 +75,7 @@ pub(super) fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     TEXTS.split("## ").filter_map(|section| section.split_once("\n\n"))
 }
 
-/// Returns every declaration once, in the order of the reference: each before those in its block.
+/// Returns every declaration once, in the order of the reference: each before the ones in its block.
 pub(super) fn all() -> &'static [SchemaPlace] {
     static PLACES: LazyLock<Vec<SchemaPlace>> = LazyLock::new(|| {
         let mut places: Vec<SchemaPlace> = Vec::new();
@@ -94,12 +93,12 @@ pub(super) fn all() -> &'static [SchemaPlace] {
     &PLACES
 }
 
-/// Returns the declarations that are only allowed in the block of another.
+/// Returns the declarations that are only allowed in a block.
 fn inner(block: &'static Declaration) -> &'static [&'static Declaration] {
     if std::ptr::eq(block, &raw const PROFILE) { &[] } else { block.children }
 }
 
-/// Returns the place of a declaration.
+/// Returns the entry of a declaration.
 pub(super) fn find(declaration: &Declaration) -> Option<&'static SchemaPlace> {
     all().iter().find(|place| std::ptr::eq(place.declaration, declaration))
 }

@@ -1,4 +1,4 @@
-//! The reference of the language, `docs/boxfile.md`, written from the schema.
+//! The reference of the language, `docs/boxfile.md`, generated from the schema.
 //!
 //! Its prose is in `prose/`, as Markdown.
 
@@ -10,7 +10,7 @@ const BEGINNING: &str = include_str!("prose/beginning.md");
 const MERGING: &str = include_str!("prose/merging.md");
 const DECLARATIONS: &str = include_str!("prose/declarations.md");
 
-/// The mark of a declaration that today's launcher does not enforce.
+/// The note on a declaration that today's launcher does not enforce.
 const LATER: &str = "> Not yet enforced: it is checked and carried into the box, and today's launcher \
     refuses to start a box that asks for it.";
 
@@ -111,7 +111,7 @@ fn row(name: &str, position: &str, kind: Kind, default: &str, doc: &str) -> Vec<
     ]
 }
 
-/// Writes what the words mean of which one is to be chosen.
+/// Writes the meanings of the words to choose from.
 fn choices(declaration: &Declaration) -> Vec<String> {
     let args = declaration.first.iter().map(|it| (it.name, it.kind));
     let props = declaration.props.iter().map(|it| (it.name, it.kind));

@@ -1,4 +1,4 @@
-//! Declarations of a run: what the box is given, and what its commands may do.
+//! Declarations for the run of a box, and for the policy of its commands.
 
 use box_contract::NetworkLimits;
 use box_contract::defaults::MAX_OUTPUT_BYTES;

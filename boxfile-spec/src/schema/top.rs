@@ -11,16 +11,16 @@ use super::{
 use crate::ConflictPolicy;
 use crate::units::MIB;
 
-/// Less does not start a kernel with its page tables, init and one small program.
+/// Less memory does not start a kernel with its page tables, init and one small program.
 pub(crate) const MIN_MACHINE: u64 = MIN_VM_MIB as u64 * MIB;
 
-/// The processors of a machine.
+/// The default number of the VM's CPUs.
 pub(crate) const DEFAULT_CPUS: u8 = 2;
-/// The memory that a machine has beyond the components' limits, for the kernel and init.
+/// The memory of a VM beyond the components' limits, for the kernel and init.
 pub(crate) const MEMORY_RESERVE: u64 = 256 * MIB;
-/// A box made of OCI images is to be ready within this time.
+/// The time within which a box of OCI images must be ready.
 pub(crate) const IMAGE_TOTAL_MS: u64 = 5000;
-/// A box without an image is to be ready within this time.
+/// The time within which a box without an image must be ready.
 pub(crate) const BINARY_TOTAL_MS: u64 = 3000;
 
 /// The declarations of a file, in the order in which the reference explains them.

@@ -1,10 +1,10 @@
-//! Names of the parts of the schema in documents for people.
+//! Describes parts of the schema in the documents.
 
 use super::{Count, Kind, Merge};
 use crate::units::show_size;
 
 impl Kind {
-    /// Says what a value must be: `a size from 4MiB to 64GiB`.
+    /// Describes the values of the kind: `a size from 4MiB to 64GiB`.
     pub(super) fn description(self) -> String {
         match self {
             Self::Integer { least, most } => format!("a whole number from {least} to {most}"),
@@ -15,8 +15,8 @@ impl Kind {
         }
     }
 
-    /// Returns in words what a value must be, and the name of its rule in the JSON Schema. Rules without a definition
-    /// there are written out by [`super::json`].
+    /// Returns a description of the values, and the name of their rule in the JSON Schema. [`super::json`] writes out
+    /// the rules without a definition there.
     pub(super) const fn form(self) -> (&'static str, &'static str) {
         match self {
             Self::Text | Self::NonEmptyText | Self::HttpPath | Self::GrpcService => {
@@ -53,7 +53,7 @@ impl Kind {
 }
 
 impl Count {
-    /// Says how often a declaration can be given in its block.
+    /// Describes how often a declaration can be given in its block.
     pub(super) const fn description(self) -> &'static str {
         match self {
             Self::Required => "Required.",
@@ -65,7 +65,7 @@ impl Count {
 }
 
 impl Merge {
-    /// Says what happens to a declaration that a base file has, too.
+    /// Describes how a declaration is merged with the declaration of a base file.
     pub(super) const fn description(self, count: Count) -> &'static str {
         match (self, count) {
             (Self::Replace, _) => "Overrides the base file.",

@@ -1,20 +1,20 @@
-//! How much a Boxfile may declare, in all of its files together.
+//! Limits the number of declarations of a Boxfile, in all of its files together.
 //!
-//! A text of a mebibyte has room for half a million declarations, arguments and properties. Each takes some hundred bytes
-//! once it is read, and as many again for each profile. So they are counted while they are read, and those beyond the
+//! A text of 1 MiB has room for half a million declarations, arguments and properties. Once it is read, each takes some
+//! hundred bytes, and as many again for each profile. So they are counted while they are read, and the ones beyond the
 //! limit are never in memory.
 
 use diagnostics::{Diagnostic, Span};
 
-/// How many declarations, arguments and properties a Boxfile may have, with all files that it extends. In TOML these are
-/// the names of keys and headers, and the items of lists.
+/// The greatest number of declarations, arguments and properties of a Boxfile, with all its base files. In TOML, the
+/// names of keys and headers and the items of lists are counted.
 pub const MAX_DECLARED: usize = 50_000;
 
 /// Counts the declarations, arguments and properties that a Boxfile may still have.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     left: usize,
-    /// The first place that was one too many.
+    /// The first span beyond the limit.
     exceeded: Option<Span>,
 }
 
@@ -25,7 +25,7 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Counts one at a place; returns whether it may be read.
+    /// Counts an item; returns whether it may be read.
     pub(crate) fn take(&mut self, place: Span) -> bool {
         let left = self.left.checked_sub(1);
         self.left = left.unwrap_or_default();
@@ -35,12 +35,12 @@ impl Allowance {
         left.is_some()
     }
 
-    /// Returns whether one was too many.
+    /// Returns whether the limit is exceeded.
     pub(crate) const fn is_exceeded(&self) -> bool {
         self.exceeded.is_some()
     }
 
-    /// Returns the error of the first that was one too many.
+    /// Returns the error of the first item beyond the limit.
     pub(super) fn error(&self) -> Option<Diagnostic> {
         let message = format!(
             "a Boxfile has at most {MAX_DECLARED} declarations, arguments and properties, with all that \

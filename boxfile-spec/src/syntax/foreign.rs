@@ -1,4 +1,4 @@
-//! Recognizes a Boxfile in one syntax whose file name says the other.
+//! Recognizes a Boxfile whose syntax is not the one of its file name.
 
 use super::allowance::Allowance;
 use super::{kdl, toml};
@@ -6,7 +6,7 @@ use crate::schema;
 use diagnostics::cursor::lines;
 use diagnostics::{Diagnostic, Sink, Source, Span, Syntax};
 
-/// Returns the error that a text is written in the other syntax, if it is.
+/// Returns the error of a text that is written in the other syntax.
 pub(super) fn other_syntax(source: &Source) -> Option<Diagnostic> {
     match source.syntax {
         Syntax::Kdl => {

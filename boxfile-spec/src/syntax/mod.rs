@@ -1,8 +1,7 @@
-//! From text to a tree of nodes, each with its place: the part of the language that differs
-//! between the two syntaxes.
+//! Reads texts into trees of nodes with their spans: the part of the language that differs between the two syntaxes.
 //!
-//! KDL is the syntax that the tree is modelled on. TOML becomes the same tree by the rules of
-//! [`toml`], which takes from the schema what is an argument, a property or a declaration.
+//! The tree follows the model of KDL. [`toml`] makes the same tree from TOML; the schema decides whether a key is an
+//! argument, a property or a declaration.
 
 pub(crate) mod allowance;
 mod foreign;
@@ -17,7 +16,7 @@ use tree::{Node, Tree};
 use crate::schema;
 use diagnostics::{Diagnostic, Sink, Source, Span, Syntax, edited};
 
-/// Reads a text, as far as the allowance reaches; what cannot be read is reported and left out.
+/// Reads a text, as far as the allowance permits. Parts that cannot be read are reported and left out.
 pub(crate) fn read(source: &Source, allowance: &mut Allowance, sink: &Sink) -> Tree {
     let own = Sink::default();
     let mut tree = match source.syntax {
@@ -42,19 +41,19 @@ pub(crate) fn read(source: &Source, allowance: &mut Allowance, sink: &Sink) -> T
     let hidden = hidden(source, &found);
     let places: Vec<usize> = hidden.iter().map(|it| it.span().offset).collect();
     tree.nodes.iter_mut().for_each(|node| break_at(node, &places));
-    // First, so that the others leave a place for it.
+    // First, so that the other errors do not fill the sink before it.
     let exceeded = allowance.error();
     let all = exceeded.into_iter().chain(hidden).chain(found);
     all.for_each(|error| sink.report(error));
     tree
 }
 
-/// Returns whether a node, or one in its block, is a line that a merge left.
+/// Returns whether a node, or a node in its block, is a conflict marker that a merge left.
 fn is_marker(node: &Node) -> bool {
     edited::is_marker(&node.name.value) || node.children().iter().any(is_marker)
 }
 
-/// Returns the errors of the characters that hide something, but for those of lines about which there is an error.
+/// Returns the errors of hidden characters, except on lines that already have an error.
 fn hidden(source: &Source, found: &[Diagnostic]) -> Vec<Diagnostic> {
     let mut hidden =
         edited::hidden_characters(&source.text, Some(diagnostics::escape(source.syntax)));
@@ -63,8 +62,8 @@ fn hidden(source: &Source, found: &[Diagnostic]) -> Vec<Diagnostic> {
     hidden
 }
 
-/// Marks each node whose line has one of some places, which are sorted, as one that cannot be read, so that nothing else is
-/// said about it.
+/// Marks each node whose line has one of the offsets, which are sorted, as broken, so that no further error about it is
+/// reported.
 fn break_at(node: &mut Node, places: &[usize]) {
     if places.is_empty() {
         return;

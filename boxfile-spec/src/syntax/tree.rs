@@ -1,9 +1,9 @@
-//! The nodes of a file, as both syntaxes have them.
+//! The nodes of a file, which are the same for both syntaxes.
 
 use diagnostics::{Span, Spanned, Syntax};
 
-/// How deep declarations can be nested: the readers call themselves for each, and an
-/// indentation without a bound makes a formatted text longer than any multiple of its source.
+/// The greatest depth of nested declarations. The readers are recursive, and without a bound the
+/// indentation would make a formatted text longer than any multiple of its source.
 pub(crate) const MAX_DEPTH: usize = 64;
 
 /// The nodes of a file.
@@ -11,10 +11,11 @@ pub(crate) const MAX_DEPTH: usize = 64;
 pub(crate) struct Tree {
     /// The top-level nodes, without those commented out.
     pub(crate) nodes: Vec<Node>,
-    /// Whether every node was found where it belongs. If not, what is missing from the tree says
-    /// nothing about the file.
+    /// Whether every node is certainly in its block. If not, a node that is missing in the tree may
+    /// be in the file.
     pub(crate) intact: bool,
-    /// Whether every declaration of the file is there, if only broken. If not, nothing is missing.
+    /// Whether the tree has every declaration of the file, including broken ones. If not, none is
+    /// reported as missing.
     pub(crate) complete: bool,
 }
 
@@ -26,23 +27,23 @@ pub(crate) struct Node {
     pub(crate) args: Vec<Value>,
     pub(crate) props: Vec<Prop>,
     pub(crate) block: Option<Block>,
-    /// Whether the line could not be read: the error is reported, and arguments and properties
-    /// are unknown.
+    /// Whether the line could not be read: the error is reported, and arguments and properties are
+    /// unknown.
     pub(crate) broken: bool,
 }
 
 impl Node {
-    /// Makes a node that has nothing but its name.
+    /// Makes a node with only a name.
     pub(crate) const fn new(name: Spanned<String>, syntax: Syntax) -> Self {
         Self { name, syntax, args: Vec::new(), props: Vec::new(), block: None, broken: false }
     }
 
-    /// Returns the nodes of the block; none where there is no block.
+    /// Returns the nodes of the block; none if there is no block.
     pub(crate) fn children(&self) -> &[Self] {
         self.block.as_ref().map_or(&[], |block| &block.nodes)
     }
 
-    /// Moves every place to another source.
+    /// Moves every span to another source.
     pub(crate) fn set_source(&mut self, source: u32) {
         self.name.span.source = source;
         self.args.iter_mut().for_each(|value| value.span.source = source);

@@ -1,10 +1,10 @@
-//! Errors in single words of both syntaxes, and how words are quoted.
+//! Reports errors in single words of both syntaxes, and quotes words.
 
 use crate::errors::SYNTAX_ERRORS;
 use diagnostics::{Diagnostic, Span, Syntax, in_quotes};
 use safe_text::quote;
 
-/// Quotes as a word processor writes them.
+/// Quotes of word processors.
 pub(crate) const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
 
 /// Writes a word as a text in quotes, for the user to copy.
@@ -16,13 +16,13 @@ pub(super) fn as_text(syntax: Syntax, word: &str) -> String {
     in_quotes(syntax, word)
 }
 
-/// Returns the error of a word that is a text without quotes, or with those of a word processor.
+/// Returns the error of a text without quotes, or with typographic ones.
 pub(super) fn unquoted(syntax: Syntax, word: &str, span: Span, label: &str) -> Diagnostic {
     let text = as_text(syntax, word);
     if word.contains(TYPOGRAPHIC) {
         return SYNTAX_ERRORS.about("typographic", &text, span);
     }
-    // A page or a word processor leaves such a one where a space was typed.
+    // Web pages and word processors replace typed spaces by such characters.
     if let Some((at, c)) = word.char_indices().find(|(_, c)| c.is_whitespace() && !c.is_ascii()) {
         let place = Span::at(span.offset + at, c.len_utf8());
         return SYNTAX_ERRORS.about("odd-space", &format!("U+{:04X}", u32::from(c)), place);
@@ -31,7 +31,7 @@ pub(super) fn unquoted(syntax: Syntax, word: &str, span: Span, label: &str) -> D
         .with_help(format!("write `{text}`"))
 }
 
-/// Returns whether a word that cannot be read was meant as a number.
+/// Returns whether a word that cannot be read was probably meant as a number.
 pub(super) fn begins_like_number(word: &str) -> bool {
     word.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit())
 }

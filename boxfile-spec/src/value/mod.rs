@@ -1,4 +1,4 @@
-//! How a value of each [`Kind`] is read, and what is said of one that is wrong.
+//! Reads a value of each [`Kind`], and explains wrong ones.
 
 mod path;
 mod peer;
@@ -17,16 +17,16 @@ use diagnostics::suggest::{builtin_tool, nearest};
 use diagnostics::{Diagnostic, Spanned, Syntax};
 use safe_text::{quote, shown};
 
-/// A type in which the model keeps values of some kinds.
+/// A type of values in the model.
 ///
-/// What is asked for decides what a value becomes: `reader.value::<Spanned<String>>("path")` keeps the place of a path that
-/// `reader.value::<String>("path")` forgets, and an [`Option`] may be left out. The kind, which the schema names, decides
-/// what is right.
+/// The type decides what is kept of a value: `reader.value::<Spanned<String>>("path")` keeps the span of a path,
+/// `reader.value::<String>("path")` drops it, and an [`Option`] may be left out. The kind, which is in the schema,
+/// decides which values are right.
 pub(crate) trait Read: Sized {
-    /// Reads a value of a kind; `name` is what messages call it.
+    /// Reads a value of a kind; `name` is its name in messages.
     fn read(value: &Value, name: &str, kind: Kind) -> Result<Self, Diagnostic>;
 
-    /// Returns what stands for a value that is left out, or wrong; nothing where one is needed.
+    /// Returns the substitute for a missing or wrong value; `None` if the value is required.
     fn absent() -> Option<Self> {
         None
     }
@@ -111,7 +111,7 @@ impl Read for u64 {
     }
 }
 
-/// Reads numbers whose kinds have bounds that fit the type.
+/// Implements [`Read`] for smaller numbers, whose kinds have bounds that fit the type.
 macro_rules! smaller_numbers {
     ($($number:ty),*) => { $(
         impl Read for $number {
@@ -125,7 +125,7 @@ macro_rules! smaller_numbers {
 
 smaller_numbers!(u8, u16, u32);
 
-/// Reads types whose values are words of [`Kind::OneOf`], as serde names them.
+/// Implements [`Read`] for types whose values are words of [`Kind::OneOf`], by their names in serde.
 macro_rules! choices {
     ($($choice:ty),*) => { $(
         impl Read for $choice {
@@ -141,7 +141,7 @@ choices!(box_contract::NetworkMode, box_contract::Platform, box_contract::Restar
 choices!(box_contract::SandboxFallback, box_contract::SandboxPreset, box_contract::Scope);
 choices!(crate::ConflictPolicy);
 
-/// The plan, whose bytes are in every digest, has other words than a Boxfile.
+/// The plan's words, which are part of every digest, differ from the Boxfile's.
 impl Read for SkillMode {
     fn read(value: &Value, name: &str, kind: Kind) -> Result<Self, Diagnostic> {
         let word = String::read(value, name, kind)?;
@@ -157,7 +157,7 @@ fn user(value: &Value, text: &str) -> Result<String, Diagnostic> {
     Err(Diagnostic::new(message, value.span, "not a user").with_help(help))
 }
 
-/// Returns a text that fits a rule; else the error of a name.
+/// Returns `text` if it fits a rule, or the declaration error with the name `error`.
 pub(crate) fn fitting(
     value: &Value,
     text: &str,
@@ -167,12 +167,12 @@ pub(crate) fn fitting(
     if fits(text) { Ok(text.to_owned()) } else { Err(unfit(value, text, error)) }
 }
 
-/// Returns the error of a name about a text.
+/// Returns the declaration error with the name `error`, about a text.
 pub(crate) fn unfit(value: &Value, text: &str, error: &str) -> Diagnostic {
     DECLARATION_ERRORS.about(error, &quote(text), value.span)
 }
 
-/// Reads a text; it may not contain NUL, which neither paths nor argv nor environments can hold.
+/// Reads a text without NUL, which paths, argv and environments cannot contain.
 pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
     let Data::Text(text) = &value.data else {
         return Err(mismatch(value, name, "a string").with_help(quoted_form(value)));
@@ -209,7 +209,7 @@ fn integer(value: &Value, name: &str, least: u64, most: u64) -> Result<u64, Diag
     })
 }
 
-/// Reads true or false.
+/// Reads a truth value.
 fn truth(value: &Value, name: &str) -> Result<bool, Diagnostic> {
     let Data::Truth(truth) = value.data else {
         let [yes, no] = [true, false].map(|it| form::truth(value.syntax, it));
@@ -219,14 +219,14 @@ fn truth(value: &Value, name: &str) -> Result<bool, Diagnostic> {
     Ok(truth)
 }
 
-/// Reads one of the words of its kind, which are how serde names the values of the type.
+/// Reads one of the words of its kind, which are the names of the type's values in serde.
 fn choice<T: DeserializeOwned>(value: &Value, name: &str, kind: Kind) -> Result<T, Diagnostic> {
     let word = String::read(value, name, kind)?;
     let word: StrDeserializer<'_, Unknown> = word.as_str().into_deserializer();
     T::deserialize(word).map_err(|error| mismatch(value, name, &error.to_string()))
 }
 
-/// Reads one of some words.
+/// Reads one of the given words.
 fn word<'v>(value: &'v Value, name: &str, words: &[&str]) -> Result<&'v str, Diagnostic> {
     let text = text(value, name)?;
     if words.contains(&text) {
@@ -327,7 +327,7 @@ fn duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     })
 }
 
-/// Names a value for a message.
+/// Describes a value in a message.
 pub(crate) fn describe(value: &Value) -> String {
     match &value.data {
         Data::Text(text) => format!("the string {}", quote(text)),
@@ -339,7 +339,7 @@ pub(crate) fn describe(value: &Value) -> String {
     }
 }
 
-/// The error that a value is of a wrong type.
+/// Returns the error of a value of a wrong type.
 pub(crate) fn mismatch(value: &Value, name: &str, wanted: &str) -> Diagnostic {
     let message = format!("`{name}` takes {wanted}, not {}", describe(value));
     Diagnostic::new(message, value.span, format!("expected {wanted}"))
@@ -380,12 +380,12 @@ fn sha256(value: &Value, name: &str) -> Result<Digest, Diagnostic> {
     })
 }
 
-/// Whether a value is meant as a URL, and not as a path.
+/// Returns whether a value is meant as a URL and not as a path.
 pub(crate) fn is_url(value: &Value) -> bool {
     matches!(&value.data, Data::Text(text) if text.contains("://"))
 }
 
-/// Reads a URL of one of some schemes: it has a host, and neither a user nor white space.
+/// Reads a URL with one of the given schemes. It has a host, and neither a user nor white space.
 fn url(value: &Value, name: &str, schemes: &[&str]) -> Result<String, Diagnostic> {
     let url = filled_text(value, name)?;
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -418,7 +418,7 @@ fn json(value: &Value, name: &str) -> Result<String, Diagnostic> {
     }
 }
 
-/// Reads the name of a box, skill, share or the like.
+/// Reads the name of a box, a skill, a share and so on.
 fn plain_name(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = text(value, name)?;
     if rules::is_name(text) {
@@ -427,13 +427,13 @@ fn plain_name(value: &Value, name: &str) -> Result<String, Diagnostic> {
     Err(rules::name_error(text, value.span, |intended| format!("\"{intended}\"")))
 }
 
-/// Reads the name of a secret, which is that of a variable.
+/// Reads the name of a secret, which follows the rule of a variable's name.
 fn variable(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let name = fitting(value, text(value, name)?, rules::is_variable, "secret-name");
     name.map_err(|error| error.with_help(intended_variable(value)))
 }
 
-/// Says what a text was probably meant to be that is not the name of a variable.
+/// Returns the help with the variable's name that was probably meant.
 fn intended_variable(value: &Value) -> String {
     let text = if let Data::Text(text) = &value.data { text.as_str() } else { "" };
     let mapped = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
@@ -460,7 +460,7 @@ fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {
     })
 }
 
-/// Reads permissions: three octal digits, with a 0 in front or not.
+/// Reads permissions: three octal digits, with an optional 0 in front.
 fn mode(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     let example = form::write_text(value.syntax, name, "0644");
     let text = text(value, name).map_err(|error| error.with_help(&example))?;

@@ -9,8 +9,8 @@ use crate::syntax::tree::Value;
 use diagnostics::{Diagnostic, invisible, named_invisible};
 use safe_text::{quote, shown};
 
-/// Reads a path that names something outside of the guest, or a reference with such a path in it.
-/// It is written to locks and messages, and so must be what it looks like.
+/// Reads a path outside of the guest, or a reference with such a path. It is written to locks and messages, so it must
+/// not contain invisible characters.
 pub(crate) fn outside(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = filled_text(value, name)?;
     let Some(c) = invisible(path) else { return Ok(path.to_owned()) };
@@ -19,15 +19,15 @@ pub(crate) fn outside(value: &Value, name: &str) -> Result<String, Diagnostic> {
         .with_help("remove the character; if the file has it in its name, rename the file"))
 }
 
-/// Reads the path of a file or directory that is baked. A directory with the Boxfile in it would have the lock in it,
-/// too, which pins the directory.
+/// Reads the path of a file or directory that is baked. A path without a name, such as `.` or `..`, is refused: the
+/// directory would contain the lock, which pins the directory.
 pub(super) fn baked(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = outside(value, name)?;
     let has_name = |path: &str| !matches!(last_name(path), "" | "." | "..");
     fitting(value, &path, has_name, "baked-path")
 }
 
-/// Reads a path relative to where a box is launched.
+/// Reads a path relative to the directory of the launch.
 pub(super) fn of_launch(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = outside(value, name)?;
     let Some(label) = share_host_fault(&path) else { return Ok(path) };
@@ -48,7 +48,7 @@ fn absolute<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
     Err(Diagnostic::new(message, value.span, "a relative path").with_help(help))
 }
 
-/// Reads a path in which a program can work.
+/// Reads a path that can be a working directory.
 pub(super) fn to_work_in(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = absolute(value, name)?;
     let Some(directory) = kernel_directory(path) else { return Ok(path.to_owned()) };
@@ -58,13 +58,12 @@ pub(super) fn to_work_in(value: &Value, name: &str) -> Result<String, Diagnostic
         .with_help("choose another directory, for instance \"/work\""))
 }
 
-/// Reads a path at which the guest gets to see something: absolute, not the root, and without
-/// empty parts, `.` and `..`.
+/// Reads a path at which the guest sees something: absolute, not the root, and without empty parts, `.` and `..`.
 pub(super) fn in_guest(value: &Value, name: &str) -> Result<String, Diagnostic> {
     fitting(value, absolute(value, name)?, is_normalized, "guest-path")
 }
 
-/// Reads a place, whose slash at the end says that it is the directory around what is put there.
+/// Reads the target of a file. With a slash at its end, it is the directory of the file.
 pub(super) fn of_file(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let fits = |path: &str| {
         let plain = path.strip_suffix('/').unwrap_or(path);
@@ -73,7 +72,7 @@ pub(super) fn of_file(value: &Value, name: &str) -> Result<String, Diagnostic> {
     fitting(value, absolute(value, name)?, fits, "file-place")
 }
 
-/// Reads a path of the guest at which it has nothing itself; see [`check_place`].
+/// Reads a path of the guest that is not reserved; see [`check_place`].
 pub(super) fn free(
     value: &Value,
     name: &str,

@@ -22,7 +22,7 @@ pub(super) fn read(value: &Value, name: &str) -> Result<String, Diagnostic> {
     })
 }
 
-/// Says how a text is written that was probably meant as a peer.
+/// Returns the help with the peer that was probably meant.
 fn peer_help(text: &str, name: &str, syntax: Syntax) -> Option<String> {
     let (address, bits) = text.split_once('/').unwrap_or((text, ""));
     if address.parse::<IpAddr>().is_ok() && !bits.is_empty() {
@@ -46,7 +46,7 @@ fn peer_help(text: &str, name: &str, syntax: Syntax) -> Option<String> {
     })
 }
 
-/// Writes a peer with a port, which in TOML is one of a list.
+/// Writes a peer with a port, which in TOML is an item of a list.
 fn with_port(syntax: Syntax, name: &str, host: &str, port: NonZeroU16) -> String {
     let [host, port] = [diagnostics::in_quotes(syntax, host), port.to_string()];
     let port = form::prop(syntax, "port", &port);

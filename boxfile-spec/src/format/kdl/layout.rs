@@ -1,10 +1,10 @@
-//! From tokens to lines.
+//! Arranges tokens in lines.
 
 use super::token::{Lexeme, Token};
 use crate::format::page::Page;
 use crate::syntax::tree::MAX_DEPTH;
 
-/// Lays tokens out; nothing if braces do not match or a `/-` has nothing after it.
+/// Arranges tokens in lines. Returns `None` if braces do not match or a `/-` has nothing after it.
 pub(super) fn lay_out<'s>(tokens: &[Token<'s>]) -> Option<Page<'s>> {
     let mut layout = Layout::default();
     for token in tokens {
@@ -18,9 +18,9 @@ struct Layout<'s> {
     page: Page<'s>,
     depth: usize,
     previous: Option<Lexeme<'s>>,
-    /// Whether a `/-` waits for what it comments out: line ends mean nothing until then.
+    /// Whether a `/-` has not reached its target yet. Until then, line ends have no meaning.
     dashed: bool,
-    /// Whether nothing but a comment follows the last `{`.
+    /// Whether at most a comment follows the last `{`.
     opened: bool,
 }
 
@@ -68,8 +68,8 @@ impl<'s> Layout<'s> {
         self.opened = false;
     }
 
-    /// Returns what to write for a token. Where a statement or line begins, a `\` joins nothing:
-    /// there it is its comment, or nothing at all.
+    /// Returns the lexeme to write for a token. At the start of a statement or line, a `\` joins
+    /// nothing: only its comment is written, if it has one.
     fn resolve(&self, kind: Lexeme<'s>) -> Option<Lexeme<'s>> {
         let Lexeme::Join(comment) = kind else { return Some(kind) };
         let at_start = self.page.is_line_empty() || self.dashed;
@@ -114,7 +114,7 @@ const fn has_space(left: Lexeme<'_>, right: Lexeme<'_>) -> bool {
     }
 }
 
-/// Ends every line of a comment with its last mark and a line feed.
+/// Removes the white space at the end of each line of a comment.
 fn without_trailing_space(comment: &str) -> String {
     comment.split('\n').map(str::trim_end).collect::<Vec<_>>().join("\n")
 }

@@ -9,23 +9,33 @@ mod property_tests;
 #[cfg(test)]
 mod tests;
 
-/// Formats a Boxfile in KDL 2; returns nothing for a text that has no layout: with an unclosed text
-/// or comment, braces that do not match, blocks more than 64 deep, a `/-` in front of nothing, or
-/// a backslash that ends a word. Every Boxfile that parses has one, unless such a backslash is
-/// commented out by `/-`.
+/// Formats a Boxfile in KDL 2. Returns `None` for a text that has no layout: it has an unclosed
+/// text or comment, braces that do not match, blocks more than 64 deep, a `/-` in front of nothing,
+/// or a backslash that ends a word. Every Boxfile that parses has a layout, unless `/-` comments
+/// out such a backslash.
 ///
-/// - A block is indented by four spaces, its `{` ends the line of its declaration, and its `}` has
-///   a line of its own; an empty block is `{}`.
-/// - Every declaration has its own line; semicolons go. Between the parts of a declaration is one
-///   space, around the `=` of a property and after `/-` none.
-/// - Comments stay where they are. Those that end consecutive lines of one indentation begin in
-///   one column, but for lines wider than 80 columns and lines with braces.
+/// - A block is indented by four spaces. Its `{` ends the line of its declaration, and its `}` is
+///   alone on a line. An empty block is `{}`.
+/// - Every declaration is on a separate line, and semicolons are removed. One space separates the
+///   parts of a declaration; none surrounds the `=` of a property or follows `/-`.
+/// - Comments stay in their positions. If consecutive lines of one indentation end with comments,
+///   the comments are aligned, except after lines wider than 80 columns and lines with braces.
 /// - A line that is continued with `\` is indented by one more step.
-/// - Blank lines stay, one in a row, but for those at the start and end of a block and of the file.
-/// - No white space ends a line, and every line ends with a line feed. The inside of a text is
-///   not touched, whatever it holds.
+/// - Blank lines are kept, at most one in a row, except at the start and end of a block and of
+///   the file.
+/// - No white space ends a line, and every line ends with a line feed. The content of a text is
+///   not changed.
 ///
-/// Formatting twice gives the same as once. The time is proportional to the length of the source.
+/// Formatting a formatted text changes nothing. The time is proportional to the length of the
+/// source.
+///
+/// # Examples
+/// ```
+/// let source = "agent{image   \"oci:images/agent\";port 4088}";
+/// let formatted = boxfile_spec::format_kdl(source).expect("the text has a layout");
+/// assert_eq!(formatted, "agent {\n    image \"oci:images/agent\"\n    port 4088\n}\n");
+/// assert_eq!(boxfile_spec::format_kdl(&formatted), Some(formatted));
+/// ```
 #[must_use]
 pub fn format_kdl(source: &str) -> Option<String> {
     let tokens = joins::resolve(token::tokens(source)?);

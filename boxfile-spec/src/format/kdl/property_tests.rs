@@ -1,4 +1,4 @@
-//! Random texts: the formatted text is stable, and means the same.
+//! Random texts: formatting is stable and keeps the meaning.
 
 use kdl::{KdlDocument, KdlNode};
 use proptest::collection::vec;
@@ -11,12 +11,12 @@ use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::Node;
 use diagnostics::Sink;
 
-/// Everything of a text but what the formatter may add and remove.
+/// Returns the characters of a text that the formatter can neither add nor remove.
 fn content(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace() && !";\\".contains(*c)).collect()
 }
 
-/// The declarations of a text, without places; nothing if it has errors.
+/// Returns the declarations of a text, without spans; `None` if the text has errors.
 fn meaning(source: &str) -> Option<String> {
     let sink = Sink::default();
     let tree = syntax::kdl::read(source, &mut Allowance::default(), &sink);
@@ -34,7 +34,7 @@ fn describe(nodes: &[Node]) -> String {
     nodes.iter().map(node).collect()
 }
 
-/// The document that the `kdl` crate's own parser finds; nothing if it finds errors.
+/// Returns the document of the `kdl` crate's parser; `None` if the parser finds errors.
 fn their_meaning(source: &str) -> Option<String> {
     KdlDocument::parse(source).ok().map(|document| their_description(&document))
 }
@@ -52,7 +52,7 @@ fn their_description(document: &KdlDocument) -> String {
     document.nodes().iter().map(node).collect()
 }
 
-/// Checks what holds for every text; returns the formatted one.
+/// Checks the rules for every text; returns the formatted text.
 fn check(source: &str) -> Option<String> {
     let formatted = format_kdl(source)?;
     assert_eq!(format_kdl(&formatted).as_ref(), Some(&formatted), "not stable: {source:?}");
@@ -126,7 +126,7 @@ fn end() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Declarations, the last of which may lack its end.
+/// Declarations, the last of which may be unfinished.
 fn lines(line: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
     (vec(line, 0..4), prop_oneof![Just(String::new()), header()])
         .prop_map(|(lines, last)| lines.concat() + &last)
@@ -142,7 +142,7 @@ fn document() -> impl Strategy<Value = String> {
     lines(line)
 }
 
-/// Texts that are made of what means something, but need not make sense.
+/// Random sequences of meaningful pieces.
 fn soup() -> impl Strategy<Value = String> {
     let marks =
         "\" \\ \\\n \n \r\n ; { } = / * - // /* */ /- # #\" \"# \"\"\" ( a é \u{feff} \u{2028}";
@@ -174,7 +174,7 @@ proptest! {
     }
 }
 
-/// Texts of 1 MiB on which time or memory could explode.
+/// Texts of 1 MiB that could make time or memory explode.
 #[test]
 fn long_hostile_texts_come_to_an_end() {
     for part in
@@ -189,7 +189,7 @@ fn long_hostile_texts_come_to_an_end() {
 
 #[test]
 fn the_formatted_text_is_never_long() {
-    // The widest code that still moves the comments of the lines around it.
+    // The widest code whose comments are still aligned with the lines around it.
     let wide = format!("{} // c\n{}", "a".repeat(80), "a//\n".repeat(1 << 14));
     let deep = format!("{}{}{}", "a{".repeat(64), "a;".repeat(1 << 14), "}".repeat(64));
     for source in [wide, deep] {

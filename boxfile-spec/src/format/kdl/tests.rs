@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 
 use super::*;
 
-/// Formats, and checks that this is stable.
+/// Formats a text, and checks that the result is stable.
 fn format(source: &str) -> String {
     let formatted = format_kdl(source).unwrap();
     assert_eq!(format_kdl(&formatted).as_ref(), Some(&formatted));

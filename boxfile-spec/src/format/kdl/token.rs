@@ -6,7 +6,7 @@ use diagnostics::cursor::{BYTE_ORDER_MARK, Cursor};
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lexeme<'s> {
-    /// Names, values and annotations, as they are written. What touches is one word.
+    /// Names, values and annotations, as they are written. Adjacent pieces are one word.
     Word(&'s str),
     Equals,
     /// `/-`.
@@ -17,21 +17,22 @@ pub(super) enum Lexeme<'s> {
     BlockComment(&'s str),
     /// `// …`, without the white space at its end.
     LineComment(&'s str),
-    /// A `\` that joins the next line to this one, and the line comment after it, or nothing.
+    /// A `\` that joins the next line to this one, with the line comment after it, which may be
+    /// empty.
     Join(&'s str),
 }
 
-/// A token, and what separates it from the one in front.
+/// A token, and the separators in front of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'s> {
     pub(super) kind: Lexeme<'s>,
-    /// How many line ends precede it, without those of a [`Lexeme::Join`].
+    /// The number of line ends before it, without the line end after a [`Lexeme::Join`].
     pub(super) newlines: usize,
     /// Whether a `;` precedes it.
     pub(super) ended: bool,
 }
 
-/// Cuts a text into tokens; nothing if that cannot be done.
+/// Splits a text into tokens; returns `None` if one of them is malformed.
 pub(super) fn tokens(source: &str) -> Option<Vec<Token<'_>>> {
     let cursor = Cursor::new(source);
     let mut lexer = Lexer { source, cursor, tokens: Vec::new(), newlines: 0, ended: false };
@@ -85,11 +86,11 @@ impl<'s> Lexer<'s> {
         let start = self.cursor.at();
         while let Some(next) = self.cursor.peek().filter(|next| self.in_word(*next)) {
             lexeme::step(&mut self.cursor).ok()?;
-            // All of a row at once: each would look for the end of the row.
+            // A row of backslashes is taken at once: each of them would scan to the end of the row.
             while next == '\\' && self.cursor.eat("\\") {}
         }
         let word = self.since(start);
-        // At the start of the formatted text it would be something else.
+        // At the start of the formatted text it would be read as the byte order mark.
         if word.starts_with(BYTE_ORDER_MARK) {
             return None;
         }
@@ -99,7 +100,8 @@ impl<'s> Lexer<'s> {
 
     /// Returns whether the next character is part of a word.
     ///
-    /// KDL has no slash or backslash in words, but what is commented out by `/-` may have.
+    /// KDL forbids slashes and backslashes in words, but a text that `/-` comments out may contain
+    /// them.
     fn in_word(&self, next: char) -> bool {
         let rest = self.cursor.rest();
         match next {
@@ -125,9 +127,9 @@ impl<'s> Lexer<'s> {
         Some(())
     }
 
-    /// Reads a `\` that joins lines: at the end of a word, a backslash does nothing else.
+    /// Reads a `\` that joins lines; returns `None` for any other backslash at the end of a word.
     ///
-    /// Comments that follow it on its line come out in front of it.
+    /// Block comments after the `\` are moved in front of it.
     fn join(&mut self) -> Option<()> {
         self.cursor.bump();
         let mut start = self.cursor.at();

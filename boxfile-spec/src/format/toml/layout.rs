@@ -1,10 +1,11 @@
-//! From tokens to lines.
+//! Arranges tokens in lines.
 
 use super::token::{Token, TokenKind};
 use crate::format::page::Page;
 
-/// Lays tokens out, whose brackets are known to match; `broken` tells which of these are written
-/// over several lines. `None` if a comma, line end or comment is where TOML allows none.
+/// Arranges tokens, whose brackets are known to match, in lines. `broken` marks the brackets that
+/// are written over several lines. Returns `None` if TOML does not allow a comma, line end or
+/// comment at its position.
 pub(super) fn lay_out<'s>(tokens: &[Token<'s>], broken: &[bool]) -> Option<Page<'s>> {
     let mut layout = Layout::default();
     for (at, token) in tokens.iter().enumerate() {
@@ -14,7 +15,7 @@ pub(super) fn lay_out<'s>(tokens: &[Token<'s>], broken: &[bool]) -> Option<Page<
     Some(layout.page)
 }
 
-/// How far the elements between two brackets have come.
+/// The position between two brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     /// At the start of an element: after the opening bracket.
@@ -23,14 +24,14 @@ enum Progress {
     Separated,
     /// In or after an element.
     Element,
-    /// After an element and its comma, which the source has further down if at all.
+    /// After an element and its comma, which the source has further down or not at all.
     Ahead,
 }
 
 /// An array or inline table, or the brackets around the name of a table.
 #[derive(Debug)]
 struct Frame {
-    /// Whether each element has lines of its own.
+    /// Whether each element is on separate lines.
     broken: bool,
     progress: Progress,
 }
@@ -40,9 +41,9 @@ struct Layout<'s> {
     page: Page<'s>,
     frames: Vec<Frame>,
     previous: Option<TokenKind>,
-    /// Whether the line holds the name of a table.
+    /// Whether the line is the header of a table.
     header: bool,
-    /// Whether nothing but a comment follows the last opening bracket.
+    /// Whether at most a comment follows the last opening bracket.
     opened: bool,
 }
 
@@ -63,7 +64,7 @@ impl<'s> Layout<'s> {
     fn comment(&mut self, token: &Token<'s>) {
         let ahead = self.frames.last_mut().filter(|frame| frame.progress == Progress::Element);
         if let Some(frame) = ahead {
-            // After the comment there is no place for the comma.
+            // After the comment, no comma can follow on the line.
             frame.progress = Progress::Ahead;
             self.page.write(false, ",");
         }
@@ -104,7 +105,7 @@ impl<'s> Layout<'s> {
         (!(self.header && broken)).then_some(())
     }
 
-    /// Writes a part of an element or of a line.
+    /// Writes a part of an element or of a statement.
     fn element(&mut self, token: &Token<'s>) -> Option<()> {
         let Some(frame) = self.frames.last_mut() else {
             self.statement(token);
@@ -121,7 +122,7 @@ impl<'s> Layout<'s> {
         Some(())
     }
 
-    /// Writes a part of a line outside of all brackets.
+    /// Writes a part of a statement outside of all brackets.
     fn statement(&mut self, token: &Token<'s>) {
         if token.newlines > 0 {
             self.begin_line(token);
@@ -156,7 +157,7 @@ const fn has_space(left: TokenKind, right: TokenKind) -> bool {
         (TokenKind::LeftCurlyBracket, TokenKind::RightCurlyBracket)
         | (TokenKind::Dot | TokenKind::LeftSquareBracket, _)
         | (_, TokenKind::Dot | TokenKind::RightSquareBracket) => false,
-        // Between two parts of a value, too: those of a date and a time.
+        // Also between the parts of one value, for example a date and a time.
         _ => true,
     }
 }

@@ -1,4 +1,4 @@
-//! Random texts: the formatted text is stable, and means the same.
+//! Random texts: formatting is stable and keeps the meaning.
 
 use ::toml::Table;
 use proptest::collection::vec;
@@ -7,12 +7,12 @@ use proptest::sample::select;
 
 use super::*;
 
-/// Everything of a text but what the formatter may add and remove.
+/// Returns the characters of a text that the formatter can neither add nor remove.
 fn content(text: &str) -> String {
     text.chars().filter(|c| !" \t\r\n,".contains(*c)).collect()
 }
 
-/// Checks what holds for every text; returns the formatted one.
+/// Checks the rules for every text; returns the formatted text.
 fn check(source: &str) -> Option<String> {
     let formatted = format_toml(source)?;
     assert_eq!(format_toml(&formatted).as_ref(), Some(&formatted), "not stable: {source:?}");
@@ -67,7 +67,7 @@ fn value() -> impl Strategy<Value = String> {
     })
 }
 
-/// A whole document; `{}` in a line becomes its number, so that no key is given twice.
+/// A whole document. `{}` in a line becomes the line's number, so that no key is given twice.
 fn document() -> impl Strategy<Value = String> {
     let key = select(vec!["k{}", "a{} .b . \"c d\"", "'é{}'"]);
     let end = || select(vec!["\n", "\r\n", " # c \n", "\n\n\n", "\n# d\n", "\n\n# e\n\n# f\n"]);
@@ -81,7 +81,7 @@ fn document() -> impl Strategy<Value = String> {
     })
 }
 
-/// Texts that are made of what means something, but need not make sense.
+/// Random sequences of meaningful pieces.
 fn soup() -> impl Strategy<Value = String> {
     let marks = "\" \"\"\" ' ''' \\ \n \r \r\n [ ] [[ ]] { } = , . # a 1 é \u{feff} \u{a0}";
     let marks = marks
@@ -109,7 +109,7 @@ proptest! {
     }
 }
 
-/// Texts of 1 MiB on which time or memory could explode.
+/// Texts of 1 MiB that could make time or memory explode.
 #[test]
 fn long_hostile_texts_come_to_an_end() {
     for part in ["a=[", "[]", "# c\n[a]\n", "\"", "\"\"\"", "'''", "a.", "a#\n", "a=[\n1#\n]\n"] {

@@ -1,4 +1,4 @@
-//! The tokens of a TOML text, and which of its brackets belong together.
+//! Splits a TOML text into tokens, and matches its brackets.
 
 use crate::syntax::tree::MAX_DEPTH;
 use diagnostics::cursor::BYTE_ORDER_MARK;
@@ -6,13 +6,13 @@ use toml_parser::Source;
 use toml_parser::decoder::ScalarKind;
 pub(super) use toml_parser::lexer::TokenKind;
 
-/// A token, and how far it is from the one in front.
+/// A token, and the number of line ends in front of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'s> {
-    /// Anything but white space and line ends.
+    /// Any kind but white space and line ends.
     pub(super) kind: TokenKind,
     pub(super) text: &'s str,
-    /// How many line ends precede it.
+    /// The number of line ends before it.
     pub(super) newlines: usize,
 }
 
@@ -28,7 +28,7 @@ impl Token<'_> {
     }
 }
 
-/// Cuts a text into tokens; nothing if one of them is malformed.
+/// Splits a text into tokens; returns `None` if one of them is malformed.
 pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let source = Source::new(text);
     let mut tokens = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
                 raw.decode_newline(&mut error);
                 newlines += 1;
             }
-            // At the start of the formatted text it would be something else.
+            // At the start of the formatted text it would be read as the byte order mark.
             TokenKind::Atom if raw.as_str().starts_with(BYTE_ORDER_MARK) => return None,
             kind => {
                 if kind == TokenKind::Comment {
@@ -62,10 +62,10 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     Some(tokens)
 }
 
-/// Returns for each token whether it is a bracket with a line end directly between it and the one
-/// that closes it; `None` if brackets do not match.
+/// Returns for each token whether it is an opening bracket with a line end directly between it and
+/// its closing bracket. Returns `None` if brackets do not match.
 ///
-/// A line end within further brackets, or within a text, is theirs alone.
+/// A line end within inner brackets, or within a text, does not count for the outer ones.
 pub(super) fn broken(tokens: &[Token<'_>]) -> Option<Vec<bool>> {
     let mut broken = vec![false; tokens.len()];
     let mut open: Vec<usize> = Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn broken(tokens: &[Token<'_>]) -> Option<Vec<bool>> {
     open.is_empty().then_some(broken)
 }
 
-/// Returns the bracket that a closing bracket closes.
+/// Returns the opening bracket that matches a closing bracket.
 const fn partner(closing: TokenKind) -> TokenKind {
     match closing {
         TokenKind::RightCurlyBracket => TokenKind::LeftCurlyBracket,

@@ -1,4 +1,4 @@
-//! `capabilities add="…" drop="…"`: what root of a component may do beyond its own files and processes.
+//! `capabilities add="…" drop="…"`: the capabilities of a component's root user.
 
 use box_contract::capabilities::{CAPABILITIES, Capabilities, Capability, Grant};
 
@@ -12,19 +12,19 @@ use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Sink, Span, Spanned};
 use safe_text::quote;
 
-/// The word for all of them, which can only be dropped.
+/// The word for all capabilities, which can only be dropped.
 const ALL: &str = "ALL";
 
-/// The parts of the component with which its capabilities have to agree.
+/// The parts of the component that its capabilities depend on.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
-    /// The user, where one is declared.
+    /// The user, if one is declared.
     pub(super) user: Option<&'a Spanned<String>>,
-    /// Whether the component has mounts of its own.
+    /// Whether the component has a separate mount namespace.
     pub(super) own_mounts: bool,
 }
 
-/// Capabilities that are named in one value; nothing stands for all of them.
+/// The capabilities that one value names; `None` stands for all of them.
 type Named = Spanned<Vec<Option<&'static Capability>>>;
 
 /// Reads the capabilities of a component.
@@ -45,7 +45,7 @@ pub(super) fn read(children: &Children<'_>, context: Context<'_>) -> Capabilitie
     added.value.into_iter().flatten().fold(left, Capabilities::with)
 }
 
-/// Reports capabilities that are added without effect, or where they would be too much.
+/// Reports capabilities that are added without effect, or that need a separate mount namespace.
 fn check(added: &Named, dropped: &Named, context: Context<'_>, sink: &Sink) {
     let all = || added.value.iter().flatten();
     if let Some(both) = all().find(|it| dropped.value.contains(&Some(it))) {
@@ -79,7 +79,7 @@ fn addable(named: &Named) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Reads the names of capabilities, with spaces between.
+/// Reads the names of capabilities, separated by spaces.
 impl Read for Vec<Option<&'static Capability>> {
     fn read(value: &Value, name: &str, _: Kind) -> Result<Self, Diagnostic> {
         let text = value::filled_text(value, name)?;

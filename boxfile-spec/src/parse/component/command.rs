@@ -1,4 +1,4 @@
-//! `entrypoint` and `args`: what a component runs.
+//! `entrypoint` and `args`: the command of a component.
 
 use safe_text::words;
 
@@ -8,10 +8,10 @@ use crate::schema;
 use crate::syntax::tree::{Data, Value};
 use diagnostics::{Diagnostic, Spanned, Syntax, in_quotes};
 
-/// A text of more words without an option is rather a sentence than a command line.
+/// A text of more words without an option is probably a sentence and not a command line.
 const MAX_WORDS: usize = 4;
 
-/// Reads the program, which must be there, and its arguments.
+/// Reads the program, which is required, and its arguments.
 pub(super) fn entrypoint(reader: &mut Reader<'_>) -> Option<Spanned<Vec<String>>> {
     let program = reader.first::<Spanned<String>>();
     let args = reader.rest();
@@ -19,8 +19,8 @@ pub(super) fn entrypoint(reader: &mut Reader<'_>) -> Option<Spanned<Vec<String>>
     Some(Spanned { value: [vec![value], args?].concat(), span })
 }
 
-/// Reads the arguments that follow an entrypoint. A single text that looks like several of them is a
-/// warning, unless it is the value of an option: `"/bin/sh" "-c"`.
+/// Reads the arguments that follow an entrypoint. Warns about a single text that looks like several arguments, unless
+/// it is the value of an option, as after `"/bin/sh" "-c"`.
 pub(super) fn args(
     children: &Children<'_>,
     entrypoint: Option<&Spanned<Vec<String>>>,

@@ -1,4 +1,4 @@
-//! `env NAME="value" …` and `env NAME ["default" launch=#true]`, and the same of `plain-env`, once or several times.
+//! `env NAME="value" …` and `env NAME ["default" launch=#true]`; the same for `plain-env`. Each may be repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,18 @@ use safe_text::quote;
 /// The property of a variable that may be given at launch.
 pub(in crate::parse) const LAUNCH: &str = "launch";
 
-/// A variable, as a declaration has it.
+/// A variable in a declaration.
 #[derive(Clone, Copy)]
 pub(in crate::parse) struct Variable<'n> {
     pub(in crate::parse) name: &'n str,
     pub(in crate::parse) span: Span,
     pub(in crate::parse) value: Option<&'n Value>,
-    /// Whether it is named by an argument, as those that may be given at launch.
+    /// Whether an argument names it, as for variables that may be given at launch.
     pub(in crate::parse) by_argument: bool,
 }
 
-/// Lists the variables of a declaration: its properties; or, if it has arguments, the one that the first names.
+/// Lists the variables of a declaration: its properties, or, if it has arguments, the variable that the first one
+/// names.
 pub(in crate::parse) fn variables(node: &Node) -> Vec<Variable<'_>> {
     match node.args.first() {
         Some(Value { data: Data::Text(name), span, .. }) => {
@@ -45,9 +46,9 @@ pub(in crate::parse) fn variables(node: &Node) -> Vec<Variable<'_>> {
 /// The variables of a component.
 #[derive(Default)]
 pub(super) struct Variables {
-    /// Those with a value.
+    /// The variables with a value.
     pub(super) env: BTreeMap<String, String>,
-    /// The names of those that may be given at launch.
+    /// The names of the variables that may be given at launch.
     pub(super) launch: BTreeSet<String>,
 }
 
@@ -88,7 +89,7 @@ fn assigned(prop: &Prop, sink: &Sink) -> Option<(String, String)> {
     Some((name.clone(), value.to_owned()))
 }
 
-/// Reads a variable that may be given at launch, and its default. Arguments that are none are left to the reader.
+/// Reads a variable that may be given at launch, and its default. Other arguments are left to the reader.
 fn at_launch(
     node: &Node,
     declaration: &Declaration,
@@ -97,7 +98,7 @@ fn at_launch(
     let launch = node.props.iter().find(|prop| prop.name.value == LAUNCH);
     let (first, rest) = node.args.split_first()?;
     let Data::Text(name) = &first.data else { return None };
-    // In TOML, where a name alone is a string, it is the table that makes it one.
+    // In TOML, a name alone is a string; only a table makes it a variable.
     let is_table = launch.is_some() || !node.props.is_empty() || !rest.is_empty();
     let is_named = node.syntax == Syntax::Kdl || is_table;
     if !rules::is_variable(name) || !is_named {
@@ -131,7 +132,7 @@ fn at_launch(
     }
 }
 
-/// The error of a property beside a variable that is named by an argument.
+/// Returns the error of a property next to a variable that an argument names.
 fn beside(declaration: &str, name: &str, prop: &Prop) -> Diagnostic {
     let message = format!("{} stands beside the variable {}", quote(&prop.name.value), quote(name));
     let error = Diagnostic::new(message, prop.name.span, "no property of a variable");
@@ -148,7 +149,7 @@ fn valueless(name: &str, span: Span, syntax: Syntax) -> Diagnostic {
     error.with_help(format!("remove `{LAUNCH}`, or write `{fixed}`"))
 }
 
-/// The error of a value of which it is not clear whether it may be replaced.
+/// Returns the error of a value with a name, if it is unclear whether the value may be replaced at launch.
 fn unclear(declaration: &str, name: &str, value: &Value) -> Diagnostic {
     let syntax = value.syntax;
     let text = match &value.data {

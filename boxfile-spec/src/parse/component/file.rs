@@ -1,10 +1,11 @@
-//! `file "PATH" to="/PLACE"`: what of the checkout is baked into a component's root.
+//! `file "PATH" to="/PLACE"`: a file or directory of the checkout that is baked into a component's
+//! root.
 
 use crate::parse::{Children, Reader, read_fields};
 use crate::{BakedFile, rules, schema};
 use diagnostics::Spanned;
 
-/// Reads all files, and sorts them by their places.
+/// Reads all files, and sorts them by their paths in the root.
 pub(super) fn read(children: &Children<'_>) -> Vec<BakedFile> {
     let mut files = Reader::keyed(children, &schema::FILE, file);
     files.sort_by(|one, other| rules::path_order(&one.to.value, &other.to.value));
@@ -18,7 +19,7 @@ fn file(reader: &mut Reader<'_>) -> Option<BakedFile> {
     Some(BakedFile { to, ..file })
 }
 
-/// Completes a directory by the name of what is put into it.
+/// Appends the name of the baked file to a target that ends with a slash.
 fn named(path: &str, mut to: Spanned<String>) -> Spanned<String> {
     if to.value.ends_with('/') {
         to.value += rules::last_name(path);

@@ -1,4 +1,4 @@
-//! `health …`: how it is found out that a component is well.
+//! `health …`: the health check of a component.
 
 use box_contract::AgentKind;
 
@@ -7,33 +7,34 @@ use crate::parse::{Children, Reader};
 use crate::{Health, schema};
 use diagnostics::{Spanned, Syntax};
 
-/// Where OpenCode answers that it is well.
+/// The path of OpenCode's health check.
 const OPENCODE_PATH: &str = "/global/health";
 
-/// Reads the health check of the agent; without a declaration, that of its kind.
+/// Reads the health check of the agent; without a declaration, returns the check of the agent's
+/// kind.
 pub(super) fn of_agent(children: &Children<'_>, kind: AgentKind) -> Option<Health> {
     let declared = children.one(&schema::HEALTH).is_some();
     if declared { read(children, Port::Agents) } else { Some(default(kind)) }
 }
 
-/// Reads the health check of the business application, which has no port of its own.
+/// Reads the health check of the business application, which has no default port.
 pub(super) fn of_business(children: &Children<'_>) -> Option<Health> {
     read(children, Port::Named)
 }
 
-/// Where the port of a check comes from that names none.
+/// The port of a check that names none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Port {
-    /// It is the agent's.
+    /// The agent's port.
     Agents,
-    /// It has to be named.
+    /// None: the check must name one.
     Named,
 }
 
 fn read(children: &Children<'_>, default: Port) -> Option<Health> {
     let node = children.one(&schema::HEALTH)?;
     let mut reader = Reader::new(node, &schema::HEALTH, children.sink());
-    // Of an unknown kind, nothing can be said about the rest.
+    // Without a known kind, the other parts cannot be checked.
     let kind: String = reader.first()?;
     let allowed: &[&'static str] = match kind.as_str() {
         "tcp" | "a3s" => &["port"],
@@ -49,7 +50,7 @@ fn read(children: &Children<'_>, default: Port) -> Option<Health> {
         "tcp" => port.map(|port| Health::Tcp { port }),
         "a3s" => port.map(|port| Health::A3s { port }),
         "http" => {
-            // Notes that it is missing.
+            // Reports a missing `path`.
             reader.prop("path");
             let path = reader.optional("path");
             port.zip(path).map(|(port, path)| Health::Http { port, path })
@@ -68,7 +69,7 @@ fn read(children: &Children<'_>, default: Port) -> Option<Health> {
     health
 }
 
-/// Reads the port. `None` where it is wrong, or has to be named and is not.
+/// Reads the port. Returns `None` if it is wrong, or required and missing.
 fn port(reader: &mut Reader<'_>, default: Port) -> Option<Option<u16>> {
     let is_declared = match default {
         Port::Agents => reader.optional_prop("port").is_some(),

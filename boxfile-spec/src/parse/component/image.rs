@@ -1,5 +1,4 @@
-//! `image "oci:…"`, and `binary "PATH"` or `binary "URL" sha256="…"`: where a component's files come
-//! from.
+//! `image "oci:…"`, and `binary "PATH"` or `binary "URL" sha256="…"`: the source of a component's files.
 
 use box_contract::rules::{is_layout_name, is_repository, is_tag};
 use box_contract::{DEFAULT_TAG, DockerName, ImageRef};
@@ -24,7 +23,7 @@ fn forms() -> String {
     )
 }
 
-/// Reads where the agent's program is.
+/// Reads the path or URL of the agent's program.
 pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
     let source = reader.arg();
     let remote = source.is_some_and(value::is_url);
@@ -73,7 +72,7 @@ fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
     }
 }
 
-/// Refuses a user or a password in front of a registry's host, without showing it.
+/// Refuses a user or password in front of a registry's host. The message does not show it.
 fn check_password(value: &Value, text: &str) -> Result<(), Diagnostic> {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let host = rest.split('/').next().unwrap_or(rest);
@@ -110,8 +109,7 @@ fn place_and_tag(value: &Value, place: &str, what: &str) -> PathAndName<String> 
     Ok((path, tag.transpose()?))
 }
 
-/// Reads the file of a docker archive, and the name of one of its images: a tag, or as docker has it,
-/// `NAME[:TAG]`.
+/// Reads the file of a docker archive, and the name of one of its images: a tag, or `NAME[:TAG]` as docker writes it.
 fn place_and_name(value: &Value, place: &str) -> PathAndName<String> {
     let (path, name) = split_place(value, place, "file")?;
     if let Some(name) = name.filter(|name| !is_tag(name)) {
@@ -120,9 +118,9 @@ fn place_and_name(value: &Value, place: &str) -> PathAndName<String> {
     Ok((path, name.map(str::to_owned)))
 }
 
-/// Splits a path from what follows it.
+/// Splits a path from the tag or name after it.
 fn split_place<'p>(value: &Value, place: &'p str, what: &str) -> PathAndName<&'p str> {
-    // The first colon: a tag holds none, so a path with colons would be read as a wrong one.
+    // At the first colon: a tag contains none, so the rest of a path with colons is a wrong tag.
     let (path, tag) = place.split_once(':').map_or((place, None), |(path, tag)| (path, Some(tag)));
     if path.is_empty() {
         return Err(DECLARATION_ERRORS.about("image-place", what, value.span).with_help(forms()));
@@ -130,7 +128,7 @@ fn split_place<'p>(value: &Value, place: &'p str, what: &str) -> PathAndName<&'p
     Ok((path.to_owned(), tag))
 }
 
-/// Reads `docker://HOST/NAME[:TAG]` and what people type: `NAME[:TAG]`.
+/// Reads `docker://HOST/NAME[:TAG]`, and the short form `NAME[:TAG]`.
 fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRef, Diagnostic> {
     let explicit = text.strip_prefix(REGISTRY);
     let refuse =
@@ -149,15 +147,15 @@ fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRe
     Ok(ImageRef::Registry { host, repository, tag, digest })
 }
 
-/// Returns what a reference was probably meant to be whose kind is misspelt: a path follows it, which
-/// no tag looks like.
+/// Returns the probable reference if its kind is misspelt. The text after a misspelt kind is a path, which does not
+/// look like a tag.
 fn misspelt_kind(text: &str) -> Option<String> {
     let (kind, rest) = text.split_once(':')?;
     let meant = nearest(kind, &WITH_PATH.map(|it| it.trim_end_matches(':')))?;
     (!is_tag(rest) && !rest.starts_with("//")).then(|| format!("{meant}:{rest}"))
 }
 
-/// Says what a wrong reference was probably meant to be.
+/// Returns the help with the reference that was probably meant.
 fn intended(text: &str) -> Option<String> {
     if let Some(meant) = misspelt_kind(text) {
         return Some(format!("did you mean \"{meant}\"?"));

@@ -1,4 +1,4 @@
-//! `limits …` and `rlimits …`: what a component may take, and what each of its processes.
+//! `limits …` and `rlimits …`: the limits of a component, and of each of its processes.
 
 use box_contract::{Limits, Rlimits};
 
@@ -8,16 +8,17 @@ use crate::syntax::tree::{Data, Node, Value};
 use crate::{form, rules, schema};
 use diagnostics::{Sink, Span, Spanned};
 
-/// The memory that a component asks for.
+/// The memory limit of a component.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::parse) struct MemoryLimit {
     pub(in crate::parse) bytes: u64,
-    /// Where it is written, or the component's name where it is the default.
+    /// The span of the limit; for the default, the span of the component's name.
     pub(in crate::parse) span: Span,
     pub(in crate::parse) written: bool,
 }
 
-/// Reads the limits of `component`, and its memory with the place; no memory where it is wrong.
+/// Reads the limits of `component`, and its memory limit with the span. The memory limit is `None`
+/// if it is wrong.
 pub(super) fn read(
     children: &Children<'_>,
     component: &Node,
@@ -55,8 +56,9 @@ fn read_weight(reader: &mut Reader<'_>) -> Option<u16> {
     weight.or(reader.optional("cpu-shares").map(self::weight))
 }
 
-/// Converts `cpu.shares` of cgroup v1, 2 to 262144, to `cpu.weight` of cgroup v2, 1 to 10000, in
-/// the same proportion as container runtimes do.
+/// Converts `cpu.shares` of cgroup v1 (2 to 262144) to `cpu.weight` of
+/// [cgroup v2](https://docs.kernel.org/admin-guide/cgroup-v2.html) (1 to 10000), in the same
+/// proportion as container runtimes.
 #[expect(clippy::cast_possible_truncation, reason = "the result is at most 10000")]
 const fn weight(shares: u32) -> u16 {
     let above = shares.saturating_sub(2) as u64;
@@ -64,7 +66,7 @@ const fn weight(shares: u32) -> u16 {
     if weight > 10_000 { 10_000 } else { weight as u16 }
 }
 
-/// Reads the limits of a process that runs as a user; nothing where no user is declared.
+/// Reads the limits of each process. `user` is `None` if the component declares no user.
 pub(super) fn read_rlimits(children: &Children<'_>, user: Option<&Spanned<String>>) -> Rlimits {
     let limits = Reader::sole(children, &schema::RLIMITS, |it| {
         check_user(it.optional_prop("nproc"), user, children.sink());
@@ -75,7 +77,8 @@ pub(super) fn read_rlimits(children: &Children<'_>, user: Option<&Spanned<String
     limits.unwrap_or_default()
 }
 
-/// Reports a limit on the processes of root, who is exempt from it (setrlimit(2), "RLIMIT_NPROC").
+/// Reports a limit on the number of root's processes: root is exempt from it
+/// ([setrlimit(2)](https://man7.org/linux/man-pages/man2/setrlimit.2.html), "RLIMIT_NPROC").
 fn check_user(nproc: Option<&Value>, user: Option<&Spanned<String>>, sink: &Sink) {
     let root = user.filter(|user| rules::is_root(&user.value));
     let (Some(nproc), Some(root)) = (nproc, root) else { return };

@@ -19,8 +19,8 @@ use crate::{Agent, Binary, Business, Component, form};
 use diagnostics::{Diagnostic, Sink, Spanned, Syntax};
 use limits::MemoryLimit;
 
-/// Reads the agent, if it is declared, and the memory that it asks for. An agent that has neither
-/// image nor binary is reported.
+/// Reads the agent, if it is declared, and its memory limit. An agent with neither an image nor a
+/// binary is reported.
 pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<MemoryLimit>) {
     let Some(node) = node else { return (None, None) };
     let mut reader = Reader::new(node, &schema::AGENT, sink);
@@ -46,7 +46,7 @@ pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<
     (Some(Agent { kind, binary: program, port, health, tools, component }), memory)
 }
 
-/// Reads the business application, if it is declared, and the memory that it asks for. One without
+/// Reads the business application, if it is declared, and its memory limit. An application without
 /// an image is reported.
 pub(super) fn business(
     node: Option<&Node>,
@@ -66,7 +66,7 @@ pub(super) fn business(
     (Some(Business { autostart, restart, health, component }), memory)
 }
 
-/// Reads whether a program is started, and whether again.
+/// Reads whether the program is started, and when it is restarted.
 fn read_autostart(reader: &mut Reader<'_>) -> Option<(bool, Restart)> {
     let (autostart, restart) = (reader.first(), reader.value("restart"));
     if let (Some(false), Some(declared)) = (autostart, reader.optional_prop("restart")) {
@@ -75,7 +75,7 @@ fn read_autostart(reader: &mut Reader<'_>) -> Option<(bool, Restart)> {
     autostart.zip(restart)
 }
 
-/// Reads what both components have.
+/// Reads the parts that both components have.
 fn common(
     children: &Children<'_>,
     node: &Node,
@@ -114,7 +114,7 @@ fn finish(reader: &Reader<'_>, children: &Children<'_>, component: &Node) {
     reader.finish_line();
 }
 
-/// Reports that a component has no files, unless a misspelt declaration may name them.
+/// Reports that a component has no files, unless the name of an `image` or `binary` is misspelt.
 fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
     let names = ["image", "binary"];
     let misspelt = |it: &Node| diagnostics::suggest::nearest(&it.name.value, &names).is_some();
@@ -125,14 +125,14 @@ fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
             ("a `binary`", &schema::BINARY)
         };
         let message = format!("`{}` needs {what}", reader.name());
-        // The example names the agent's.
+        // The example is the agent's.
         let usage = missing.usage(reader.syntax()).replace("agent", reader.name());
         let error = Diagnostic::new(message, reader.span(), format!("without {what}"));
         reader.report_missing_error(error.with_help(form::imperative("add", &usage)));
     }
 }
 
-/// Returns the kind that the agent's program makes it, and reports if another is declared.
+/// Returns the kind that follows from the agent's program, and reports a different declared kind.
 fn agreed_kind(
     declared: Option<Spanned<AgentKind>>,
     program: Option<&Binary>,
@@ -161,7 +161,7 @@ fn agreed_kind(
     found
 }
 
-/// Tells where a declaration belongs that was found inside of a component.
+/// Returns the help with the right block of a declaration that is misplaced in a component.
 fn place_elsewhere(component: &Node, node: &Node) -> Option<String> {
     let name = node.name.value.as_str();
     if let Some(top) = schema::find(schema::TOP, name) {

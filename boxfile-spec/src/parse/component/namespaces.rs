@@ -1,4 +1,4 @@
-//! `namespaces …`: which Linux namespaces a component has for itself, and its host name.
+//! `namespaces …`: the Linux namespaces that a component does not share, and its host name.
 
 use box_contract::Namespaces;
 

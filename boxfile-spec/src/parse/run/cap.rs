@@ -19,7 +19,7 @@ fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {
     let children = reader.children();
     let relays = children.one(&schema::RELAYS);
     children.finish(|_| None, |declaration| names::missing(declaration, node));
-    // Of an unknown kind, nothing can be said about the rest.
+    // Without a known kind, the other parts cannot be checked.
     let kind = kind?;
     if let (Some(relays), true) = (relays, kind != "nostr") {
         sink.report(without_relays(relays, &kind));

@@ -1,4 +1,4 @@
-//! Declarations of what a box is given when it runs.
+//! Declarations for the run of a box.
 
 pub(super) mod cap;
 pub(super) mod mounts;
@@ -15,7 +15,7 @@ use crate::syntax::tree::Value;
 use crate::{form, schema};
 use diagnostics::Diagnostic;
 
-/// Reads the property that says who sees something.
+/// Reads the property that names the components that see a mount or secret.
 fn scope(reader: &mut Reader<'_>, top: &Children<'_>) -> Option<Scope> {
     let scope = reader.value("component");
     let written = reader.optional_prop("component");

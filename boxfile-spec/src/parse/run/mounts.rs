@@ -1,4 +1,4 @@
-//! `share …` and `scratch …`: what is mounted into the components.
+//! `share …` and `scratch …`: mounts of the components.
 
 use std::collections::HashSet;
 
@@ -41,7 +41,7 @@ fn whole_size(reader: &mut Reader<'_>) -> Option<u64> {
     reader.check(value::check_whole(written, "size", size))
 }
 
-/// A place that a declaration fills, and who sees it.
+/// A path that a declaration uses, and the components that see it.
 #[derive(Clone, Copy)]
 struct DeclaredPath<'b> {
     path: &'b str,
@@ -51,17 +51,17 @@ struct DeclaredPath<'b> {
 }
 
 impl DeclaredPath<'_> {
-    /// Returns whether it is that of a file of the box, which hides nothing.
+    /// Returns whether it is the path of a baked file, which hides nothing.
     fn is_baked(&self) -> bool {
         self.kind == AtPlace::Baked
     }
 
-    /// Returns whether another one cannot be where it is because of this one.
+    /// Returns whether the other path conflicts with this one.
     fn excludes(&self, other: &Self) -> bool {
         excludes((self.kind, self.path), (other.kind, other.path))
     }
 
-    /// Returns the name of the declaration that it is of.
+    /// Returns the name of the declaration.
     const fn declaration(&self) -> &'static str {
         match self.kind {
             AtPlace::Mount => schema::SHARE.name,
@@ -72,7 +72,8 @@ impl DeclaredPath<'_> {
     }
 }
 
-/// The declarations whose places must not be inside one another, but for a `share` inside another or inside a `scratch`.
+/// The declarations whose paths must not be inside one another, except for a `share` inside another `share` or inside a
+/// `scratch`.
 pub(in crate::parse) struct Placed<'b> {
     pub(in crate::parse) shares: &'b [Spanned<SharePlan>],
     pub(in crate::parse) disks: &'b [Spanned<ScratchPlan>],
@@ -82,7 +83,7 @@ pub(in crate::parse) struct Placed<'b> {
 }
 
 impl<'b> Placed<'b> {
-    /// Returns all places, sorted so that those inside of another directly follow it.
+    /// Returns all paths, sorted so that the paths inside another one directly follow it.
     fn places(&self) -> Vec<DeclaredPath<'b>> {
         let mut places = Vec::new();
         let mut add = |path: &'b str, span, scope, kind| {
@@ -100,7 +101,7 @@ impl<'b> Placed<'b> {
         for (scope, BakedFile { to, .. }) in &self.files {
             add(&to.value, to.span, *scope, AtPlace::Baked);
         }
-        // Of a place that is refused, enough is said.
+        // The error about a reserved path is already reported.
         places.retain(|place| reserved_place(place.path).is_none());
         places.sort_by(|one, other| {
             let by_path = rules::path_order(one.path, other.path);
@@ -110,8 +111,8 @@ impl<'b> Placed<'b> {
     }
 }
 
-/// Reports shares, disks and files of secrets of the same component that cannot be where they are, files of the box that one
-/// of them would hide, and two such files at one place.
+/// Reports conflicting paths of shares, disks and secrets of the same component, baked files that one of them would
+/// hide, and two baked files at one path.
 pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
     let places = placed.places();
     let mut reported = HashSet::new();

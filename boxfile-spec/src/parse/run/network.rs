@@ -1,4 +1,4 @@
-//! `network "…" { allow …; deny …; limits … }`: what the guest can reach.
+//! `network "…" { allow …; deny …; limits … }`: the network that the guest can reach.
 
 use box_contract::{NetworkLimits, NetworkMode, NetworkPlan, PeerPlan};
 use egress_rules::{Local, Peer, Rule, Wanted};
@@ -10,7 +10,7 @@ use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Value};
 use diagnostics::{Diagnostic, Span, Syntax};
 
-/// Reads what the guest can reach; without a declaration, nothing.
+/// Reads the network; without a declaration, the guest can reach nothing.
 pub(in crate::parse) fn read(top: &Children<'_>) -> NetworkPlan {
     let Some(node) = top.one(&schema::NETWORK) else { return NetworkPlan::default() };
     let mut reader = Reader::new(node, &schema::NETWORK, top.sink());
@@ -22,7 +22,7 @@ pub(in crate::parse) fn read(top: &Children<'_>) -> NetworkPlan {
     let [allow, deny] = [&schema::ALLOW_PEER, &schema::DENY_PEER].map(|it| peers(&children, it));
     let limits = limits(&children);
     if mode == Some(NetworkMode::Shared) {
-        // Only the command line of whoever runs the box gives it the network of the host.
+        // The box gets the host's network only with an option at launch.
         top.sink().report(DECLARATION_ERRORS.at("shared-network", mode_span(node)).into_warning());
     }
     let lacks = match mode {
@@ -37,7 +37,7 @@ pub(in crate::parse) fn read(top: &Children<'_>) -> NetworkPlan {
     NetworkPlan { mode: mode.unwrap_or_default(), allow, deny, limits }
 }
 
-/// Reads all declarations of peers that have one name.
+/// Reads all `allow` or all `deny` declarations.
 fn peers(children: &Children<'_>, declaration: &'static Declaration) -> Vec<PeerPlan> {
     let read = |node| {
         let mut reader = Reader::new(node, declaration, children.sink());
@@ -57,11 +57,11 @@ fn mode_span(network: &Node) -> Span {
     network.args.first().map_or(network.name.span, |mode| mode.span)
 }
 
-/// Returns the warning about a host that is not on the internet: only whoever runs the box gives it that.
+/// Returns the warning about a host that is not on the internet: it can be reached only with an option at launch.
 fn needs_consent(value: &Value, port: Option<u16>) -> Option<Diagnostic> {
     let Data::Text(text) = &value.data else { return None };
     let rule = Rule { peer: Peer::parse(text)?, port };
-    // Whether the host that runs it has an address of the internet itself, nobody knows here.
+    // Whether the launching host has a public address is unknown here.
     let Wanted { needs, purpose } = Local::wanted(&[rule], &[], |_| false).pop()?;
     let what = match text.contains('/') {
         true => "this network is not, or not as a whole, on the internet",
@@ -82,7 +82,7 @@ fn limits(children: &Children<'_>) -> NetworkLimits {
     limits.unwrap_or_default()
 }
 
-/// Reports the declarations of a filter in a network without one: of those with one name, the first.
+/// Reports the declarations of a filter in a network without one: the first of each name.
 fn report_filter(children: &Children<'_>, syntax: Syntax) {
     for declaration in schema::NETWORK.children {
         if let Some(node) = children.many(declaration).first() {
@@ -91,7 +91,7 @@ fn report_filter(children: &Children<'_>, syntax: Syntax) {
     }
 }
 
-/// Reports a mode that lets through nothing, because a declaration is missing.
+/// Reports a mode that lets nothing through because a declaration is missing.
 fn report_closed(reader: &Reader<'_>, node: &Node, lacks: &str) {
     let syntax = reader.syntax();
     reader.report_missing_error(if lacks == "cap" {

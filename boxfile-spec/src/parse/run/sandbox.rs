@@ -46,7 +46,7 @@ pub(in crate::parse) fn read(top: &Children<'_>) -> Option<SandboxPlan> {
     })
 }
 
-/// The lists of patterns, of which each takes precedence over those in front.
+/// The lists of patterns, each of which takes precedence over the lists before it.
 static PATTERNS: [&schema::Declaration; 3] = [&schema::ALLOW, &schema::ASK, &schema::FORBID];
 
 /// Reports each pattern that is in two of the lists `allow`, `ask` and `forbid`.
@@ -72,11 +72,11 @@ fn check_patterns(lists: &[Vec<Spanned<String>>; 3], sink: &Sink) {
     }
 }
 
-/// Reports what is declared writable inside of what is declared not to be.
+/// Reports paths that are declared writable inside a path that is declared not to be.
 fn check_writable(writable: &[Spanned<String>], denied: &[Spanned<String>], sink: &Sink) {
     let mut denied: Vec<&Spanned<String>> = denied.iter().collect();
     denied.sort_by(|one, other| rules::path_order(&one.value, &other.value));
-    // Only the outermost: then the last one in front of a path is the only one that it may be in.
+    // Only the outermost paths: then a path can only be inside the last one before it.
     denied.dedup_by(|inner, outer| rules::is_inside(&inner.value, &outer.value));
     for path in writable {
         let is_after = |denied: &&Spanned<String>| {

@@ -1,4 +1,4 @@
-//! `secret "NAME" …`: what the launcher hands over at run time.
+//! `secret "NAME" …`: a secret that the launcher passes at run time.
 
 use box_contract::{Scope, SecretDelivery, SecretPlan};
 
@@ -15,7 +15,7 @@ pub(in crate::parse) struct Secret {
 }
 
 impl Secret {
-    /// Returns what the model has of it.
+    /// Returns the secret's part of the model.
     pub(in crate::parse) fn plan(self) -> Option<SecretPlan> {
         let file = |path: Spanned<String>| SecretDelivery::File { path: path.value };
         let delivery = self.path.map_or(SecretDelivery::Env, file);

@@ -1,4 +1,4 @@
-//! `task "ID" …`: what a run is to do.
+//! `task "ID" …`: the task of a run.
 
 use box_contract::TaskPlan;
 use box_contract::task::TaskError;

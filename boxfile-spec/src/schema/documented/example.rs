@@ -1,4 +1,5 @@
-//! `Boxfile.example`: it shows everything, and what it has commented out is right, too.
+//! Tests that `Boxfile.example` shows every declaration, and that its commented-out parts are
+//! right, too.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,8 @@ const EXAMPLE: &str = include_str!("../../../../Boxfile.example");
 /// The prefix of a declaration that is commented out.
 const OUT: &str = "/-";
 
-/// Returns the example as it is, with each commented-out declaration by itself, and with all.
+/// Returns the example as it is, with each commented-out declaration by itself, and with all of
+/// them.
 pub(crate) fn variants() -> Vec<String> {
     let lines: Vec<&str> = EXAMPLE.lines().collect();
     let out = |line: &&str| line.trim_start().starts_with(OUT);
@@ -36,7 +38,7 @@ fn nothing_in_the_example_is_wrong() {
     }
 }
 
-/// Adds the id of every declaration, and the name of each of its properties after that.
+/// Adds the id of every declaration, and the id with the name of each property.
 fn collect(nodes: &[Node], known: &[&'static Declaration], seen: &mut BTreeSet<String>) {
     for node in nodes {
         let declaration = find(known, &node.name.value).unwrap();

@@ -1,5 +1,4 @@
-//! Whether the texts of the schema say what the parser does, and whether `Boxfile.example` shows all
-//! of it.
+//! Tests that the texts of the schema agree with the parser, and that `Boxfile.example` shows every declaration.
 
 mod example;
 mod texts;
@@ -15,13 +14,13 @@ use diagnostics::{Sink, Source};
 
 pub(super) use example::variants;
 
-/// Reads a text whose bases declare nothing.
+/// Reads a text whose bases are empty.
 fn parsed(text: &str) -> Document {
     let reach = Reach { up: Some(1), ..Reach::default() };
     read_within(Source::new("Boxfile", text), None, &reach, |path| Ok(Source::new(path, "")))
 }
 
-/// Returns what is wrong with a text, as a user sees it.
+/// Returns the diagnostics of a text, as a user sees them.
 fn wrong(text: &str) -> String {
     let document = parsed(text);
     document.found.iter().map(|it| it.render(&document.sources)).collect()
@@ -56,8 +55,7 @@ pub(super) fn from_toml(text: &str) -> Value {
     table(DeTable::parse(text).expect(text).get_ref())
 }
 
-/// Writes declarations as TOML has them, by the rules of the reference and not by the reader of
-/// TOML.
+/// Writes declarations as TOML, by the rules of the reference and independently of the TOML reader.
 pub(super) fn as_toml(nodes: &[Node], known: &[&'static Declaration]) -> Value {
     let mut table = Map::new();
     for node in nodes {

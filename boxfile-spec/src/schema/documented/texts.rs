@@ -1,4 +1,4 @@
-//! Whether ranges, defaults and examples are those of the parser.
+//! Tests that ranges, defaults and examples agree with the parser.
 
 use box_contract::ComponentName;
 use box_contract::network::variables;
@@ -16,7 +16,7 @@ use crate::units::show_size;
 use crate::{Reach, read, read_within};
 use diagnostics::{Source, Syntax, suggest};
 
-/// Puts a declaration where it belongs, in a file to which nothing is missing.
+/// Puts a declaration in its block, in a file that has all required declarations.
 fn in_place(place: &SchemaPlace, text: &str) -> String {
     let block = |open: &str| format!("{open} {{\n{text}\n}}");
     let text = match place.blocks.first().map(|block| block.name) {
@@ -41,7 +41,7 @@ fn in_place(place: &SchemaPlace, text: &str) -> String {
     )
 }
 
-/// Returns the model that a file has with its profile.
+/// Returns the model of a file with its profile.
 fn model(text: &str) -> Option<String> {
     let reach = Reach { up: Some(1), ..Reach::default() };
     let document =
@@ -56,7 +56,7 @@ fn every_example_is_right() {
     }
 }
 
-/// Takes lists of one for the one, as the TOML form does.
+/// Replaces lists of one item by the item, as the TOML form does.
 fn normal(value: Value) -> Value {
     match value {
         Value::Array(mut list) if list.len() == 1 => normal(list.remove(0)),
@@ -102,7 +102,7 @@ fn texts_are_whole_sentences() {
     }
 }
 
-/// Returns the words from which the arguments and properties of a declaration are chosen.
+/// Returns the words to choose from in the arguments and properties of a declaration.
 fn words(declaration: &Declaration) -> Vec<&'static str> {
     let args = declaration.first.iter().chain(&declaration.rest).map(|it| it.kind);
     let lists =
@@ -125,7 +125,7 @@ fn lists_are_replaced_as_the_reference_says() {
     }
 }
 
-/// Writes a value that a kind takes.
+/// Writes values of a kind.
 fn some(kind: Kind) -> Vec<String> {
     match kind {
         Kind::OneOf(choices) => choices.iter().map(|it| format!("\"{it}\"")).collect(),
@@ -136,8 +136,8 @@ fn some(kind: Kind) -> Vec<String> {
     }
 }
 
-/// Writes a declaration with its first argument, in each of its choices, with the properties that
-/// it must have but for one, and with that one as it is given.
+/// Writes a declaration with each choice of its first argument, with its required properties except
+/// `but`, and with the text `last` in place of `but`.
 fn statements(declaration: &Declaration, but: &str, last: &str) -> Vec<String> {
     let needed = |prop: &&Property| prop.required && prop.name != but;
     let props = declaration.props.iter().filter(needed);
@@ -148,7 +148,7 @@ fn statements(declaration: &Declaration, but: &str, last: &str) -> Vec<String> {
     args.iter().map(statement).collect()
 }
 
-/// Returns the bounds of a kind, as a message names them, and how a number of it is written.
+/// Returns the bounds of a kind, the text that messages have for them, and the unit of its numbers.
 fn bounds(kind: Kind) -> Option<(u64, u64, String, &'static str)> {
     match kind {
         Kind::Integer { least, most } => Some((least, most, format!("{least} to {most}"), "")),
@@ -159,7 +159,7 @@ fn bounds(kind: Kind) -> Option<(u64, u64, String, &'static str)> {
     }
 }
 
-/// Checks that a message names the bounds for what is out of them, and for nothing else.
+/// Checks that a message names the bounds for values outside of them, and for no others.
 fn assert_bounded(kind: Kind, write: impl Fn(&str) -> Vec<String>) {
     let Some((least, most, range, unit)) = bounds(kind) else { return };
     let numbers = [(Some(least), true), (Some(most), true), (least.checked_sub(1), false)];
@@ -205,7 +205,7 @@ fn defaults_are_those_of_the_parser() {
             let models = |last: &str| {
                 let texts = statements(place.declaration, prop.name, last).into_iter();
                 let declared = |text: &String| in_place(place, text);
-                // One that says nothing is refused; without it, the same holds.
+                // A declaration without values is refused; leaving it out gives the same model.
                 let absent = || model(&in_place(place, ""));
                 let models = texts.filter_map(|text| {
                     let absent = || if last.is_empty() { absent() } else { None };

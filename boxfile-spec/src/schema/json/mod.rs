@@ -1,4 +1,4 @@
-//! The JSON Schema of a Boxfile in TOML, written from the schema of the language.
+//! The JSON Schema of a Boxfile in TOML, generated from the schema of the language.
 
 #[cfg(test)]
 mod tests;
@@ -14,11 +14,12 @@ use values::{any, reference, value};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Returns the JSON Schema (draft 2020-12) of a Boxfile in TOML, for editors and other tools.
+/// Returns the [JSON Schema](https://json-schema.org/draft/2020-12) (draft 2020-12) of a Boxfile in
+/// TOML, for editors and other tools.
 ///
-/// Whatever the parser takes, the schema takes, too; the reverse does not hold, because many rules
-/// are about several declarations at once. What a file must have is asked of files only that extend
-/// no other. `docs/boxfile.schema.json` is this text; `cargo xtask docs` writes it.
+/// The schema accepts every text that the parser accepts. The reverse does not hold, because many
+/// rules involve several declarations. Required declarations are required only of files without a
+/// base. `docs/boxfile.schema.json` is this text; `cargo xtask docs` writes it.
 pub fn json_schema() -> String {
     let schema = object(references(TOP));
     let mut schema = described(schema, "A Boxfile in TOML: the declaration of one box.");
@@ -41,7 +42,8 @@ fn object(properties: Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-/// Returns what a file must have that extends no other, so that nothing can come from elsewhere.
+/// Returns the requirements on a file without a base, whose declarations cannot come from another
+/// file.
 fn complete() -> Value {
     let required = TOP.iter().filter(|it| it.count == Count::Required).map(|it| it.name);
     let required: Vec<&str> = required.collect();
@@ -50,8 +52,8 @@ fn complete() -> Value {
     json!({ "required": required, "properties": properties })
 }
 
-/// Returns what a declaration must have that is merged with no other, beside what its definition
-/// says.
+/// Returns the requirements on a declaration that is not merged with another one, in addition to
+/// its definition.
 fn whole(declaration: &Declaration) -> Option<Value> {
     let required = required(declaration);
     let props = declaration.props.iter().any(|prop| prop.required);
@@ -64,7 +66,7 @@ fn whole(declaration: &Declaration) -> Option<Value> {
     }
 }
 
-/// Returns the keys that the table of a declaration must have.
+/// Returns the required keys of a declaration's table.
 fn required(declaration: &Declaration) -> Vec<&'static str> {
     let keyed = declaration.count == Count::Keyed;
     let first = declaration.first.iter().filter(|first| !first.optional && !keyed);
@@ -77,7 +79,7 @@ fn definitions() -> Map<String, Value> {
     place::all().iter().map(define).chain(values::definitions()).collect()
 }
 
-/// Returns properties that refer to the definitions of some declarations.
+/// Returns properties that refer to the definitions of the declarations.
 fn references(declarations: &[&'static Declaration]) -> Map<String, Value> {
     let refer = |declaration: &&'static Declaration| {
         let place = place::find(declaration)?;
@@ -108,7 +110,7 @@ fn keyed(declaration: &'static Declaration) -> Value {
     })
 }
 
-/// Returns the ways to write a declaration: a value, a list, a table.
+/// Returns the forms of a declaration: a value, a list, a table.
 fn forms(declaration: &'static Declaration) -> Vec<Value> {
     let (first, rest) = (declaration.first.as_ref(), declaration.rest.as_ref());
     let one = first.or(rest).map(|it| argument(declaration, it));
@@ -119,7 +121,7 @@ fn forms(declaration: &'static Declaration) -> Vec<Value> {
     one.into_iter().chain(list).chain([table(declaration)]).collect()
 }
 
-/// Returns the list of all declarations of a name: arguments, and tables.
+/// Returns the list of all declarations of a name: arguments and tables.
 fn listed(of: &'static Declaration, rest: &Argument) -> Value {
     json!({ "type": "array", "minItems": 1, "items": any(vec![argument(of, rest), table(of)]) })
 }
@@ -143,7 +145,8 @@ fn at_launch() -> Value {
     schema
 }
 
-/// Returns the table of a declaration: its arguments by name, its properties, what is inside of it.
+/// Returns the table of a declaration: its arguments by name, its properties, and its inner
+/// declarations.
 fn table(declaration: &'static Declaration) -> Value {
     if let Some(doc) = declaration.variables {
         let each = described(any(vec![json!({ "type": "string" }), at_launch()]), doc);
@@ -163,7 +166,7 @@ fn table(declaration: &'static Declaration) -> Value {
     properties.extend(references(declaration.children));
     let mut table = object(properties);
     if declaration.merge == Merge::Replace {
-        // What is combined with another may leave to that one what it must have.
+        // If declarations are combined, either of them may have the required keys.
         table["required"] = required(declaration).into();
     }
     table

@@ -11,7 +11,7 @@ fn validator() -> Validator {
     Validator::new(&json_schema())
 }
 
-/// Reads a TOML document that declares what every Boxfile must.
+/// Reads a TOML document with the required declarations and `rest`.
 fn document(rest: &str) -> Value {
     from_toml(&format!("box = \"b\"\n{rest}\n[agent]\nimage = \"oci:i\"\n"))
 }
@@ -56,7 +56,7 @@ fn every_reference_resolves_and_every_definition_is_used_and_described() {
     assert!(
         definitions.values().all(|it| it["description"].as_str().is_some_and(|it| !it.is_empty()))
     );
-    // A name that is taken twice would be lost in the map.
+    // A name that is used twice would be lost in the map.
     assert_eq!(definitions.len(), super::definitions().len());
 }
 

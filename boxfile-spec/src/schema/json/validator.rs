@@ -1,5 +1,5 @@
-//! A validator for the keywords that our schemas have: that of Boxfiles, and that of the programs'
-//! JSON in the integration tests. It panics at a keyword that it does not know.
+//! A validator for the keywords in the schemas of Boxfiles and of the programs' JSON output, for
+//! tests. It panics at an unknown keyword.
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -140,7 +140,7 @@ fn number_keeps(keyword: &str, rule: &Value, number: f64) -> bool {
     }
 }
 
-/// A keyword says nothing of values of another type; it must be a known one, though.
+/// A keyword does not apply to values of another type, but it must be a known one.
 fn of_another_type(keyword: &str) -> bool {
     const KNOWN: [&str; 11] = [
         "pattern",

@@ -1,7 +1,8 @@
 //! The schemas of single values.
 //!
-//! None is stricter than the parser. Where a rule is no pattern, the schema is wider, and
-//! `boxbuild check` has the last word: what a number with a unit amounts to, for instance.
+//! No schema is stricter than the parser. If a rule is not a pattern, the schema is wider, and
+//! `boxbuild check` decides. For example, the schema does not check the bounds of a number with a
+//! unit.
 
 use serde_json::{Map, Value, json};
 
@@ -9,16 +10,16 @@ use super::described;
 use crate::schema::{Declaration, Kind};
 use crate::units::show_size;
 
-/// The values that have a rule of their own, by name: what each is, and the pattern. The patterns
-/// keep to what every dialect of regular expressions has.
+/// The values with a separate rule, by name: a description and the pattern. The patterns use only
+/// features that all dialects of regular expressions have.
 const RULES: &str = include_str!("rules.json");
 
-/// Returns the values with a rule of their own, by name.
+/// Returns the values with a separate rule, by name.
 pub(super) fn definitions() -> Map<String, Value> {
     serde_json::from_str(RULES).unwrap_or_default()
 }
 
-/// Returns the schema of a value of a declaration.
+/// Returns the schema of a declaration's value.
 pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
     match kind {
         Kind::Bool => json!({ "type": "boolean" }),
@@ -38,17 +39,18 @@ pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
     }
 }
 
-/// Returns the schema of what a definition says.
+/// Returns a reference to a definition.
 pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// Returns what fits any of these; the one itself where there is but one.
+/// Returns the schema of a value that fits any of the alternatives.
 pub(super) fn any(mut alternatives: Vec<Value>) -> Value {
     if alternatives.len() == 1 { alternatives.remove(0) } else { json!({ "anyOf": alternatives }) }
 }
 
-/// Says what an argument or property is, with what the schema itself does not say.
+/// Returns the description of an argument or property, with the rules that the schema cannot
+/// express.
 pub(super) fn documented(of: &Declaration, name: &str, kind: Kind, default: &str) -> Value {
     let mut text = of.doc(name).to_owned();
     if let Kind::Size { least, most } = kind {

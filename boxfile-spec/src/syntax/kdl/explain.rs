@@ -1,4 +1,4 @@
-//! Says in the words of a Boxfile what the `kdl` crate found wrong on a line.
+//! Explains an error that the `kdl` crate found on a line, in terms of a Boxfile.
 
 use std::ops::Range;
 
@@ -12,10 +12,11 @@ use diagnostics::edited::hidden_character;
 use diagnostics::{Diagnostic, Sink, Span, Syntax, escape};
 use safe_text::quote;
 
-/// The characters that a bare word cannot contain (KDL 2.0, section 3.9 "Identifier String").
+/// The characters that a bare word cannot contain ([KDL 2.0](https://kdl.dev/spec/), section 3.9
+/// "Identifier String").
 const RESERVED: [char; 12] = ['\\', '/', '(', ')', '{', '}', '[', ']', ';', '"', '#', '='];
 
-/// Explains what is wrong with a word at a place, if it is what the rule looks for.
+/// Returns the error of a word, if the rule recognizes its mistake.
 type Rule = fn(&str, Span) -> Option<Diagnostic>;
 
 /// The rules, in the order in which they are tried.
@@ -30,17 +31,17 @@ const RULES: [Rule; 8] = [
     needs_quotes,
 ];
 
-/// Reports what is wrong in a header, which starts at `base` and which the `kdl` crate refuses.
+/// Reports the errors in a header that the `kdl` crate refuses. `base` is the header's offset.
 ///
-/// Its diagnostics often point at the whole line, and at one error of several. So each word is
-/// tried by itself.
+/// The crate's diagnostics often have the span of the whole line, and only one of several errors.
+/// So each word is tried separately.
 pub(super) fn report(header: &str, base: usize, sink: &Sink) {
     let mut found = false;
     for range in Words::of(header) {
         let Some((word, error)) = explain(header, base, range) else { continue };
         sink.report(error);
         found = true;
-        // What is in brackets is wrong because of them.
+        // The content of brackets is wrong because of them.
         if word.starts_with(['[', '(']) {
             break;
         }
@@ -95,11 +96,11 @@ impl Iterator for Words<'_> {
         let start = cursor.at();
         while let Some(c) = cursor.peek() {
             if !is_blank(c) {
-                // What is not closed, the outline has reported: such a header does not get here.
+                // The outline has reported unclosed texts, so a header with one does not get here.
                 lexeme::step(cursor).ok();
                 continue;
             }
-            // Space around a `=` belongs to the property; in front of the first word it cannot.
+            // Space around a `=` is part of the property, except in front of the first word.
             let joined = start > 0
                 && (self.header[start..cursor.at()].ends_with('=')
                     || cursor.rest().trim_start_matches(is_blank).starts_with('='));
@@ -118,7 +119,7 @@ fn nameless(word: &str, span: Span) -> Diagnostic {
 }
 
 fn invisible_character(word: &str, span: Span) -> Option<Diagnostic> {
-    // KDL 2.0, section 3.19 "Disallowed Literal Code Points".
+    // KDL 2.0, section 3.19 "Disallowed Literal Code Points": https://kdl.dev/spec/
     let disallowed = |c: &char| {
         matches!(c, '\u{0}'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}' | '\u{feff}'
             | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -135,7 +136,7 @@ fn missing_side(word: &str, span: Span) -> Option<Diagnostic> {
 fn behind_text(word: &str, span: Span) -> Option<Diagnostic> {
     let mut cursor = Cursor::new(word);
     let text = lexeme::text(&mut cursor).unwrap_or(false);
-    // Three quotes open a text over several lines, whatever follows them.
+    // Three quotes open a text over several lines; any characters may follow them.
     let touches = text && !cursor.rest().is_empty() && !word.starts_with("\"\"\"");
     if touches && cursor.rest().starts_with(',') {
         return foreign_punctuation(",", span);

@@ -1,5 +1,6 @@
-//! Habits of other languages: comments with `#`, `name = value`, and texts in single or typographic
-//! quotes. KDL refuses the first two; the third it takes for a word with quotes in it.
+//! Reports habits of other languages: comments with `#`, `name = value`, and texts in single or
+//! typographic quotes. KDL refuses the first two, and reads the third as a word that contains
+//! quotes.
 
 use std::ops::Range;
 
@@ -12,8 +13,8 @@ use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::word::{TYPOGRAPHIC, as_text, unquoted};
 use diagnostics::{Diagnostic, Sink, Span, Syntax};
 
-/// Reports what in a header, which starts at `base`, is of another language; returns whether there
-/// is such a thing.
+/// Reports the parts of a header that are written as in another language; returns whether there are
+/// any. `base` is the header's offset.
 pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
     if let Some(error) = comment(header, base).or_else(|| equals(header, base)) {
         sink.report(error);
@@ -32,9 +33,9 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
     !quoted.is_empty()
 }
 
-/// The error of `# comment`.
+/// Returns the error of `# comment`.
 fn comment(header: &str, base: usize) -> Option<Diagnostic> {
-    // A raw text may be a name.
+    // A name may be a raw text.
     let begins = |it: &Range<usize>| {
         let words = header[it.clone()].strip_prefix('#');
         let raw = |words: &str| words.trim_start_matches('#').starts_with('"');
@@ -44,14 +45,14 @@ fn comment(header: &str, base: usize) -> Option<Diagnostic> {
     Some(SYNTAX_ERRORS.at("kdl-comment", Span::between(base + start, base + header.len())))
 }
 
-/// The error of `name = value`.
+/// Returns the error of `name = value`.
 fn equals(header: &str, base: usize) -> Option<Diagnostic> {
     let (name, value) = header.split_once('=')?;
     let (at, name, value) = (name.len(), name.trim_end_matches(is_blank), value.trim());
     if value.is_empty() || name.contains(is_blank) || KdlNode::parse(name).is_err() {
         return None;
     }
-    // A secret is not repeated, and one that is a plain word could not be told from the help's own.
+    // A secret is not repeated, and a secret that is a plain word looks like the help's words.
     let shown = Some(value).filter(|_| config_secrets(header).is_empty());
     let statement = shown.and_then(|value| intended(name, value));
     let statement = statement.unwrap_or_else(|| format!("{name} \"value\""));

@@ -1,26 +1,26 @@
-//! Lexemes in which braces and line ends mean nothing: texts and comments.
+//! Lexemes in which braces and line ends have no meaning: texts and comments.
 
 use crate::errors::SYNTAX_ERRORS;
 use diagnostics::cursor::Cursor;
 use diagnostics::{Diagnostic, Span};
 
-/// The effect of a lexeme that never ends on the text after it.
+/// The effect of an unclosed lexeme on the text after it.
 #[derive(Debug)]
 pub(crate) enum Unclosed {
-    /// It is taken to end with its line.
+    /// It ends with its line.
     Line {
         error: Diagnostic,
-        /// Whether it holds a brace or semicolon, which may have been meant as such.
+        /// Whether it contains a brace or semicolon, which may have been meant as such.
         swallows_structure: bool,
     },
-    /// Everything to the end of the file is part of it.
+    /// It extends to the end of the file.
     File(Diagnostic),
 }
 
 /// Steps over a text in quotes, a run of `#` without one, or any other character.
 pub(crate) fn step(cursor: &mut Cursor<'_>) -> Result<(), Unclosed> {
     if !text(cursor)? && cursor.bump() == Some('#') {
-        // All of them at once: each would look for a quote after all others.
+        // All of them at once: each of them would look for a quote after all others.
         while cursor.eat("#") {}
     }
     Ok(())
@@ -53,7 +53,8 @@ pub(crate) fn text(cursor: &mut Cursor<'_>) -> Result<bool, Unclosed> {
     Ok(true)
 }
 
-/// Steps over what a `\` escapes: one character, or all white space up to the next other.
+/// Steps over the characters that a `\` escapes: one character, or all white space up to the next
+/// other character.
 fn skip_escaped(cursor: &mut Cursor<'_>) {
     if cursor.eat_class(is_blank) {
         while cursor.eat_class(is_blank) {}
@@ -73,7 +74,7 @@ fn unclosed_text(from: &Cursor<'_>, to: &Cursor<'_>, close: &str, long: bool) ->
     Unclosed::Line { error, swallows_structure: whole.contains(['{', '}', ';']) }
 }
 
-/// Steps over a block comment, which may hold further ones, if one is next.
+/// Steps over a block comment, which may contain further ones, if it is next.
 pub(crate) fn block_comment(cursor: &mut Cursor<'_>) -> Result<bool, Unclosed> {
     let start = cursor.at();
     if !cursor.eat("/*") {
@@ -93,7 +94,7 @@ pub(crate) fn block_comment(cursor: &mut Cursor<'_>) -> Result<bool, Unclosed> {
     Ok(true)
 }
 
-/// Steps over a comment to the end of its line, if one is next; the line end stays.
+/// Steps over a comment to the end of its line, if it is next; the line end is left.
 pub(crate) fn line_comment(cursor: &mut Cursor<'_>) -> bool {
     let next = cursor.eat("//");
     if next {
@@ -102,12 +103,13 @@ pub(crate) fn line_comment(cursor: &mut Cursor<'_>) -> bool {
     next
 }
 
-/// KDL 2.0, section 3.18 "Newline". CRLF counts as two, which makes no difference to the outline.
+/// Returns whether a character ends a line (KDL 2.0, section 3.18 "Newline"). CRLF counts as two
+/// line ends, which makes no difference to the outline.
 pub(crate) const fn is_newline(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{85}' | '\u{b}' | '\u{c}' | '\u{2028}' | '\u{2029}')
 }
 
-/// KDL 2.0, section 3.17 "Whitespace".
+/// Returns whether a character is white space (KDL 2.0, section 3.17 "Whitespace").
 pub(crate) const fn is_space(c: char) -> bool {
     matches!(
         c,
@@ -116,7 +118,7 @@ pub(crate) const fn is_space(c: char) -> bool {
     )
 }
 
-/// Space or newline.
+/// Returns whether a character is white space or ends a line.
 pub(crate) const fn is_blank(c: char) -> bool {
     is_space(c) || is_newline(c)
 }

@@ -1,11 +1,11 @@
-//! KDL 2: from text to a tree of nodes, each with its place.
+//! Reads [KDL 2](https://kdl.dev/spec/) into a tree of nodes with their spans.
 //!
-//! The `kdl` crate reads what lies on one line: names, texts with their escapes, numbers,
-//! properties. The structure around the lines (blocks, comments, terminators) is found here,
-//! for two reasons. An error on one line then leaves all others readable, so that a user learns
-//! of every error at once. And the crate's document parser recurses once for every error and for
-//! every `*` in a block comment, and takes time exponential in the depth of nested `/-` blocks: a
-//! hostile file could overflow the stack or hang the build.
+//! The `kdl` crate reads the content of one line: names, texts with their escapes, numbers,
+//! properties. The structure around the lines (blocks, comments, terminators) is read here, for two
+//! reasons. First, an error on one line leaves all others readable, so that a user sees every error
+//! at once. Second, the crate's document parser recurses once for every error and for every `*` in
+//! a block comment, and takes time exponential in the depth of nested `/-` blocks: a hostile file
+//! could overflow the stack or hang the build.
 
 mod explain;
 mod foreign;
@@ -17,7 +17,8 @@ use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::Tree;
 use diagnostics::Sink;
 
-/// Reads a text, as far as the allowance reaches; what cannot be read is reported and left out.
+/// Reads a text, as far as the allowance permits. Parts that cannot be read are reported and left
+/// out.
 pub(crate) fn read(source: &str, allowance: &mut Allowance, sink: &Sink) -> Tree {
     let outline = outline::scan(source, allowance, sink);
     let nodes = statement::nodes(&outline.text, outline.statements, sink);
@@ -40,7 +41,7 @@ mod tests {
         tree
     }
 
-    /// Checks that our tree of a document is the one that the `kdl` crate finds.
+    /// Checks that our tree of a document equals the `kdl` crate's tree.
     fn assert_same(ours: &[Node], theirs: &[KdlNode], source: &str) {
         assert_eq!(ours.len(), theirs.len(), "{source}");
         for (ours, theirs) in ours.iter().zip(theirs) {
@@ -66,7 +67,7 @@ mod tests {
         }
     }
 
-    /// Checks that every span is the text that it was read from.
+    /// Checks that every span covers the text that was read.
     fn assert_spans(nodes: &[Node], source: &str) {
         let shown = |span: Span| &source[span.offset..span.end()];
         for node in nodes {
@@ -153,7 +154,7 @@ mod tests {
             lines in proptest::collection::vec(document(), 0..4),
         ) {
             let source = lines.concat();
-            // The crate refuses some documents that KDL allows, such as `/-a;`.
+            // The crate refuses some valid documents, such as `/-a;`.
             if let Ok(theirs) = source.parse::<KdlDocument>() {
                 let ours = tree(&source);
                 assert_same(&ours.nodes, theirs.nodes(), &source);

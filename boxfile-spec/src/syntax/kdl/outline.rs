@@ -1,4 +1,4 @@
-//! The structure of a file: which bytes form a statement, and what its block holds.
+//! Reads the structure of a file: the bytes of each statement, and the statements of its block.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use diagnostics::{Diagnostic, Sink, Span};
 
 /// A file cut into statements.
 pub(super) struct Outline {
-    /// The source with every comment, every line continuation and every `/-` block replaced by as
-    /// many spaces: offsets are the same, and a statement's header is on one line.
+    /// The source, in which every comment, line continuation and `/-` block is replaced by as many spaces. So offsets
+    /// are the same, and the header of a statement is on one line.
     pub(super) text: String,
     pub(super) statements: Vec<Statement>,
     /// See [`Tree::intact`](crate::syntax::tree::Tree::intact).
@@ -21,18 +21,18 @@ pub(super) struct Outline {
     pub(super) complete: bool,
 }
 
-/// A node before it is read.
+/// A node before its header is read.
 pub(super) struct Statement {
     /// Name, arguments and properties.
     pub(super) header: Range<usize>,
-    /// Whether the header holds an error that is reported.
+    /// Whether the header has an error that is already reported.
     pub(super) unreadable: bool,
-    /// The opening brace and what is after it.
+    /// The opening brace, and the statements after it.
     pub(super) block: Option<(Span, Vec<Self>)>,
 }
 
-/// Finds the statements of a source, as far as the allowance reaches. Each word of a header counts, also of those that
-/// `/-` comments out: the `kdl` crate reads them, too, and takes several times as much memory as the result.
+/// Finds the statements of a source, as far as the allowance permits. Each word of a header counts, even if `/-`
+/// comments it out: the `kdl` crate reads these words, too, and takes several times as much memory as the result.
 pub(super) fn scan(source: &str, allowance: &mut Allowance, sink: &Sink) -> Outline {
     let mut scanner = Scanner {
         cursor: Cursor::new(source),
@@ -53,7 +53,7 @@ pub(super) fn scan(source: &str, allowance: &mut Allowance, sink: &Sink) -> Outl
     Outline { text: blank(source, &blanks), statements, intact, complete }
 }
 
-/// Replaces ranges, which are in order and apart, by spaces.
+/// Replaces ranges, which are sorted and do not overlap, by spaces.
 fn blank(source: &str, ranges: &[Range<usize>]) -> String {
     let mut text = String::with_capacity(source.len());
     for range in ranges {
@@ -64,33 +64,33 @@ fn blank(source: &str, ranges: &[Range<usize>]) -> String {
     text
 }
 
-/// The next thing that the scanner finds.
+/// The next piece of the text.
 enum Piece {
     /// White space, a comment or a line continuation.
     Space,
     /// The end of a statement.
     End,
-    /// `{`; still to be stepped over.
+    /// `{`, which is not stepped over yet.
     Open,
     /// `/-` and the space after it.
     Slashdash,
     /// Anything else: part of a header.
     Text,
-    /// A text that is not closed.
+    /// An unclosed text.
     Unreadable,
 }
 
-/// A statement so far.
+/// The current statement.
 #[derive(Default)]
 struct Draft {
-    /// Where a `/-` is that still waits for what it comments out.
+    /// The span of a `/-` that has not reached its target yet.
     dash: Option<Span>,
     /// Whether the statement itself is commented out.
     ignored: bool,
     header: Option<Range<usize>>,
     unreadable: bool,
     block: Option<(Span, Vec<Statement>)>,
-    /// Whether it is reported that something follows the block.
+    /// Whether an error about text after the block is reported.
     overrun: bool,
 }
 
@@ -102,12 +102,12 @@ struct Scanner<'s> {
     intact: bool,
     complete: bool,
     depth: usize,
-    /// Whether braces may be hidden in a text or comment that is not closed.
+    /// Whether an unclosed text or comment may hide braces.
     braces_lost: bool,
 }
 
 impl Scanner<'_> {
-    /// Reads statements up to a closing brace, which stays, or the end; tells which.
+    /// Reads statements up to a closing brace, which is left, or to the end. Returns `true` for a brace.
     fn statements(&mut self, statements: &mut Vec<Statement>) -> bool {
         loop {
             match self.cursor.peek() {
@@ -118,7 +118,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads to the end of one statement; nothing for empty ones and those commented out.
+    /// Reads to the end of one statement; returns `None` if it is empty or commented out.
     fn statement(&mut self) -> Option<Statement> {
         let mut draft = Draft::default();
         loop {
@@ -191,7 +191,7 @@ impl Scanner<'_> {
                 Ok(true) => {}
                 Ok(false) if self.cursor.eat_class(is_space) => {}
                 Ok(false) => break,
-                // Whoever reads on from the backslash finds it again, and reports it.
+                // Reading continues after the backslash, and reports the unclosed comment there.
                 Err(_) => {
                     self.cursor = after;
                     return Piece::Text;
@@ -243,7 +243,7 @@ impl Scanner<'_> {
     fn header(&mut self, draft: &mut Draft, span: Span) {
         let dash = draft.dash.take();
         if draft.block.is_some() {
-            // Only the first: each letter of a word comes here, and looks for the word's end.
+            // Only the first one: each letter of a word gets here, and looks for the word's end.
             if !draft.overrun {
                 let word = self.word(span);
                 self.overrun(draft, word);
@@ -266,7 +266,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Returns the place of the word whose first part was just read.
+    /// Returns the span of the word whose first part was just read.
     fn word(&self, part: Span) -> Span {
         let ends = |c| is_blank(c) || "{};".contains(c);
         let rest = self.cursor.rest();
@@ -335,7 +335,7 @@ impl Scanner<'_> {
         self.intact = false;
     }
 
-    /// Reports an error after which nothing can be read.
+    /// Reports an error after which the rest cannot be read.
     fn abandon(&mut self, error: Diagnostic) {
         self.structure_error(error);
         self.braces_lost = true;
@@ -349,7 +349,7 @@ impl Scanner<'_> {
         self.cursor.finish();
     }
 
-    /// Blanks everything from `start` to here.
+    /// Replaces the text from `start` to the cursor by spaces.
     fn blank_from(&mut self, start: usize) {
         while self.blanks.last().is_some_and(|blank| blank.start >= start) {
             self.blanks.pop();

@@ -10,7 +10,7 @@ use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
 use diagnostics::{Sink, Span, Spanned, Syntax};
 
-/// Reads all statements of a block; `text` is the outline's.
+/// Reads all statements of a block; `text` is the text of the outline.
 pub(super) fn nodes(text: &str, statements: Vec<Statement>, sink: &Sink) -> Vec<Node> {
     statements.into_iter().map(|statement| node(text, statement, sink)).collect()
 }
@@ -30,8 +30,8 @@ fn header(text: &str, range: &Range<usize>, sink: &Sink) -> Option<Node> {
     if foreign::report(header, range.start, sink) {
         return None;
     }
-    // The crate takes a `\` at the end of its input for a line continuation. The outline has made
-    // every line continuation blank, so that this one continues nothing.
+    // The crate reads a `\` at the end of its input as a line continuation. The outline has
+    // replaced every line continuation by spaces, so this `\` is not one.
     if header.ends_with('\\') {
         sink.report(SYNTAX_ERRORS.at("kdl-continuation", Span::at(range.end - 1, 1)));
         return None;
@@ -46,7 +46,7 @@ fn header(text: &str, range: &Range<usize>, sink: &Sink) -> Option<Node> {
     }
 }
 
-/// Makes a node of a header that cannot be read: of its name, what can be recognised.
+/// Makes a node from a header that cannot be read, with as much of its name as can be recognized.
 fn broken(text: &str, range: Range<usize>) -> Node {
     let name = text[range.clone()].split(|c: char| c.is_whitespace() || c == '{').next();
     let name = name.unwrap_or_default().trim_matches('"').to_owned();
@@ -54,7 +54,7 @@ fn broken(text: &str, range: Range<usize>) -> Node {
     Node { broken: true, ..Node::new(Spanned { value: name, span }, Syntax::Kdl) }
 }
 
-/// Returns what a value is.
+/// Converts a value.
 pub(super) fn data(value: &KdlValue) -> Data {
     match value {
         KdlValue::String(text) => Data::Text(text.clone()),
@@ -65,7 +65,7 @@ pub(super) fn data(value: &KdlValue) -> Data {
     }
 }
 
-/// Turns what the `kdl` crate read into ours.
+/// Converts nodes of the `kdl` crate.
 struct Reader<'s> {
     /// The offset of the header in the source.
     base: usize,
@@ -88,7 +88,7 @@ impl Reader<'_> {
 
     fn value(&self, entry: &KdlEntry) -> Value {
         self.refuse_annotation(entry.ty());
-        // The entry's span covers the name of a property, too; the value is what it ends with.
+        // The span of a property's entry includes its name; the value is at its end.
         let whole = self.span(entry.span().offset(), entry.span().len());
         let written = entry.format().map_or(whole.len, |format| format.value_repr.len());
         let start = whole.end().saturating_sub(written);

@@ -1,4 +1,4 @@
-//! Makes one table of all statements of a text, from the events of `toml_parser`.
+//! Builds one table from all statements of a text, from the events of `toml_parser`.
 
 use std::cell::RefCell;
 
@@ -20,9 +20,9 @@ pub(super) struct Document {
     pub(super) complete: bool,
 }
 
-/// Reads all statements of a text, as far as the allowance reaches, and reports those that cannot be read.
+/// Reads all statements of a text, as far as the allowance permits, and reports statements that cannot be read.
 ///
-/// Each name counts, and with it the value that it has; so does each item of a list.
+/// Each name counts, together with its value; so does each item of a list.
 pub(super) fn read(text: &str, allowance: &mut Allowance, sink: &Sink) -> Document {
     let source = Source::new(text);
     let refused = RefCell::new(None);
@@ -44,11 +44,11 @@ pub(super) fn read(text: &str, allowance: &mut Allowance, sink: &Sink) -> Docume
     Document { root: builder.root, complete: builder.complete }
 }
 
-/// The table to which the pairs that follow belong.
+/// The table of the pairs that follow.
 #[derive(Debug, Clone, Default)]
 struct Scope {
     path: Path,
-    /// Whether its header repeats an earlier one, which is reported.
+    /// Whether its header repeats an earlier one, which is already reported.
     again: bool,
 }
 
@@ -66,7 +66,7 @@ struct Builder<'s> {
 }
 
 impl Builder<'_> {
-    /// Notes where the statement begins.
+    /// Records the start of the statement.
     fn begin(&mut self, at: Range) {
         if self.statement.start.is_none() {
             self.statement.start = Some(at.start());
@@ -74,14 +74,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Counts a name or an item of a list; returns whether it may be read. After one that may not, nothing is.
+    /// Counts a name or an item of a list; returns whether it may be read. After the first refusal, all are refused.
     fn takes(&mut self, at: Range) -> bool {
         let takes = self.allowance.take(span(at));
         self.complete &= takes;
         takes
     }
 
-    /// As [`Self::takes`], for a value. The value of a name is counted with the name.
+    /// As [`Self::takes`], for a value. The value of a name is counted with its name.
     fn takes_value(&mut self, at: Range) -> bool {
         if self.statement.is_in_list() { self.takes(at) } else { !self.allowance.is_exceeded() }
     }
@@ -159,7 +159,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Reports what is wrong with a statement; returns `true` if something is.
+    /// Reports the errors of a statement; returns `true` if it has any.
     fn explain(&mut self, statement: &Statement, line: &str, scope: &[Spanned<String>]) -> bool {
         let start = statement.start.unwrap_or_default();
         if !statement.is_faulty() {
@@ -215,7 +215,7 @@ impl EventReceiver for Builder<'_> {
 
     fn simple_key(&mut self, at: Range, encoding: Option<Encoding>, _: &mut dyn ErrorSink) {
         self.begin(at);
-        // Of names that are too deep, none is kept.
+        // Names that are nested too deep are not kept.
         if self.statement.deep.is_some() || self.takes(at) {
             self.statement.name(Raw::new_unchecked(of(self.text, at), encoding, at), at);
         }

@@ -1,4 +1,4 @@
-//! Says in the words of a Boxfile what is wrong in a TOML text.
+//! Explains errors in a TOML text, in terms of a Boxfile.
 
 use toml_parser::{Expected, ParseError};
 
@@ -12,26 +12,25 @@ use crate::syntax::word::as_text;
 use diagnostics::{Diagnostic, Span, Spanned, Syntax};
 use safe_text::quote;
 
-/// A statement that cannot be read, and where it is.
+/// A statement that cannot be read, and its position.
 pub(super) struct Explainer<'s> {
     /// The statement, without the line end.
     pub(super) line: &'s str,
     /// The offset of the line.
     pub(super) start: usize,
-    /// The names of the table to which it belongs.
+    /// The names of its table.
     pub(super) scope: &'s [Spanned<String>],
 }
 
 impl Explainer<'_> {
-    /// Returns what is wrong with a statement: each malformed word, and otherwise the first error
-    /// in its structure.
+    /// Returns the errors of a statement: of each malformed word, and of its structure.
     pub(super) fn faults(&self, statement: &Statement) -> Vec<Diagnostic> {
         let lost = statement.unclosed.is_some() || statement.deep.is_some();
         let pair = statement.form == Form::Pair;
         if statement.words.found().is_empty() || lost || (pair && statement.equals.is_none()) {
             return self.structure(statement).into_iter().collect();
         }
-        // A malformed name in a header is the reason of whatever else is wrong there.
+        // A malformed name in a header is the cause of all other errors in it.
         let structure = self.structure(statement).filter(|_| pair);
         statement.words.found().iter().cloned().chain(structure).collect()
     }
@@ -48,12 +47,12 @@ impl Explainer<'_> {
         }
     }
 
-    /// Returns a place of the line by its offsets there.
+    /// Returns a span of the line, by its offsets in the line.
     const fn at(&self, from: usize, to: usize) -> Span {
         Span::between(self.start + from, self.start + to)
     }
 
-    /// Returns the text of a place.
+    /// Returns the text of a span.
     fn of(&self, span: Span) -> &str {
         self.line.get(span.offset - self.start..span.end() - self.start).unwrap_or_default()
     }
@@ -98,13 +97,13 @@ impl Explainer<'_> {
         if let Some(extra) = statement.extra {
             return Some(self.second_value(extra));
         }
-        // A malformed word is the reason of an error right after it.
+        // A malformed word is the cause of an error right after it.
         let before = |it: &Diagnostic| (it.span().offset..=it.span().end() + 1).contains(&at);
         let explained = statement.words.found().iter().any(before);
         refused.filter(|_| !explained).map(|error| self.refused(error))
     }
 
-    /// The error of a bracket that closes nothing, or not what is open.
+    /// Returns the error of a closing bracket without an opening one, or of the wrong kind.
     fn stray(&self, close: Span, open: Option<Span>) -> Diagnostic {
         let expected = if self.of(close) == "}" { "]" } else { "}" };
         match open {
@@ -115,7 +114,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// The error of a list, table or text that has no end.
+    /// Returns the error of an unclosed list, table or text.
     fn unclosed(&self, open: Span) -> Diagnostic {
         match self.of(open) {
             "[" => SYNTAX_ERRORS.at("open-list", open),
@@ -124,7 +123,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// The error of a key without a value.
+    /// Returns the error of a key without a value.
     fn no_value(&self, at: Span, key: Option<&Spanned<String>>, equals: Span) -> Diagnostic {
         let Some(key) = key else { return SYNTAX_ERRORS.at("no-value", at) };
         let error = SYNTAX_ERRORS.about("name-alone", &quote(&key.value), key.span);
@@ -135,7 +134,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// The error of a value after the value.
+    /// Returns the error of a second value.
     fn second_value(&self, extra: Span) -> Diagnostic {
         if matches!(self.of(extra), "]" | "}") {
             return self.stray(extra, None);
@@ -146,7 +145,7 @@ impl Explainer<'_> {
         SYNTAX_ERRORS.about("second-value", &quote(self.of(extra)), extra)
     }
 
-    /// The error at which the parser stopped, by what it expected there.
+    /// Returns the error at which the parser stopped, by the tokens that it expected.
     fn refused(&self, error: &ParseError) -> Diagnostic {
         let at = error.unexpected().or(error.context()).map_or(self.at(0, 1), span);
         let (before, after) =
@@ -162,7 +161,7 @@ impl Explainer<'_> {
         SYNTAX_ERRORS.at(name, at)
     }
 
-    /// The error of a line that is neither a header nor a name with a value.
+    /// Returns the error of a line that is neither a header nor a name with a value.
     fn no_equals(&self) -> Diagnostic {
         let name_ends = |c: char| c.is_whitespace() || "={[,#\"'".contains(c);
         let name = &self.line[..self.line.find(name_ends).unwrap_or(self.line.len())];
@@ -190,7 +189,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Says how a value is given to a name: the one that was probably meant, or any.
+    /// Returns the help to assign a value to a name: the value that was probably meant, or any.
     fn assignment(&self, name: &str, value: &str) -> String {
         let value = value.trim();
         let short = !value.is_empty() && value.chars().count() <= 100;
@@ -206,7 +205,7 @@ impl Explainer<'_> {
     }
 }
 
-/// The error of the header of a list of tables, which no Boxfile has.
+/// Returns the error of the header of a list of tables, which no Boxfile has.
 fn list_header(statement: &Statement) -> Diagnostic {
     let names = || statement.path.iter().map(|name| name.value.as_str());
     let joined = names().collect::<Vec<_>>().join(".");
@@ -224,7 +223,7 @@ fn list_header(statement: &Statement) -> Diagnostic {
     })
 }
 
-/// Returns the declaration of a name in a table.
+/// Returns the declaration with a name in a table.
 fn declaration(scope: &[Spanned<String>], name: &str) -> Option<&'static Declaration> {
     let mut known = schema::TOP;
     let mut path = scope.iter();
@@ -238,7 +237,7 @@ fn declaration(scope: &[Spanned<String>], name: &str) -> Option<&'static Declara
     schema::find(known, name)
 }
 
-/// Gives an example of a declaration.
+/// Returns the help with an example of a declaration.
 pub(super) fn written(declaration: &Declaration) -> String {
     form::imperative("for example", &declaration.usage(Syntax::Toml))
 }

@@ -1,13 +1,11 @@
-//! TOML 1.1: from text to a tree of nodes, each with its place.
+//! Reads [TOML 1.1](https://toml.io) into a tree of nodes with their spans.
 //!
-//! `toml_parser`, on which the `toml` crate is built, cuts the text into names, values and brackets,
-//! and continues after an error. The tables are built here from these events, not by the `toml` crate:
-//! it drops the rest of the file after some errors, shows one place of a duplicate key, and does not
-//! say where a bracket is opened that is never closed. How deep a text nests is checked while it is
-//! read, so that nothing recurses further.
+//! `toml_parser`, on which the `toml` crate is based, splits the text into names, values and brackets, and continues
+//! after an error. The tables are built here from these events and not by the `toml` crate: after some errors it drops
+//! the rest of the file, it reports only one span of a duplicate key, and it does not report the opening bracket of an
+//! unclosed list. The depth of a text is checked while it is read, so that the recursion is bounded.
 //!
-//! Which key is an argument, which a property and which a declaration, the schema says: see
-//! [`nodes`].
+//! The schema decides whether a key is an argument, a property or a declaration: see [`nodes`].
 
 mod document;
 mod explain;
@@ -24,14 +22,14 @@ use crate::syntax::tree::Tree;
 use diagnostics::Diagnostic;
 use diagnostics::Sink;
 
-/// Reads a text, as far as the allowance reaches; what cannot be read is reported and left out.
+/// Reads a text, as far as the allowance permits. Parts that cannot be read are reported and left out.
 pub(crate) fn read(source: &str, allowance: &mut Allowance, sink: &Sink) -> Tree {
     let document = document::read(source, allowance, sink);
     let nodes = nodes::of_table(document.root, schema::TOP, sink);
     Tree { nodes, intact: true, complete: document.complete }
 }
 
-/// Returns what is wrong in a text that is not TOML. A list of tables is allowed, unlike in a Boxfile.
+/// Returns the errors of a text that is not valid TOML. A list of tables is allowed, unlike in a Boxfile.
 pub fn faults(source: &str) -> Vec<Diagnostic> {
     let sink = Sink::default();
     document::read(source, &mut Allowance::default(), &sink);
@@ -40,7 +38,7 @@ pub fn faults(source: &str) -> Vec<Diagnostic> {
     found
 }
 
-/// Returns `true` if a text is valid TOML, whatever it declares.
+/// Returns `true` if a text is valid TOML, regardless of its declarations.
 pub(super) fn is_valid(source: &str) -> bool {
     let sink = Sink::default();
     document::read(source, &mut Allowance::default(), &sink);

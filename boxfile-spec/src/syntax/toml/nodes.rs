@@ -1,10 +1,11 @@
-//! Turns tables into nodes: the schema says what a key is.
+//! Turns tables into nodes, by the meaning of each key in the schema.
 //!
-//! A declaration is a key whose value is a table, or, where it has arguments alone, the argument or
-//! the list of them. In its table, the keys are the names of its first argument and of the further
-//! ones, of its properties, and of the declarations inside it. One that can be repeated
-//! is a table of such tables, whose keys are the first arguments; or, where several may have the same
-//! first argument, a list of arguments and such tables.
+//! A declaration is a key with a table. If it has only arguments, its value can be the argument or a list of them. The
+//! keys of the table are the names of its first argument and of the further ones, of its properties, and of its inner
+//! declarations.
+//!
+//! A declaration that can be repeated is a table of such tables, whose keys are the first arguments. If several may
+//! have the same first argument, it is a list of arguments and tables.
 
 use super::explain::written;
 use super::table::{Content, Item, Table};
@@ -15,11 +16,11 @@ use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Sink, Span, Spanned, Syntax};
 use safe_text::quote;
 
-/// How many unknown keys of a table are looked at: the sink keeps no more errors, and each takes
-/// the time to find what was meant.
+/// The greatest number of unknown keys of a table that are examined: the sink keeps no more errors, and the search for
+/// a similar name takes time for each of them.
 const MAX_UNKNOWN: usize = 1000;
 
-/// The key of a variable's default, where it may be given at launch.
+/// The key of the default of a variable that may be given at launch.
 const DEFAULT: &str = "default";
 
 /// Turns the keys of a table into declarations.
@@ -35,7 +36,7 @@ fn of_entry(
     sink: &Sink,
 ) -> Vec<Node> {
     match find(known, &name.value) {
-        // Who reads the block reports it.
+        // The reader of the block reports it.
         None => vec![Node { broken: item.is_broken(), ..Node::new(name, Syntax::Toml) }],
         Some(declaration) if declaration.count == Count::Keyed => {
             keyed(&name, item, declaration, sink)
@@ -60,7 +61,7 @@ fn keyed(
             return vec![broken()];
         }
     };
-    // A property in the place of a name: all of them together are one mistake.
+    // If a property is in the position of a name, all of the properties are one mistake.
     let nameless = |(key, item): &&(Spanned<String>, Item)| {
         declaration.prop(&key.value).is_some() && !matches!(item.content, Content::Table(_))
     };
@@ -72,7 +73,7 @@ fn keyed(
     entries.into_iter().map(|(key, item)| maker.keyed(name, key, item)).collect()
 }
 
-/// The error that a declaration that needs a name has none.
+/// Returns the error of a declaration that lacks a name.
 fn not_keyed(name: Span, at: Span, declaration: &'static Declaration) -> Diagnostic {
     let what = declaration.first.as_ref().map_or("name", |first| first.name);
     let message = format!("each `{}` needs a {what} of its own", declaration.name);
@@ -87,18 +88,18 @@ enum Role {
     Rest,
     Property,
     Child,
-    /// A slip in the name of an argument.
+    /// The misspelt name of an argument.
     Misspelt(&'static str),
 }
 
-/// Makes nodes of a declaration.
+/// Makes the nodes of a declaration.
 struct Maker<'s> {
     declaration: &'static Declaration,
     sink: &'s Sink,
 }
 
 impl Maker<'_> {
-    /// Makes one declaration, or those of a list: one of its plain values, and one of each table.
+    /// Makes one node, or the nodes of a list: one of its plain values, and one of each table.
     fn nodes(&self, name: Spanned<String>, item: Item) -> Vec<Node> {
         let items = match item.content {
             Content::List(items) if self.declaration.is_listed() => items,
@@ -109,7 +110,7 @@ impl Maker<'_> {
         };
         let is_table = |it: &Item| matches!(it.content, Content::Table(_));
         let (tables, values): (Vec<Item>, Vec<Item>) = items.into_iter().partition(is_table);
-        // What is wrong with one of the tables is shown at its brace.
+        // Errors in one of the tables are shown at its brace.
         let brace = |table: &Item| Spanned {
             value: name.value.clone(),
             span: Span::at(table.span.offset, 1),
@@ -122,7 +123,7 @@ impl Maker<'_> {
         nodes
     }
 
-    /// Makes one declaration of the variables with a value, and one of each that is a table.
+    /// Makes one node of the variables with a plain value, and one of each variable with a table.
     fn variables(&self, name: Spanned<String>, mut table: Table, span: Span) -> Vec<Node> {
         let is_table = |(_, it): &(_, Item)| matches!(it.content, Content::Table(_));
         let entries = std::mem::take(&mut table.entries).into_iter();
@@ -136,7 +137,7 @@ impl Maker<'_> {
         nodes
     }
 
-    /// Makes the declaration of a variable that may be given at launch.
+    /// Makes the node of a variable that may be given at launch.
     fn variable(&self, name: &Spanned<String>, key: Spanned<String>, item: Item) -> Node {
         let name = Spanned { value: name.value.clone(), span: key.span };
         let mut node = Node::new(name, Syntax::Toml);
@@ -167,9 +168,9 @@ impl Maker<'_> {
         node
     }
 
-    /// Makes one of several declarations, whose first argument is a key.
+    /// Makes the node of one key in a table of tables.
     fn keyed(&self, name: &Spanned<String>, key: Spanned<String>, item: Item) -> Node {
-        // What is wrong with one of them is shown at its own name.
+        // Errors in one of the declarations are shown at its key.
         let name = Spanned { value: name.value.clone(), span: key.span };
         let mut node = Node::new(name, Syntax::Toml);
         let argument = Data::Text(key.value.clone());
@@ -193,7 +194,7 @@ impl Maker<'_> {
             .with_help(written(self.declaration))
     }
 
-    /// Takes arguments, properties and inner declarations out of a table.
+    /// Moves arguments, properties and inner declarations from a table to the node.
     fn fill(&self, node: &mut Node, table: Table) {
         let (mut first, mut rest) = (None, Vec::new());
         let mut block = Block { open: node.name.span, nodes: Vec::new() };
@@ -210,7 +211,7 @@ impl Maker<'_> {
                 Role::Child => {
                     block.nodes.extend(of_entry(name, item, self.declaration.children, self.sink));
                 }
-                // What else the table says is not looked at: it could be a consequence.
+                // Other errors of the node are suppressed, because they could be a consequence.
                 _ if item.is_broken() => node.broken = true,
                 Role::First => first = Some(value(item)),
                 Role::Rest => match item.content {
@@ -237,7 +238,7 @@ impl Maker<'_> {
     fn role(&self, key: &str) -> Option<Role> {
         let declaration = self.declaration;
         let is = |argument: &crate::schema::Argument| argument.name == key;
-        // The name of one of several is in front of its table.
+        // The first argument of a keyed declaration is the key of its table.
         if declaration.count != Count::Keyed && declaration.first.as_ref().is_some_and(is) {
             return Some(Role::First);
         }
@@ -250,7 +251,7 @@ impl Maker<'_> {
         declaration.child(key).map(|_| Role::Child)
     }
 
-    /// Tells what an unknown key was probably meant to be.
+    /// Returns the role that an unknown key was probably meant to have.
     fn unknown(&self, key: &str, is_block: bool) -> Role {
         let declaration = self.declaration;
         let first = declaration.first.as_ref().filter(|_| declaration.count != Count::Keyed);
@@ -274,7 +275,7 @@ impl Maker<'_> {
             .with_help(format!("did you mean `{meant}`?"))
     }
 
-    /// Reports further arguments without the first one, whose place they would take.
+    /// Reports further arguments without the first one, whose position they would take.
     fn report_no_first(&self, node: &Node) {
         let [name, first] =
             [self.declaration.name, self.declaration.first.as_ref().map_or("", |it| it.name)];

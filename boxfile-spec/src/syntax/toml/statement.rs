@@ -1,4 +1,4 @@
-//! One statement of a text, as far as it was read: a header, or a key with its value.
+//! One statement of a text while it is read: a header, or a key with its value.
 
 use toml_parser::{ParseError, Raw, Span as Range};
 
@@ -25,17 +25,17 @@ struct Bracket {
     /// Its opening bracket.
     open: Span,
     content: Content,
-    /// The key of the next value of a table.
+    /// The key of a table's next value.
     key: Path,
 }
 
-/// A statement, and what is wrong with it.
+/// A statement and its errors.
 #[derive(Debug, Default)]
 pub(super) struct Statement {
     pub(super) form: Form,
-    /// How deep the table is to which it belongs.
+    /// The depth of its table.
     pub(super) base: usize,
-    /// Where it begins, once it has.
+    /// Its offset, once its first token is read.
     pub(super) start: Option<usize>,
     /// The names of the header or key.
     pub(super) path: Path,
@@ -49,15 +49,15 @@ pub(super) struct Statement {
     brackets: Vec<Bracket>,
     /// Whether a header has its closing bracket.
     pub(super) closed: bool,
-    /// A bracket or dot beyond the deepest allowed one.
+    /// A bracket or dot that is nested too deep.
     pub(super) deep: Option<Span>,
-    /// The innermost bracket that is never closed.
+    /// The innermost unclosed bracket.
     pub(super) unclosed: Option<Span>,
-    /// A closing bracket that closes nothing, with the one that it does not fit.
+    /// A closing bracket without a matching one, and the bracket that is open instead.
     pub(super) stray: Option<(Span, Option<Span>)>,
-    /// The place of a missing name.
+    /// The position of a missing name.
     pub(super) nameless: Option<Span>,
-    /// The place of a missing value, and its key.
+    /// The position of a missing value, and its key.
     pub(super) valueless: Option<(Span, Option<Spanned<String>>)>,
     /// A word after a value, without a comma between them.
     pub(super) second: Option<Span>,
@@ -72,7 +72,7 @@ pub(super) struct Statement {
 impl Statement {
     /// Reads a name of the header or key, or of a table in braces.
     ///
-    /// The parser marks a missing name with an empty place.
+    /// The parser marks a missing name with an empty span.
     pub(super) fn name(&mut self, raw: Raw<'_>, at: Range) {
         let span = span(at);
         let read = if span.len == 0 {
@@ -93,9 +93,9 @@ impl Statement {
         }
     }
 
-    /// Reads a text, number or the like.
+    /// Reads a text, a number or another single value.
     ///
-    /// The parser marks a missing value with an empty place.
+    /// The parser marks a missing value with an empty span.
     pub(super) fn scalar(&mut self, raw: Raw<'_>, at: Range) {
         let span = span(at);
         let read = if span.len == 0 {
@@ -111,7 +111,7 @@ impl Statement {
         self.put(Item { content: read.map_or(Content::Broken, Content::Value), span });
     }
 
-    /// Reads a word. Of several words, the parser makes one: what follows a value is another.
+    /// Reads a word. The parser joins several words to one; only the first of them is the value.
     fn word(&mut self, raw: Raw<'_>, span: Span) -> Option<Data> {
         let read = word::scalar(raw, span);
         match read.as_ref().err().and_then(|_| word::second(raw.as_str(), span)) {
@@ -122,7 +122,7 @@ impl Statement {
         None
     }
 
-    /// Opens a list or a table in braces; returns `false` if it is too deep to be read.
+    /// Opens a list or a table in braces; returns `false` if it is nested too deep.
     pub(super) fn open(&mut self, at: Range, content: Content) -> bool {
         let open = span(at);
         let fits = self.depth() < MAX_DEPTH;
@@ -133,7 +133,7 @@ impl Statement {
         fits
     }
 
-    /// Closes the innermost list or table. The parser marks a missing bracket with an empty place.
+    /// Closes the innermost list or table. The parser marks a missing bracket with an empty span.
     pub(super) fn close(&mut self, at: Range) {
         let close = span(at);
         let Some(Bracket { open, content, .. }) = self.brackets.pop() else { return };
@@ -146,7 +146,7 @@ impl Statement {
         self.put(Item { content, span: Span::between(open.offset, close.end()) });
     }
 
-    /// Returns `true` if something is wrong.
+    /// Returns `true` if the statement has an error.
     pub(super) fn is_faulty(&self) -> bool {
         let whole = if self.form == Form::Pair { self.item.is_some() } else { self.closed };
         let missing = self.nameless.is_some() || self.valueless.is_some() || self.second.is_some();
@@ -161,12 +161,12 @@ impl Statement {
         !self.brackets.is_empty()
     }
 
-    /// Returns `true` if the next value is one of a list.
+    /// Returns `true` if the next value is an item of a list.
     pub(super) fn is_in_list(&self) -> bool {
         matches!(self.brackets.last(), Some(Bracket { content: Content::List(_), .. }))
     }
 
-    /// Adds a value where it belongs.
+    /// Adds a value to the innermost list or table, or makes it the value of the statement.
     fn put(&mut self, item: Item) {
         let Some(bracket) = self.brackets.last_mut() else {
             self.item = Some(item);
@@ -181,7 +181,7 @@ impl Statement {
         }
     }
 
-    /// Returns how deep the next value is, within the table of the header.
+    /// Returns the depth of the next value.
     fn depth(&self) -> usize {
         let dots = |path: &Path| path.len().saturating_sub(1);
         let inner = self.brackets.iter().map(|bracket| 1 + dots(&bracket.key)).sum::<usize>();
@@ -189,7 +189,7 @@ impl Statement {
     }
 }
 
-/// Returns a place of the parser as one of ours.
+/// Converts a span of the parser.
 pub(super) fn span(range: Range) -> Span {
     Span::between(range.start(), range.end())
 }

@@ -1,4 +1,4 @@
-//! The tables of a text, and the names that one of them cannot have twice.
+//! The tables of a text, whose names must be unique.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use crate::syntax::tree::Data;
 use diagnostics::{Diagnostic, Span, Spanned};
 use safe_text::quote;
 
-/// The names of a header or before a `=`, separated by dots.
+/// The names of a header or in front of a `=`, separated by dots.
 pub(super) type Path = Vec<Spanned<String>>;
 
 /// A value or table.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) content: Content,
-    /// The value; for a table with a header, its name there.
+    /// The span of the value; for a table with a header, the span of its name in it.
     pub(super) span: Span,
 }
 
@@ -30,20 +30,21 @@ pub(super) enum Content {
     Value(Data),
     List(Vec<Item>),
     Table(Table),
-    /// It could not be read, and the error is reported.
+    /// It could not be read, and the error is already reported.
     Broken,
 }
 
-/// How a table came about, which decides what may be added to it later (TOML 1.1, "Table").
+/// The origin of a table, which decides what may be added to it later ([TOML 1.1](https://toml.io),
+/// "Table").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// By the header of a table inside it.
+    /// The header of a table inside it.
     Implied,
-    /// By a key with a dot.
+    /// A key with a dot.
     Dotted,
-    /// By its own header.
+    /// The header of the table.
     Header,
-    /// By braces, which make it complete.
+    /// Braces, which make it complete.
     Inline,
 }
 
@@ -51,14 +52,14 @@ pub(super) enum Origin {
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) entries: Vec<(Spanned<String>, Item)>,
-    /// Where each name is in `entries`.
+    /// The index of each name in `entries`.
     places: HashMap<String, usize>,
     origin: Origin,
     /// Whether its header has an error, so that keys may be missing.
     pub(super) doubtful: bool,
 }
 
-/// The error that two statements declare the same table.
+/// Returns the error of two statements that declare the same table.
 fn declared_twice(name: &Spanned<String>, first: Span) -> Diagnostic {
     SYNTAX_ERRORS.about("twice", &quote(&name.value), name.span).with_label(first, "declared first")
 }
@@ -73,7 +74,7 @@ impl Table {
         self.entries.push((name, item));
     }
 
-    /// Adds a value under a name with dots.
+    /// Adds a value under a dotted name.
     pub(super) fn add(&mut self, mut path: Path, item: Item) -> Result<(), Diagnostic> {
         let Some(name) = path.pop() else { return Ok(()) };
         let table = path.iter().try_fold(self, |table, name| table.step(name, Origin::Dotted))?;
@@ -122,7 +123,7 @@ impl Table {
             && !(self.origin == Origin::Header && origin == Origin::Dotted)
     }
 
-    /// Returns the table of a name, which it creates where it is missing.
+    /// Returns the table with a name, and creates it if it is missing.
     fn step(&mut self, name: &Spanned<String>, origin: Origin) -> Result<&mut Self, Diagnostic> {
         if !self.places.contains_key(&name.value) {
             let content = Content::Table(Self::new(origin));

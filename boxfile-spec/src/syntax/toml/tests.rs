@@ -9,7 +9,7 @@ use crate::schema::Declaration;
 use crate::syntax::tree::{Data, Node};
 use diagnostics::{Diagnostic, Source, Syntax};
 
-/// How a block begins in both syntaxes, with what must be in it.
+/// The beginning of a block in both syntaxes, with its required parts.
 const BLOCKS: [(&str, &str, &str, &str); 7] = [
     ("agent", "agent {", "agent", ""),
     ("business", "business {", "business", ""),
@@ -25,7 +25,7 @@ const BLOCKS: [(&str, &str, &str, &str); 7] = [
     ("profile", "profile \"ci\" {", "profile.ci", ""),
 ];
 
-/// The base of every example, so that each is complete.
+/// The base of every example, which makes each of them complete.
 const BASE: &str =
     "box \"b\"\nagent { image \"oci:i\"; }\nbusiness { image \"oci:j\"; }\nlayout \"merged\"\n";
 
@@ -43,7 +43,7 @@ impl Example {
             .map(|block| BLOCKS.iter().find(|(name, ..)| *name == block.name).unwrap())
             .collect();
         let open: String = blocks.iter().map(|(_, open, ..)| format!("{open}\n")).collect();
-        // What is denied is so out of what is allowed, and limits are of that.
+        // `deny` and `limits` require an `allow`.
         let is_filtered = blocks.last().is_some_and(|(name, ..)| *name == "network");
         let [allow, also] = match is_filtered && declaration.name != "allow" {
             true => ["allow \"example.com\"\n", "\nallow = \"example.com\""],
@@ -82,7 +82,7 @@ fn canonical(source: Source) -> String {
     }
 }
 
-/// Calls `check` for every declaration with the blocks that it is in.
+/// Calls `check` for every declaration, with its blocks.
 fn each(
     blocks: &[&'static Declaration],
     known: &[&'static Declaration],
@@ -138,7 +138,7 @@ fn document(source: &str) -> (document::Document, Vec<Diagnostic>) {
     (document, sink.into_found())
 }
 
-/// Checks that our tables are those that the `toml` crate finds, in whatever order.
+/// Checks that our tables equal the `toml` crate's tables, in any order.
 fn assert_same(ours: &Table, theirs: &DeTable<'_>, source: &str) {
     assert_eq!(ours.entries.len(), theirs.len(), "{source}");
     for (name, item) in &ours.entries {
@@ -170,12 +170,12 @@ fn assert_same_item(ours: &Item, theirs: &DeValue<'_>, source: &str) {
     }
 }
 
-/// Checks a text against the crate: it is valid for both, with the same tables, or for neither.
+/// Checks that a text is valid for us and for the crate, with the same tables, or invalid for both.
 fn assert_agrees(source: &str) {
     let (ours, found) = document(source);
     match DeTable::parse(source) {
         Ok(theirs) => {
-            // It takes numbers of any length, and `0x`.
+            // The crate accepts numbers of any length, and `0x`.
             if found.iter().any(|error| error.message().contains("number")) {
                 return;
             }
@@ -187,19 +187,19 @@ fn assert_agrees(source: &str) {
     for error in &found {
         assert!(error.labels().iter().all(|label| label.span.end() <= source.len()));
     }
-    // Nothing that the schema says of it may fail either.
+    // The conversion by the schema must not fail either.
     let sink = Sink::default();
     check_spans(&read(source, &sink).nodes, source);
 }
 
-/// Checks that every name is where its span says.
+/// Checks that every name is at its span.
 fn check_spans(nodes: &[Node], source: &str) {
     for node in nodes {
         let shown = &source[node.name.span.offset..node.name.span.end()];
         let plain = !shown.contains('\\');
         let quote = shown.chars().next().filter(|c| matches!(c, '"' | '\''));
         let name = quote.map_or(shown, |_| &shown[1..shown.len() - 1]);
-        // One of several declarations stands where its own name does, or its table.
+        // A keyed declaration has the span of its key, or of its table's brace.
         let key = node.args.first().map(|key| &key.data);
         let keyed = key.is_some_and(|key| *key == Data::Text(name.to_owned()));
         assert!(!plain || keyed || name == "{" || name == node.name.value, "{source}");
@@ -267,7 +267,7 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Pieces that mean something to the language, so that random sequences of them reach far.
+/// Meaningful pieces of the language, so that random sequences of them get far into the reader.
 fn fragments() -> impl Strategy<Value = String> {
     let fragment = select(vec![
         "box",
@@ -334,7 +334,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read(source in "(\\PC|[\\s\\x00-\\x1f\\[\\]{}\"'#=.,\\\\]){0,120}") {
-        // The crate takes lists of tables, which no Boxfile has.
+        // The crate accepts lists of tables, which no Boxfile has.
         prop_assume!(!source.contains("[["));
         assert_agrees(&source);
     }
@@ -414,12 +414,12 @@ fn no_repeated_piece_overflows_the_stack() {
                 read(&format!("{prefix}{}", piece.repeat(2000)), &Sink::default());
             }
         }
-        // As long as a file can be.
+        // The greatest length of a file.
         for piece in ["[", "a={a=", "{a=", "a."] {
             read(&piece.repeat(crate::MAX_SOURCE / piece.len()), &Sink::default());
         }
     };
-    // Each of the 64 levels of `toml_parser` takes 5 KiB where it is not optimized.
+    // Each of the 64 levels of `toml_parser` takes 5 KiB of stack without optimization.
     let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(run);
     thread.expect("a thread").join().expect("no panic");
 }

@@ -1,4 +1,4 @@
-//! Single names and values: what they mean, and what is wrong with those that cannot be read.
+//! Reads single names and values, and explains the malformed ones.
 
 use std::borrow::Cow;
 
@@ -12,11 +12,12 @@ use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
 use diagnostics::edited::hidden_character;
 use diagnostics::{Diagnostic, Span, Syntax, escape};
 
-/// Returns the error that a token, which begins at an offset, has a control character.
+/// Returns the error of a token with a control character; `start` is the token's offset.
 ///
-/// TOML 1.1: of them a text or comment can only have tabs, and line ends are LF or CRLF.
+/// [TOML 1.1](https://toml.io): the only control character in a text or comment is the tab, and
+/// line ends are LF or CRLF.
 pub(super) fn control_character(token: &str, start: usize) -> Option<Diagnostic> {
-    // The lexer leaves the CR of a CRLF to a text that is not closed.
+    // The lexer leaves the CR of a CRLF in an unclosed text.
     let token = if token.len() > 1 { token.trim_end_matches('\r') } else { token };
     let bytes = token.as_bytes();
     let disallowed = |at: &usize| match bytes[*at] {
@@ -53,13 +54,13 @@ pub(super) fn name(raw: Raw<'_>, span: Span) -> Result<String, Diagnostic> {
     }
 }
 
-/// The error of a colon after a name, without help.
+/// Returns the error of a colon after a name, without help.
 pub(super) fn colon(name: Span) -> Diagnostic {
     let span = Span::at(name.end() - 1, 1);
     Diagnostic::new("a value is given with `=`, not with `:`", span, "not in TOML")
 }
 
-/// Returns `true` for a text over several lines that is not closed: the rest of the file is in it.
+/// Returns `true` for an unclosed text over several lines, which contains the rest of the file.
 pub(super) fn is_endless(raw: Raw<'_>) -> bool {
     let is = |quotes| raw.as_str().strip_prefix(quotes).is_some_and(|it| !it.ends_with(quotes));
     is("\"\"\"") || is("'''")
@@ -88,7 +89,7 @@ pub(super) fn scalar(raw: Raw<'_>, span: Span) -> Result<Data, Diagnostic> {
     })
 }
 
-/// Returns the place of the words after the first one, if that is a value by itself.
+/// Returns the span of the words after the first one, if the first one alone is a value.
 pub(super) fn second(words: &str, span: Span) -> Option<Span> {
     let (first, rest) =
         words.split_once([' ', '\t']).filter(|_| !words.starts_with(['"', '\'']))?;
@@ -97,7 +98,7 @@ pub(super) fn second(words: &str, span: Span) -> Option<Span> {
     scalar(raw, span).is_ok().then(|| Span::at(span.end() - rest.len(), rest.len()))
 }
 
-/// The error of a value that cannot be read.
+/// Returns the error of a value that cannot be read.
 fn unreadable(word: &str, span: Span) -> Diagnostic {
     if let Some(error) = control_character(word, span.offset) {
         error
@@ -110,7 +111,7 @@ fn unreadable(word: &str, span: Span) -> Diagnostic {
     }
 }
 
-/// The error of a text in quotes that is not closed on its line, or has a malformed escape.
+/// Returns the error of a text in quotes that is not closed on its line, or has a malformed escape.
 fn malformed(word: &str, span: Span) -> Diagnostic {
     let quote = &word[..1];
     if word.len() < 2 || !word.trim_end().ends_with(quote) {
@@ -120,7 +121,7 @@ fn malformed(word: &str, span: Span) -> Diagnostic {
     SYNTAX_ERRORS.at("toml-escape", span)
 }
 
-/// The error of a word that means something in another language.
+/// Returns the error of a word that is a keyword in another language.
 fn keyword(word: &str, span: Span) -> Option<Diagnostic> {
     let name = match word.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => "toml-true",
