@@ -1,5 +1,5 @@
-//! Verifies blobs by the SHA-256 of the open files, or by a receipt for an earlier one. The digests are [those of
-//! OCI](https://github.com/opencontainers/image-spec/blob/main/descriptor.md#digests).
+//! Verifies blobs by the SHA-256 of the open files, or by a receipt for an earlier one. The digests are
+//! [OCI digests](https://github.com/opencontainers/image-spec/blob/main/descriptor.md#digests).
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! [2026-01-31T12:00:00.000000Z ERROR init_or_kernel] the guest's line
-//! [2026-01-31T12:00:00.000000Z ERROR krun_vmm::linux::vstate] libkrun's own
+//! [2026-01-31T12:00:00.000000Z ERROR krun_vmm::linux::vstate] a line of libkrun
 //! ```
 //!
 //! The guest decides how much it writes, so both copies are bounded: the end is kept in memory, and the start in a file

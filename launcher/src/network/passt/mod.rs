@@ -1,11 +1,11 @@
 //! The network that a box shares with its host: passt forwards the guest's packets through sockets of the host.
 //!
 //! ```text
-//! guest ── virtio-net ── VMM process ══ relay ══ passt ── whatever the host reaches
+//! guest ── virtio-net ── VMM process ══ relay ══ passt ── the host's network
 //! ```
 //!
-//! passt runs beside the VMM process, outside the jail, which has no network. It confines itself: started by root, it
-//! becomes `nobody`; it enters new namespaces with an empty root, and filters its system calls. The relay runs in the
+//! passt runs beside the VMM process, outside the jail, which has no network. It confines itself: if root starts it, it
+//! changes to an unprivileged user; it enters new namespaces with an empty root, and filters its system calls. The relay runs in the
 //! supervisor, and keeps the host's loopback out of the guest's reach, see [`relay`]. passt ends when its socket is
 //! closed, which happens however the supervisor ends. A parent-death signal would be lost, because the kernel clears it
 //! when a process changes its user or its capabilities (`PR_SET_PDEATHSIG` in

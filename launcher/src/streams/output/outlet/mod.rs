@@ -1,7 +1,7 @@
 //! Standard output or standard error of this program, whose reader may be slow or stop reading.
 //!
 //! ```text
-//! Outlet::write ──▶ a pipe of our own ──▶ the pump, a thread ──▶ the file
+//! Outlet::write ──▶ a pipe ──▶ the pump, a thread ──▶ the file
 //! ```
 //!
 //! A paused pager may read nothing for any time, and a blocked `write` cannot be cancelled. So a separate thread, the
