@@ -21,7 +21,7 @@ const VERSION_LIMIT: Duration = Duration::from_secs(5);
 /// An installed program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// The first line of the program's output with `--version`, safe for a terminal; `None` if that fails.
     pub version: Option<String>,
