@@ -1,4 +1,5 @@
-//! A connection to an agent, and calls over it: gRPC on HTTP/2.
+//! A connection to an agent, and calls over it: [gRPC over
+//! HTTP/2](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md).
 
 use std::path::Path;
 
@@ -18,8 +19,8 @@ use super::opening::{Opening, Watched};
 use super::status::{Verdict, verdict};
 
 const GRPC: &str = "application/grpc";
-/// The most that the fields of an answer may take, in bytes. Of those at its end, what is beyond that is dropped, and
-/// four times as much is an error.
+/// The greatest size of an answer's header fields, in bytes. Excess trailer fields are dropped, and trailers of four
+/// times that size are an error.
 pub(super) const MAX_HEADERS: u32 = 16 << 10;
 /// How much an agent may send before it is read, in bytes.
 const WINDOW: u32 = 256 << 10;
@@ -31,10 +32,10 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Connects to the socket that leads to an agent. What the agent speaks shows with the first call.
+    /// Connects to the socket that leads to an agent. Only the first call shows whether the agent speaks gRPC.
     ///
     /// # Errors
-    /// When the socket takes no connection, or that breaks at once.
+    /// If the socket refuses the connection, or the connection breaks at once.
     pub(super) async fn connect(socket: &Path, first: &'static str) -> Result<Self, AgentError> {
         let stream = UnixStream::connect(socket).await.map_err(AgentError::Connect)?;
         let opening = Opening::default();
@@ -44,7 +45,7 @@ impl Channel {
         builder.initial_stream_window_size(WINDOW).initial_connection_window_size(WINDOW);
         let connected = builder.handshake(io).await;
         let (sender, connection) = connected.map_err(|_| broken(&opening, first))?;
-        // Ends with the runtime, or earlier; what went wrong shows in the call.
+        // Ends with the runtime, or earlier; an error is reported by the call.
         tokio::spawn(async move { drop(connection.await) });
         Ok(Self { sender, opening })
     }
@@ -61,7 +62,8 @@ impl Channel {
         decoded(method, &self.call_with(method, framed(message)).await?)
     }
 
-    /// Calls a method that has one answer, and returns its bytes. All calls share this code, whatever their messages are.
+    /// Calls a method that has one answer, and returns the answer's bytes. This code is not generic, so all types of
+    /// messages share it.
     ///
     /// # Errors
     /// [`AgentError`].
@@ -79,7 +81,7 @@ impl Channel {
         }
     }
 
-    /// Calls a method that has any number of answers, with a message as [`framed`] returns it.
+    /// Calls a method that has any number of answers. `message` is the result of [`framed`].
     ///
     /// # Errors
     /// [`AgentError`].
@@ -99,7 +101,7 @@ impl Channel {
     }
 }
 
-/// Reads a message.
+/// Decodes a message.
 ///
 /// # Errors
 /// [`AgentError::Malformed`].
@@ -118,11 +120,11 @@ fn request(method: &'static str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, 
         .header(TE, "trailers")
         .header(USER_AGENT, concat!("boxlaunch/", env!("CARGO_PKG_VERSION")))
         .body(Full::new(Bytes::from(body)))
-        // No part of it comes from elsewhere.
+        // No part of the request comes from outside, so this does not fail.
         .map_err(|error| AgentError::Malformed { method, reason: error.to_string() })
 }
 
-/// Returns the error of a connection that broke.
+/// Returns the error for a connection that broke.
 fn broken(opening: &Opening, method: &'static str) -> AgentError {
     match opening.foreign() {
         Some(start) => AgentError::NotGrpc(format!("its answer begins with {start:?}")),
@@ -130,7 +132,7 @@ fn broken(opening: &Opening, method: &'static str) -> AgentError {
     }
 }
 
-/// Checks that an answer is one of gRPC.
+/// Checks that an answer is a gRPC answer.
 fn check_head(method: &'static str, response: &Response<Incoming>) -> Result<(), AgentError> {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let is_grpc = kind.is_some_and(|it| {
@@ -154,13 +156,13 @@ pub(super) struct Answers {
     method: &'static str,
     body: Incoming,
     frames: Frames,
-    /// The fields that can hold the status: those of the end, and of the head where that is all there is.
+    /// The fields that can contain the status: the trailers, or the header fields of an answer without a body.
     last: HeaderMap,
     opening: Opening,
 }
 
 impl Answers {
-    /// Returns the bytes of the next message; `None` after the last one, if the agent says that all went well.
+    /// Returns the bytes of the next message; `None` after the last one, if the agent reports success.
     ///
     /// # Errors
     /// [`AgentError`].
@@ -172,7 +174,7 @@ impl Answers {
             let Some(frame) = self.body.frame().await else { break };
             match frame.map_err(|_| broken(&self.opening, self.method))?.into_data() {
                 Ok(data) => {
-                    // The head's fields count only where they are all there is.
+                    // The header fields only count if there is no body.
                     self.last.clear();
                     self.frames.add(&data)?;
                 }
@@ -182,7 +184,7 @@ impl Answers {
         self.end().map(|()| None)
     }
 
-    /// Judges the end of the answers.
+    /// Returns the result at the end of the answers.
     fn end(&self) -> Result<(), AgentError> {
         let method = self.method;
         match verdict(&self.last) {

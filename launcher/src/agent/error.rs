@@ -1,4 +1,4 @@
-//! Why an agent could not be asked.
+//! Errors of calls to an agent.
 
 use std::io;
 
@@ -6,17 +6,17 @@ use host_fs::OsError;
 
 use crate::streams::StreamError;
 
-/// Why a call of an agent failed. All texts from the agent in it are as it sent them, and bounded.
+/// Why a call to an agent failed. The agent's texts in it are unfiltered, but bounded.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum AgentError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A piece of its answer could not be passed on.
+    /// A piece of the agent's answer could not be passed on.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// The socket that leads to the agent does not take a connection.
+    /// The socket that leads to the agent refuses the connection.
     #[error("cannot connect to the agent's socket: {0}")]
     Connect(#[source] io::Error),
     /// The agent sends something other than gRPC.
@@ -28,13 +28,13 @@ pub enum AgentError {
     /// The agent does not answer in time.
     #[error("the agent did not answer {method} within {seconds} s")]
     Timeout { method: &'static str, seconds: u64 },
-    /// A message is compressed, which was not offered.
+    /// A message is compressed, although the client offered no compression.
     #[error("the agent's answer to {0} is compressed, and no compression was offered")]
     Compressed(&'static str),
-    /// An answer is larger than it may be.
+    /// An answer exceeds its greatest size.
     #[error("the agent's answer to {method} is larger than {limit} bytes")]
     TooLarge { method: &'static str, limit: usize },
-    /// An answer that is not the message that it should be.
+    /// An answer is not the expected message.
     #[error("the agent's answer to {method} is malformed: {reason}")]
     Malformed { method: &'static str, reason: String },
     /// The agent has answered with an error.
@@ -43,16 +43,16 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// The status of a method that a server does not have.
+    /// The status of a method that a server does not implement.
     pub const UNIMPLEMENTED: u32 = 12;
 
-    /// Returns whether the agent does not have the method that was called.
+    /// Returns whether the agent does not implement the method.
     pub const fn is_unimplemented(&self) -> bool {
         matches!(self, Self::Status { code: Self::UNIMPLEMENTED, .. })
     }
 }
 
-/// The names of the statuses of gRPC, by their numbers.
+/// The names of gRPC's [status codes](https://github.com/grpc/grpc/blob/master/doc/statuscodes.md), by number.
 const STATUSES: [&str; 17] = [
     "OK",
     "CANCELLED",
@@ -78,7 +78,7 @@ fn status_name(code: u32) -> String {
     name.map_or_else(|| format!("status {code}"), |it| (*it).to_owned())
 }
 
-/// Ends a sentence with the words of the agent, if it has sent any.
+/// Returns the end of a sentence with the agent's message, if there is one.
 fn message_suffix(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }

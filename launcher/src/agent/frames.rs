@@ -1,18 +1,20 @@
-//! Messages in the body of an answer: each has a byte that says whether it is compressed, and its length (gRPC over HTTP/2).
+//! The messages in the body of an answer. Each begins with a byte that is 1 if it is compressed, and its length ([gRPC
+//! over HTTP/2](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)).
 
 use std::collections::VecDeque;
 
 use super::error::AgentError;
 
-/// The greatest size of a message, in bytes. Decoded, its parts may take fifty times that.
+/// The greatest size of a message, in bytes. Decoded, its parts may take fifty times as much.
 pub(super) const MAX_MESSAGE: usize = 1 << 20;
-/// The most that all messages of an answer may have, in bytes.
+/// The greatest size of all messages of an answer, in bytes.
 pub(super) const MAX_ALL: usize = 16 << 20;
 const HEAD: usize = 5;
-/// The bytes that a message counts beside its own, so that very many small ones are refused: decoded, each takes more than it had.
+/// The additional cost of a message, in bytes, which bounds the number of small messages: decoded, each takes more
+/// memory than its bytes.
 pub(super) const COST: usize = 64;
 
-/// Bytes that have come, of which messages are taken.
+/// Received bytes from which messages are taken.
 #[derive(Debug)]
 pub(super) struct Frames {
     method: &'static str,
@@ -25,10 +27,10 @@ impl Frames {
         Self { method, bytes: VecDeque::new(), all: 0 }
     }
 
-    /// Adds what has come.
+    /// Adds received bytes.
     ///
     /// # Errors
-    /// [`AgentError::TooLarge`] where all of it together is too much.
+    /// [`AgentError::TooLarge`] if all messages together are too large.
     pub(super) fn add(&mut self, data: &[u8]) -> Result<(), AgentError> {
         self.count(data.len())?;
         self.bytes.extend(data);
@@ -40,10 +42,10 @@ impl Frames {
         if self.all > MAX_ALL { Err(self.too_large(MAX_ALL)) } else { Ok(()) }
     }
 
-    /// Takes the next message; `None` where it has not come entirely.
+    /// Takes the next message; `None` if it is incomplete.
     ///
     /// # Errors
-    /// When it is too large or compressed, or one of too many.
+    /// If the message is too large or compressed, or all messages together are too large.
     pub(super) fn take(&mut self) -> Result<Option<Vec<u8>>, AgentError> {
         if self.bytes.len() < HEAD {
             return Ok(None);
@@ -64,7 +66,7 @@ impl Frames {
         Ok(Some(self.bytes.drain(..length).collect()))
     }
 
-    /// Returns whether there is nothing left of a message.
+    /// Returns whether no part of a message is left.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -74,12 +76,12 @@ impl Frames {
     }
 }
 
-/// Returns a message as it is sent.
+/// Returns a message in its transmitted form.
 pub(super) fn framed(message: &impl prost::Message) -> Vec<u8> {
     let length = message.encoded_len();
     let mut bytes = Vec::with_capacity(HEAD + length);
     bytes.push(0);
-    // What is sent is bounded by its caller.
+    // The caller bounds the size of its messages.
     bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
     bytes.extend(message.encode_to_vec());
     bytes

@@ -1,4 +1,4 @@
-//! A generation: its session, and its pieces as they come.
+//! A generation: its session, and its pieces as they arrive.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,33 +15,33 @@ use super::messages::{
 };
 use crate::streams::StreamError;
 
-/// How long an agent may take to forget a session that was made here.
+/// How long an agent may take to end a session that was created here.
 const GOODBYE: Duration = Duration::from_secs(2);
 const CREATE: &str = "CreateSession";
 const STREAM: &str = "StreamGenerate";
 
-/// A piece of what an agent generates.
+/// A piece of an agent's generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// The next piece of its text, as it was sent.
+    /// The next piece of its text, unfiltered.
     Text(String),
-    /// It calls a tool.
+    /// A call of a tool.
     Tool(ToolCall),
 }
 
 /// The end of a generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
-    /// The session that it was part of; `None` where one was made for it, which is gone.
+    /// The session of the generation; `None` if a temporary one was created, which has ended.
     pub session: Option<String>,
-    /// Whether the agent says that it failed.
+    /// Whether the agent reports that the generation failed.
     pub failed: bool,
 }
 
-/// Takes the pieces of a generation.
+/// Receives the pieces of a generation.
 pub(super) type Taker<'a> = dyn FnMut(Piece) -> Result<(), StreamError> + 'a;
 
-/// The time at which an agent has to have answered.
+/// The deadline for an agent's answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     at: Instant,
@@ -49,12 +49,12 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// Begins now. Needs the runtime.
+    /// Starts the time limit now. Must be called in the runtime.
     pub(super) fn after(limit: Duration) -> Self {
         Self { at: Instant::now() + limit, limit }
     }
 
-    /// Waits for a part of a call.
+    /// Waits for a part of a call until the deadline.
     pub(super) async fn hold<T>(
         self,
         method: &'static str,
@@ -66,8 +66,8 @@ impl Deadline {
     }
 }
 
-/// Generates over a connection of its own, in the session that is named or in one made for it. That one is ended also where the
-/// agent takes too long.
+/// Generates over a new connection, in the given session or in a temporary one. The temporary session is ended even if
+/// the agent takes too long.
 pub(super) async fn generation(
     socket: &Path,
     prompt: String,
@@ -80,7 +80,7 @@ pub(super) async fn generation(
     let request = request(id.clone(), prompt);
     let failed = deadline.hold(STREAM, generate(&mut channel, &request, taker)).await;
     if session.is_none() {
-        // Whether or not the agent forgets it, what was generated counts.
+        // The generation counts even if the agent fails to end the session.
         let _ = timeout(GOODBYE, end_session(&mut channel, id)).await;
     }
     Ok(Generated { session: session.map(str::to_owned), failed: failed? })
@@ -117,7 +117,7 @@ async fn end_session(channel: &mut Channel, session_id: String) {
     drop(ended);
 }
 
-/// Generates, piece by piece where the agent can; returns whether it says that this failed.
+/// Generates, piece by piece if the agent supports that; returns whether the agent reports a failure.
 async fn generate(
     channel: &mut Channel,
     request: &GenerateRequest,
@@ -144,7 +144,7 @@ async fn stream(
     let mut answers = channel.stream(STREAM, framed(request)).await?;
     while let Some(message) = answers.next().await? {
         let chunk: GenerateChunk = decoded(STREAM, &message)?;
-        // Of a type that is not known here nobody can say that it is part of the answer.
+        // A chunk of an unknown type may not be part of the answer.
         match (ChunkType::try_from(chunk.r#type), chunk.tool_call) {
             (Ok(ChunkType::Content | ChunkType::Unknown), _) if !chunk.content.is_empty() => {
                 taker(Piece::Text(chunk.content))?;

@@ -1,5 +1,5 @@
-//! The messages of the agent interface, as far as they are used here: `proto/code_agent.proto` describes them, and a test compares
-//! the two. What an agent sends beyond that is skipped.
+//! The messages of the agent interface that are used here. `proto/code_agent.proto` defines them, and a test compares
+//! the two. Other fields and messages of an agent are skipped.
 #![allow(missing_docs, reason = "the proto describes each")]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct HealthCheckResponse {
     pub details: BTreeMap<String, String>,
 }
 
-/// How well an agent is, as it says itself.
+/// The health that an agent reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Enumeration)]
 #[repr(i32)]
 pub enum Status {

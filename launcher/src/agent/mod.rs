@@ -1,7 +1,7 @@
 //! A client of the interface that agents can serve: `a3s.code.agent.v1.CodeAgentService`, gRPC at the agent's socket.
 //!
-//! Everything that an agent answers is hostile: the size of a message and of all of them, the fields and the time are bounded, and
-//! whoever prints a text makes it safe.
+//! Every answer of an agent may be hostile. The size of each message and of all messages, the header fields and the
+//! time are bounded. The caller must make texts safe before it prints them.
 
 mod channel;
 mod error;
@@ -30,10 +30,10 @@ use messages::{
     ListSkillsRequest, ListSkillsResponse,
 };
 
-/// The greatest size of a prompt, in bytes; servers of gRPC take four times that unless they are told otherwise.
+/// The greatest size of a prompt, in bytes. gRPC servers accept four times as much by default.
 pub const MAX_PROMPT: usize = 1 << 20;
 
-/// A client of an agent. Each call makes a connection of its own.
+/// A client of an agent. Each call uses a new connection.
 #[derive(Debug)]
 pub struct AgentClient {
     socket: PathBuf,
@@ -42,10 +42,10 @@ pub struct AgentClient {
 }
 
 impl AgentClient {
-    /// Makes a client for the agent at a socket, each of whose calls may take so long.
+    /// Returns a client for the agent at a socket. Each call has the time limit `limit`.
     ///
     /// # Errors
-    /// When the operating system gives no means to wait.
+    /// If the runtime cannot be created.
     pub fn new(socket: &Path, limit: Duration) -> Result<Self, AgentError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(OsError::system("wait for the agent"))?;
@@ -60,7 +60,7 @@ impl AgentClient {
         self.ask("HealthCheck", &HealthCheckRequest {})
     }
 
-    /// Asks the agent what it is and what it can do.
+    /// Asks the agent for its identity and its capabilities.
     ///
     /// # Errors
     /// [`AgentError`].
@@ -68,7 +68,7 @@ impl AgentClient {
         self.ask("GetCapabilities", &GetCapabilitiesRequest {})
     }
 
-    /// Asks the agent for its skills, or for those of one session.
+    /// Asks the agent for its skills, or for the skills of one session.
     ///
     /// # Errors
     /// [`AgentError`].
@@ -77,11 +77,11 @@ impl AgentClient {
         self.ask("ListSkills", &request)
     }
 
-    /// Gives the agent a prompt, and each piece of its answer to `taker` as it comes. Without a session, one is made for this
-    /// and ended.
+    /// Sends a prompt to the agent, and passes each piece of the answer to `taker` as it arrives. Without `session`, a
+    /// temporary session is created.
     ///
     /// # Errors
-    /// [`AgentError`], and those of `taker`.
+    /// [`AgentError`], and errors of `taker`.
     pub fn generate(
         &self,
         prompt: String,

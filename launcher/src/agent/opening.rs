@@ -1,4 +1,4 @@
-//! The first bytes of a connection, kept so that an error can say what the agent speaks.
+//! The first bytes of a connection, which an error message can show if the agent does not speak HTTP/2.
 
 use std::io;
 use std::pin::Pin;
@@ -10,11 +10,12 @@ use tokio::net::UnixStream;
 
 /// How many bytes are kept.
 const KEPT: usize = 32;
-/// The type of the frame that a connection of HTTP/2 begins with, and its place in the frame (RFC 9113, 3.4 and 4.1).
+/// The type of the first frame of an HTTP/2 connection, and the type's offset in the frame ([RFC
+/// 9113](https://www.rfc-editor.org/rfc/rfc9113), 3.4 and 4.1).
 const SETTINGS: u8 = 4;
 const TYPE: usize = 3;
 
-/// The first bytes that came over a connection.
+/// The first received bytes of a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Opening(Arc<Mutex<Vec<u8>>>);
 
@@ -25,7 +26,7 @@ impl Opening {
         kept.extend_from_slice(&bytes[..room.min(bytes.len())]);
     }
 
-    /// Returns the beginning of what is not HTTP/2; `None` where nothing has come, or something that can be.
+    /// Returns the first line of an answer that is not HTTP/2; `None` if no bytes have arrived, or they may be HTTP/2.
     pub(super) fn foreign(&self) -> Option<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_foreign = kept.get(TYPE).is_some_and(|kind| *kind != SETTINGS);
@@ -34,7 +35,7 @@ impl Opening {
     }
 }
 
-/// A connection whose first bytes are kept.
+/// A connection whose first received bytes are kept.
 pub(super) struct Watched {
     stream: UnixStream,
     opening: Opening,

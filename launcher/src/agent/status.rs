@@ -3,7 +3,7 @@
 use hyper::header::{HeaderMap, HeaderValue};
 use safe_text::clipped;
 
-/// The field with the number of the status, and the one with words for people.
+/// The fields with the number of the status, and with its message.
 const STATUS: &str = "grpc-status";
 const MESSAGE: &str = "grpc-message";
 
@@ -15,11 +15,11 @@ pub(super) enum Verdict {
         code: u32,
         message: String,
     },
-    /// There is no status, or one that is no number.
+    /// The status is missing or not a number.
     Missing,
 }
 
-/// Reads the end of an answer.
+/// Returns the result at the end of an answer.
 pub(super) fn verdict(fields: &HeaderMap) -> Verdict {
     let mut statuses = fields.get_all(STATUS).iter();
     match statuses.next().filter(|_| statuses.next().is_none()).and_then(number) {
@@ -32,13 +32,13 @@ pub(super) fn verdict(fields: &HeaderMap) -> Verdict {
     }
 }
 
-/// Reads the number of a status, which has one spelling.
+/// Parses the number of a status, which must be in its canonical form: for example `5`, but not `05`.
 fn number(value: &HeaderValue) -> Option<u32> {
     let text = value.to_str().ok()?;
     text.parse().ok().filter(|code: &u32| code.to_string() == text)
 }
 
-/// Decodes percent signs, as gRPC writes a message. What is malformed stays as it is.
+/// Decodes the percent encoding of a gRPC message. Malformed escapes stay unchanged.
 fn decoded(text: &[u8]) -> String {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);
     while let Some((&first, after)) = rest.split_first() {

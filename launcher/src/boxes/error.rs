@@ -4,26 +4,26 @@ use std::path::PathBuf;
 
 use host_fs::OsError;
 
-/// Why a record could not be made, found or removed.
+/// Why a record could not be created, found or removed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum RecordError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
     /// No box has this name.
     #[error("there is no box with the name {0:?}")]
     NoBox(String),
-    /// The box with this name runs.
+    /// The box with this name is running.
     #[error("the box {0} is running")]
     StillRunning(String),
     /// A box with this name exists already.
     #[error("the name {0} is taken by another box")]
     NameTaken(String),
-    /// A name that no box can have.
+    /// The name is not valid for a box.
     #[error("{0:?} cannot be the name of a box")]
     BadName(String),
-    /// Something other than a file is where a task's result is to be written.
+    /// The path for a task's result is not a regular file.
     #[error("{}: there is something other than a file", .0.display())]
     ResultPlace(PathBuf),
 }

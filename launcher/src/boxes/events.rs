@@ -13,7 +13,7 @@ use super::{Boxes, LogReader, Record, State, since_epoch};
 /// An event of a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BoxEvent {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub time_ms: u64,
     /// Its kind.
     pub event: EventKind,
@@ -22,11 +22,11 @@ pub struct BoxEvent {
     /// The digest of the box.
     #[serde(rename = "box")]
     pub digest: Digest,
-    /// The exit status of what has ended, if it has one.
+    /// The exit status of the agent, the business application or the box, if it has one.
     pub status: Option<u8>,
-    /// Why the box has ended, where it was neither its agent's end nor asked for.
+    /// Why the box ended, unless its agent ended or a user stopped it.
     pub error: Option<String>,
-    /// The decision of the box's filter, and the result.
+    /// The filter's decision about a connection, and the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<Decision>,
 }
@@ -36,36 +36,36 @@ named_enum! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum EventKind {
-        /// Its start has begun.
+        /// The start of the box has begun.
         Start "start",
-        /// Its agent is ready.
+        /// The agent of the box is ready.
         Ready "ready",
-        /// It has connected to a host, or was not allowed to: its filter has decided, and the connection has ended.
+        /// The box has connected to a host, or was denied to: the filter has decided, and the connection has ended.
         Connection "connection",
-        /// The business application's own program has ended with another status than before.
+        /// The business application's main program has ended with a different status than before.
         BusinessEnd "business-end",
-        /// It has ended.
+        /// The box has ended.
         End "end",
-        /// Its record was removed.
+        /// The record of the box was removed.
         Remove "remove",
     }
 }
 
-/// Finds the events between two looks at the records.
+/// Finds the events between two reads of the records.
 #[derive(Debug)]
 pub struct RecordWatch {
     boxes: Boxes,
-    /// The records of the last look, by their names.
+    /// The records of the last read, by their names.
     seen: BTreeMap<String, Record>,
-    /// The logs of the filters that boxes have.
+    /// The filters' logs of the boxes.
     networks: BTreeMap<String, LogReader>,
 }
 
 impl RecordWatch {
-    /// Begins with the records that exist; returns their events since a time.
+    /// Reads the existing records; returns their events since `since_ms`.
     ///
     /// # Errors
-    /// When the records cannot be read.
+    /// If the records cannot be read.
     pub fn new(boxes: Boxes, since_ms: u64) -> Result<(Self, Vec<BoxEvent>), OsError> {
         let mut watch = Self { boxes, seen: BTreeMap::new(), networks: BTreeMap::new() };
         let mut past = watch.look(true)?;
@@ -73,11 +73,11 @@ impl RecordWatch {
         Ok((watch, past))
     }
 
-    /// Looks again, and returns the events since the last look, in order. With `sweep` the ends of boxes are
-    /// found whose supervisor was killed.
+    /// Reads the records again, and returns the events since the last read, in order. With `sweep`, this includes the
+    /// ends of boxes whose supervisor was killed.
     ///
     /// # Errors
-    /// When the records cannot be read.
+    /// If the records cannot be read.
     pub fn look(&mut self, sweep: bool) -> Result<Vec<BoxEvent>, OsError> {
         let records = if sweep { self.boxes.all()? } else { self.boxes.records()? };
         let now: BTreeMap<_, _> = records.into_iter().map(|it| (it.name.clone(), it)).collect();
@@ -102,7 +102,7 @@ impl RecordWatch {
 }
 
 impl RecordWatch {
-    /// Returns what the filters of boxes have decided since the last look. A log that cannot be read has nothing.
+    /// Returns the filters' decisions since the last read. A log that cannot be read counts as empty.
     fn connections(&mut self, now: &BTreeMap<String, Record>) -> Vec<BoxEvent> {
         let is_same = |record: &Record| {
             self.seen.get(&record.name).is_none_or(|it| it.created_ms == record.created_ms)
@@ -128,7 +128,7 @@ fn event(record: &Record, event: EventKind, time_ms: u64) -> BoxEvent {
     BoxEvent { time_ms, event, name, digest, status: None, error: None, connection: None }
 }
 
-/// Returns the events of a box between two of its records; all of them if there was none before.
+/// Returns the events of a box between two versions of its record; all events if there was no record before.
 fn between(before: Option<&Record>, after: &Record) -> Vec<BoxEvent> {
     let mut events = Vec::new();
     if before.is_none() {
@@ -153,7 +153,8 @@ fn ended(record: &Record, ended_ms: Option<u64>) -> BoxEvent {
     BoxEvent { status: record.status, error: record.error.clone(), ..end }
 }
 
-/// Returns the events of a box whose record is gone or another's: if it ran, it has ended before.
+/// Returns the events of a box whose record is gone or belongs to another box: its end, if it still ran, and its
+/// removal.
 fn removed(before: &Record, after: Option<&Record>) -> Vec<BoxEvent> {
     let now = after.map_or_else(since_epoch, |it| it.created_ms);
     let end = (before.state != State::Ended).then(|| ended(before, Some(now)));

@@ -1,19 +1,20 @@
-//! The boxes that this user has started: of each a record, a lock and its logs.
+//! The boxes that this user has started: the record, the lock and the logs of each.
 //!
 //! ```text
 //! <state>/boxes/                   0700
-//! <state>/boxes/.lock              held while a record is made, removed or swept
-//! <state>/boxes/.locks/NAME        held by its supervisor; gone once the record says how it ended
+//! <state>/boxes/.lock              held while a record is created, removed or swept
+//! <state>/boxes/.locks/NAME        held by the supervisor; removed once the record has the end of the box
 //! <state>/boxes/NAME/record.json   the state of the box
-//! <state>/boxes/NAME/agent.log     what the agent wrote; business.log: the business application's own program
-//! <state>/boxes/NAME/result.json   what the agent has left as the result of its task
-//! <state>/boxes/NAME/network.log   what the box's filter has decided
-//! <state>/boxes/NAME/events.log    what init says of the run
-//! <state>/boxes/NAME/atif.log      what the agent has left as trajectories
+//! <state>/boxes/NAME/agent.log     output of the agent; business.log: of the business application's main program
+//! <state>/boxes/NAME/result.json   the result of the task
+//! <state>/boxes/NAME/network.log   decisions of the box's filter
+//! <state>/boxes/NAME/events.log    events that init reports
+//! <state>/boxes/NAME/atif.log      trajectories of the agent
 //! ```
 //!
-//! There is no daemon: a supervisor that was killed leaves a lock that nobody holds. The next command that looks finds
-//! it, notes the end, and removes what is left of the run.
+//! There is no daemon. A supervisor that was killed leaves a lock
+//! ([flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html)) that no process holds. The next command that reads
+//! the records finds it, records the end, and removes the rest of the run.
 
 mod error;
 mod events;
@@ -48,15 +49,15 @@ pub use run_log::{Happened, KeptTrajectory, RunEntry, RunLog};
 /// The directory of the records in the state directory.
 const NAME: &str = "boxes";
 const RECORD: &str = "record.json";
-/// The directory of the locks of boxes that have not ended, so that only these are looked at before a start.
+/// The directory of the locks of boxes that have not ended. A start only has to check these.
 const LOCKS: &str = ".locks";
-/// How many records of boxes that have ended are kept.
+/// How many records of ended boxes are kept.
 pub const MAX_ENDED: usize = 100;
-/// A record takes less, in bytes: there is a part of the plan in it.
+/// The greatest size of a record, which contains a part of the plan, in bytes.
 const MAX_RECORD: u64 = (1 << 20) + MAX_PLAN;
-/// How much time there is between two records of a box that only its guest changes.
+/// The shortest time between two writes of a record because of its guest.
 const NOTES: Duration = Duration::from_secs(1);
-/// How often a free name is looked for.
+/// How many names are tried before giving up.
 const TRIES: usize = 64;
 
 /// The records in a state directory.
@@ -66,16 +67,17 @@ pub struct Boxes {
 }
 
 impl Boxes {
-    /// Uses the records in `<state>/boxes`, which is made with the first.
+    /// Uses the records in `<state>/boxes`, which is created with the first record.
     pub fn new(state: &Path) -> Self {
         Self { directory: state.join(NAME) }
     }
 
-    /// Makes the record of a box that is about to start. Without a name of its own it gets one that begins with that
-    /// of the record. What dead boxes have left is swept, and the oldest records of more than [`MAX_ENDED`].
+    /// Creates the record of a box that is about to start. Without `name`, the box gets a name that begins with the
+    /// record's, for example `reviewer-3f2a`. Sweeps dead boxes, and removes the oldest records of ended boxes beyond
+    /// [`MAX_ENDED`].
     ///
     /// # Errors
-    /// [`RecordError::NameTaken`], [`RecordError::BadName`], and when it cannot be written.
+    /// [`RecordError::NameTaken`], [`RecordError::BadName`], or if it cannot be written.
     pub fn create(&self, name: Option<&str>, record: Record) -> Result<Entry, RecordError> {
         if let Some(name) = name.filter(|it| !is_entry_name(it)) {
             return Err(RecordError::BadName(name.to_owned()));
@@ -91,7 +93,7 @@ impl Boxes {
         if directory.join(RECORD).exists() {
             return Err(RecordError::NameTaken(name));
         }
-        // Somebody was killed while removing it.
+        // The rest of a removal that was interrupted.
         absent(&directory, |path| fs::remove_dir_all(path))?;
         let entry = Entry::new(directory, self.lock_of(&name), Record { name, ..record })?;
         self.prune();
@@ -101,7 +103,7 @@ impl Boxes {
     /// Returns all records, the newest first.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub fn all(&self) -> Result<Vec<Record>, OsError> {
         if !self.is_absent()? {
             self.sweep_alone()?;
@@ -109,27 +111,27 @@ impl Boxes {
         self.records()
     }
 
-    /// Returns all records as they are, the newest first: a box whose supervisor was killed may still seem to run.
+    /// Returns all records without a sweep, the newest first: a box whose supervisor was killed may still seem to run.
     fn records(&self) -> Result<Vec<Record>, OsError> {
         if self.is_absent()? {
             return Ok(Vec::new());
         }
-        // One that cannot be read, such as another user's, is no reason not to show the others.
+        // A record that cannot be read, such as another user's, does not hide the others.
         let record = |name: &String| self.record(name).ok().flatten();
         let mut records: Vec<_> = names(&self.directory)?.iter().filter_map(record).collect();
         records.sort_by_key(|record: &Record| std::cmp::Reverse(record.created_ms));
         Ok(records)
     }
 
-    /// Returns what the filter of a box has decided, from its beginning.
+    /// Returns the log of a box's filter, from its beginning.
     pub fn network_log(&self, name: &str) -> LogReader {
         LogReader::of_network(&self.directory.join(name))
     }
 
-    /// Returns what the agent of a box has left as the result of its task; nothing where it has left none.
+    /// Returns the result of a box's task; empty if the agent has left none.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn result(&self, name: &str) -> Result<Vec<u8>, OsError> {
         let path = self.directory.join(name).join(RESULT);
         match read_file(&path, Links::Refuse, MAX_RESULT as u64) {
@@ -141,7 +143,7 @@ impl Boxes {
     /// Returns the record of the box with this name.
     ///
     /// # Errors
-    /// [`RecordError::NoBox`], and when it cannot be read.
+    /// [`RecordError::NoBox`], or if it cannot be read.
     pub fn find(&self, name: &str) -> Result<Record, RecordError> {
         let none = || RecordError::NoBox(name.to_owned());
         if !is_entry_name(name) || self.is_absent()? {
@@ -151,10 +153,10 @@ impl Boxes {
         self.record(name)?.ok_or_else(none)
     }
 
-    /// Removes the record of a box that has ended, and its log.
+    /// Removes the record and the logs of a box that has ended.
     ///
     /// # Errors
-    /// [`RecordError::StillRunning`], [`RecordError::NoBox`], and when it cannot be removed.
+    /// [`RecordError::StillRunning`], [`RecordError::NoBox`], or if it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<(), RecordError> {
         let record = self.find(name)?;
         let _guard = self.lock()?;
@@ -165,17 +167,17 @@ impl Boxes {
         Ok(remove(&directory, None)?)
     }
 
-    /// Returns the log of what a component's own program wrote.
+    /// Returns the log of a component's main program.
     pub fn log(&self, name: &str, component: ComponentName) -> LogReader {
         LogReader::new(&self.directory.join(name), component)
     }
 
-    /// Returns everything that is kept of a run.
+    /// Returns all logs of a run as one.
     pub fn run_log(&self, name: &str) -> RunLog {
         RunLog::new(&self.directory.join(name))
     }
 
-    /// Returns whether no box was started so far.
+    /// Returns whether no box was ever started.
     fn is_absent(&self) -> Result<bool, OsError> {
         let exists = self.directory.try_exists();
         exists.map(|it| !it).map_err(OsError::file("read", &self.directory))
@@ -186,7 +188,7 @@ impl Boxes {
         self.directory.join(LOCKS).join(name)
     }
 
-    /// Keeps other commands from making and removing records until the result is dropped.
+    /// Keeps other commands from creating and removing records until the result is dropped.
     fn lock(&self) -> Result<File, OsError> {
         state_dir::lock(&self.directory)
     }
@@ -196,10 +198,10 @@ impl Boxes {
         self.sweep()
     }
 
-    /// Notes the end of boxes whose supervisor was killed, and removes what they left. The lock is held.
+    /// Records the end of boxes whose supervisor was killed, and removes the rest of them. The caller holds the lock.
     fn sweep(&self) -> Result<(), OsError> {
         for name in names(&self.directory.join(LOCKS))? {
-            // One that cannot be swept is no reason not to use the others.
+            // A box that cannot be swept does not prevent the use of the others.
             drop(self.sweep_one(&name));
         }
         Ok(())
@@ -213,12 +215,12 @@ impl Boxes {
         }
     }
 
-    /// Notes the end of one whose supervisor was killed.
+    /// Records the end of a box whose supervisor was killed.
     fn bury(&self, name: &str) -> Result<(), OsError> {
         let (directory, lock) = (&self.directory.join(name), &self.lock_of(name));
         let Some(mut record) = self.record(name)? else { return remove(directory, Some(lock)) };
         if record.state == State::Ended {
-            // It was about to remove its lock.
+            // The supervisor was killed before it could remove its lock.
             return absent(lock, |path| fs::remove_file(path));
         }
         runtime_dir::remove_left(&record.runtime);
@@ -233,7 +235,7 @@ impl Boxes {
         absent(lock, |path| fs::remove_file(path))
     }
 
-    /// Removes the oldest records of boxes that have ended. The lock is held.
+    /// Removes the oldest records of ended boxes. The caller holds the lock.
     fn prune(&self) {
         let names = names(&self.directory).unwrap_or_default();
         if names.len() <= MAX_ENDED {
@@ -248,11 +250,11 @@ impl Boxes {
         let mut ended: Vec<_> = names.iter().filter_map(age).collect();
         ended.sort();
         let surplus = ended.len().saturating_sub(MAX_ENDED);
-        // Those that cannot be removed are tried again with the next start.
+        // Records that cannot be removed are tried again at the next start.
         ended[..surplus].iter().for_each(|(_, directory)| drop(remove(directory, None)));
     }
 
-    /// Reads a record; `None` if there is no record, or only half of one, after a crash of the host.
+    /// Reads a record; `None` if it is absent, or incomplete after a crash of the host.
     fn record(&self, name: &str) -> Result<Option<Record>, OsError> {
         let path = self.directory.join(name).join(RECORD);
         match read_file(&path, Links::Refuse, MAX_RECORD) {
@@ -277,23 +279,23 @@ impl Boxes {
     }
 }
 
-/// The record of a box of this process, which is alive as long as this holds its lock.
+/// The record of a box of this process. The box counts as running while this holds the lock.
 #[derive(Debug)]
 pub struct Entry {
     directory: PathBuf,
-    /// The path of its lock.
+    /// The path of the lock.
     lock: PathBuf,
     /// The state of the box.
     pub record: Record,
     /// When the record was last written.
     written: Instant,
-    /// Whether it has changed since.
+    /// Whether the record has changed since.
     is_behind: bool,
     _locked: File,
 }
 
 impl Entry {
-    /// Makes a record. Whoever finds the lock free knows that this process was killed, also halfway.
+    /// Creates a record. A free lock always means that this process was killed, even halfway through this function.
     fn new(directory: PathBuf, lock: PathBuf, record: Record) -> Result<Self, OsError> {
         let locked = private_file(&lock).map_err(OsError::file("make", &lock))?;
         locked.lock().map_err(OsError::file("lock", &lock))?;
@@ -304,40 +306,40 @@ impl Entry {
         Ok(Self { directory, lock, record, written, is_behind, _locked: locked })
     }
 
-    /// Returns where the output of the components' own programs is kept, and what a plan declares of the rest.
+    /// Creates the logs of the box, as its plan declares them.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// If the file cannot be created.
     pub fn logs(&self, declared: Option<LogsPlan>) -> Result<Logs, OsError> {
         Logs::create(&self.directory, declared.unwrap_or_default())
     }
 
-    /// Changes the record.
+    /// Changes the record, and writes it.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), OsError> {
         change(&mut self.record);
         self.write(Instant::now())
     }
 
-    /// Changes the record as the guest has it: it is written now, or where that was done less than a second ago, with
-    /// [`Self::write_due`]. Where that fails, the record on the disk lacks the change until the next one.
+    /// Changes the record because of the guest. It is written now or, if it was written less than a second ago, by
+    /// [`Self::write_due`]. If that fails, the record on the disk lacks the change until the next write.
     pub(crate) fn note(&mut self, change: impl FnOnce(&mut Record), now: Instant) {
         change(&mut self.record);
         self.is_behind = true;
         self.write_due(now);
     }
 
-    /// Returns when [`Self::write_due`] is to be called, if something waits to be written.
+    /// Returns when to call [`Self::write_due`], if a change has not been written.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.is_behind.then(|| self.written + NOTES)
     }
 
-    /// Writes what has waited for a second.
+    /// Writes a change that has waited for a second.
     pub(crate) fn write_due(&mut self, now: Instant) {
         if self.due().is_some_and(|due| due <= now) {
-            // Whoever cannot write it now can do so the next time, or at the end.
+            // A failure is retried with the next change, or at the end.
             drop(self.write(now));
         }
     }
@@ -347,18 +349,18 @@ impl Entry {
         write(&self.directory, &self.record)
     }
 
-    /// Keeps what the agent has left as the result of its task.
+    /// Stores the result of the box's task.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn keep_result(&self, result: &[u8]) -> Result<(), OsError> {
         write_file(&self.directory.join(RESULT), result)
     }
 
-    /// Notes how the box ended, or removes the record where that was asked for.
+    /// Records the end of the box, or removes the record if it was started with that option.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn end(mut self, status: Option<u8>, error: Option<String>) -> Result<(), OsError> {
         if self.record.remove {
             return remove(&self.directory, Some(&self.lock));
@@ -369,13 +371,13 @@ impl Entry {
     }
 }
 
-/// Returns whether nobody holds a lock, which is still the one at its path.
+/// Returns whether no process holds a lock that is still the file at its path.
 fn is_free(lock: &File, path: &Path) -> bool {
     let is_same = || Some(lock.metadata().ok()?.ino() == fs::metadata(path).ok()?.ino());
     lock.try_lock().is_ok() && is_same() == Some(true)
 }
 
-/// Writes a record in place of the one before. It is not flushed: no record outlives a crash of the host that matters.
+/// Replaces a record. It is not flushed: after a crash of the host, the box has ended anyway.
 fn write(directory: &Path, record: &Record) -> Result<(), OsError> {
     let path = directory.join(RECORD);
     let text = serde_json::to_vec(record).map_err(OsError::system("write a record"))?;
@@ -391,7 +393,7 @@ fn write_file(path: &Path, text: &[u8]) -> Result<(), OsError> {
     put().map_err(OsError::file("write", path))
 }
 
-/// Removes a record, without which there is no box, then all else, and at last the lock.
+/// Removes a record, without which the box does not exist, then the other files, and finally the lock.
 fn remove(directory: &Path, lock: Option<&Path>) -> Result<(), OsError> {
     absent(&directory.join(RECORD), |path| fs::remove_file(path))?;
     absent(directory, |path| fs::remove_dir_all(path))?;

@@ -18,35 +18,35 @@ use crate::network::given::Choice;
 use crate::streams::log::since_epoch;
 use vmm::jail::Missing;
 
-/// The state of a box that was started. Times are in milliseconds since 1970.
+/// The record of a box that was started. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Its name, which no other box of this user has.
+    /// The name of the box, unique for this user.
     pub name: String,
-    /// The digest of the box that runs.
+    /// The digest of the box.
     #[serde(rename = "box")]
     pub digest: Digest,
-    /// Where the box is.
+    /// The directory of the box.
     pub directory: String,
     /// Its components.
     pub components: Vec<ComponentName>,
-    /// Those of its components that declare a health check.
+    /// The components that declare a health check.
     #[serde(default)]
     pub checked: Vec<ComponentName>,
-    /// The skills that are part of it, sorted by name.
+    /// The skills that are part of the box, sorted by name.
     #[serde(default)]
     pub skills: Vec<SkillPlan>,
-    /// The size of its machine.
+    /// The size of its VM.
     pub vm: Vm,
-    /// How far it is.
+    /// Its state.
     pub state: State,
     /// The process id of its supervisor.
     pub supervisor: u32,
-    /// The process id of its virtual machine, while it runs.
+    /// The process id of its VMM, while it runs.
     pub vmm: Option<u32>,
     /// The version of the protocol that its init speaks, once it is ready.
     pub protocol: Option<u32>,
-    /// The directory with its sockets.
+    /// The directory of its sockets.
     pub runtime: PathBuf,
     /// The socket that leads to the agent's port.
     pub agent_socket: Option<PathBuf>,
@@ -59,35 +59,35 @@ pub struct Record {
     pub ready_ms: Option<u64>,
     /// When it ended.
     pub ended_ms: Option<u64>,
-    /// How long each phase of its start took, in milliseconds.
+    /// The duration of each phase of its start, in milliseconds.
     pub phases_ms: Option<Phases>,
     /// The exit status of its agent.
     pub status: Option<u8>,
-    /// The last exit status of the business application's own program, where that was started.
+    /// The last exit status of the business application's main program, if that has ended.
     #[serde(default)]
     pub business_status: Option<u8>,
-    /// The components in which the kernel's out-of-memory killer has ended a process.
+    /// The components in which the kernel's out-of-memory killer has killed a process.
     #[serde(default)]
     pub oom_killed: Vec<ComponentName>,
-    /// The variables that its components were given at launch. What looks like a secret is masked.
+    /// The variables that were set for its components at launch, with values that look like secrets masked.
     #[serde(default)]
     pub env: Vec<GivenVariable>,
-    /// How much memory each of its components may take, in bytes.
+    /// The memory limit of each of its components, in bytes.
     #[serde(default)]
     pub memory_limits: BTreeMap<ComponentName, u64>,
     /// The directories of the host that it sees.
     #[serde(default)]
     pub shares: Vec<ShareRecord>,
-    /// The volumes that it has, and where it sees them.
+    /// Its volumes, and the paths at which it sees them.
     #[serde(default)]
     pub volumes: Vec<VolumePlace>,
-    /// The rules of its network, as they are now.
+    /// The current rules of its network.
     #[serde(default)]
     pub network: NetworkPlan,
-    /// The network that its command line gives it.
+    /// The network that the command line permits.
     #[serde(default)]
     pub network_given: Choice,
-    /// The addresses that are not on the internet and that it may reach where its rules name them.
+    /// The addresses outside the internet that it may reach if its rules name them.
     #[serde(default)]
     pub network_local: Vec<PeerPlan>,
     /// Its task.
@@ -99,26 +99,26 @@ pub struct Record {
     /// The layers of the jail that it runs without.
     #[serde(default)]
     pub jail_missing: Vec<Missing>,
-    /// Why it ended, where it was not the agent's end, nor asked for.
+    /// Why it ended, unless its agent ended or a user stopped it.
     pub error: Option<String>,
-    /// Whether the record goes when it ends.
+    /// Whether the record is removed when it ends.
     pub remove: bool,
 }
 
-/// How far a box is.
+/// The state of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Its agent is not ready yet.
     Starting,
-    /// Its agent is ready, or is not waited for any longer.
+    /// Its agent is ready, or its start no longer waits for that.
     Running,
     /// It has ended.
     Ended,
 }
 
 impl Record {
-    /// Returns whether the program of a component has failed for lack of memory.
+    /// Returns whether the program of a component failed for lack of memory.
     pub fn lacked_memory(&self, component: ComponentName) -> bool {
         let status = match component {
             ComponentName::Agent => self.status,
@@ -127,7 +127,7 @@ impl Record {
         wire::lacked_memory(self.oom_killed.contains(&component), status)
     }
 
-    /// Describes a box that is about to start, with its own name until it has got another.
+    /// Returns the record of a box that is about to start, with the name of the plan until it gets another.
     pub fn new(opened: &OpenBox, vm: Vm, runtime: &Path) -> Self {
         let plan = opened.plan();
         Self {
@@ -170,7 +170,7 @@ impl Record {
         }
     }
 
-    /// Notes that the agent is ready, or is not waited for any longer.
+    /// Records that the agent is ready, or that the start no longer waits for that.
     pub fn start(&mut self, machine: &Machine) {
         let (vmm, protocol) = (Some(machine.vmm()), Some(machine.protocol()));
         let ready_ms = machine.facts.is_ready.then(since_epoch);
@@ -183,7 +183,7 @@ impl Record {
         *self = Self { state, vmm, protocol, ready_ms, phases_ms, agent_socket, ..self.clone() };
     }
 
-    /// Notes the end.
+    /// Records the end.
     pub(super) fn end(&mut self, status: Option<u8>, error: Option<String>) {
         self.task.iter_mut().for_each(Task::lose);
         let (state, ended_ms) = (State::Ended, Some(since_epoch()));

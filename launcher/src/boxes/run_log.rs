@@ -1,4 +1,4 @@
-//! The log of a run: everything that is kept of it, in the order of time.
+//! The log of a run: its output, its events and its decisions, in the order of time.
 
 use std::io;
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::streams::log::{LogReader, Logged, decision, something_else};
 /// An entry of the log of a run.
 #[derive(Debug)]
 pub struct RunEntry {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Whose.
+    /// The component.
     pub component: ComponentName,
-    /// What.
+    /// The content.
     pub what: Happened,
 }
 
 impl RunEntry {
-    /// Returns the place of an entry among those of the same millisecond: what begins comes first, and what ends last.
+    /// Returns the order of an entry among entries of the same millisecond: beginnings come first, and ends last.
     const fn rank(&self) -> u8 {
         match &self.what {
             Happened::Event(event) => match event.kind {
@@ -33,21 +33,21 @@ impl RunEntry {
     }
 }
 
-/// The matter of an entry.
+/// The content of an entry.
 #[derive(Debug)]
 pub enum Happened {
-    /// The component's own program wrote something.
+    /// Output of the component's main program.
     Output(Logged),
-    /// Something that init says.
+    /// An event that init reports.
     Event(GuestEvent),
-    /// The filter of the box has decided.
+    /// A decision of the box's filter.
     Connection(Decision),
 }
 
-/// A file that the agent has left as a trajectory.
+/// A trajectory file that the agent has left.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeptTrajectory {
-    /// When it came, in milliseconds since 1970.
+    /// When it arrived, in milliseconds since 1970.
     pub time_ms: u64,
     /// The file's name.
     pub name: String,
@@ -55,14 +55,14 @@ pub struct KeptTrajectory {
     pub data: Vec<u8>,
 }
 
-/// Reads the log of a run, also while it is written.
+/// Reads the log of a run, even while it is being written.
 #[derive(Debug)]
 pub struct RunLog {
     sources: Vec<Source>,
     trajectories: LogReader,
 }
 
-/// One of the logs, and the entry that is next in it.
+/// One of the logs, and its next entry.
 #[derive(Debug)]
 struct Source {
     log: LogReader,
@@ -85,10 +85,10 @@ impl RunLog {
         }
     }
 
-    /// Returns the earliest entry that was not returned yet; `None` where there is no more now.
+    /// Returns the earliest entry that was not returned yet; `None` if there are no more for now.
     ///
     /// # Errors
-    /// When the files cannot be read, or hold something else.
+    /// If the files cannot be read, or contain entries of another log.
     pub fn next_entry(&mut self) -> io::Result<Option<RunEntry>> {
         for source in self.sources.iter_mut().filter(|it| it.next.is_none()) {
             let message = source.log.next_message()?;
@@ -100,10 +100,10 @@ impl RunLog {
         Ok(pending.min_by_key(place).and_then(|it| it.next.take()))
     }
 
-    /// Returns the trajectories; they come when the agent has ended.
+    /// Returns the trajectories, which arrive when the agent has ended.
     ///
     /// # Errors
-    /// Those of [`Self::next_entry`].
+    /// As [`Self::next_entry`].
     pub fn trajectories(&mut self) -> io::Result<Vec<KeptTrajectory>> {
         let mut kept: Vec<KeptTrajectory> = Vec::new();
         while let Some((time_ms, message)) = self.trajectories.next_message()? {
@@ -129,7 +129,7 @@ fn output(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
 fn event(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
     let event = match message {
         GuestMessage::Event(event) => event,
-        // The note that some were left out.
+        // The note about entries that the rate limit dropped.
         message => return output(time_ms, message),
     };
     Ok(RunEntry { time_ms, component: event.component, what: Happened::Event(event) })

@@ -1,4 +1,4 @@
-//! The task of a run, as the host keeps it.
+//! The task of a run, as the host records it.
 
 use std::io::Write as _;
 
@@ -13,43 +13,43 @@ use super::RecordError;
 use crate::host::state_dir::absent;
 use crate::streams::log::since_epoch;
 
-/// The task of a box that was started, and how far it is.
+/// The task of a box that was started, and its status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// Its id.
     pub id: String,
-    /// The kind of task, in the agent's words.
+    /// The kind of task, which the agent defines.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The description for people and models.
+    /// The description of the work.
     pub description: String,
-    /// How far it is. Times are in seconds since 1970.
+    /// Its status. Times are in seconds since 1970.
     #[serde(flatten)]
     pub status: TaskStatus,
 }
 
-/// The task of a box that has ended, and what has come of it.
+/// The task of a box that has ended, and its result.
 #[derive(Debug, Clone)]
 pub struct EndedTask {
     /// The task.
     pub task: Task,
-    /// The bytes that the agent has left in `/task/result.json`.
+    /// The content of `/task/result.json`, which the agent has left.
     pub result: Vec<u8>,
 }
 
 impl Task {
-    /// Describes a task that nobody works on yet.
+    /// Returns a task that no agent works on yet.
     pub fn new(plan: &TaskPlan) -> Self {
         let TaskPlan { id, kind, description, .. } = plan.clone();
         Self { id, kind, description, status: TaskStatus::Pending }
     }
 
-    /// Notes that the agent works on it.
+    /// Records that the agent works on it.
     pub(crate) fn start(&mut self) {
         self.status = TaskStatus::Running { started_at: now() };
     }
 
-    /// Notes that the box has ended, where there is no verdict yet.
+    /// Records that the box has ended, if there is no verdict yet.
     pub(crate) fn lose(&mut self) {
         if matches!(self.status, TaskStatus::Pending | TaskStatus::Running { .. }) {
             let error = "the box ended before it was done".to_owned();
@@ -58,14 +58,14 @@ impl Task {
     }
 }
 
-/// The mode of a result's file, from which the umask takes.
+/// The mode of a new result file, before the umask.
 const RESULT_FILE_MODE: u32 = 0o666;
 
-/// Checks that a result can be written to a place: that nothing is there but a file, which it replaces. A link may be one of
-/// `/dev`.
+/// Checks that a result can be written to a path: that there is no file, or a regular one, which it replaces. A
+/// symbolic link is refused, because it may lead to a file of `/dev`.
 ///
 /// # Errors
-/// [`RecordError::ResultPlace`], and when the directory cannot be written to.
+/// [`RecordError::ResultPlace`], or if the directory is not writable.
 pub fn check_result_place(place: &FileSlot) -> Result<(), RecordError> {
     let found = statat(place.directory(), place.name(), AtFlags::SYMLINK_NOFOLLOW);
     if found.is_ok_and(|it| FileType::from_raw_mode(it.st_mode) != FileType::RegularFile) {
@@ -75,10 +75,10 @@ pub fn check_result_place(place: &FileSlot) -> Result<(), RecordError> {
     Ok(draft.map(drop).map_err(OsError::file("write", place.path()))?)
 }
 
-/// Writes a result in the place of one before. Where the agent has left none, that is removed: it is another run's.
+/// Replaces the result at a path. Without a result, an existing file is removed, because it is from another run.
 ///
 /// # Errors
-/// The file's.
+/// If the file cannot be written.
 pub fn write_result(place: &FileSlot, result: &[u8]) -> Result<(), OsError> {
     if result.is_empty() {
         let remove = || unlinkat(place.directory(), place.name(), AtFlags::empty());
@@ -111,7 +111,7 @@ mod tests {
         FileSlot::of_new(path, &Search::of_user(|_| None)).unwrap()
     }
 
-    /// As a box can do while it runs that has the directory to write to.
+    /// A running box can exchange the directory if the directory is shared with it for writing.
     #[test]
     fn a_result_is_written_where_its_place_was_found() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tasks that init's own program does in a box.
+//! Operations of init's built-in program in a box, such as copying.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -11,13 +11,13 @@ use crate::client::{Client, ClientError, CommandSetup};
 use crate::streams::input::Input;
 use crate::streams::output::{Route, Sink};
 
-/// How much of the messages from the box is kept, in bytes.
+/// How much of the program's standard error is kept, in bytes.
 const MAX_STDERR: usize = 4096;
 
-/// Does a task. Returns what the program says beside its output, or why it failed; both are safe for a terminal.
+/// Runs an operation. Returns the program's messages, or its error; both are safe for a terminal.
 ///
 /// # Errors
-/// When the task cannot be begun, or its end is not seen.
+/// If the operation cannot be started, or its end is unknown.
 pub(crate) fn run(
     client: &mut Client<'_>,
     exec: Exec,
@@ -28,7 +28,7 @@ pub(crate) fn run(
     let mut output = Route::Pass { stdout, stderr: Box::new(stderr.clone()) };
     let setup = CommandSetup { exec, input, tty: None, output: &mut output };
     let exit = client.exec(setup, &mut Route::Nowhere);
-    // Who fills the input would wait for ever for somebody to read on.
+    // Otherwise a thread that writes to the input would wait for ever.
     client.let_go();
     Ok(match (exit?.status, shown(stderr.text().trim_end())) {
         (0, text) if text.is_empty() => Ok(text),
@@ -40,7 +40,7 @@ pub(crate) fn run(
     })
 }
 
-/// The beginning of what a program in a box writes.
+/// The beginning of a program's output in a box.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundedOutput {
     bytes: Rc<RefCell<Vec<u8>>>,
@@ -48,12 +48,12 @@ pub(crate) struct BoundedOutput {
 }
 
 impl BoundedOutput {
-    /// Keeps so many bytes.
+    /// Keeps the first `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self { bytes: Rc::default(), limit }
     }
 
-    /// Returns what was kept, as it is.
+    /// Returns the kept output, unfiltered.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes.borrow()).into_owned()
     }

@@ -1,5 +1,5 @@
-//! Copies between a box and this host: the connection carries an archive ([`box_copy`]), of which the box's end is init's
-//! own program. The pipe between the archive and the connection is filled or emptied by a thread of its own.
+//! Copies between a box and this host. The connection carries an archive ([`box_copy`]), and init's built-in program is
+//! the box's end of it. A separate thread fills or empties the pipe between the archive and the connection.
 
 use std::io::{self, ErrorKind};
 use std::thread::{self, JoinHandle};
@@ -18,18 +18,18 @@ use crate::streams::output::Sink;
 /// The box's side of a copy.
 #[derive(Debug)]
 pub struct Inside<'a> {
-    /// The component whose root it is about.
+    /// The component whose root is used.
     pub component: ComponentName,
-    /// The user that reads or writes there, if it is not the component's.
+    /// The user that reads or writes the files, if it is not the component's.
     pub user: Option<String>,
     /// The path; relative to the component's working directory.
     pub path: &'a str,
 }
 
-/// Copies a path of a box to a place of this host, with all that is below it. Returns the notices of the program in the box.
+/// Copies a path of a box, with everything below it, to this host. Returns the messages of the program in the box.
 ///
 /// # Errors
-/// The reason of whichever end fails first. What was copied before that stays.
+/// The error of the end that fails first. Files that were copied before stay.
 pub fn from_box(
     client: &mut Client<'_>,
     inside: &Inside<'_>,
@@ -42,7 +42,7 @@ pub fn from_box(
     let unpacking = unpacking.map_err(OsError::system("start a thread that unpacks"))?;
     let read = archive_from_box(client, inside, Box::new(writer));
     match (read, joined(unpacking)) {
-        // The other one is why nobody reads any more.
+        // A failure to write to the pipe is only a consequence of the other error.
         (Err(error), Ok(_)) => Err(error),
         (Err(error), Err(_)) if !matches!(error, ClientError::Stream(StreamError::Output(_))) => {
             Err(error)
@@ -53,10 +53,10 @@ pub fn from_box(
     }
 }
 
-/// Writes an archive of a path of a box. Returns the notices of the program in the box.
+/// Writes an archive of a path of a box. Returns the messages of the program in the box.
 ///
 /// # Errors
-/// The box's reason, and the writer's.
+/// The error of the box or of the writer.
 pub fn archive_from_box(
     client: &mut Client<'_>,
     inside: &Inside<'_>,
@@ -65,23 +65,23 @@ pub fn archive_from_box(
     run(client, inside, Builtin::Pack, None, archive)
 }
 
-/// Copies what is at a place of this host to a path of a box, with all that is below it. Returns notices.
+/// Copies a path of this host, with everything below it, to a path of a box. Returns the messages.
 ///
 /// # Errors
-/// As of [`from_box`].
+/// As [`from_box`].
 pub fn to_box(
     client: &mut Client<'_>,
     from: CopyEnd,
     inside: &Inside<'_>,
 ) -> Result<String, ClientError> {
-    // A path that is not there makes nothing in the box.
+    // Checked first, so that a missing path creates nothing in the box.
     from.check().map_err(|error| ClientError::Copy(error.to_string()))?;
     let (reader, writer) = io::pipe().map_err(OsError::system("make a pipe"))?;
     let packing = thread::Builder::new().spawn(move || pack(&from, writer));
     let packing = packing.map_err(OsError::system("start a thread that packs"))?;
     let written = archive_to_box(client, Input::new(reader), inside);
     match joined(packing) {
-        // The box has what it wants of it, or says itself why it wants no more.
+        // The box has read all that it needs, or reports its error itself.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => written,
         Err(error) => Err(ClientError::Copy(error.to_string())),
         Ok(left_out) if left_out == LeftOut::default() => written,
@@ -89,10 +89,10 @@ pub fn to_box(
     }
 }
 
-/// Unpacks an archive to a path of a box. Returns the notices of the program in the box.
+/// Unpacks an archive to a path of a box. Returns the messages of the program in the box.
 ///
 /// # Errors
-/// The box's reason, and the reader's.
+/// The error of the box or of the reader.
 pub fn archive_to_box(
     client: &mut Client<'_>,
     archive: Input,
@@ -101,7 +101,7 @@ pub fn archive_to_box(
     run(client, inside, Builtin::Unpack, Some(archive), Box::new(io::sink()))
 }
 
-/// Runs the program in the box.
+/// Runs init's built-in program in the box.
 fn run(
     client: &mut Client<'_>,
     inside: &Inside<'_>,
@@ -115,7 +115,7 @@ fn run(
     builtin::run(client, exec, input, stdout)?.map_err(ClientError::Copy)
 }
 
-/// Waits for a thread; its panic is this one's.
+/// Waits for a thread; resumes its panic in this one.
 pub(crate) fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -6,26 +6,26 @@ use vmm::signals::Stopped;
 
 use crate::streams::StreamError;
 
-/// Why a supervisor has not done what it was asked for.
+/// Why a supervisor has not fulfilled a request.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ClientError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A signal asked for the end.
+    /// A signal requested the end.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// Something did not come through to the box or from it.
+    /// Data could not be passed to the box or from it.
     #[error(transparent)]
     Stream(StreamError),
-    /// The box with this name does not run.
+    /// The box with this name is not running.
     #[error("the box {0} is not running")]
     NotRunning(String),
-    /// The supervisor of a box does not do what a client asks for.
+    /// The supervisor of a box refuses a client's request.
     #[error("the box's supervisor cannot {step}: {reason}")]
     Refused { step: String, reason: String },
-    /// The box ended before what was waited for.
+    /// The box ended before the expected event.
     #[error("the box {0} ended first")]
     BoxEnded(String),
     /// The box did not answer in time.
@@ -34,10 +34,10 @@ pub enum ClientError {
     /// A copy from or to a box failed at one of its ends.
     #[error("cannot copy: {0}")]
     Copy(String),
-    /// A task about the skills of a box failed there.
+    /// An operation on the skills of a box failed in the box.
     #[error("cannot {action}: {reason}")]
     Skills {
-        /// As a verb: `load the skill notes`.
+        /// A verb phrase, for example `load the skill notes`.
         action: String,
         reason: String,
     },
@@ -48,7 +48,7 @@ pub enum ClientError {
 
 crate::from_below!(StreamError => ClientError::Stream, Os, Stopped);
 
-/// Ends a sentence about a skill that is part of a box.
+/// Returns the end of a sentence about a skill that is part of a box.
 const fn fixed(mode: SkillMode) -> &'static str {
     match mode {
         SkillMode::Baked => "baked into the box",

@@ -1,7 +1,7 @@
-//! A client of a box's supervisor: what `run`, `exec`, `attach` and `stop` are.
+//! A client of a box's supervisor, which `run`, `exec`, `attach` and `stop` use.
 //!
-//! One thread waits for everything at once: the supervisor, the signals, and the input and the terminal of a command.
-//! Nobody else waits for its reading, so that it may also wait for whoever reads its own output.
+//! One thread waits for all events at once: the supervisor, the signals, and the input and the terminal of a command.
+//! No other part of the system waits for this client to read, so it may also block on the reader of its output.
 
 mod builtin;
 pub mod copy;
@@ -35,7 +35,7 @@ pub use error::ClientError;
 use vmm::runtime_dir;
 use vmm::signals::StopSignals;
 
-/// How long an answer is waited for that a box can give at once.
+/// How long to wait for an answer that a box can give at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A connection to a supervisor.
@@ -49,17 +49,17 @@ pub struct Client<'a> {
     protocol: u32,
     input: Option<Input>,
     tty: Option<Tty>,
-    /// When an answer is no longer waited for.
+    /// When to give up waiting for an answer.
     deadline: Option<Instant>,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
-    /// Whether the agent has failed, and the kernel has ended something in its component for lack of memory.
+    /// Whether the agent failed and the kernel killed a process of its component for lack of memory.
     pub agent_lacked_memory: bool,
     business: Option<BusinessEnds<'a>>,
     denials: Option<Denials<'a>>,
 }
 
-/// Gets the component and the text of each thing that the box's filter has denied.
+/// Is called with the component and the text of each denial of the box's filter.
 struct Denials<'a>(&'a dyn Fn(ComponentName, &str));
 
 impl fmt::Debug for Denials<'_> {
@@ -68,7 +68,7 @@ impl fmt::Debug for Denials<'_> {
     }
 }
 
-/// Gets the box's name and how it has ended whenever the business application's own program has ended.
+/// Is called with the box's name and the exit whenever the business application's main program has ended.
 struct BusinessEnds<'a>(&'a dyn Fn(&str, Exited));
 
 impl fmt::Debug for BusinessEnds<'_> {
@@ -77,38 +77,38 @@ impl fmt::Debug for BusinessEnds<'_> {
     }
 }
 
-/// A command for a client to run, with what it reads and where it writes.
+/// A command for a client to run, with its input and the destination of its output.
 #[derive(Debug)]
 pub struct CommandSetup<'r> {
-    /// The command; its id is the client's to give.
+    /// The command; the client assigns its id.
     pub exec: Exec,
     /// Its standard input.
     pub input: Option<Input>,
-    /// The terminal that it gets, whose keys come as the input.
+    /// The terminal for the command, whose keys arrive as the input.
     pub tty: Option<Tty>,
-    /// Where it writes.
+    /// The destination of its output.
     pub output: &'r mut Route,
 }
 
-/// Something that happened.
+/// An event that a client waits for.
 #[derive(Debug)]
 enum Event {
     Message(GuestMessage),
-    /// The supervisor has hung up.
+    /// The supervisor has closed the connection.
     HungUp,
-    /// A signal asks for the end.
+    /// A signal requests the end.
     Signal(i32),
-    /// Bytes for the command came; none at the end of its input, which comes once.
+    /// Input for the command; empty at the end of the input, which is reported once.
     Input(Vec<u8>),
-    /// The terminal that the command has got has this size now.
+    /// The new size of the command's terminal.
     Resized(TerminalSize),
 }
 
 impl<'a> Client<'a> {
-    /// Greets a supervisor over a connection to it.
+    /// Sends the greeting to a supervisor over a connection to it.
     ///
     /// # Errors
-    /// When it hangs up.
+    /// If the supervisor closes the connection.
     pub fn new(
         stream: UnixStream,
         (name, protocol): (&str, u32),
@@ -137,19 +137,19 @@ impl<'a> Client<'a> {
         Ok(client)
     }
 
-    /// Tells `told` the box's name and how it has ended whenever the business application's own program has.
+    /// Calls `reported` with the box's name and the exit whenever the business application's main program has ended.
     #[must_use]
     pub fn on_business_end(self, reported: &'a dyn Fn(&str, Exited)) -> Self {
         Self { business: Some(BusinessEnds(reported)), ..self }
     }
 
-    /// Tells `told` whose attempt the box's filter has denied, and what it was; each thing once.
+    /// Calls `reported` with the component and the attempt of each denial of the box's filter, once for each attempt.
     #[must_use]
     pub fn on_denial(self, reported: &'a dyn Fn(ComponentName, &str)) -> Self {
         Self { denials: Some(Denials(reported)), ..self }
     }
 
-    /// Connects to the supervisor of a box that runs, or starts: it answers once the agent is ready.
+    /// Connects to the supervisor of a box that is running or starting. The supervisor answers once the agent is ready.
     ///
     /// # Errors
     /// [`ClientError::NotRunning`].
@@ -163,26 +163,27 @@ impl<'a> Client<'a> {
             return Err(gone());
         }
         let stream = UnixStream::connect(record.runtime.join(SOCKET)).map_err(|_| gone())?;
-        // The directory could have become another box's. From another PID namespace a process has no number.
+        // Another box could have reused the directory. A process of another PID namespace has the id 0: see
+        // [pid_namespaces(7)](https://man7.org/linux/man-pages/man7/pid_namespaces.7.html).
         match peer(&stream) {
             Ok(0) => {}
             Ok(process) if process == record.supervisor => {}
             _ => return Err(gone()),
         }
-        // One that still starts says itself where its init is too old.
+        // The supervisor of a starting box checks itself whether its init is too old.
         let protocol = record.protocol.unwrap_or(PROTOCOL);
         Self::new(stream, (&record.name, protocol), agent, signals)
     }
 
-    /// Waits no longer than so much in all from now on: [`ClientError::NoAnswer`] then.
+    /// Limits the time for all further waits together; they then fail with [`ClientError::NoAnswer`].
     pub fn give_up_after(&mut self, patience: Duration) {
         self.deadline = Some(Instant::now() + patience);
     }
 
-    /// Replaces the rules of the box's filter, as the last thing of this client.
+    /// Changes the rules of the box's filter, as the last request of this client.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] with the supervisor's reason, and those of [`Self::finish`].
+    /// [`ClientError::Refused`] with the supervisor's reason, and the errors of [`Self::finish`].
     pub fn set_rules(mut self, change: RuleChange) -> Result<(), ClientError> {
         let mut frame = Vec::new();
         let written = ClientMessage::Rules(change).write(&mut frame);
@@ -192,7 +193,7 @@ impl<'a> Client<'a> {
         self.finish()
     }
 
-    /// Asks for the resources that the box uses, as the last thing of this client.
+    /// Returns the resources that the box uses, as the last request of this client.
     ///
     /// # Errors
     /// [`Stopped`], [`ClientError::BoxEnded`], and [`ClientError::NoAnswer`].
@@ -213,7 +214,7 @@ impl<'a> Client<'a> {
     /// Waits until the agent ends, and returns its status.
     ///
     /// # Errors
-    /// [`Stopped`], and [`ClientError::BoxEnded`] when the box ends first.
+    /// [`Stopped`], and [`ClientError::BoxEnded`] if the box ends first.
     pub fn wait_for_agent(&mut self, agent: &mut Route) -> Result<u8, ClientError> {
         loop {
             if let Some(status) = self.agent_status {
@@ -228,11 +229,11 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Runs a command until it ends. With a terminal it gets one of its own of the same size.
+    /// Runs a command until it ends. If `setup` has a terminal, the command gets a terminal of the same size.
     ///
     /// # Errors
-    /// When init cannot run it, the box ends first, or a signal came: the command still runs then, and
-    /// [`Self::wait_for_command`] continues.
+    /// If init cannot run it, the box ends first, or a signal arrives. After a signal the command still runs, and
+    /// [`Self::wait_for_command`] continues to wait.
     pub fn exec(
         &mut self,
         setup: CommandSetup<'_>,
@@ -248,7 +249,7 @@ impl<'a> Client<'a> {
     /// Waits until the command ends.
     ///
     /// # Errors
-    /// As of [`Self::exec`].
+    /// As [`Self::exec`].
     pub fn wait_for_command(
         &mut self,
         output: &mut Route,
@@ -289,7 +290,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Passes a part of the command's input on, or its end.
+    /// Sends a part of the command's input, or its end.
     fn send_input(&mut self, data: Vec<u8>) {
         let id = ProgramId::COMMAND;
         self.tell(&if data.is_empty() {
@@ -299,12 +300,13 @@ impl<'a> Client<'a> {
         });
     }
 
-    /// Asks for the end of the box. A second time, without grace, the supervisor does not wait for it any more.
+    /// Requests the end of the box. If this is the second request and has no grace, the supervisor no longer waits for
+    /// the box.
     pub fn ask_to_stop(&mut self, grace: Duration) {
         self.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
     }
 
-    /// Lets go of the command's input and terminal, which are this program's again.
+    /// Releases the command's input and terminal, so that this program can use them again.
     pub fn let_go(&mut self) {
         (self.input, self.tty) = (None, None);
     }
@@ -315,10 +317,10 @@ impl<'a> Client<'a> {
         self.tell(&HostMessage::Signal(Signal { id, signal }));
     }
 
-    /// Waits until the supervisor has done everything, and hangs up.
+    /// Waits until the supervisor has finished and closes the connection.
     ///
     /// # Errors
-    /// [`Stopped`]; when the agent's last output cannot be passed on, or the box failed.
+    /// [`Stopped`], or if the agent's last output cannot be passed on, or the box failed.
     pub fn wait_for_end(&mut self, agent: &mut Route) -> Result<(), ClientError> {
         loop {
             match self.next()? {
@@ -332,16 +334,16 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Says that this client asks for nothing more, and waits until the supervisor has done what it was asked for.
+    /// Ends the requests of this client, and waits until the supervisor has fulfilled them.
     ///
     /// # Errors
-    /// The supervisor's reason not to do it.
+    /// The supervisor's reason for a refusal.
     pub fn finish(mut self) -> Result<(), ClientError> {
         drop(self.stream.shutdown(std::net::Shutdown::Write));
         self.wait_for_end(&mut Route::Nowhere)
     }
 
-    /// Handles a message that is not about the command.
+    /// Handles a message that does not concern the command.
     fn agent_message(
         &mut self,
         message: GuestMessage,
@@ -368,7 +370,7 @@ impl<'a> Client<'a> {
             GuestMessage::Failed(Failed { step, message }) => {
                 Err(ClientError::Refused { step, reason: message })
             }
-            // What the command still writes after its end was not waited for.
+            // Output of the command after its end is dropped.
             _ => Ok(()),
         }
     }
@@ -404,7 +406,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Sends what a supervisor that is gone need not know: that is what comes next.
+    /// Sends a message and ignores a failure: if the supervisor is gone, the next event reports that.
     fn tell(&mut self, message: &HostMessage) {
         drop(self.send(message));
     }
@@ -424,7 +426,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Reads from the sources that have something.
+    /// Reads from the sources that are ready.
     fn take(&mut self, ready: &Sources) -> Result<Option<Event>, ClientError> {
         if ready.signals
             && let Some(signal) = self.signals.next()?
@@ -435,7 +437,7 @@ impl<'a> Client<'a> {
             tty.clear_resized();
             return Ok(Some(Event::Resized(tty.size())));
         }
-        // Keys come before a flood of output; how much may be sent is bounded.
+        // Keys take precedence over a flood of output; the amount that may be sent is bounded.
         if ready.input {
             let read = self.input.as_mut().map_or(Ok(None), Input::read);
             return Ok(read.map_err(StreamError::Input)?.map(Event::Input));
@@ -447,7 +449,7 @@ impl<'a> Client<'a> {
         let fallback = self.signals.as_fd();
         let input = self.input.as_ref().and_then(Input::wanted);
         let tty = self.tty.as_ref().map(Tty::as_fd);
-        // The signals stand in for a source that is closed, whose answer is then not looked at.
+        // The signals' descriptor replaces a closed source, whose result is then ignored.
         let mut fds = [Some(self.stream.as_fd()), Some(fallback), input, tty]
             .map(|fd| PollFd::new(fd.unwrap_or(fallback), PollFlags::POLLIN));
         let left = self.deadline.map(|it| it.saturating_duration_since(Instant::now()));
@@ -477,7 +479,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Which of the sources have something.
+/// The sources that are ready.
 #[derive(Debug, Default)]
 struct Sources {
     supervisor: bool,

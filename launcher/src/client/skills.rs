@@ -1,5 +1,5 @@
-//! The skills of a box that runs: those that are part of it, by its record, and those that were loaded, by what its init
-//! says. What a box says is bounded and checked: it may be hostile.
+//! The skills of a running box. The record lists the skills that are part of the box, and init lists the skills that
+//! were loaded. A box may be hostile, so its answer is bounded and checked.
 
 use std::io::{self, ErrorKind};
 use std::thread;
@@ -19,18 +19,18 @@ use crate::streams::StreamError;
 use crate::streams::input::Input;
 use crate::streams::output::Sink;
 
-/// How much a box may say of its skills, in bytes: more than all of them have.
+/// The greatest size of a box's list of skills, in bytes, which is more than all of them need.
 const MAX_LISTED: usize = 1 << 20;
 
 named_enum! {
-    /// How a skill has come into a box.
+    /// The origin of a skill in a box.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Source {
         /// The box was built with it.
         Baked "baked",
-        /// It is a directory of the host.
+        /// The skill is a directory of the host.
         Mounted "mounted",
-        /// It was loaded while the box ran.
+        /// The skill was loaded while the box ran.
         Loaded "loaded",
     }
 }
@@ -41,12 +41,12 @@ impl Serialize for Source {
     }
 }
 
-/// A skill of a box that runs. Its texts have no control characters.
+/// A skill of a running box. Its texts have no control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed {
     /// The name of its directory.
     pub name: String,
-    /// How it has come there.
+    /// Its origin.
     pub source: Source,
     /// Its version.
     pub version: Option<String>,
@@ -57,7 +57,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Returns a skill of a plan, or one that has come as one of a plan has not.
+    /// Returns the skill of a plan or, if `is_loaded`, a skill that was loaded.
     pub fn new(plan: SkillPlan, is_loaded: bool) -> Self {
         let SkillPlan { name, mode, version, description, author } = plan;
         let source = match mode {
@@ -69,10 +69,10 @@ impl Listed {
     }
 }
 
-/// Lists the skills of a box, sorted by name. One that was built before skills could be loaded has no loaded ones.
+/// Lists the skills of a box, sorted by name. If the box is older than the loading of skills, none were loaded.
 ///
 /// # Errors
-/// When the box does not answer, or not with skills.
+/// If the box does not answer, or its answer is invalid.
 pub fn list(client: &mut Client<'_>, record: &Record) -> Result<Vec<Listed>, ClientError> {
     let own = record.skills.iter().map(|it| Listed::new(it.clone(), false));
     let loaded = match loaded(client) {
@@ -87,7 +87,7 @@ pub fn list(client: &mut Client<'_>, record: &Record) -> Result<Vec<Listed>, Cli
     }
 }
 
-/// Asks a box which skills were loaded.
+/// Returns the skills that were loaded into a box.
 fn loaded(client: &mut Client<'_>) -> Result<Vec<SkillPlan>, ClientError> {
     let listed = BoundedOutput::new(MAX_LISTED);
     client.give_up_after(PATIENCE);
@@ -95,7 +95,7 @@ fn loaded(client: &mut Client<'_>) -> Result<Vec<SkillPlan>, ClientError> {
     read(&listed.text())
 }
 
-/// Reads what a box says of its skills.
+/// Parses a box's list of skills.
 fn read(text: &str) -> Result<Vec<SkillPlan>, ClientError> {
     if text.lines().count() > MAX_LOADED_SKILLS {
         return Err(misused("it lists more skills than it can have"));
@@ -110,7 +110,7 @@ fn misused(what: &str) -> ClientError {
     StreamError::Protocol(what.to_owned()).into()
 }
 
-/// Checks that a skill is not part of a box, which does not change while that runs.
+/// Checks that a skill is not part of a box. These do not change while the box runs.
 ///
 /// # Errors
 /// [`ClientError::FixedSkill`].
@@ -123,10 +123,10 @@ pub fn check_free(record: &Record, name: &str) -> Result<(), ClientError> {
     }
 }
 
-/// Loads a skill, whose definition was checked, into a box; one that was loaded before is replaced.
+/// Loads a skill, whose definition was already checked, into a box; replaces a loaded skill of the same name.
 ///
 /// # Errors
-/// The box's reason. There is no half of a skill then.
+/// The error of the box, which then has no part of the skill.
 pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(), ClientError> {
     let argument = serde_json::to_string(plan)
         .map_err(|error| OsError::system("describe a skill")(io::Error::from(error)))?;
@@ -142,7 +142,7 @@ pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(
 
 /// Returns the error of a load whose archive could not be written.
 fn why_not_packed(packed: io::Result<()>, action: String) -> Option<ClientError> {
-    // Where the box wants no more, it says itself why.
+    // If the box stops reading, it reports the reason itself.
     let error = packed.err().filter(|it| it.kind() != ErrorKind::BrokenPipe)?;
     Some(ClientError::Skills { action, reason: error.to_string() })
 }
@@ -150,7 +150,7 @@ fn why_not_packed(packed: io::Result<()>, action: String) -> Option<ClientError>
 /// Unloads a skill.
 ///
 /// # Errors
-/// The box's reason, also where the skill is not one of those that were loaded.
+/// The error of the box, for example if no skill of this name was loaded.
 pub fn unload(client: &mut Client<'_>, name: &str) -> Result<(), ClientError> {
     let action = format!("unload the skill {name}");
     run(client, &action, SkillTask::Unload, Some(name.to_owned()), None, Box::new(io::sink()))

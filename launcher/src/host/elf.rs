@@ -1,20 +1,21 @@
-//! Writes small ELF executables of one segment (elf(5)): the guest of `guest.rs`, and the one that `floor_probe.rs` measures.
+//! Writes small ELF executables with one segment ([elf(5)](https://man7.org/linux/man-pages/man5/elf.5.html)): the
+//! guest of `guest.rs`, and the init that `floor_probe.rs` starts.
 
-/// The sizes of the ELF header, and of the one program header after it.
+/// The sizes of the ELF header and of the one program header after it.
 const HEADERS: [u16; 2] = [64, 56];
-/// Where the content of a file starts, and its code.
+/// The offset of a file's content, which begins with its code.
 pub(crate) const CODE_AT: usize = (HEADERS[0] + HEADERS[1]) as usize;
 
-/// The allowed uses of the memory of a file: the flags of its segment.
+/// The permissions of a file's memory: the flags of its segment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
-    /// It may be read and executed.
+    /// Readable and executable.
     Execute = 5,
-    /// It may be written, too.
+    /// Readable, writable and executable.
     WriteExecute = 7,
 }
 
-/// Returns an executable for x86-64 that is loaded at an address, and whose content starts with its code.
+/// Returns an executable for x86-64 that is loaded at an address, and whose content begins with its code.
 pub(crate) fn executable(load: u64, access: Access, content: &[u8]) -> Vec<u8> {
     let [header, program_header] = HEADERS;
     let size = (CODE_AT + content.len()) as u64;

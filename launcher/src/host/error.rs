@@ -6,11 +6,11 @@ use safe_text::readable;
 
 use crate::streams::console::INTERNAL_ERROR;
 
-/// Why no guest runs under this host's KVM.
+/// Why this host's KVM cannot run a guest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum KvmError {
-    /// There is no device.
+    /// The device does not exist.
     #[error("there is no {}", .0.display())]
     Missing(PathBuf),
     /// This user may not open the device.
@@ -18,45 +18,45 @@ pub enum KvmError {
     Denied {
         path: PathBuf,
         reason: String,
-        /// Those to whom it is open.
+        /// The users with access to the device.
         allowed: Allowed,
     },
     /// The device cannot be opened for another reason.
     #[error("cannot open {}: {reason}", path.display())]
     Open { path: PathBuf, reason: String },
-    /// A guest ran, and failed at what kernels need. So it will until the host boots again.
+    /// A guest ran, and failed at an instruction that kernels need. This does not change until the host boots again.
     #[error("this host's KVM cannot run a guest: {0}")]
     Unusable(String),
-    /// No guest was started, this time.
+    /// No guest was started this time.
     #[error("this host's KVM did not start a guest: {0}")]
     Failed(String),
-    /// The box's own kernel made KVM give up.
+    /// KVM gave up on the box's own kernel.
     #[error("this host's KVM cannot run the box's kernel ({INTERNAL_ERROR})")]
     Kernel,
-    /// The guest was not seen to its end, which proves nothing.
+    /// The result of the guest is unknown.
     #[error("it is not known whether this host's KVM can run a guest: {0}")]
     Unknown(String),
 }
 
-/// Those to whom the device's permission bits open it.
+/// The users with access by the device's permission bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {
     /// The members of this group.
     Group(String),
-    /// Its owner alone.
+    /// Its owner only.
     Owner(String),
-    /// This user, too: something else forbids it, such as a container.
+    /// All users. Something else, such as a container, forbids the access.
     Everybody,
 }
 
-/// Why a box asks for more of this host than it may take.
+/// Why a box exceeds the resources of this host that it may use.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PolicyError {
-    /// More virtual CPUs or memory.
+    /// Too many virtual CPUs or too much memory.
     #[error("the box asks for {0}")]
     TooMuch(String),
-    /// The scratch disks of the box may hold more than it may take, in bytes.
+    /// The scratch disks of the box exceed their limit; both sizes are in bytes.
     #[error("the box asks for scratch disks of {}, and may have {}", readable(*asked), readable(*most))]
     TooMuchScratch { asked: u64, most: u64 },
 }

@@ -1,7 +1,7 @@
-//! The floor under every start: a kernel and an init that does nothing but connect.
+//! The lower bound of every start: a kernel with an init that only connects to the host.
 //!
-//! The time by which a box starts slower than this on the same machine is the cost of its init, its disk
-//! and its agent. No kernel of a box can start faster.
+//! A box's start takes longer than this on the same host because of its init, its disk and its agent. No box with the
+//! same kernel can start faster.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -19,9 +19,9 @@ use vmm::{CONTROL_SOCKET, Nonce, VmmError, add_first_root};
 /// The hidden subcommand that measures the floor: `boxlaunch floor KERNEL CPUS MEMORY_MIB`.
 pub const SUBCOMMAND: &str = "floor";
 
-/// Where the init is loaded.
+/// The address at which the init is loaded.
 const LOAD: u64 = 0x40_0000;
-/// The init's code, followed by the address that it connects to: the control port of the host.
+/// The init's code, followed by the address to which it connects: the control port of the host.
 #[rustfmt::skip]
 const CODE: [u8; 65] = [
     0xbf, 0x28, 0x00, 0x00, 0x00,             // mov edi, 40        AF_VSOCK
@@ -44,7 +44,7 @@ const CODE: [u8; 65] = [
 ];
 const PORT: [u8; 4] = CONTROL_PORT.to_le_bytes();
 
-/// The machine whose floor is measured.
+/// The VM whose start is measured.
 #[derive(Debug)]
 pub struct Floor {
     /// The ELF kernel.
@@ -56,15 +56,15 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Reads the arguments of [`SUBCOMMAND`]; `None` where they are not its.
+    /// Parses the arguments of [`SUBCOMMAND`]; returns `None` if they are invalid.
     pub fn parse(arguments: &[String]) -> Option<Self> {
         let [kernel, cpus, memory] = arguments else { return None };
         let (cpus, memory_mib) = (cpus.parse().ok()?, memory.parse().ok()?);
         Some(Self { kernel: kernel.into(), cpus, memory_mib })
     }
 
-    /// Makes this process the machine. `arrived` is called on another thread once init has connected, or
-    /// waiting for it failed; it should end the process. Returns only where the machine cannot start.
+    /// Turns this process into the VM. `arrived` is called on another thread after init has connected, or after the
+    /// wait for it has failed, and should end the process. Returns only if the VM cannot start.
     pub fn enter(
         &self,
         base: &Path,
@@ -73,7 +73,7 @@ impl Floor {
         let started = self.configure(base).and_then(|(vm, listener, directory)| {
             let wait = move || {
                 let connection = listener.accept(std::process::id());
-                // The process ends without destructors.
+                // The process ends without running destructors.
                 drop(directory);
                 arrived(connection.map(drop));
             };
@@ -90,7 +90,7 @@ impl Floor {
         let listener = Listener::bind(directory.socket(CONTROL_SOCKET)?)?;
         let mut vm = Vm::new(self.cpus, self.memory_mib)?;
         vm.set_kernel(&self.kernel)?;
-        // Its init reads neither the nonce nor the config.
+        // This init reads neither the nonce nor the config.
         let nonce = Nonce::random()?;
         add_first_root(&mut vm, init().leak(), b"{}", (nonce.text(), false))?;
         vm.add_vsock()?;
@@ -99,7 +99,7 @@ impl Floor {
     }
 }
 
-/// Returns the init's file.
+/// Returns the init's executable.
 fn init() -> Vec<u8> {
     elf::executable(LOAD, Access::Execute, &CODE)
 }
@@ -115,7 +115,7 @@ mod tests {
         let path = directory.path().join("init");
         std::fs::write(&path, init()).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        // Whether a host is there or not, it waits: it must be ended.
+        // With or without a host, init waits and has to be killed.
         let mut child = std::process::Command::new(&path).spawn().unwrap();
         thread::sleep(std::time::Duration::from_millis(100));
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");

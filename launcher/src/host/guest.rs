@@ -1,13 +1,13 @@
-//! The smallest guest: a kernel of a hundred bytes that executes what stock kernels need, says how
-//! far it is, and ends the machine.
+//! The smallest guest: a kernel of a hundred bytes that executes instructions that stock kernels need, reports its
+//! progress, and stops the VM.
 //!
-//! A software KVM can run the start of a kernel and fail seconds later, at the first instruction that
-//! its emulator lacks. This guest comes to these instructions at once. It writes a letter to the
-//! first serial port before each of them (`TRIALS`), and `END` after the last.
+//! A software KVM may run the start of a kernel and fail seconds later, at the first instruction that its emulator
+//! lacks. This guest executes these instructions at once. It writes a letter to the first serial port before each of
+//! them (`TRIALS`), and `END` after the last.
 //!
-//! libkrun starts an ELF kernel by the 64-bit boot protocol of Linux (Documentation/arch/x86/boot.rst):
-//! in long mode, at the entry address, with interrupts off, the first GiB of memory mapped as it is,
-//! flat segments (8 is the code), a stack below 0x9000, and an empty interrupt table.
+//! libkrun starts an ELF kernel by the [64-bit boot protocol](https://docs.kernel.org/arch/x86/boot.html) of Linux: in
+//! long mode, at the entry address, with interrupts off, an identity mapping of the first GiB of memory, flat segments
+//! (8 is the code segment), a stack below 0x9000, and an empty interrupt table.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,8 +22,7 @@ use vmm::jail::fd_path;
 use vmm::krun::{self, Vm};
 use vmm::{VmmError, confine, follow};
 
-/// The hidden subcommand as which the guest's process is started, with the caller's process id as its
-/// argument.
+/// The hidden subcommand that starts the guest's process; its argument is the caller's process id.
 pub const SUBCOMMAND: &str = "kvm-trial";
 
 /// The guest's trials in their order: the letter that it writes before each, and the instruction.
@@ -34,14 +33,14 @@ pub(crate) const END: u8 = b'e';
 
 /// The guest's memory in MiB, of which it touches a few pages.
 const MEMORY_MIB: u32 = 32;
-/// Where the file is loaded: the first address that is free on every PC.
+/// The address at which the file is loaded: the first one that is free on every PC.
 const LOAD: u64 = 0x10_0000;
-/// Where the interrupt table is in the file, and after it the operand of `lidt`.
+/// The offset of the interrupt table in the file. The operand of `lidt` follows the table.
 const IDT_AT: usize = 0x200;
-/// The table has the vectors 0 to 3, of 16 bytes each: 3 is the breakpoint.
+/// The size of the table, which has the vectors 0 to 3 of 16 bytes each: 3 is the breakpoint.
 const IDT_SIZE: u16 = 4 * 16;
 
-/// The guest's code. `esi` keeps the CPU's features, `edi` points to memory that is all zero.
+/// The guest's code. `esi` holds the CPU's features, `edi` points to zeroed memory.
 #[rustfmt::skip]
 const CODE: [u8; 118] = [
     0x66, 0xba, 0xf8, 0x03,                         // mov dx, 0x3f8       COM1
@@ -85,7 +84,7 @@ const CODE: [u8; 118] = [
     0x48, 0xcf,                                     // iretq               the handler of int3
 ];
 
-/// Returns the guest's file: its code, its interrupt table, and the operand of `lidt`.
+/// Returns the guest's executable: its code, its interrupt table, and the operand of `lidt`.
 fn image() -> Vec<u8> {
     let mut content = CODE.to_vec();
     content.resize(IDT_AT - CODE_AT + 3 * 16, 0);
@@ -95,7 +94,7 @@ fn image() -> Vec<u8> {
     elf::executable(LOAD, Access::WriteExecute, &content)
 }
 
-/// Returns an interrupt gate to a handler in the code segment (AMD64 manual, volume 2, 4.8.4).
+/// Returns an interrupt gate for a handler in the code segment (AMD64 manual, volume 2, 4.8.4).
 fn gate(handler: u64) -> [u8; 16] {
     let at = handler.to_le_bytes();
     let code = 8u16.to_le_bytes();
@@ -120,7 +119,7 @@ fn gate(handler: u64) -> [u8; 16] {
     ]
 }
 
-/// Becomes the guest, whose serial port is standard output. Returns only on failure.
+/// Turns this process into the guest, whose serial port is standard output. Returns only on failure.
 pub fn enter(supervisor: Option<i32>) -> VmmError {
     match configured(supervisor.unwrap_or_default()) {
         Ok(vm) => VmmError::Krun(vm.start()),
@@ -135,7 +134,7 @@ fn configured(supervisor: i32) -> Result<Vm, VmmError> {
     let mut vm = Vm::new(1, MEMORY_MIB)?;
     let kernel = in_memory(&image()).map_err(OsError::system("make a file in memory"))?;
     vm.set_kernel(&fd_path(kernel.as_raw_fd()))?;
-    // libkrun opens the kernel when the machine starts.
+    // libkrun opens the kernel when the VM starts.
     std::mem::forget(kernel);
     let serial = io::stdout().as_fd().try_clone_to_owned();
     vm.add_serial_output(serial.map_err(OsError::system("use standard output"))?)?;

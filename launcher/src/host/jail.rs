@@ -1,4 +1,4 @@
-//! Which layers of the jail this host gives: by putting one up around a process that then ends.
+//! The layers of the jail that this host supports, found by confining a process that then ends.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,17 +14,17 @@ use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 use vmm::{CONTROL_SOCKET, Vmm, VmmError, confine};
 
-/// The hidden subcommand as which that process is started.
+/// The hidden subcommand that starts that process.
 pub const SUBCOMMAND: &str = "jail-trial";
-/// How long it may take. It needs some milliseconds.
+/// The time limit of the process. It needs some milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The size of the machine that is never started.
+/// The size of a VM that is never started.
 const SIZE: Size = Size { cpus: 1, memory_mib: 64 };
 
-/// Puts up the jail around a process of `program`, which is boxlaunch, with a run's directory in `base`.
+/// Confines a process of `program`, which is boxlaunch, with a run's directory in `base`.
 ///
 /// # Errors
-/// The reason why there was none, for people.
+/// The reason why there is no jail, as a message to the user.
 pub fn try_jail(program: &Path, device: &Path, base: &Path) -> Result<Report, String> {
     kvm::open(device).map_err(|error| error.to_string())?;
     let report = report(program, device, base).map_err(|error| error.to_string())?;
@@ -45,10 +45,10 @@ fn report(program: &Path, device: &Path, base: &Path) -> Result<Option<Report>, 
     confine::finish(SIZE, &runtime, policy, &mut process, None, until)
 }
 
-/// Reads the terms of a jail, puts it up around this process, and reports it.
+/// Reads the terms of a jail, confines this process accordingly, and reports the result.
 ///
 /// # Errors
-/// When the process is left in a state in which no machine could start.
+/// If the process is left in a state in which it could not start a VM.
 pub fn enter(terms: impl Read) -> Result<(), VmmError> {
     let mut input = terms;
     let terms: Terms = vmm::configuration(&mut input)?;

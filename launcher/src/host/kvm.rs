@@ -1,8 +1,8 @@
-//! Whether this host's KVM can run a guest: by running one.
+//! Tests whether this host's KVM can run a guest, by running one.
 //!
-//! A `/dev/kvm` that opens proves little: a software KVM runs the start of a kernel, and gives up
-//! seconds later. So a small guest ([`super::guest`]) is booted in a process of its own, which takes
-//! some 30 ms, and what came of it is remembered until the host boots again ([`super::memory`]).
+//! A `/dev/kvm` that opens proves little: a software KVM runs the start of a kernel, and gives up seconds later. So a
+//! small guest ([`super::guest`]) is booted in a separate process, which takes some 30 ms, and its result is remembered
+//! until the host boots again ([`super::memory`]).
 
 use std::fs::{self, File};
 use std::io;
@@ -21,15 +21,15 @@ use super::programs::output_within;
 use crate::streams::console::INTERNAL_ERROR;
 use vmm::jail::Users;
 
-/// The device of KVM.
+/// The KVM device.
 pub const DEVICE: &str = vmm::jail::DEVICE;
-/// How long the guest may take. It needs some 30 ms.
+/// The time limit of the guest. It needs some 30 ms.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// Runs a guest in a process of `program`, which is boxlaunch.
 ///
 /// # Errors
-/// The reason why none can be run.
+/// The reason why no guest can be run.
 pub fn try_guest(program: &Path, device: &Path) -> Result<(), KvmError> {
     open(device)?;
     let mut command = Command::new(program);
@@ -45,7 +45,7 @@ pub fn try_guest(program: &Path, device: &Path) -> Result<(), KvmError> {
     }
 }
 
-/// Opens the device as libkrun will.
+/// Opens the device in the same way as libkrun.
 pub(crate) fn open(path: &Path) -> Result<(), KvmError> {
     let Err(error) = File::options().read(true).write(true).open(path) else { return Ok(()) };
     let (path, reason) = (path.to_owned(), error.to_string());
@@ -58,13 +58,13 @@ pub(crate) fn open(path: &Path) -> Result<(), KvmError> {
     })
 }
 
-/// Reads who may open a device that this user may not.
+/// Returns the users with access to a device that this user may not open.
 fn allowed(path: &Path) -> Allowed {
     let Ok(found) = fs::metadata(path) else { return Allowed::Everybody };
     match Users::of(&found) {
         Users::Everybody => Allowed::Everybody,
         Users::Group(group) if is_member(Gid::from_raw(group)) => Allowed::Everybody,
-        // Nobody is to join root's group.
+        // A user should not be advised to join root's group.
         Users::Group(group) if group != 0 => {
             let found = Group::from_gid(Gid::from_raw(group)).ok().flatten();
             Allowed::Group(found.map_or_else(|| group.to_string(), |it| it.name))
@@ -101,7 +101,7 @@ fn judge(output: &Output) -> Result<(), KvmError> {
     Err(if has_run { KvmError::Unusable(reason) } else { KvmError::Failed(reason) })
 }
 
-/// Returns the first line of libkrun's log, or of the process, without its decoration.
+/// Returns the first line of libkrun's or the process's log, without its prefix.
 fn complaint(log: &str) -> Option<String> {
     let line = log.lines().find(|line| !line.trim().is_empty())?;
     Some(line.split_once("] ").map_or(line, |(_, text)| text).to_owned())
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(with_mode(0o640), Allowed::Owner(me));
         assert_eq!(with_mode(0o660), Allowed::Everybody, "of its group");
         assert_eq!(with_mode(0o606), Allowed::Everybody);
-        // Only root can give a file to a group of others.
+        // Only root can give a file to a group that it is not in.
         let nobodys = Gid::from_raw(54_321);
         if nix::unistd::chown(file.path(), None, Some(nobodys)).is_ok() {
             assert_eq!(with_mode(0o660), Allowed::Group("54321".to_owned()));

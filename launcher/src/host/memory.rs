@@ -1,8 +1,8 @@
 //! Remembers, until the host boots again, whether its KVM runs a guest.
 //!
-//! `<state>/kvm.json` holds the last result, and what it is of: this boot, this device (which is made
-//! again when the module is loaded again), and this version of boxlaunch, which decides what is tried.
-//! A file that is of something else, or that another user could have written, holds nothing.
+//! `<state>/kvm.json` contains the last result and its subject: this boot, this device (which is created again when the
+//! module is loaded again), and this version of boxlaunch, which decides what is tried. A file with another subject, or
+//! that another user could have written, is ignored.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use super::error::KvmError;
 
 /// The file in the state directory.
 const NAME: &str = "kvm.json";
-/// More than a result never takes, in bytes.
+/// The greatest size of the file, in bytes.
 const MAX_BYTES: u64 = 4096;
 
 /// The memory in a state directory, for a device.
@@ -33,7 +33,7 @@ pub struct Memory {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Record {
     of: Subject,
-    /// Why no guest runs; `None` where one does.
+    /// Why no guest runs; `None` if guests run.
     reason: Option<String>,
 }
 
@@ -41,18 +41,18 @@ struct Record {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Subject {
     boot: String,
-    /// The device's inode and when it was changed, in nanoseconds since 1970.
+    /// The device's inode and its change time, in seconds and nanoseconds since 1970.
     device: (u64, i64, i64),
     version: String,
 }
 
 impl Memory {
-    /// Uses the memory in `<state>`, which is made when something is noted.
+    /// Uses the file in `<state>`, which is created when a result is written.
     pub fn new(state: &Path, device: &Path) -> Self {
         Self { path: state.join(NAME), device: device.to_owned() }
     }
 
-    /// Returns the result of this boot, if one was noted.
+    /// Returns the result of this boot, if there is one.
     pub fn recall(&self) -> Option<Result<(), KvmError>> {
         let file = open_regular(&self.path, Links::Refuse).ok()?;
         is_private(&file).ok().filter(|private| *private)?;
@@ -61,8 +61,8 @@ impl Memory {
         (record.of == self.subject()?).then_some(result)
     }
 
-    /// Remembers that guests run, or that none will until the next boot. Where it cannot be written, the
-    /// next run tries again.
+    /// Stores that guests run, or that none will until the next boot. If the file cannot be written, the next run tries
+    /// again.
     pub fn note(&self, result: &Result<(), KvmError>) {
         let reason = match result {
             Ok(()) => None,

@@ -1,6 +1,6 @@
-//! Finds out what this host offers to boxes.
+//! The capabilities that this host offers to boxes.
 //!
-//! Nothing is looked up that can be tried: a guest is booted, and a jail is put up.
+//! Facts are established by a trial if possible: a guest is booted, and a process is confined.
 
 mod elf;
 pub mod error;
@@ -30,10 +30,10 @@ pub use virtual_host::{EMULATOR, OLDEST_EMULATOR, is_supported};
 use vmm::jail::isolation::{self, Cgroups, Switch};
 use vmm::jail::{Report, control_group};
 
-/// The things that it needs of a host, for people.
+/// The requirements of a shared network on the host, as a message to the user.
 pub const NETWORK_NEEDS: &str = "a box with `network \"shared\"` needs a host with a default route of IPv4; passt there needs user namespaces, and for root \
      a user `nobody`";
-/// The commands that install it, for people.
+/// The commands that install passt, as a message to the user.
 pub const INSTALL_NETWORK: &str =
     "`sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)";
 
@@ -44,26 +44,26 @@ pub enum EmulatedKernel {
     Here(String),
     /// The first run by emulation fetches it.
     ToBeFetched,
-    /// It was not fetched, and there are no programs to do that.
+    /// It was not fetched, and the programs that fetch it are missing.
     Missing,
 }
 
 /// The facts about this host.
 #[derive(Debug)]
 pub struct Facts {
-    /// Whether its KVM runs a guest.
+    /// Whether the host's KVM runs a guest.
     pub kvm: Result<(), KvmError>,
     /// [`EMULATOR`], if it is installed.
     pub emulator: Option<Tool>,
-    /// The kernel that it boots.
+    /// The kernel that the emulator boots.
     pub emulated_kernel: EmulatedKernel,
-    /// The jail that it gives, or why it was not tried.
+    /// The jail that the host supports, or why it was not tried.
     pub jail: Result<Report, String>,
-    /// Whether this is root.
+    /// Whether this process runs as root.
     pub is_root: bool,
     /// The control groups of this process.
     pub cgroups: Cgroups,
-    /// Whether the supervisor of a box has a control group of its own, if the box has one.
+    /// Whether the supervisor of a box gets a separate control group, if the box has one.
     pub bounds_supervisor: bool,
     /// The settings that forbid user namespaces to ordinary users.
     pub forbidden_by: Vec<Switch>,
@@ -71,7 +71,7 @@ pub struct Facts {
     pub has_landlock: bool,
     /// [`PASST`], if it is installed.
     pub network: Option<Tool>,
-    /// Why it carries no network, where it is installed and was tried.
+    /// Why passt carries no network, if it is installed and was tried.
     pub network_failure: Option<String>,
 }
 
@@ -82,9 +82,11 @@ impl Facts {
         version.is_some_and(is_supported) && self.emulated_kernel != EmulatedKernel::Missing
     }
 
-    /// Finds out what this host offers. `program` is boxlaunch, which is started again for what needs a
-    /// process of its own; `path` is the `PATH` in which programs are looked for, `kernels` is where the virtual host's
-    /// kernels are kept, if anywhere, `base` is where the directories of runs are, and `why_no_network` tries [`PASST`].
+    /// Collects the facts about this host. `program` is boxlaunch, which is started again for trials in a separate
+    /// process; `path` is the `PATH` in which programs are looked for, `kernels` is the directory of the virtual host's
+    /// kernels, if there is one, `base` is the directory of the runs' directories, and `why_no_network` tries
+    /// [`PASST`].
+    /// [`PASST`].
     pub fn gather(
         program: &Path,
         path: &OsStr,
@@ -101,17 +103,17 @@ impl Facts {
             emulated_kernel: emulated_kernel(kernels, path),
             is_root: geteuid().is_root(),
             cgroups: isolation::cgroups(),
-            // Before the jail is tried, which may move this process.
+            // Must precede the trial of the jail, which may move this process.
             bounds_supervisor: control_group::bounds_supervisor(),
             forbidden_by: isolation::forbidden(),
             has_landlock: isolation::has_landlock(),
-            // The last one: its signals stay blocked.
+            // Must be last: its signals stay blocked.
             jail: jail::try_jail(program, Path::new(kvm::DEVICE), base),
         }
     }
 }
 
-/// No run takes a kernel that another user could have changed: it counts as missing.
+/// Runs refuse a kernel that another user could have changed, so it counts as missing.
 fn emulated_kernel(kernels: Option<&Path>, path: &OsStr) -> EmulatedKernel {
     let kept = kernels.and_then(|it| HostKernel::find(it).ok().flatten());
     let can_fetch = || fetchers().all(|name| programs::locate(name, path).is_some());
@@ -122,11 +124,11 @@ fn emulated_kernel(kernels: Option<&Path>, path: &OsStr) -> EmulatedKernel {
     }
 }
 
-/// Makes sure that guests run here, by the memory in a state directory or else by running one. Returns
-/// how long that took; nothing where it was remembered.
+/// Ensures that guests run here, by the stored result in a state directory or by running a guest. Returns how long that
+/// took; zero if a stored result was used.
 ///
 /// # Errors
-/// The reason why none can be run. What is not known is no error: the box itself will show it.
+/// The reason why no guest can be run. An unknown result is no error: the box itself will show it.
 pub fn ensure_kvm(program: &Path, state: &Path) -> Result<Duration, KvmError> {
     let device = Path::new(kvm::DEVICE);
     kvm::open(device)?;

@@ -1,4 +1,4 @@
-//! How much of this host a box may take at most: a box that somebody else has built must not decide that.
+//! The most of this host that a box may use, which the author of a box must not decide.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -11,13 +11,13 @@ use super::error::PolicyError;
 
 use vmm::jail::isolation::{own_group, with_above};
 
-/// The CPUs that every box may have: Boxfiles that say nothing get as many.
+/// The CPUs that every box may have: the default of a Boxfile.
 const MIN_CPUS: u8 = 2;
-/// The memory in MiB that every box may have, on a host that has as much: the half of a small one would be less than most
-/// boxes need.
+/// The memory in MiB that every box may have if the host has as much: half of a small host's memory would be less than
+/// most boxes need.
 pub const MIN_MEMORY_MIB: u32 = 1024;
 
-/// The largest machine that is started.
+/// The largest VM that is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Most {
     /// Its virtual CPUs.
@@ -27,8 +27,8 @@ pub struct Most {
 }
 
 impl Most {
-    /// Returns what a box may have of this host unless its user says otherwise: as many CPUs as this process may use, but at
-    /// least two; and half of the memory that this process may use, but at least [`MIN_MEMORY_MIB`] where there is as much.
+    /// Returns the default limits of a box on this host: as many CPUs as this process may use, but at least two, and
+    /// half of the memory that this process may use, but at least [`MIN_MEMORY_MIB`] if there is as much.
     pub fn of_host() -> Self {
         let cpus = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
@@ -37,7 +37,7 @@ impl Most {
         }
     }
 
-    /// Checks the size of a machine.
+    /// Checks the size of a VM.
     ///
     /// # Errors
     /// [`PolicyError::TooMuch`].
@@ -56,8 +56,8 @@ impl Most {
     }
 }
 
-/// Returns what the scratch disks of a box may hold together unless its user says otherwise: half of what is free where they
-/// grow. `None` where that cannot be found out.
+/// Returns the default limit of a box's scratch disks together: half of the free space of the file system that holds
+/// them. `None` if that is unknown.
 pub fn most_scratch(directory: &Path) -> Option<u64> {
     let found = statvfs(directory.ancestors().find(|it| it.exists())?).ok()?;
     Some(found.blocks_available().saturating_mul(found.fragment_size()) / 2)
@@ -72,13 +72,13 @@ pub fn check_scratch(sizes: impl Iterator<Item = u64>, most: u64) -> Result<(), 
     if asked <= most { Ok(()) } else { Err(PolicyError::TooMuchScratch { asked, most }) }
 }
 
-/// Returns the half of a memory, or what every box may have.
+/// Returns half of a memory size, but at least the memory that every box may have.
 fn half(mib: u32) -> u32 {
     (mib / 2).max(mib.min(MIN_MEMORY_MIB))
 }
 
-/// Returns the memory in MiB that this process and what it starts may use: all of the host's, or what its control groups
-/// are limited to, as in a container.
+/// Returns the memory in MiB that this process and its children may use: all of the host's, or the limit of its control
+/// groups, for example in a container.
 fn usable_mib() -> Option<u32> {
     let total = total_mib(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let own = own_group();
@@ -87,13 +87,14 @@ fn usable_mib() -> Option<u32> {
     Some(least.map_or(total, |limit| limit.min(total)))
 }
 
-/// Reads a `memory.max`, in MiB; `None` for no limit.
+/// Parses a `memory.max`, in MiB; `None` for no limit.
 fn limit_mib(text: &str) -> Option<u32> {
     let bytes: u64 = text.trim().parse().ok()?;
     Some(u32::try_from(bytes >> 20).unwrap_or(u32::MAX))
 }
 
-/// Reads the size of the memory out of `/proc/meminfo` (proc(5)), in MiB.
+/// Parses the size of the memory in `/proc/meminfo`
+/// ([proc_meminfo(5)](https://man7.org/linux/man-pages/man5/proc_meminfo.5.html)), in MiB.
 fn total_mib(text: &str) -> Option<u32> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Programs of the host: finds them in `PATH`, and runs them with a time limit.
+//! Finds programs of the host in `PATH`, and runs them with a time limit.
 
 use std::env::split_paths;
 use std::ffi::OsStr;
@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 use nix::unistd::{AccessFlags, access};
 use safe_text::shown;
 
-/// The program that carries the network of a box which shares its host's.
+/// The program that carries the network of a box that shares its host's.
 pub const PASST: &str = "passt";
-/// How often a running program is looked at.
+/// How often to check whether a running program has ended.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long a program may take to say its version.
+/// How long a program may take to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
 /// An installed program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// The first line of what it prints with `--version`, safe for a terminal; `None` where that fails.
+    /// The first line of the program's output with `--version`, safe for a terminal; `None` if that fails.
     pub version: Option<String>,
 }
 
-/// Finds a program in the directories of a `PATH`, as a shell does, and asks it for its version.
+/// Finds a program in the directories of a `PATH`, as a shell does, and runs it to get its version.
 pub fn find(name: &str, path: &OsStr) -> Option<Tool> {
     let path = locate(name, path)?;
     Some(Tool { version: version(&path), path })
@@ -48,11 +48,11 @@ fn version(path: &Path) -> Option<String> {
     output.status.success().then(|| shown(line))
 }
 
-/// Runs a program without input, and returns what it wrote, which has to fit into two pipes; `None`
-/// where it had not ended within the limit, and was killed.
+/// Runs a program without input, and returns its output, which has to fit into two pipes. Returns `None` if the program
+/// did not end within the limit and was killed.
 ///
 /// # Errors
-/// When the program cannot be started.
+/// If the program cannot be started.
 pub(crate) fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     let deadline = Instant::now() + limit;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -7,16 +7,16 @@ use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use serde::Serialize;
 
-/// The resources that a virtual machine's process uses; the machine's memory is part of it.
+/// The resources that a VMM process uses, which include the VM's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MachineUsage {
     /// The resident memory in bytes: the guest's memory that was used so far, and the process itself.
     pub memory_bytes: u64,
-    /// Its time on a CPU since it began, in microseconds.
+    /// The process's CPU time since it began, in microseconds.
     pub cpu_us: u64,
 }
 
-/// Measures the process of a virtual machine; `None` where it has ended.
+/// Measures a VMM process; `None` if it has ended.
 pub fn of_machine(vmm: u32) -> Option<MachineUsage> {
     let pid = Pid::from_raw(i32::try_from(vmm).ok()?);
     let time = clock_getcpuclockid(pid).and_then(clock_gettime).ok()?;
@@ -25,7 +25,8 @@ pub fn of_machine(vmm: u32) -> Option<MachineUsage> {
     Some(MachineUsage { memory_bytes, cpu_us })
 }
 
-/// Reads the resident memory out of a `/proc/PID/status` (proc(5)), in bytes.
+/// Parses the resident memory in a `/proc/PID/status`
+/// ([proc_pid_status(5)](https://man7.org/linux/man-pages/man5/proc_pid_status.5.html)), in bytes.
 fn resident(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;

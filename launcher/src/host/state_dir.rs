@@ -1,4 +1,5 @@
-//! Directories in the state directory, each with entries that this user has named: what boxes and volumes share.
+//! Directories in the state directory whose entries have names that this user chose: the common part of boxes and
+//! volumes.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -13,16 +14,16 @@ use nix::fcntl::{AT_FDCWD, OFlag};
 
 /// The greatest length of a name.
 pub(crate) const MAX_NAME: usize = 63;
-/// The file that is locked while entries come and go.
+/// The file that is locked while entries are added or removed.
 const LOCK: &str = ".lock";
-/// How long another command may hold it.
+/// How long another command may hold the lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The advice on a name that [`is_entry_name`] refuses.
 pub const ENTRY_NAME_FORM: &str =
     "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit";
 
-/// Returns whether a box or a volume can have this name, which has the form of [`ENTRY_NAME_FORM`].
+/// Returns whether a box or a volume can have this name: see [`ENTRY_NAME_FORM`].
 pub fn is_entry_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=MAX_NAME).contains(&text.len())
@@ -30,12 +31,13 @@ pub fn is_entry_name(text: &str) -> bool {
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
 }
 
-/// Checks that what there is of a path belongs to this user or to root: what root makes in a user's directory, that user
-/// cannot use, and a link of another user leads anywhere. Who else may write there is not asked, as a group of the user's own
-/// often may: what is made below is open to this user alone, and is judged each time that it is used.
+/// Checks that the existing part of a path belongs to this user or to root. If root created files in a user's
+/// directory, that user could not use them, and another user's link may lead anywhere. Write permission for others is
+/// accepted, as many users have a group of the same name: the directories below are created for this user alone, and
+/// are checked at each use.
 ///
 /// # Errors
-/// [`ErrorKind::PermissionDenied`], and the operating system's.
+/// [`ErrorKind::PermissionDenied`], and errors of the operating system.
 pub fn check_owner(path: &Path) -> Result<(), OsError> {
     let there = |it: &&Path| fs::symlink_metadata(it).is_ok();
     let Some(nearest) = path.ancestors().find(there) else { return Ok(()) };
@@ -48,21 +50,21 @@ pub fn check_owner(path: &Path) -> Result<(), OsError> {
     found.map_err(OsError::file("use", nearest))
 }
 
-/// Makes a directory for this user alone, where it is missing.
+/// Creates a directory for this user alone, if it is missing.
 ///
 /// # Errors
-/// The operating system's, and those of [`check_owner`].
+/// Errors of the operating system, and of [`check_owner`].
 pub(crate) fn make(directory: &Path) -> Result<(), OsError> {
     check_owner(directory)?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(OsError::file("make", directory))
 }
 
-/// Keeps other commands from changing what is in a directory until the result is dropped. A directory that others can
-/// change is not used.
+/// Locks a directory until the result is dropped, so that other commands do not change its entries. Refuses a directory
+/// that others can change.
 ///
 /// # Errors
-/// [`ErrorKind::ResourceBusy`] where another command keeps it for seconds, and the operating system's.
+/// [`ErrorKind::ResourceBusy`] if another command holds the lock for seconds, and errors of the operating system.
 pub(crate) fn lock(directory: &Path) -> Result<File, OsError> {
     for used in [directory.parent(), Some(directory)].into_iter().flatten() {
         let opened = open_private(AT_FDCWD, used);
@@ -89,7 +91,7 @@ pub(crate) fn lock(directory: &Path) -> Result<File, OsError> {
 /// Returns the names of entries in a directory.
 ///
 /// # Errors
-/// The operating system's.
+/// Errors of the operating system.
 pub(crate) fn names(directory: &Path) -> Result<Vec<String>, OsError> {
     let list = || -> io::Result<Vec<String>> {
         let names = fs::read_dir(directory)?;
@@ -101,20 +103,20 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<String>, OsError> {
     Ok(names)
 }
 
-/// Opens a file of this user alone, which is made where it is missing.
+/// Opens a file of this user alone, and creates it if it is missing.
 ///
 /// # Errors
-/// The operating system's.
+/// Errors of the operating system.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
 }
 
-/// Removes something that may be gone already.
+/// Removes a file or directory that may already be absent.
 ///
 /// # Errors
-/// The operating system's.
+/// Errors of the operating system.
 pub(crate) fn absent(
     path: &Path,
     remove: impl FnOnce(&Path) -> io::Result<()>,
@@ -132,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails where root would make a directory that its owner cannot use, or make one where a user's link leads.
+    /// Fails if root would create a directory that its owner cannot use, or create one through a user's link.
     #[test]
     fn another_users_directory_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
@@ -151,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Fails where the state of a user whose group may write to `~/.local` could not be made.
+    /// Fails if the state of a user whose group may write to `~/.local` could not be created.
     #[test]
     fn a_directory_that_others_may_write_to_will_do() {
         let dir = tempfile::tempdir().unwrap();

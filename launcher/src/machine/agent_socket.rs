@@ -4,9 +4,9 @@
 //! clients ── agent.sock ── supervisor ── vmm/agent.sock ── libkrun ── the agent's port
 //! ```
 //!
-//! libkrun carries all connections of a box in one loop, which stops when one of their sockets is full, the control
-//! channel with it. So clients connect to the supervisor, which always reads what the agent sends, and gives a client up
-//! that does not take it.
+//! libkrun serves all connections of a box, including the control channel, in one loop that stops when the socket of
+//! one of them is full. So clients connect to the supervisor. It always reads the agent's bytes, and hangs up on a
+//! client that does not read them.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -32,31 +32,31 @@ use crate::streams::control::{CHUNK, Listener};
 use vmm::AGENT_SOCKET;
 use vmm::runtime_dir::{RuntimeDir, checked_socket_path};
 
-/// How much may wait for a client, in bytes.
+/// The greatest backlog of one client, in bytes.
 const MAX_WAITING: usize = 8 << 20;
-/// How much may wait for all of them. None may have more than the others have left of it, so that it is never used up by
-/// some that read slowly.
+/// The greatest backlog of all clients together, in bytes. A client may have at most as much as is left for the others,
+/// so that a few slow readers cannot use up all of it.
 const MAX_ALL: usize = 32 << 20;
-/// How long a client may take nothing of what waits for it.
+/// How long a client may read nothing while it has a backlog.
 const STALLED: Duration = Duration::from_secs(10);
-/// How often a client that sends no more is looked at.
+/// How often to check whether a client that has stopped sending has also stopped reading.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long libkrun may have no place for a connection: it takes five at a time, and none before its machine runs.
+/// How long libkrun may refuse a connection: its backlog is five, and it accepts none before its VM runs.
 const NO_PLACE: Duration = Duration::from_secs(10);
-/// How often it is asked again.
+/// The time between two attempts to connect to libkrun.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// The places of the two sockets.
+/// The paths of the two sockets.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     port: u16,
-    /// For clients.
+    /// The socket for clients.
     outer: PathBuf,
-    /// libkrun's.
+    /// The socket of libkrun.
     inner: PathBuf,
 }
 
-/// Returns where the agent is reached: at `wanted`, else in the private directory.
+/// Returns the paths for the agent's port; the socket for clients is at `wanted`, by default in the private directory.
 pub(crate) fn places(
     port: u16,
     wanted: Option<PathBuf>,
@@ -68,14 +68,14 @@ pub(crate) fn places(
     };
     let path = std::path::absolute(&wanted).map_err(OsError::file("find", &wanted))?;
     let outer = checked_socket_path(path)?;
-    // Now, and not after the hashing, which takes time.
+    // Checked before the box's blobs are hashed, which takes time.
     may_be_made(&outer).map_err(OsError::file(MAKE, &outer))?;
     Ok(Places { port, outer, inner })
 }
 
 const MAKE: &str = "make the agent's socket";
 
-/// Checks that there is no file at a path, but a directory that one can be made in.
+/// Checks that a path is free, and that its directory is writable.
 fn may_be_made(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(taken());
@@ -88,21 +88,21 @@ fn taken() -> io::Error {
     io::Error::new(ErrorKind::AlreadyExists, "it exists already")
 }
 
-/// The agent's socket, which is served in the current runtime; it is gone when this is dropped.
+/// The agent's socket, which is served in the current runtime and removed on drop.
 #[derive(Debug)]
 pub(crate) struct AgentSocket {
-    /// Removes the file.
+    /// Removes the socket's file on drop.
     listener: Listener,
-    /// The port.
+    /// The agent's port in the guest.
     pub(crate) port: u16,
     served: AbortHandle,
 }
 
 impl AgentSocket {
-    /// Makes the socket for clients, for this user alone, and serves them from now on.
+    /// Creates the socket for clients, with access for this user alone, and starts to serve them.
     ///
     /// # Errors
-    /// When there is something at its place, or it cannot be made.
+    /// If the path is taken, or the socket cannot be created.
     pub(crate) fn serve(places: Places) -> Result<Self, MachineError> {
         let Places { port, outer, inner } = places;
         let listener = Listener::bind(outer).map_err(|error| match error {
@@ -116,7 +116,7 @@ impl AgentSocket {
         Ok(Self { listener, port, served })
     }
 
-    /// Returns the path for clients.
+    /// Returns the path of the socket for clients.
     pub(crate) fn path(&self) -> &Path {
         self.listener.path()
     }
@@ -128,7 +128,7 @@ impl Drop for AgentSocket {
     }
 }
 
-/// Accepts clients, and carries each one's connection.
+/// Accepts clients, and forwards each connection.
 async fn accept(listener: UnixListener, inner: PathBuf) {
     let (mut clients, all) = (JoinSet::new(), Arc::default());
     loop {
@@ -138,27 +138,28 @@ async fn accept(listener: UnixListener, inner: PathBuf) {
             Ok((client, _)) if clients.len() < MAX_CLIENTS && is_own(&client) => {
                 clients.spawn(carry(client, inner.clone(), Backlog::of(&all)));
             }
-            // One too many is hung up on, and so is one of another user.
+            // Hangs up: too many clients, or a process of another user.
             Ok(_) => {}
-            // Too many open files, which others may close.
+            // For example, too many open files; another connection may close soon.
             Err(_) => sleep(AGAIN).await,
         }
     }
 }
 
-/// Returns whether a client is a process of this user, or of root: its socket may be where others come, and its mode may have
-/// been changed.
+/// Returns whether a client runs as this user or as root
+/// ([`SO_PEERCRED`](https://man7.org/linux/man-pages/man7/unix.7.html)): others may have access to the socket's
+/// directory, and its mode may have been changed.
 fn is_own(client: &UnixStream) -> bool {
     client.peer_cred().is_ok_and(|it| it.uid() == geteuid().as_raw() || it.uid() == 0)
 }
 
-/// Carries a connection until the agent, or its client, is done.
+/// Forwards a connection until the agent or its client is done.
 async fn carry(client: UnixStream, inner: PathBuf, backlog: Backlog) {
     let Some(agent) = connect(&inner).await else { return };
     let ((mut from_client, to_client), (from_agent, mut to_agent)) =
         (client.into_split(), agent.into_split());
     let upwards = async {
-        // An end, or an error, is the end of the client's part: it may still read the rest.
+        // An end or an error only ends the client's direction: the client may still read the rest.
         drop(copy(&mut from_client, &mut to_agent).await);
         drop(to_agent.shutdown().await);
         gone(from_client.as_ref()).await;
@@ -169,15 +170,15 @@ async fn carry(client: UnixStream, inner: PathBuf, backlog: Backlog) {
     }
 }
 
-/// Waits until a client that sends no more does not read any more, either. An agent that has nothing to say to it may never
-/// notice that.
+/// Waits until a client that has stopped sending has also stopped reading. An agent that sends nothing to it might
+/// never notice.
 async fn gone(client: &UnixStream) {
     let is_gone = || {
         let mut fds = [PollFd::new(client.as_fd(), PollFlags::empty())];
         matches!(poll(&mut fds, PollTimeout::ZERO), Ok(1..))
     };
     loop {
-        // Before the first look, too: what the client has sent is on its way.
+        // Wait before the first check, too: the client's last bytes are still on their way.
         sleep(LOOK).await;
         if is_gone() {
             return;
@@ -185,7 +186,7 @@ async fn gone(client: &UnixStream) {
     }
 }
 
-/// Connects to libkrun's socket; `None` where it is not there, or has no place for long.
+/// Connects to libkrun's socket; returns `None` if it is absent or refuses for [`NO_PLACE`].
 async fn connect(inner: &Path) -> Option<UnixStream> {
     let deadline = Instant::now() + NO_PLACE;
     loop {
@@ -201,24 +202,24 @@ async fn connect(inner: &Path) -> Option<UnixStream> {
 #[derive(Debug)]
 struct Backlog {
     bytes: VecDeque<u8>,
-    /// How much waits for all clients.
+    /// The backlog of all clients together, in bytes.
     all: Arc<AtomicUsize>,
 }
 
 impl Backlog {
-    /// Returns an empty one among all.
+    /// Returns an empty backlog that counts towards `all`.
     fn of(all: &Arc<AtomicUsize>) -> Self {
         Self { bytes: VecDeque::new(), all: Arc::clone(all) }
     }
 
-    /// Adds bytes; returns `false` where that would be too much.
+    /// Adds bytes; returns `false` if the backlog is then too large.
     fn push(&mut self, data: &[u8]) -> bool {
         let all = self.all.fetch_add(data.len(), Ordering::Relaxed) + data.len();
         self.bytes.extend(data);
         self.bytes.len() <= MAX_WAITING.min(MAX_ALL.saturating_sub(all))
     }
 
-    /// Removes the first bytes.
+    /// Removes the first `length` bytes.
     fn remove(&mut self, length: usize) {
         self.bytes.drain(..length);
         self.all.fetch_sub(length, Ordering::Relaxed);
@@ -231,7 +232,8 @@ impl Drop for Backlog {
     }
 }
 
-/// Passes on what the agent sends, which is always read, until its end or that of the client's patience.
+/// Forwards the agent's bytes, and always reads them, until the agent ends or the client's backlog is too large or
+/// stalls.
 async fn pass_down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut waiting: Backlog) {
     let mut chunk = vec![0; CHUNK];
     let (mut taken, mut has_ended) = (Instant::now(), false);
@@ -301,13 +303,13 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// Serves a socket beside the test; returns its path, and libkrun's part of it.
+    /// Serves a socket in a thread; returns the socket's path and a listener in libkrun's role.
     fn served() -> (tempfile::TempDir, PathBuf, Plain) {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("agent.sock");
         let inner = base.path().join("inner");
         let plain = Plain::bind(&inner).unwrap();
-        // Who connects now waits until the thread accepts.
+        // A client that connects now waits until the thread accepts it.
         let outer = Plain::bind(&path).unwrap();
         outer.set_nonblocking(true).unwrap();
         thread::spawn(move || {
@@ -348,13 +350,13 @@ mod tests {
         assert_eq!(said, "?", "what the client had sent has come");
     }
 
-    /// Fails where those that read slowly leave the others nothing.
+    /// Fails if slow readers leave no share for other clients.
     #[test]
     fn all_clients_together_have_a_bound_and_each_has_a_part() {
         let all = Arc::default();
         let part = vec![0; 1 << 16];
         let mut slow: Vec<_> = (0..MAX_CLIENTS - 1).map(|_| Backlog::of(&all)).collect();
-        // Each takes what it can, and is hung up on then: here it keeps it.
+        // Each adds as much as it can. A real client would then be hung up on; these keep their backlog.
         slow.iter_mut().for_each(|it| while it.push(&part) {});
         assert!(all.load(Ordering::Relaxed) <= MAX_ALL + (MAX_CLIENTS << 16));
         slow.truncate(8);
@@ -368,7 +370,7 @@ mod tests {
         let (_base, path, agent) = served();
         let mut client = PlainStream::connect(path).unwrap();
         let (mut inside, _) = agent.accept().unwrap();
-        // More than the sockets hold: the agent is read nevertheless, up to a bound.
+        // More than the sockets hold: the agent's bytes are read nevertheless, up to the bound.
         inside.write_all(&vec![7; MAX_WAITING / 2]).unwrap();
         assert!(inside.write_all(&vec![7; 2 * MAX_WAITING]).is_err(), "it was hung up on");
         let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! The start's clock: when the program began, and how long each phase took.
+//! The clock of a start: when the program began, and how long each phase took.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,12 @@ use box_contract::wire::Timing;
 use host_fs::OsError;
 use nix::time::{ClockId, clock_gettime};
 
-/// Estimates when this process began: now, less the processor time that it has used. Called first in
-/// `main`, this counts what the kernel and the dynamic linker did before it.
+/// Estimates when this process began: now, less the processor time
+/// ([clock_gettime(2)](https://man7.org/linux/man-pages/man2/clock_gettime.2.html)) that it has used. If this is the
+/// first call in `main`, the result includes the time of the kernel and the dynamic linker before it.
 ///
 /// # Errors
-/// When the kernel has no clock for that.
+/// If the kernel has no clock for processor time.
 pub fn process_start() -> Result<Instant, OsError> {
     let used = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
     let used = used.map_err(OsError::system("read the clock"))?;
@@ -19,10 +20,10 @@ pub fn process_start() -> Result<Instant, OsError> {
     Ok(now.checked_sub(used.into()).unwrap_or(now))
 }
 
-/// Splits the time from the start to the arrival of "ready" into phases.
+/// Splits the time from the start to the arrival of the "ready" message into phases.
 ///
-/// `total` and `jail` are the host's own measurements. The guest's figures are only believed as far as they fit
-/// into it, in their order; `vmm` is what they leave, and so the parts always add up.
+/// `total` and `jail` are the host's own measurements. The guest's figures are trusted, in their order, only as far as
+/// they fit into the total. `vmm` is the remainder, so the phases always add up to the total.
 pub fn phases(total: Duration, jail: Duration, guest: &Timing) -> Phases {
     let total_ns = nanoseconds(total);
     let mut left = total_ns;
@@ -36,8 +37,8 @@ pub fn phases(total: Duration, jail: Duration, guest: &Timing) -> Phases {
     Phases { vmm: to_ms(left), jail, kernel, init, ready, total: to_ms(total_ns) }
 }
 
-/// Returns the time of a start that ended before the agent was ready. The guest reports the other
-/// phases with that, so they are not known.
+/// Returns the phases of a start that ended before the agent was ready: only the total, because the guest reports the
+/// other phases when the agent is ready.
 pub fn unready(total: Duration) -> Phases {
     Phases { total: to_ms(nanoseconds(total)), ..Phases::default() }
 }
@@ -46,7 +47,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds as milliseconds; exact to the nanosecond below 2^53 ns, which is 104 days.
+/// Converts nanoseconds to milliseconds; exact to the nanosecond below 2^53 ns, which is 104 days.
 #[allow(clippy::cast_precision_loss)]
 fn to_ms(ns: u64) -> f64 {
     ns as f64 / 1e6

@@ -1,4 +1,4 @@
-//! Errors of a box's machine, and its last words.
+//! Errors of a box's VM, and its last output.
 
 use std::process::ExitStatus;
 
@@ -14,59 +14,59 @@ use crate::opened::OpenBoxError;
 use crate::streams::StreamError;
 use crate::streams::output::Route;
 
-/// Why a machine did not start, or has ended.
+/// Why a VM did not start, or has ended.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum MachineError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A signal asked for the end.
+    /// A signal requested the end.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// The box could not be verified, or cannot be run.
     #[error(transparent)]
     Opened(OpenBoxError),
-    /// The process of the machine could not be started or confined.
+    /// The VMM process could not be started or confined.
     #[error(transparent)]
     Vmm(VmmError),
-    /// The box has no network.
+    /// The box's network could not be set up, or failed.
     #[error(transparent)]
     Network(NetworkError),
-    /// Something did not come through to the box or from it.
+    /// Data could not be passed to the box or from it.
     #[error(transparent)]
     Stream(StreamError),
-    /// The hardware virtualization of the host cannot be used.
+    /// The host's hardware virtualization is not usable.
     #[error(transparent)]
     Kvm(#[from] KvmError),
-    /// The directories of the host that a box shows, and its task, do not fit into one message to init.
+    /// The host's directories for the box, and its task, do not fit into one message to init.
     #[error("its directories and its task are too many and too long for one message")]
     TooManyMounts,
     /// Init reported that a step of the start, or of a request, failed.
     #[error("the guest failed to {step}: {message}")]
     Guest { step: String, message: String },
-    /// The virtual machine ended by itself.
+    /// The VM ended by itself.
     #[error("the virtual machine ended ({status}) {when}")]
     VmmEnded { status: ExitStatus, when: &'static str },
-    /// The VMM process has hidden from its supervisor, as only one does that a guest has taken over.
+    /// The VMM process closed its log and lived on, which only a compromised process does.
     #[error("the VMM process closed its log and did not end, so it was killed")]
     HiddenVmm,
     /// The agent ended before its health check passed.
     #[error("the agent ({argv}) ended with status {status} before it was ready")]
     AgentEnded {
         status: u8,
-        /// The agent's program and its arguments, without secrets.
+        /// The agent's program and arguments, with secrets masked.
         argv: String,
-        /// Whether it has written nothing.
+        /// Whether the agent wrote nothing.
         was_silent: bool,
-        /// Whether the kernel has ended something in its component for lack of memory.
+        /// Whether the kernel killed a process of the agent's component for lack of memory.
         lacked_memory: bool,
     },
     /// The agent was not ready in time.
     #[error("the agent was not ready after {seconds} s{}", because(reason.as_deref()))]
     Timeout {
         seconds: u64,
-        /// Why its health check did not pass then.
+        /// Why its health check had not passed by then.
         reason: Option<String>,
     },
 }
@@ -77,30 +77,30 @@ crate::from_below!(NetworkError => MachineError::Network, Os, Vmm);
 crate::from_below!(StreamError => MachineError::Stream, Os, Stopped);
 
 impl MachineError {
-    /// Returns whether the machine has said all that it will about this already.
+    /// Returns whether no further output of the VM can explain this error.
     pub(crate) const fn is_an_end(&self) -> bool {
         matches!(self, Self::Stopped(_) | Self::VmmEnded { .. } | Self::Kvm(_))
     }
 }
 
-/// Ends a sentence about an agent that is not ready with what is known of its health check.
+/// Returns the end of a sentence about an agent that is not ready: the reason of its health check, if it is known.
 pub fn because(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |why| format!("; its health check: {why}"))
 }
 
-/// Why a run failed, and what the machine said last.
+/// Why a run failed, and the last output before that.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct RunFailure {
     /// The error.
     #[source]
     pub error: MachineError,
-    /// The last words before that; empty before the machine started.
+    /// The last output before the error; empty if the VM had not started.
     pub last_output: Vec<LastOutput>,
 }
 
 impl RunFailure {
-    /// Adds the agent's output, where it was captured.
+    /// Adds the agent's captured output, if any.
     #[must_use]
     pub fn with_output(mut self, output: &Route) -> Self {
         self.last_output.insert(0, LastOutput::output(output));
@@ -108,10 +108,10 @@ impl RunFailure {
     }
 }
 
-/// Output of the machine, safe for a terminal.
+/// Output of the VM, safe for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LastOutput {
-    /// Where they come from, for people.
+    /// A description of the source, for example `the agent's output`.
     pub source: &'static str,
     /// The text; may be empty.
     #[serde(rename = "words")]

@@ -1,4 +1,4 @@
-//! The health check of a component that runs, made once from inside: how it is asked for, and what its answer means.
+//! One run of a component's health check, inside the running component: its command, and the meaning of its result.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use safe_text::shown;
 
 use crate::streams::output::Route;
 
-/// How much of what a check says is shown, in bytes.
+/// The most of a check's output that is shown, in bytes.
 const MAX_REASON: usize = 4096;
 
-/// Returns the command with the number `id` that makes a component's check, by a program in at most `limit`.
+/// Returns the command `id` that runs a component's check and may take at most `limit`.
 pub fn check(component: ComponentName, limit: Duration) -> Exec {
     let timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
     let exec = Exec::new(component, vec!["health".to_owned()]);
     Exec { builtin: Some(Builtin::Check), timeout_ms, ..exec }
 }
 
-/// Returns a route for what the check says.
+/// Returns a route for the check's output.
 pub fn answer() -> Route {
     Route::capture_within(MAX_REASON)
 }
 
-/// Returns why a check with this limit has not passed, as one line that is safe for a terminal; `None` where it has.
+/// Returns why a check with this limit has failed, as one line that is safe for a terminal; `None` if it has passed.
 pub fn reason(exit: Exited, answer: &Route, limit: Duration) -> Option<String> {
     let captured = answer.captured();
     let output = [captured.stderr(), captured.stdout()].map(|text| shown(text.trim_end()));

@@ -1,7 +1,7 @@
-//! The machine of a box: its start, until the agent is ready.
+//! The VM of a box and its start, until the agent is ready.
 //!
-//! [`Machine::start`] returns when the agent is ready or its budget is used up; what comes after that is the
-//! supervisor's. Dropping a machine kills it, and removes its sockets.
+//! [`Machine::start`] returns when the agent is ready or its budget is used up; the supervisor takes over from there.
+//! Dropping a [`Machine`] kills its VM and removes its sockets.
 
 mod agent_socket;
 pub mod clock;
@@ -44,19 +44,19 @@ pub use setup::{BoxToRun, HostGifts, Progress, StartPolicy, Watch};
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
-/// How often somebody who watches a start is shown the time.
+/// The interval at which a start's [`Watch`] is called with the elapsed time.
 const LOOK: Duration = Duration::from_secs(1);
-/// How the end of a machine is described that comes before its agent is ready.
+/// Completes an error message about a VM that ended before its agent was ready.
 const STARTING: &str = "before the agent was ready";
-/// Only this much of a guest's message is shown, in bytes.
+/// The greatest length of a guest's message that is shown, in characters.
 const MAX_SHOWN: usize = 4096;
 
-/// A started machine.
+/// A started VM.
 #[derive(Debug)]
 pub struct Machine {
-    // Dropped in this order: the machine ends before its directory is removed.
+    // Dropped in this order: the VM ends before its directory is removed.
     pub(crate) events: Events,
-    /// Locked until the machine has ended.
+    /// Locked until the VM has ended.
     _volumes: Vec<Volume>,
     _device: Option<Device>,
     agent_socket: Option<AgentSocket>,
@@ -74,13 +74,13 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Verifies the box, boots it, and returns when its agent is ready; see
-    /// [`RunFacts::is_ready`] for when it is not. Belongs to the runtime that it is called in.
+    /// Verifies the box, boots it, and returns when its agent is ready or the enforced total has passed: see
+    /// [`RunFacts::is_ready`]. The returned value belongs to the runtime that this is called in.
     ///
     /// # Errors
-    /// When the plan declares what this version does not enforce, a blob differs, or the start fails,
-    /// takes too long or is ended by a signal. That the host can run machines at all, the caller
-    /// has made sure of ([`crate::host::ensure_kvm`]).
+    /// If the plan declares something that this version does not enforce, a blob differs, or the start fails, takes too
+    /// long or is ended by a signal. The caller has already checked that the host can run VMs
+    /// ([`crate::host::ensure_kvm`]).
     pub async fn start(
         run: BoxToRun<'_>,
         mut gifts: HostGifts,
@@ -115,7 +115,7 @@ impl Machine {
         }
     }
 
-    /// Waits until the agent is ready or the enforced total has passed, and notes what was taken.
+    /// Waits until the agent is ready or the enforced total has passed, and records the time that it took.
     async fn await_ready(
         &mut self,
         limits: Limits,
@@ -147,7 +147,7 @@ impl Machine {
         }
     }
 
-    /// Notes what the start has taken.
+    /// Records the duration of each phase of the start.
     fn ready_after(&mut self, taken: Duration, timing: &Timing) {
         let jail = Duration::from_nanos(self.facts.jail.taken_ns);
         self.facts.phases = clock::phases(taken, jail, timing);
@@ -169,7 +169,7 @@ impl Machine {
                 Err(self.agent_ended(exit))
             }
             GuestMessage::Failed(failed) => Err(guest_error(&failed)),
-            // Events, which are kept. The channel lets no greeting through, and no command runs yet.
+            // Events for the log. The channel consumes the greeting itself, and no command runs yet.
             other => {
                 self.logs.keep(other, Instant::now());
                 Ok(())
@@ -185,12 +185,12 @@ impl Machine {
         MachineError::AgentEnded { status, argv, was_silent, lacked_memory }
     }
 
-    /// Returns the socket that leads to the agent's port.
+    /// Returns the path of the socket that leads to the agent's port.
     pub fn agent_socket(&self) -> Option<&Path> {
         self.agent_socket.as_ref().map(AgentSocket::path)
     }
 
-    /// Returns the ports of components that clients can connect to, as they are on the host.
+    /// Returns the ports on the host through which clients reach components.
     pub fn published(&self) -> &[Published] {
         self.network.as_ref().map_or(&[], |it| &it.published)
     }
@@ -205,7 +205,7 @@ impl Machine {
         self.events.protocol().unwrap_or(OLDEST_PROTOCOL)
     }
 
-    /// Keeps the agent's output, and passes it on.
+    /// Logs the agent's output, and passes it on.
     fn agent_wrote(&mut self, wrote: &Output, output: &mut Route) -> io::Result<()> {
         self.agent_spoke |= !wrote.data.is_empty();
         self.logs.write(wrote, Instant::now());
@@ -215,12 +215,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Lets a program write as much again as was passed on.
+    /// Lets a program write as many bytes again as were passed on.
     pub(crate) fn grant(&self, id: ProgramId, bytes: u32) {
         self.tell(&HostMessage::Credit(Credit { id, bytes }));
     }
 
-    /// Sends what an init that is gone need not know: the next event says why it is, after all that it has sent.
+    /// Sends a message and ignores a failure: if init is gone, the next event has the reason, after all messages that
+    /// it sent.
     pub(crate) fn tell(&self, message: &HostMessage) {
         drop(self.events.send(message));
     }
@@ -238,25 +239,25 @@ impl Machine {
         error
     }
 
-    /// Keeps what the agent has written while the machine was about to end.
+    /// Handles the messages that arrived while the VM was ending.
     fn take_rest(&mut self, messages: Vec<GuestMessage>, output: &mut Route) {
         for message in messages {
             match message {
-                // The error at hand matters more than one of writing this.
+                // The error at hand matters more than a failure to write this output.
                 GuestMessage::Output(wrote) => drop(self.agent_wrote(&wrote, output)),
                 other => self.logs.keep(other, Instant::now()),
             }
         }
     }
 
-    /// Puts to an error what helps to understand it: the console's end and the agent's output.
+    /// Adds to an error the output that explains it: the end of the console and the agent's output.
     async fn failure(&mut self, error: MachineError, output: &mut Route) -> RunFailure {
         if !error.is_an_end() {
             let mut messages = Vec::new();
             self.events.settle(&mut |it| messages.push(it)).await;
             self.take_rest(messages, output);
         }
-        // The error at hand matters more than one while the last half line is written.
+        // The error at hand matters more than a failure to write the last incomplete line.
         drop(output.finish());
         let last_output = vec![LastOutput::output(output), self.console_end()];
         RunFailure { error, last_output }
@@ -269,7 +270,7 @@ impl Machine {
     }
 }
 
-/// Explains an event that ends a machine before its time; `each` is called with what init has still sent.
+/// Explains an event that ends a VM early; calls `each` with the remaining messages from init.
 pub(crate) async fn explain_end(
     events: &mut Events,
     event: Event,
@@ -293,7 +294,7 @@ pub(crate) async fn explain_end(
     }
 }
 
-/// How long a start may take.
+/// The time limits of a start.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     started: Instant,
@@ -312,10 +313,10 @@ impl Limits {
         self.total.map_or(self.timeout, |total| total.min(self.timeout))
     }
 
-    /// Judges a start without a ready agent that has used up one of its limits: the budget's total is no error here.
+    /// Judges a start that has reached a limit without a ready agent. Reaching the budget's total is not an error here.
     ///
     /// # Errors
-    /// [`MachineError::Timeout`], with why the agent is not ready.
+    /// [`MachineError::Timeout`], with the reason why the agent is not ready.
     fn judge(self, taken: Duration, reason: Option<String>) -> Result<(), MachineError> {
         if self.total.is_some_and(|total| taken >= total) {
             return Ok(());
@@ -324,7 +325,7 @@ impl Limits {
     }
 }
 
-/// Returns the error of something that init could not do.
+/// Returns the error for a step that init failed to do.
 pub(crate) fn guest_error(failed: &Failed) -> MachineError {
     let start = |text: &str| shown(&text.chars().take(MAX_SHOWN).collect::<String>());
     MachineError::Guest { step: start(&failed.step), message: start(&failed.message) }

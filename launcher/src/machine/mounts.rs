@@ -1,4 +1,4 @@
-//! The directories, disks and the task that a machine gets of its host.
+//! The directories, the disks and the task that a VM gets from its host.
 
 use std::io;
 
@@ -9,10 +9,11 @@ use super::{HostGifts, MachineError};
 use crate::mounts::shares;
 use crate::mounts::volumes::{self, Volume};
 
-/// Returns the message to init about them, where there are some. The machine is as such a user and group to itself.
+/// Returns the message to init about them; `None` if there are none. `ids` are the user and the group of the VMM
+/// process in its user namespace.
 ///
 /// # Errors
-/// [`MachineError::TooManyMounts`] where that is too much for one message.
+/// [`MachineError::TooManyMounts`] if they do not fit into one message.
 pub(super) fn message(
     gifts: &HostGifts,
     ids: (u32, u32),
@@ -23,14 +24,14 @@ pub(super) fn message(
     if mounts.mounts.is_empty() && mounts.task.is_none() {
         return Ok(None);
     }
-    // What is inside something else comes after it.
+    // A path inside another mount comes after that mount.
     mounts.mounts.sort_by(|one, other| one.guest.cmp(&other.guest));
     let message = HostMessage::Mounts(mounts);
     message.write(&mut io::sink()).map_err(|_| MachineError::TooManyMounts)?;
     Ok(Some(message))
 }
 
-/// Returns the size of the largest disk that a machine writes to, in bytes.
+/// Returns the size of the largest disk that the VM can write to, in bytes.
 pub(super) fn largest_disk(plan: &RunPlan, volumes: &[Volume]) -> u64 {
     let scratch = plan.scratch.iter().map(|it| it.size_bytes);
     scratch.chain(volumes.iter().map(Volume::size_bytes)).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! A start up to its machine: the box is verified, and a process is confined that gets what it boots.
+//! The first part of a start: the box is verified, and the process that will run its VM is started and confined.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ use crate::opened::verify::{self, Verification, Verified};
 use crate::streams::console::Console;
 use crate::streams::control::Listener;
 
-/// A VMM process that has got its box.
+/// A VMM process that has received its box.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) verification: Verification,
@@ -32,12 +32,12 @@ pub(super) struct Prepared {
     pub(super) agent_socket: Option<AgentSocket>,
     pub(super) device: Option<Device>,
     pub(super) network: Option<Network>,
-    /// Empty where the process has ended, as the events say.
+    /// Empty if the process has ended; [`Events`] then reports that.
     pub(super) jail: Report,
 }
 
-/// Verifies the box and starts the VMM process, with the same open files. The hashing is no part of the start: its clock is
-/// set forward.
+/// Verifies the box and starts the VMM process with the same open files. Hashing does not count towards the start, so
+/// the start's clock is set forward by its duration.
 pub(super) fn prepare(
     run: &BoxToRun<'_>,
     gifts: &mut HostGifts,
@@ -45,7 +45,7 @@ pub(super) fn prepare(
 ) -> Result<Prepared, MachineError> {
     let doors = Doors::make(run, gifts)?;
     let verification = verified(run, policy)?;
-    // A start over its budget is judged when it is known what has taken so long.
+    // Hashing does not count towards the start.
     policy.started += verification.hashing;
     let Process { mut vmm, terms, mut device, device_end } =
         Process::start(run, gifts, &doors, policy)?;
@@ -70,7 +70,7 @@ pub(super) fn prepare(
         jail: terms,
     })?;
     let jail = confined(run, gifts, policy, &mut vmm, device.as_mut())?;
-    // The machine alone has them open now.
+    // From here on only the VMM process has them open.
     gifts.disks.clear();
     let first = first_messages(run, gifts, jail.as_ref())?;
     let console = Console::new(policy.console.take());
@@ -79,12 +79,12 @@ pub(super) fn prepare(
     Ok(Prepared { verification, events, agent_socket, device, network, jail })
 }
 
-/// The things that this host can refuse: they are made or looked for before the box is hashed, which can take long.
+/// The resources that the host can refuse: created or looked up before the box is hashed, which can take long.
 struct Doors {
     agent: Option<Places>,
     listener: Listener,
     network: Option<Sockets>,
-    /// The program that carries the network of the host.
+    /// The program that connects the VM to the host's network.
     carrier: Option<PathBuf>,
     has_mounts: bool,
 }
@@ -113,12 +113,12 @@ fn verified(run: &BoxToRun<'_>, policy: &StartPolicy<'_>) -> Result<Verification
     Ok(done)
 }
 
-/// The process that becomes the machine, before it knows of what.
+/// The VMM process before it has received its box.
 struct Process {
     vmm: Vmm,
     terms: Terms,
     device: Option<Device>,
-    /// The guest's end of the device, which the process inherits.
+    /// The guest's end of the network device, which the process inherits.
     device_end: Option<UnixStream>,
 }
 
@@ -144,7 +144,7 @@ impl Process {
     }
 }
 
-/// Waits until the process has confined itself, and lets it become the machine; nothing is returned where it has ended.
+/// Waits until the process has confined itself, and lets it start the VM; returns `None` if it has ended.
 fn confined(
     run: &BoxToRun<'_>,
     gifts: &HostGifts,
@@ -164,7 +164,7 @@ fn confined(
     Ok(jail)
 }
 
-/// Returns the first messages to init. The secrets are nowhere else from then on.
+/// Returns the first messages to init. After this call no other copy of the secrets exists.
 fn first_messages(
     run: &BoxToRun<'_>,
     gifts: &mut HostGifts,

@@ -1,4 +1,4 @@
-//! The report of a run: the budget's table for people, one JSON object for machines.
+//! The report of a run: the budget as a table, and the whole run as one JSON object.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::opened::verify::{Verification, Verified};
 use crate::streams::output::{Captured, Route};
 use vmm::jail::Report;
 
-/// Renders what each phase may take, what it took, and by how much it was over; before them, what
-/// the hashing took, which is not limited.
+/// Renders the limit, the duration and the excess of each phase. The table begins with the time for hashing, which has
+/// no limit.
 pub fn budget_table(budget: &Budget, facts: &RunFacts) -> String {
     let taken = &facts.phases;
     let over = budget.overruns(taken);
@@ -47,43 +47,43 @@ pub struct RunFacts {
     pub verification: Verification,
     /// The time that each phase of the start took; only `total` if the agent was never ready.
     pub phases: Phases,
-    /// The jail of the VMM process, as far as it is known.
+    /// The jail of the VMM process, as far as known.
     pub jail: Report,
     /// Whether the agent was ready before the enforced total had passed.
     pub is_ready: bool,
-    /// Why its health check did not pass by then, as far as the guest has said so; safe for a terminal.
+    /// Why the health check had not passed by then, if the guest reported it; safe for a terminal.
     pub unready: Option<String>,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
 }
 
 impl RunFacts {
-    /// Returns those of a machine that has not started, but has a jail.
+    /// Returns the facts of a VM whose jail is known and that has not started.
     pub fn new(verification: Verification, jail: Report) -> Self {
         let phases = Phases::default();
         let (unready, agent_status) = (None, None);
         Self { verification, phases, jail, is_ready: false, unready, agent_status }
     }
 
-    /// Returns whether it is known how long a phase took. The guest reports it with being ready.
+    /// Returns whether the duration of a phase is known. The guest reports the durations when the agent is ready.
     fn knows(&self, phase: Phase) -> bool {
         self.is_ready || phase == Phase::Total
     }
 
-    /// Returns how long the hashing of the blobs took, in milliseconds; `None` without any.
+    /// Returns how long the hashing of the blobs took, in milliseconds; `None` if no blob was hashed.
     fn verify_ms(&self) -> Option<f64> {
         let Verification { verified, hashing } = self.verification;
         (verified == Verified::Hashed).then_some(hashing.as_secs_f64() * 1e3)
     }
 
-    /// Returns the time that each phase took, `null` where that is not known.
+    /// Returns the duration of each phase, `null` if it is unknown.
     fn phases_ms(&self) -> Value {
         let of = |phase| self.knows(phase).then(|| self.phases.of(phase));
         Phase::ALL.into_iter().map(|phase| (phase.name().to_owned(), json!(of(phase)))).collect()
     }
 }
 
-/// Writes a duration for people: `120 ms`, or from a second on `1.3 s`.
+/// Formats a duration: `120 ms`, or `1.3 s` from one second on.
 pub fn shown_duration(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         return format!("{} ms", duration.as_millis());
@@ -91,7 +91,7 @@ pub fn shown_duration(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
-/// A command that was run, and how it ended.
+/// A command that was run, and its end.
 #[derive(Debug, Serialize)]
 pub struct CommandReport {
     component: ComponentName,
@@ -107,7 +107,7 @@ pub struct CommandReport {
 }
 
 impl CommandReport {
-    /// Describes a command that has ended after a time, with its output where that was captured.
+    /// Describes a command that has ended, with its output if that was captured.
     pub fn new(
         component: ComponentName,
         argv: Vec<String>,
@@ -121,24 +121,24 @@ impl CommandReport {
         Self { component, argv, status, oom_killed, timed_out, duration_ms, output, exit }
     }
 
-    /// Returns whether the command has failed, and the kernel has ended something in its component for lack of memory.
+    /// Returns whether the command failed and the kernel killed a process of its component for lack of memory.
     pub const fn lacked_memory(&self) -> bool {
         self.exit.lacked_memory()
     }
 
-    /// Returns the component in which it ran.
+    /// Returns the component in which the command ran.
     pub const fn component(&self) -> ComponentName {
         self.component
     }
 
-    /// Returns the exit code of a run with this command, as [`Exited::code`] has it.
+    /// Returns the exit code for a run with this command: see [`Exited::code`].
     pub const fn code(&self) -> u8 {
         self.exit.code()
     }
 }
 
-/// Reports a run of a box as `boxlaunch run --json` prints it, without its command and errors.
-/// `agent_socket` is the one that led to the agent's port.
+/// Returns the object that `boxlaunch run --json` prints for a run, without its command and errors. `agent_socket` is
+/// the socket that led to the agent's port.
 pub fn run_report(
     digest: Digest,
     config: &BoxConfig,
@@ -167,7 +167,7 @@ pub fn run_report(
     })
 }
 
-/// Adds what the plan says of a component to an object, with the secrets in its commands masked.
+/// Adds the plan's fields for a component to an object, with the secrets in its commands masked.
 fn with_plan(mut component: Value, plan: &ComponentPlan) -> Value {
     component["hostname"] = json!(plan.hostname);
     let (mut argv, mut health) = (plan.argv.clone(), plan.health.clone());
@@ -232,7 +232,7 @@ mod tests {
              total      1000 ms    1000.25 ms   over by 0.25 ms\n"
         );
         let mut config = config();
-        // Whatever the budget is: an agent that is not ready is not within it.
+        // With any budget, an agent that is not ready is not within it.
         config.plan.budget.total = None;
         let report =
             run_report(Digest::from_bytes([1; 32]), &config, &facts, &Route::Nowhere, None);

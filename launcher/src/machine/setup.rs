@@ -1,4 +1,4 @@
-//! The arguments of a start, by their reasons: which box it is, what this host gives it, and how its start is held to terms.
+//! The arguments of a start: the box, what this host gives it, and the conditions of its start.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -21,97 +21,96 @@ use crate::opened::verify::Trust;
 use crate::streams::log::Logs;
 use crate::streams::output::Route;
 
-/// The box, and what of this host makes a machine of it. It is the same for each start of the box.
+/// The box and the parts of this host that run it. They are the same for each start of the box.
 #[derive(Debug)]
 pub struct BoxToRun<'a> {
     /// The box.
     pub opened: &'a OpenBox,
-    /// The machine's size, which is the box's unless somebody asked for another.
+    /// The size of the VM: the box's, unless it was overridden.
     pub size: Size,
     /// The program that is started as the VMM, with the argument [`vmm::SUBCOMMAND`].
     pub program: &'a Path,
-    /// The directories in which passt is looked for, as in a `PATH`, where the box shares the network of its host.
+    /// The directories to search for passt, in the format of `PATH`, if the box shares the host's network.
     pub programs: &'a OsStr,
-    /// The device of KVM, whose group the VMM process is to be in.
+    /// The KVM device, whose group the VMM process joins.
     pub device: &'a Path,
     /// The receipts of earlier verifications.
     pub receipts: &'a Receipts,
-    /// Whether they are used.
+    /// Whether the receipts are used.
     pub trust: Trust,
     /// The run's private directory.
     pub runtime: RuntimeDir,
 }
 
-/// The things that the host gives the box for this run: all that reaches into it from outside. A box that is given none has
-/// nothing but its own files.
+/// What the host gives the box for this run: everything that reaches into it from outside. A box without any of these
+/// has only its own files.
 #[derive(Debug, Default)]
 pub struct HostGifts {
-    /// The plan's scratch disks, in their order.
+    /// The plan's scratch disks, in the plan's order.
     pub disks: Vec<File>,
-    /// Disks that stay, in the order of the devices.
+    /// The volumes, in the order of the devices.
     pub volumes: Vec<Volume>,
-    /// The variables that were given for this run; each that the plan requires is among them.
+    /// The variables that are set for this run, including each that the plan requires.
     pub variables: Vec<GivenVariable>,
-    /// The values of the plan's secrets, in their order.
+    /// The values of the plan's secrets, in the plan's order.
     pub secrets: Vec<Secret>,
-    /// The directories of the host that components see, those of the plan among them.
+    /// The directories of the host that components see, including the plan's.
     pub shares: Vec<HostShare>,
-    /// The task, instead of that of the plan.
+    /// The task that replaces the plan's.
     pub task: Option<TaskPlan>,
-    /// The network that the box gets.
+    /// The network of the box.
     pub network: Given,
     /// The ports of components that clients on the host can connect to.
     pub published: Vec<Published>,
-    /// Where the agent's socket is made; by default in the private directory.
+    /// The path for the agent's socket; by default, it is created in the private directory.
     pub agent_socket: Option<PathBuf>,
 }
 
-/// The terms of the start: how long it may take, what ends it, and who hears of it. The box knows nothing of them.
+/// The conditions of the start: its time limits, its signals and its observers. The box does not know them.
 #[derive(Debug)]
 pub struct StartPolicy<'a> {
-    /// The file for the start of the console.
+    /// The file for the beginning of the console.
     pub console: Option<File>,
-    /// Where the agent's output is kept.
+    /// The log that keeps the agent's output.
     pub logs: Logs,
-    /// Where else it goes until the agent is ready.
+    /// A second destination of that output until the agent is ready.
     pub agent_output: &'a mut Route,
     /// The signals that end the start early.
     pub signals: &'a StopSignals,
-    /// When the program started, without what it did only this time. The hashing of blobs is no part of
-    /// the start either: the clock is set forward by what it took.
+    /// When the program started, set forward by the time for work that only this run needed, and for hashing blobs.
     pub started: Instant,
-    /// How long the start may take before it is an error.
+    /// How long the start may take before it fails.
     pub startup_timeout: Duration,
     /// How long the start may take before [`Machine::start`](super::Machine::start) returns without a ready agent.
     pub enforced_total: Option<Duration>,
     /// How to treat a host on which the jail lacks a layer.
     pub jail: Policy,
-    /// Sees how far the start is.
+    /// Observes the progress of the start.
     pub watch: &'a dyn Watch,
 }
 
-/// How far a start is.
+/// The progress of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// The box's files are verified now, which takes seconds where large ones have to be hashed.
+    /// The box's files are being verified. This takes seconds if large files have to be hashed.
     Verifying,
-    /// They had to be hashed, which took this long.
+    /// The files had to be hashed, which took this long.
     Hashed(Duration),
-    /// The machine's process is confined, without these layers of the jail; its guest has not started.
+    /// The VMM process is confined, without these layers of the jail. Its guest has not started.
     Confined(&'a [Missing]),
-    /// The machine was started; this much of the start's time has passed.
+    /// The VM was started; this much of the start's time has passed.
     Starting(Duration),
-    /// The start has ended, well or not.
+    /// The start has succeeded or failed.
     Ended,
 }
 
-/// Sees how far a start is, to show it to a person.
+/// Observes the progress of a start, to show it to the user.
 pub trait Watch: std::fmt::Debug {
-    /// Is called at each step, and about once a second while the machine starts.
+    /// Called at each step, and about once a second while the VM starts.
     fn see(&self, progress: Progress<'_>);
 }
 
-/// Nobody watches.
+/// An observer that ignores all progress.
 impl Watch for () {
     fn see(&self, _: Progress<'_>) {}
 }

@@ -19,22 +19,21 @@ use testkit::test_box::{TestBox, config};
 use vmm::jail::{Policy, Report};
 use vmm::{Nonce, Vmm};
 
-/// More than all pipes on the way to a reader that takes nothing.
+/// More than all pipes hold on the way to a reader that reads nothing.
 const TOO_MUCH: usize = 1 << 20;
 
-/// The runtime of a test.
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Returns a route to a reader that takes nothing.
+/// Returns a route to a reader that reads nothing.
 fn unread(signals: &Rc<StopSignals>) -> (Route, PipeReader) {
     let (reader, writer) = io::pipe().unwrap();
     let outlet = || Box::new(Outlet::new(writer.try_clone().unwrap(), signals));
     (Route::Pass { stdout: outlet(), stderr: outlet() }, reader)
 }
 
-/// A machine that never ends by itself.
+/// A VM that never ends by itself.
 fn machine(made: &TestBox) -> Machine {
     let listener = Listener::bind(made.path().join("control.sock")).unwrap();
     let opened = crate::opened::open(made.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Why an agent is not ready in time: what its health check says then.
+//! Why an agent is not ready in time: the result of its health check at that moment.
 
 use std::time::{Duration, Instant};
 
@@ -11,18 +11,18 @@ use crate::machine::health;
 use crate::streams::StreamError;
 use crate::streams::output::Route;
 
-/// The number of the command that makes the check. A supervisor, which comes later, gives the small ones first.
+/// The number of the command that runs the check. The supervisor, which starts later, assigns small numbers first.
 const CHECK: ProgramId = ProgramId(254);
-/// How long the check may take.
+/// The time limit of the check.
 const LIMIT: Duration = Duration::from_millis(600);
-/// How long the guest's answer is waited for: a box over its budget is stopped within a second.
+/// The time limit of the guest's answer: a box over its budget is stopped within a second.
 const ANSWER: Duration = Duration::from_millis(800);
-/// The reason where a check passes, but too late.
+/// The reason for a check that passes, but too late.
 const TOO_LATE: &str = "it passes by now";
 
 impl Machine {
-    /// Makes the agent's health check once more; returns why it does not pass, if the guest answers in time. Until then
-    /// nothing of this is asked for, so that a start which succeeds does not pay for it.
+    /// Runs the agent's health check once more; returns why it fails, if the guest answers in time. The check's result
+    /// is requested only now, so that a successful start does not pay for it.
     pub(super) async fn why_unready(
         &mut self,
         output: &mut Route,
@@ -30,7 +30,7 @@ impl Machine {
     ) -> Result<Option<String>, MachineError> {
         let check = Exec { id: CHECK, ..health::check(ComponentName::Agent, LIMIT) };
         let can_be_asked = self.has_check && self.events.protocol().is_some();
-        // An init of the protocol before knows no such command.
+        // An init with an older protocol does not know this command.
         if !can_be_asked || self.events.send(&HostMessage::Exec(check)).is_err() {
             return Ok(None);
         }

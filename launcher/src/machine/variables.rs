@@ -1,14 +1,14 @@
-//! Variables that are given to components at launch.
+//! Variables that are set for components at launch.
 
 use box_contract::wire::Variable;
 use box_contract::{ComponentName, RunPlan};
 use safe_text::secrets::{MASK, looks_secret};
 use serde::{Deserialize, Serialize};
 
-/// A variable of a component, as it was given at launch.
+/// A variable of a component that is set at launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenVariable {
-    /// The component that has it.
+    /// The component that gets it.
     pub component: ComponentName,
     /// Its name.
     pub name: String,
@@ -17,7 +17,7 @@ pub struct GivenVariable {
 }
 
 impl GivenVariable {
-    /// Returns what a record has of it.
+    /// Returns the variable as it is written to a record, with a secret value masked.
     #[must_use]
     pub fn masked(mut self) -> Self {
         if looks_secret(&self.name, &self.value) {
@@ -27,7 +27,7 @@ impl GivenVariable {
     }
 }
 
-/// Returns the messages by which init learns of them: one for each variable of the plan that may be given.
+/// Returns the messages to init about the variables: one for each variable that the plan lets the launch set.
 pub(crate) fn messages(plan: &RunPlan, given: &[GivenVariable]) -> Vec<Variable> {
     let value = |component, name: &str| {
         let found = given.iter().find(|it| it.component == component && it.name == name);

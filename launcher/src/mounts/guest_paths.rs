@@ -1,33 +1,33 @@
-//! The places of a box at which a command line mounts something.
+//! The paths of a box at which a command line mounts something.
 
 use box_contract::plan::reserved_place;
 use box_contract::rules::{AtPlace, excludes, is_place};
 use box_contract::{RunPlan, SecretDelivery};
 use safe_text::shown;
 
-/// Why a place is taken.
+/// Why a path is not free.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum Taken {
-    /// The box has something there, or below where that would hide it.
+    /// The box declares something at this path, or below it, which the mount would hide.
     #[error("{place} is not free: there is something at {} already", shown(.other))]
     ByBox { place: String, other: String },
-    /// The command line has something else there.
+    /// The command line mounts something else at this path.
     #[error("two of the options use {0}")]
     Twice(String),
 }
 
-/// Reads the path of a place. A slash at its end says nothing.
+/// Parses the path of a mount. A trailing slash is ignored: for example, `/data/` is `/data`.
 ///
 /// # Errors
-/// Why nothing can be mounted there, for people.
+/// Why nothing can be mounted there, as a message to the user.
 pub fn read(text: &str) -> Result<&str, String> {
     let guest = text.strip_suffix('/').filter(|it| !it.is_empty()).unwrap_or(text);
     check(guest).map(|()| guest)
 }
 
 fn check(guest: &str) -> Result<(), String> {
-    // A colon would end it on a command line.
+    // A colon would end the path on a command line.
     if !is_place(guest) || guest.contains(':') {
         let form = "it has to be an absolute path without `.`, `..`, `:` and empty names";
         return Err(format!("nothing can be mounted at {:?}: {form}", shown(guest)));
@@ -38,11 +38,10 @@ fn check(guest: &str) -> Result<(), String> {
     }
 }
 
-/// Checks that what is mounted at places hides nothing of a box, in whichever component, and nothing of each other. It may
-/// be inside something else that is mounted.
+/// Checks that no mount hides a path of a box, in any component, or another mount. A mount may be inside another one.
 ///
 /// # Errors
-/// The first that does.
+/// The first path that is not free.
 pub fn check_free(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
     for (at, place) in places.iter().enumerate() {
         let other = of_box(plan).find(|it| excludes(*it, (AtPlace::Mount, place)));
@@ -56,7 +55,7 @@ pub fn check_free(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
     Ok(())
 }
 
-/// Returns what a box has at places that it declares, in whichever component.
+/// Returns the paths that a box declares, in any component.
 fn of_box(plan: &RunPlan) -> impl Iterator<Item = (AtPlace, &str)> {
     let shares = plan.shares.iter().map(|it| (AtPlace::Mount, it.guest.as_str()));
     let disks = plan.scratch.iter().map(|it| (AtPlace::Scratch, it.guest.as_str()));

@@ -1,4 +1,4 @@
-//! What a start adds to the file systems of a box: directories of the host, volumes and scratch disks.
+//! The additions of a start to the file systems of a box: directories of the host, volumes and scratch disks.
 
 pub mod guest_paths;
 pub mod scratch;

@@ -1,4 +1,4 @@
-//! Scratch disks: empty file systems in files that have no name, so that they are gone with the machine, however it ends.
+//! Scratch disks: empty file systems in unlinked files, which disappear with the VM, however it ends.
 
 use std::fs::{File, OpenOptions, remove_file};
 use std::io;
@@ -9,13 +9,14 @@ use box_contract::{ComponentName, RunPlan, Scope, ScratchPlan};
 use ext4_image::Options;
 use host_fs::OsError;
 
-/// The owner and the mode of the root of a disk that both components have: those of `/tmp`.
+/// The owner and the mode of the root of a disk that both components use: the same as of `/tmp`.
 pub(crate) const EVERYBODYS: ((u32, u32), u16) = ((0, 0), 0o1777);
 
-/// Makes the disks of a plan, in its order, in a directory on whose file system they grow as they are written.
+/// Creates the disks of a plan, in its order. Their files are in the file system of `directory`, and grow as they are
+/// written.
 ///
 /// # Errors
-/// When a file cannot be made, or the file system has none of that size.
+/// If a file cannot be created, or its file system does not support that size.
 pub fn make(plan: &RunPlan, directory: &Path) -> Result<Vec<File>, OsError> {
     plan.scratch.iter().map(|disk| make_one(plan, disk, directory)).collect()
 }
@@ -32,7 +33,7 @@ fn make_one(plan: &RunPlan, disk: &ScratchPlan, directory: &Path) -> Result<File
     make().map_err(OsError::file("make a scratch disk in", directory))
 }
 
-/// Makes a file that only this user can open, and takes its name away.
+/// Creates a file that only this user can open, and unlinks it.
 fn unnamed(directory: &Path) -> io::Result<File> {
     let name = u64::from_ne_bytes(random::<8>()?);
     let path = directory.join(format!(".scratch-{name:016x}"));
@@ -42,14 +43,14 @@ fn unnamed(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns random bytes of the kernel's.
+/// Returns random bytes from the kernel.
 pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Returns the owner and the mode of a disk's root: of the component that has it, or [`EVERYBODYS`].
+/// Returns the owner and the mode of a disk's root: the user of the only component that uses it, or [`EVERYBODYS`].
 fn owner(plan: &RunPlan, scope: Scope) -> ((u32, u32), u16) {
     let of = |name| plan.component(name).map(|it| (it.user.uid, it.user.gid));
     let only = match scope {

@@ -14,35 +14,35 @@ use serde::{Deserialize, Serialize};
 
 use vmm::jail::shares::{ServedShare, sources};
 
-/// A directory of the host that cannot be shared.
+/// The error for a directory of the host that cannot be shared.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot share {}: {source}", path.display())]
 pub struct ShareError {
     /// The directory.
     pub path: PathBuf,
-    /// What the operating system says.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
-/// A directory of the host in components.
+/// A directory of the host that components see.
 ///
-/// It is open from the first look at it until the machine has it: whoever exchanges it meanwhile, or a directory around it,
-/// does not change which one is looked at, and the machine's process serves no other one.
+/// It is open from the first check until the VM has it. A user who meanwhile exchanges it, or a directory above it,
+/// does not change which directory was checked, and the VMM process serves no other one.
 #[derive(Debug, Clone)]
 pub struct HostShare {
     pub(crate) directory: ServedShare,
     way: Arc<Way>,
-    /// The path by which it was found.
+    /// The path by which it was opened.
     named: PathBuf,
     guest: String,
     scope: Scope,
 }
 
 impl HostShare {
-    /// Takes a directory of the host, which is to be seen at `guest`.
+    /// Opens a directory of the host, which components see at `guest`.
     ///
     /// # Errors
-    /// When there is no such directory.
+    /// If there is no such directory.
     pub fn new(path: &Path, guest: &str, access: Access, scope: Scope) -> Result<Self, ShareError> {
         let find = || -> io::Result<(Way, ServedShare)> {
             let way = Way::of(path)?;
@@ -70,29 +70,29 @@ impl HostShare {
         self.directory.is_writable
     }
 
-    /// Returns where components see it.
+    /// Returns the path at which components see it.
     pub fn guest(&self) -> &str {
         &self.guest
     }
 
-    /// Returns the path by which it was found, which may have links.
+    /// Returns the path by which it was opened, which may contain symbolic links.
     pub fn named(&self) -> &Path {
         &self.named
     }
 
-    /// Returns whether there is a regular file of a name in it, and no link to one.
+    /// Returns whether it contains a regular file with this name, which is not a symbolic link.
     pub fn has_file(&self, name: &str) -> bool {
         statat(self.way.open(), name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::RegularFile)
     }
 
-    /// Returns where it is on the host.
+    /// Returns its path on the host.
     pub fn host(&self) -> &Path {
         &self.directory.path
     }
 
-    /// Returns the path to this one in another one, where it can only be read, the other can be written, and the path is the
-    /// same on the host and in the box.
+    /// Returns the path of this directory in another one if this one is read-only, the other one is writable, and the
+    /// path is the same on the host and in the box.
     fn path_in(&self, outer: &Self) -> Option<&Path> {
         let path = self.host().strip_prefix(outer.host()).ok()?;
         let is_below = Path::new(&self.guest) == Path::new(&outer.guest).join(path);
@@ -100,26 +100,27 @@ impl HostShare {
         (differs && is_below && path != Path::new("")).then_some(path)
     }
 
-    /// As [`Self::path_in`], where that is one name: nothing around it can be moved away.
+    /// Like [`Self::path_in`], but only if the path is a single name: then no directory in between can be moved away.
     fn kept_in(&self, outer: &Self) -> Option<&Path> {
         self.path_in(outer).filter(|path| path.iter().count() == 1)
     }
 
-    /// Returns the directory of those that would have to be shown to read for this one to stay where it is.
+    /// Returns the directory that would also have to be shared read-only to keep this one at its path.
     pub fn moves_with<'a>(&'a self, all: &'a [Self]) -> Option<PathBuf> {
         let outer = all.iter().find(|it| self.path_in(it).is_some())?;
         let first = self.path_in(outer)?.iter().next()?;
         self.kept_in(outer).is_none().then(|| outer.host().join(first))
     }
 
-    /// Returns what a record says of it.
+    /// Returns the record of it.
     pub fn shown(&self) -> ShareRecord {
         let (host, guest) = (self.host().to_owned(), self.guest.clone());
         ShareRecord { host, guest, writable: self.is_writable() }
     }
 
-    /// Returns whether the directory is at a path, or above it, whatever path leads to either: so is one that is mounted in
-    /// the directory. Whoever writes to a link on the way to something decides what that is, too.
+    /// Returns whether the directory is at a path, or above it, by any path to either. This includes paths in a file
+    /// system that is mounted below it. A symbolic link on the way to a path also counts, because a user who can write
+    /// to the link controls its target.
     pub fn has(&self, path: &Path) -> bool {
         let Ok(own) = self.way.identity() else { return true };
         let mounted = kernel::mounted_below(self.host()).unwrap_or_default();
@@ -127,12 +128,12 @@ impl HostShare {
         places(path).iter().any(|it| seen.around(it).is_some())
     }
 
-    /// Returns whether the directory is another one, or in it, whatever path leads to either.
+    /// Returns whether the directory is the one at a path, or in it, by any path to either.
     pub fn is_in(&self, path: &Path) -> bool {
         self.way.is_in(&Known::of([path.to_owned()]))
     }
 
-    /// Counts the files below a directory, up to `most` and one more. What cannot be read is not there.
+    /// Counts the files below a directory, at most `most` and one more. Ignores directories that cannot be read.
     pub fn count(directory: &Path, most: u64) -> u64 {
         let (mut found, mut left) = (0, vec![directory.to_owned()]);
         while let Some(next) = left.pop() {
@@ -150,19 +151,20 @@ impl HostShare {
     }
 }
 
-/// A directory of the host in a box.
+/// The record of a directory of the host in a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareRecord {
-    /// Where it is on the host.
+    /// Its path on the host.
     pub host: PathBuf,
-    /// Where components see it.
+    /// Its path in the components.
     pub guest: String,
-    /// Whether they may write to it.
+    /// Whether the components may write to it.
     pub writable: bool,
 }
 
-/// Returns the directories that the VMM process serves. One that is shown to read, at its own place directly in another one
-/// that can be written, is kept as it is there, too: without that, only the guest's kernel would.
+/// Returns the directories that the VMM process serves. A read-only directory that is seen directly in a writable one,
+/// at the same path, is also kept read-only there by the VMM process. Otherwise only the guest's kernel would enforce
+/// that.
 pub(crate) fn directories(shares: &[HostShare]) -> Vec<ServedShare> {
     let kept = |outer: &HostShare| {
         let kept = shares.iter().filter_map(|inner| inner.kept_in(outer));
@@ -171,16 +173,17 @@ pub(crate) fn directories(shares: &[HostShare]) -> Vec<ServedShare> {
     shares.iter().map(|it| ServedShare { kept: kept(it), ..it.directory.clone() }).collect()
 }
 
-/// Returns how many devices a machine has for these, so many disks, and its network.
+/// Returns the number of devices of a VM with these disks, directories and network.
 pub fn devices(disks: usize, shares: &[HostShare], network: NetworkMode) -> usize {
     let written = shares.iter().filter(|it| it.is_writable()).count();
     wire::devices(disks, written, written < shares.len(), network)
 }
 
-/// Returns the message to init about them; the VMM process is such a user and group to itself.
+/// Returns the message to init about the directories. `uid` and `gid` are the ids of the VMM process in its user
+/// namespace.
 pub(crate) fn mounts(shares: &[HostShare], (uid, gid): (u32, u32)) -> Option<Mounts> {
     let sources = sources(shares.iter().map(|it| &it.directory))?;
-    // A component that sees a kept directory in another one, too, sees it with the same owners.
+    // A component that also sees a kept directory in another one sees it there with the same owners.
     let scope = |inner: &HostShare| {
         let is_wider =
             |outer: &HostShare| inner.path_in(outer).is_some() && outer.scope != inner.scope;
@@ -260,7 +263,7 @@ mod tests {
         assert!(!share.is_in(&at("shared/none")));
     }
 
-    /// As a box can do that has the directory around it to write to.
+    /// A box can exchange a directory if the directory around it is shared with it for writing.
     #[test]
     fn what_was_opened_is_what_is_looked_at_and_served() {
         let dir = tempfile::tempdir().unwrap();

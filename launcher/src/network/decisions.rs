@@ -1,4 +1,4 @@
-//! The way of a filter's decisions to the box's log, and of its denials to the box's user.
+//! Passes a filter's decisions to the box's log, and its denials to the box's user.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -9,12 +9,12 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::streams::log::NetworkLog;
 
-/// How many denials are kept in a second: a program that tries more shall not drive out what was kept before.
+/// How many denials per second are logged: a program that tries more must not push the older entries out of the log.
 const MAX_DENIALS: u32 = 100;
-/// How many denials wait to be told.
+/// How many denials may wait to be reported.
 const MAX_DENIED: usize = 64;
 
-/// Returns what takes the decisions of a filter and keeps them in a log, and the denials among them.
+/// Returns a callback that logs a filter's decisions, and a receiver of its denials.
 pub(crate) fn kept(
     log: NetworkLog,
 ) -> (impl Fn(Decision) + Send + Sync + 'static, Receiver<Decision>) {
@@ -28,7 +28,7 @@ pub(crate) fn kept(
         }
         log.note(&decision);
         if is_denial {
-            // Of too many at once, the log has the others.
+            // If too many denials wait, the rest is only in the log.
             drop(denials.try_send(decision));
         }
     };

@@ -9,30 +9,30 @@ use vmm::VmmError;
 
 use crate::host::programs::PASST;
 
-/// Why a box has no network.
+/// Why the network of a box could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum NetworkError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A socket of the machine's process could not be made.
+    /// A socket of the VMM process could not be created.
     #[error(transparent)]
     Vmm(#[from] VmmError),
-    /// A port of the host cannot be published at.
+    /// A port could not be published at an address of the host.
     #[error("cannot publish a port at {at}: {source}")]
     Port {
         at: SocketAddr,
         #[source]
         source: io::Error,
     },
-    /// The plan of a box names hosts in a malformed form.
+    /// The plan of a box has a host in a malformed form.
     #[error("the box's network: {0}")]
     Peer(#[from] PeerError),
-    /// The box shares the host's network, and what carries that is not installed.
+    /// The box shares the host's network, and passt, which carries it, is not installed.
     #[error("the box needs {PASST} for its network \"shared\", and there is no {PASST} in PATH")]
     NoPasst,
-    /// passt could not start; holds its own words.
+    /// passt could not start; contains its own message.
     #[error("{PASST} could not start: {0}")]
     Passt(String),
 }

@@ -1,8 +1,8 @@
-//! The network that a box gets: what it declares, as far as its user gives it.
+//! The network that a box gets: the one that it declares, as far as its user permits it.
 //!
-//! A box's rules are whoever's wrote its Boxfile. What they name on the internet the box gets by itself, since that is what it
-//! was built to talk to. What is not on the internet, or is the network of the host as a whole, is given by the command line
-//! alone, as directories are. It gives at most what the box declares.
+//! A box's rules come from the author of its Boxfile. The box gets access to the internet hosts in its rules by
+//! default, because it was built to use them. Access to other addresses, or to the host's whole network, is only given
+//! by the command line, like access to directories. The command line gives at most what the box declares.
 
 use std::net::IpAddr;
 
@@ -10,45 +10,46 @@ use box_contract::{NetworkMode, NetworkPlan, PeerPlan};
 use egress_rules::{Local, PeerError, Rule, Rules, Wanted};
 use serde::{Deserialize, Serialize};
 
-/// The network that the command line gives a box.
+/// The command line's choice of a network for a box.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
     /// No network.
     None,
-    /// The hosts of the internet that the box names.
+    /// The internet hosts in the box's rules.
     #[default]
     Box,
-    /// The network of the host, where the box declares that.
+    /// The host's network, if the box declares that.
     Shared,
 }
 
 /// The network that a box gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Given {
-    /// Its mode: that of the box, or none.
+    /// Its mode: the mode that the box declares, or none.
     pub mode: NetworkMode,
-    /// The addresses that are not on the internet and that the box may reach, where its rules name them.
+    /// The addresses outside the internet that the box may reach if its rules name them.
     pub local: Vec<Local>,
 }
 
-/// Why a box does not get the network that it declares, or that the command line names.
+/// Why a box does not get the network that it declares, or that the command line chooses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotGiven {
-    /// It declares that it shares the network of its host.
+    /// The box declares that it shares the host's network, and the command line does not permit it.
     #[error(
         "the box wants to share the network of this host, and only the command line gives that"
     )]
     Shared,
-    /// It does not declare that, but the command line names it.
+    /// The command line chooses the host's network, and the box does not declare it.
     #[error("this host's network is more than the box declares: its network is {:?}", .0.name())]
     Undeclared(NetworkMode),
-    /// Its rules name addresses that are not on the internet.
+    /// The box's rules name addresses outside the internet that the command line does not give.
     #[error("the box wants to reach addresses that are not on the internet")]
     Wanted {
-        /// What they need.
+        /// The addresses that the rules need.
         wanted: Vec<Wanted>,
-        /// The addresses that the command line gives although no rule names them: one of them may be meant.
+        /// The addresses that the command line gives although no rule names them: the user may have mistyped one of
+        /// these.
         unused: Vec<Local>,
     },
     /// The command line gives an address that no rule of the box names.
@@ -59,10 +60,10 @@ pub enum NotGiven {
     NoRules {
         /// The address.
         local: Local,
-        /// The network that the box has.
+        /// The network mode of the box.
         mode: NetworkMode,
     },
-    /// The command line gives an address, and no network.
+    /// The command line gives an address to a box without a network.
     #[error("{0} has no effect for a box without a network")]
     Without(Local),
     /// A rule of the box is malformed.
@@ -71,7 +72,7 @@ pub enum NotGiven {
 }
 
 impl Given {
-    /// Decides what a box with this plan gets. `is_own` says which addresses the host has itself.
+    /// Decides which network a box with this plan gets. `is_own` returns whether an address is the host's own.
     ///
     /// # Errors
     /// [`NotGiven`].
@@ -98,7 +99,7 @@ impl Given {
         Ok(Self { mode, local })
     }
 
-    /// Returns what a box with this plan has of it.
+    /// Returns the network plan in effect for a box that declares `declared`.
     pub fn plan(&self, declared: &NetworkPlan) -> NetworkPlan {
         match self.mode {
             NetworkMode::None => NetworkPlan::default(),
@@ -106,10 +107,10 @@ impl Given {
         }
     }
 
-    /// Returns the rules of the filter of a box with this plan.
+    /// Returns the rules for the filter of a box that declares `declared`.
     ///
     /// # Errors
-    /// [`PeerError`] for a malformed one.
+    /// [`PeerError`] if a rule is malformed.
     pub(crate) fn rules(&self, declared: &NetworkPlan) -> Result<Rules, PeerError> {
         match self.mode {
             NetworkMode::None => Ok(Rules::closed()),
@@ -118,7 +119,7 @@ impl Given {
     }
 }
 
-/// Checks that each rule about an address that is not on the internet is given, and nothing besides.
+/// Checks that exactly the addresses outside the internet that the rules name are given.
 ///
 /// # Errors
 /// [`NotGiven`].
@@ -153,7 +154,7 @@ mod tests {
         Given::decide(plan, choice, local, |_| false).map_err(|it| it.to_string())
     }
 
-    /// Rules about addresses that are not on the internet.
+    /// Rules about addresses outside the internet.
     const LOCAL: [&str; 3] = ["127.0.0.1:9999", "169.254.169.254:80", "10.0.0.0/8"];
 
     #[test]

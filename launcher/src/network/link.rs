@@ -1,4 +1,4 @@
-//! The host's end of a component's connection: its streams, and its questions for names.
+//! The host's end of a component's connection, which carries its streams and its DNS questions.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,22 +24,23 @@ use tokio::time::timeout;
 use super::stream::{Inlet, stream};
 use crate::streams::control::CHUNK;
 
-/// How long a component may take to say whose connection it is.
+/// How long a new connection may take to name its component.
 const HELLO: Duration = Duration::from_secs(10);
-/// How many frames of streams wait for a component that does not take them; each has at most
+/// How many frames of streams may wait for a component that does not read them; each has at most
 /// [`MAX_STREAM_DATA`](box_contract::wire::MAX_STREAM_DATA) bytes.
 const MAX_FRAMES: usize = 32;
-/// How many short answers do: a guest of ours waits for the answer to each of its few questions.
+/// How many short answers may wait. This is plenty, because our init waits for the answer to each of its few questions.
 const MAX_ANSWERS: usize = 4096;
-/// How much a stream's bytes may pile up on their way to what serves it.
+/// The buffer of a stream's bytes on their way to the filter or a client, in bytes.
 const BUFFER: usize = 16 << 10;
-/// Most streams that a component opens: more than its init lets programs open, since it may know sooner that one is over.
+/// The most streams that a component may open: more than its init permits to programs, since init may know sooner that
+/// a stream has ended.
 const MAX_STREAMS: usize = 2 * MAX_CONNECTIONS as usize;
-/// Most clients of a component's published ports.
+/// The most clients of a component's published ports.
 const MAX_VISITORS: usize = 256;
-/// How long they wait for it, where its end of the network is not there yet.
+/// How long a client waits for a component that is not connected to the host yet.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Most bytes of all streams on their way to the host: as much as an init of ours sends.
+/// The most bytes of all streams that may be on their way to the host: as many as our init sends.
 const MAX_HELD: usize = (MAX_CONNECTIONS as usize + MAX_VISITORS) * STREAM_WINDOW as usize;
 
 /// A client of a published port.
@@ -49,7 +50,7 @@ pub(super) struct Visitor {
     pub(super) client: TcpStream,
     /// The port in the component.
     pub(super) port: u16,
-    /// When it came.
+    /// When it connected.
     pub(super) since: Instant,
 }
 
@@ -62,17 +63,18 @@ struct Link {
     carriers: JoinSet<u32>,
     out: Sender<HostNetwork>,
     answers: Sender<HostNetwork>,
-    /// How many of their bytes are on their way to the host.
+    /// How many bytes of the streams are on their way to the host.
     held: Arc<AtomicUsize>,
-    /// How fast the component may open streams and ask for names: twice as fast as its init lets programs open them.
+    /// The rate at which the component may open streams and ask DNS questions: twice the rate that its init permits to
+    /// programs.
     pace: Pace,
     /// The number of the last stream that the component has opened.
     last: Option<u32>,
-    /// That of the next stream of a client.
+    /// The number of the next stream for a client.
     next: u32,
 }
 
-/// Waits until a component says that a connection is its own.
+/// Waits for the greeting, in which a component names itself.
 pub(super) async fn greeting(stream: &mut UnixStream) -> io::Result<(ComponentName, Frames)> {
     let (mut frames, mut chunk) = (Frames::default(), [0; CHUNK]);
     let read = async {
@@ -93,7 +95,7 @@ pub(super) async fn greeting(stream: &mut UnixStream) -> io::Result<(ComponentNa
     Ok((component, frames))
 }
 
-/// Serves a component until it hangs up, or sends what no init of ours sends.
+/// Serves a component until it hangs up, or sends something that our init never sends.
 pub(super) async fn serve(
     stream: UnixStream,
     (component, mut frames): (ComponentName, Frames),
@@ -128,7 +130,7 @@ pub(super) async fn serve(
 }
 
 impl Link {
-    /// Handles a message. Nothing here waits: a component that reads nothing is read nevertheless.
+    /// Handles a message without waiting: a component that does not read must still be read from.
     fn take(&mut self, message: GuestNetwork) -> io::Result<()> {
         match message {
             GuestNetwork::Hello(_) => return Err(misuse("a second greeting")),
@@ -185,7 +187,7 @@ impl Link {
     /// Opens a stream to a published port.
     fn let_in(&mut self, visitor: Visitor) -> io::Result<()> {
         let visitors = self.streams.keys().filter(|number| *number % 2 == 1).count();
-        // One too many is hung up on, and one that has waited for too long.
+        // Hang up if there are too many clients, or this one has waited for too long.
         if visitors >= MAX_VISITORS || visitor.since.elapsed() > PATIENCE {
             return Ok(());
         }
@@ -216,7 +218,7 @@ impl Link {
     }
 }
 
-/// Returns the kind of client that the filter serves; `None` for a name that no host has.
+/// Returns the kind of client that the filter serves; `None` if the name is no valid host name.
 fn kind_of(way: Way) -> Option<ClientKind> {
     Some(match way {
         Way::Http => ClientKind::Http,
@@ -227,7 +229,7 @@ fn kind_of(way: Way) -> Option<ClientKind> {
     })
 }
 
-/// Writes the frames for a component, short answers first: an order to open a stream comes before its bytes.
+/// Writes frames to a component, short answers first: the order to open a stream precedes its bytes.
 async fn write_all(
     mut writer: OwnedWriteHalf,
     mut frames: Receiver<HostNetwork>,

@@ -1,13 +1,13 @@
-//! The network of a running box: a filter for what its components connect to, and published ports.
+//! The network of a running box: a filter for the connections of its components, and published ports.
 //!
 //! ```text
 //! component ── init ══ vsock ══ Network ── Filter ── hosts that the rules allow
 //!                                  └────── published ports ── clients on the host
 //! ```
 //!
-//! It runs in the supervisor's runtime, outside of the VMM process and of its jail, which has no network. Both ends of a
-//! component's connection always read, see [`box_contract::wire`]; what no init of ours sends ends the connection,
-//! and an init of ours ends its box then.
+//! It runs in the supervisor's runtime, outside the VMM process, whose jail has no network. Both ends of a component's
+//! connection always read, see [`box_contract::wire`]. The host closes a connection that carries something our init
+//! never sends, and our init then ends its box.
 
 pub(crate) mod decisions;
 mod error;
@@ -46,21 +46,21 @@ pub use given::Given;
 pub use passt::why_no_network;
 pub use publish::Published;
 
-/// How many clients of a component's published ports wait for it.
+/// How many clients of a component's published ports may wait for it.
 const MAX_WAITING: usize = 64;
-/// The pause after a connection that cannot be accepted, as where files are short.
+/// The pause after a failure to accept a connection, for example because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The network of a box, which ends when this is dropped.
+/// The network of a box, which ends on drop.
 #[derive(Debug)]
 pub(crate) struct Network {
-    /// Removes the file.
+    /// Removes the socket's file on drop.
     _listener: Listener,
-    /// Decides what components connect to, where they may at all.
+    /// Decides about the connections of components, if the box may connect to anything.
     pub(crate) filter: Option<Arc<Filter>>,
-    /// Its denials.
+    /// The filter's denials.
     denied: Receiver<Decision>,
-    /// The published ports, as they are.
+    /// The published ports, with the ports that the kernel chose.
     pub(crate) published: Vec<Published>,
     _tasks: JoinSet<()>,
 }
@@ -73,10 +73,10 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Makes the sockets that a box needs, if it needs any: that of its guest, and those of published ports.
+    /// Creates the sockets that a box needs, if any: the socket for its guest, and the sockets of published ports.
     ///
     /// # Errors
-    /// When one cannot be made, such as where another program has the port.
+    /// If a socket cannot be created, for example because another program uses the port.
     pub(crate) fn make(
         runtime: &RuntimeDir,
         plan: &NetworkPlan,
@@ -100,11 +100,11 @@ fn bind(wanted: &Published) -> Result<(std::net::TcpListener, Published), Networ
 }
 
 impl Network {
-    /// Serves a box in the current runtime, which gets what is given of the network that it declares; only the process `vmm` may connect for its guest. The decisions of
-    /// its filter are kept in `log`.
+    /// Serves the network of a box in the current runtime, as far as it is given; only the process `vmm` may connect
+    /// for its guest. The filter's decisions are logged to `log`.
     ///
     /// # Errors
-    /// When the plan has a malformed rule, or the kernel refuses.
+    /// If the plan has a malformed rule, or the kernel refuses.
     pub(crate) fn serve(
         Sockets { listener, ports }: Sockets,
         (plan, given): (&RunPlan, &Given),
@@ -139,7 +139,7 @@ impl Network {
         Ok(Self { _listener: listener, filter, denied, published, _tasks: tasks })
     }
 
-    /// Waits for the next thing that the filter denies; for ever, where there is no filter.
+    /// Waits for the filter's next denial; for ever if there is no filter.
     pub(crate) async fn next_denied(&mut self) -> Decision {
         match self.denied.recv().await {
             Some(decision) => decision,
@@ -148,15 +148,15 @@ impl Network {
     }
 }
 
-/// Lets this process have as many files open as it may: each connection is one.
+/// Raises this process's limit of open files to the hard limit: each connection is one file.
 fn raise_limit_of_files() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // With fewer, fewer connections come about.
+        // With a lower limit, fewer connections succeed.
         let _fewer = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 
-/// Where the clients of a component's ports wait for it; one connection at a time takes them.
+/// The queue of clients of a component's ports. One connection at a time takes clients from it.
 type Visitors = Arc<Mutex<Receiver<Visitor>>>;
 
 /// Accepts the connections of a guest, one for each component.
@@ -173,7 +173,7 @@ async fn accept(
             continue;
         };
         while links.try_join_next().is_some() {}
-        // A guest has one for each component; whatever else connects is hung up on.
+        // A guest has one connection for each component. Hang up on all others.
         if links.len() >= 2 * ComponentName::ALL.len() || check_peer(&stream, vmm).is_err() {
             continue;
         }
@@ -181,9 +181,9 @@ async fn accept(
         links.spawn(async move {
             let Ok(greeting) = link::greeting(&mut stream).await else { return };
             let Some(visitors) = visitors.get(&greeting.0) else { return };
-            // One that is there already keeps them.
+            // An earlier connection of this component keeps the clients.
             let Ok(mut visitors) = visitors.try_lock() else { return };
-            // What the guest did wrong, it has paid for with its connection.
+            // The connection is closed, which is the only consequence of an error of the guest.
             drop(link::serve(stream, greeting, filter, &mut visitors).await);
         });
     }
@@ -196,13 +196,13 @@ async fn welcome(listener: TcpListener, port: u16, door: Sender<Visitor>) {
         while waiting.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((client, _)) if waiting.len() < MAX_WAITING => {
-                // It is half of a connection: the other half decides how bytes are put together.
+                // The supervisor only relays, so the two ends decide how bytes are combined into packets.
                 drop(client.set_nodelay(true));
-                // One that has vanished shall not stay for ever.
+                // Without keepalive, a client that has vanished would stay connected for ever.
                 let _unsupported = setsockopt(&client, sockopt::KeepAlive, &true);
                 let door = door.clone();
                 let visitor = Visitor { client, port, since: Instant::now() };
-                // A component that does not come is as one at whose port nobody listens.
+                // If the component does not connect, the client is dropped, as if the port were closed.
                 waiting.spawn(async move { drop(door.send(visitor).await) });
             }
             Ok(_) => {}

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Published {
-    /// Where clients connect to on the host; the port is 0 for one that the kernel chooses.
+    /// The address to which clients connect on the host; the kernel chooses the port if it is 0.
     pub host: SocketAddr,
-    /// The TCP port of the component's loopback.
+    /// The TCP port on the component's loopback interface.
     pub guest: u16,
     /// The component.
     pub component: ComponentName,

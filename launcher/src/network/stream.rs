@@ -1,4 +1,4 @@
-//! One stream between a component and something on the host.
+//! One stream between a component and a peer on the host's side.
 
 use std::future::Future;
 use std::pin::pin;
@@ -14,24 +14,24 @@ use tokio::io::{
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{Notify, Semaphore, TryAcquireError};
 
-/// The part of a stream that the component's frames are handed to.
+/// The half of a stream that receives the component's frames.
 #[derive(Debug)]
 pub(super) struct Inlet {
     upward: Arc<Upward>,
-    /// One permit for each byte that it still takes.
+    /// One permit for each byte that the component still accepts.
     credit: Arc<Semaphore>,
     closed: Arc<Notify>,
 }
 
-/// The bytes of a component on their way to the host: never more than a window.
+/// The bytes of a component on their way to the host: at most one window.
 #[derive(Debug)]
 struct Upward {
     state: Mutex<State>,
-    /// Is notified of bytes and of the end.
+    /// Notified of bytes and of the end.
     ready: Notify,
     /// How many bytes the component may still send.
     window: AtomicU32,
-    /// How many bytes of all its streams are on their way.
+    /// How many bytes of all streams of the component are on their way.
     held: Arc<AtomicUsize>,
 }
 
@@ -41,7 +41,7 @@ struct State {
     has_ended: bool,
 }
 
-/// The part that carries the bytes.
+/// The half of a stream that carries its bytes.
 #[derive(Debug)]
 pub(super) struct Carrier {
     number: u32,
@@ -51,7 +51,7 @@ pub(super) struct Carrier {
     out: Sender<HostNetwork>,
 }
 
-/// Makes a stream with this number, whose frames for the component go to `out`, and whose bytes count in `held`.
+/// Makes the stream `number`, whose frames for the component are sent to `out`, and whose bytes count in `held`.
 pub(super) fn stream(
     number: u32,
     out: Sender<HostNetwork>,
@@ -76,7 +76,7 @@ pub(super) fn stream(
 }
 
 impl Inlet {
-    /// Takes bytes; returns `false` where the component sends more than it may, or after its end.
+    /// Adds bytes; returns `false` if the component sends more than it may, or after its end.
     pub(super) fn push(&self, data: &[u8]) -> bool {
         let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let reserved =
@@ -93,19 +93,19 @@ impl Inlet {
         !state.has_ended
     }
 
-    /// Notes that the component sends no more; returns `false` where it had said so before.
+    /// Records that the component sends no more; returns `false` if that was already known.
     pub(super) fn end(&self) -> bool {
         let before = std::mem::replace(&mut self.upward.lock().has_ended, true);
         self.upward.ready.notify_one();
         !before
     }
 
-    /// Notes that it has broken off in the component.
+    /// Records that the component has aborted the stream.
     pub(super) fn close(&self) {
         self.closed.notify_one();
     }
 
-    /// Lets more be sent; returns `false` where that is more than a window.
+    /// Lets the host send `bytes` more; returns `false` if that exceeds a window.
     pub(super) fn grant(&self, bytes: u32) -> bool {
         let most = STREAM_WINDOW as usize;
         let is_sound = self.credit.available_permits() + bytes as usize <= most;
@@ -118,7 +118,7 @@ impl Inlet {
 
 impl Upward {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nobody panics while holding it.
+        // A poisoned lock is used nevertheless: no code panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,7 +138,7 @@ impl Upward {
         }
     }
 
-    /// Notes that bytes were passed on; returns for how many the component may send others.
+    /// Records that bytes were passed on; returns how many more the component may send for them.
     fn passed(&self, length: usize) -> u32 {
         let bytes = u32::try_from(length).unwrap_or(u32::MAX);
         self.held.fetch_sub(length, Ordering::Relaxed);
@@ -155,8 +155,8 @@ impl Drop for Upward {
 }
 
 impl Carrier {
-    /// Carries bytes between the component and `io`, until both have ended, it has broken off, or `work`, which is at the
-    /// other end of `io`, is done and the component has got all that it has left.
+    /// Carries bytes between the component and `io`. Ends when both directions have ended, when the component aborts
+    /// the stream, or when `work`, which drives the other end of `io`, is done and the component has received the rest.
     pub(super) async fn carry(
         self,
         io: impl AsyncRead + AsyncWrite,
@@ -176,12 +176,12 @@ impl Carrier {
                 () = closed.notified() => break,
             }
         }
-        // A component that is gone needs no end.
+        // A failure means that the component is gone and needs no end of the stream.
         drop(out.send(HostNetwork::Close(StreamId { stream: number })).await);
     }
 }
 
-/// Passes on what the component sends.
+/// Passes the component's bytes to the host.
 async fn pass_up(
     upward: &Upward,
     mut writer: WriteHalf<impl AsyncWrite>,
@@ -197,11 +197,11 @@ async fn pass_up(
             return;
         }
     }
-    // Whoever is gone needs no end.
+    // A failure means that the peer is gone and needs no end of the stream.
     drop(writer.shutdown().await);
 }
 
-/// Passes on what there is for the component, as far as it takes it.
+/// Passes the host's bytes to the component, as far as it accepts them.
 async fn pass_down(
     mut reader: ReadHalf<impl AsyncRead>,
     (stream, out, credit): (u32, &Sender<HostNetwork>, &Semaphore),
@@ -221,13 +221,13 @@ async fn pass_down(
     }
 }
 
-/// Waits until the component takes some bytes; returns how many are to be read for it.
+/// Waits until the component accepts bytes; returns how many to read for it.
 async fn acquired(credit: &Semaphore) -> Option<usize> {
     credit.acquire().await.ok()?.forget();
     let more = credit.available_permits().min(MAX_STREAM_DATA - 1);
     match credit.try_acquire_many(u32::try_from(more).ok()?) {
         Ok(permits) => permits.forget(),
-        // Nobody else takes any.
+        // No other code takes permits.
         Err(TryAcquireError::NoPermits) => return Some(1),
         Err(TryAcquireError::Closed) => return None,
     }

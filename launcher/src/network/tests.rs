@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// A guest's end of a connection, and the filter at the other one.
+/// The guest's end of a connection, and the filter at the other end.
 struct Guest {
     stream: UnixStream,
     frames: Frames,
@@ -26,7 +26,7 @@ struct Guest {
 }
 
 impl Guest {
-    /// Serves a guest whose box may connect to a port of 127.0.0.1, by the name too.
+    /// Serves a guest whose box may connect to a port of 127.0.0.1, also by a name.
     fn new(port: u16) -> Self {
         let allow = ["good.test.example", "127.0.0.1"]
             .map(|peer| PeerPlan { peer: peer.to_owned(), port: Some(port) });
@@ -50,7 +50,7 @@ impl Guest {
     async fn say(&mut self, message: GuestNetwork) {
         let mut frame = Vec::new();
         message.write(&mut frame).unwrap();
-        // A host that has hung up is looked at by its result.
+        // If the host has hung up, the test checks its result instead.
         drop(self.stream.write_all(&frame).await);
     }
 
@@ -68,7 +68,7 @@ impl Guest {
         self.say(GuestNetwork::Data(StreamData { stream, data: data.to_vec() })).await;
     }
 
-    /// Returns the next message; `None` where the host has hung up.
+    /// Returns the next message; `None` if the host has hung up.
     async fn hear(&mut self) -> Option<HostNetwork> {
         loop {
             if let Some(message) = self.frames.next(|rest| HostNetwork::read(rest)).unwrap() {
@@ -102,7 +102,7 @@ fn run(test: impl Future<Output = ()>) {
     Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
 
-/// Starts a server that sends back what it gets, up to its end; returns its port.
+/// Starts a server that echoes its input; returns its port.
 fn echo() -> u16 {
     let listener = Plain::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -144,7 +144,7 @@ fn bytes_and_ends_are_carried_as_far_as_each_side_takes_them() {
             match guest.hear_more().await.unwrap() {
                 HostNetwork::Data(data) => {
                     got.extend(data.data);
-                    // What is not granted again is not sent.
+                    // The host sends no more than it was granted.
                     if got.len().is_multiple_of(STREAM_WINDOW as usize) {
                         let bytes = STREAM_WINDOW;
                         guest.say(GuestNetwork::Credit(StreamCredit { stream: 0, bytes })).await;
@@ -211,7 +211,7 @@ fn a_client_of_a_published_port_reaches_the_component() {
     });
 }
 
-/// Each is something that no init of ours sends.
+/// Each case is something that our init never sends.
 #[test]
 fn a_hostile_guest_loses_its_connection_and_nothing_waits_for_it() {
     let bytes = |stream, length| GuestNetwork::Data(StreamData { stream, data: vec![0; length] });

@@ -1,4 +1,4 @@
-//! Errors of a box that is opened to run.
+//! Errors of opening a box to run it.
 
 use std::path::PathBuf;
 
@@ -14,27 +14,27 @@ use crate::streams::StreamError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum OpenBoxError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A signal asked for the end.
+    /// A signal requested the end.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// Its init speaks another protocol.
+    /// The box's init speaks another protocol.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// The box could not be opened, or a blob of it is not the one that it names.
+    /// The box could not be opened, or a blob does not match its digest.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Somebody else could change a blob while it is verified or running.
+    /// Another user could change a blob while it is verified or used.
     #[error("{} can be changed by another user", .0.display())]
     Writable(PathBuf),
-    /// The box declares what this version does not enforce.
+    /// The box declares something that this version does not enforce.
     #[error("this version of boxlaunch cannot run a box with these declarations:{}", list(.0))]
     Unsupported(Vec<Unsupported>),
 }
 
-/// Lists declarations, each on a line of its own.
+/// Lists declarations, one on each line.
 fn list(unsupported: &[Unsupported]) -> String {
     let line = |it: &Unsupported| format!("\n  {}", shown(&it.to_string()));
     unsupported.iter().map(line).collect()

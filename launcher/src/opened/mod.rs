@@ -1,7 +1,7 @@
-//! A box that is opened to run: the checks of this host, and the verification of its blobs.
+//! Opens a box to run it: the checks of this host, and the verification of the box's blobs.
 //!
-//! [`fn@open`] gives a [`box_layout::OpenBox`] whose files no other user can change. [`check_enforced`] refuses one with declarations
-//! that this version does not enforce, and [`mod@verify`] hashes its blobs.
+//! [`fn@open`] returns a [`box_layout::OpenBox`] whose files no other user can change. [`check_enforced`] refuses a box
+//! with declarations that this version does not enforce, and [`mod@verify`] hashes its blobs.
 
 mod error;
 mod open;

@@ -1,4 +1,4 @@
-//! Opens a box to run it: the rules of [`box_layout`], and on top those of this host.
+//! Opens a box to run it, by the rules of [`box_layout`] and additional rules of this host.
 
 use box_contract::manifest::INDEX_FILE;
 use box_contract::wire::is_spoken;
@@ -9,21 +9,20 @@ use host_fs::trust::is_private;
 use super::OpenBoxError;
 use crate::streams::StreamError;
 
-/// Opens the box in a directory; what is not there is looked for in the store, if `places` name one.
+/// Opens the box in a directory. Blobs that are not there are looked up in the store, if `places` has one.
 ///
 /// # Errors
-/// Those of [`OpenBox::open`], and [`OpenBoxError::Writable`] for a blob that boots and that another
-/// user could change.
+/// The errors of [`OpenBox::open`], and [`OpenBoxError::Writable`] for a boot blob that another user could change.
 pub fn open(places: impl Into<Places>) -> Result<OpenBox, OpenBoxError> {
     let opened = OpenBox::open(places)?;
     check_owners(&opened).map(|()| opened)
 }
 
-/// Refuses a box of which somebody other than root and this user could change what boots: one of its blobs, or, of a thin box,
-/// the index that says which blobs of the store they are.
+/// Refuses a box whose boot blobs a user other than root and this one could change. For a thin box, this includes the
+/// index that selects its blobs in the store.
 ///
 /// # Errors
-/// [`OpenBoxError::Writable`], and [`OsError::File`] if a file cannot be examined.
+/// [`OpenBoxError::Writable`], or [`OsError::File`] if a file cannot be examined.
 pub fn check_owners(opened: &OpenBox) -> Result<(), OpenBoxError> {
     opened.boot_blobs().try_for_each(check_owner)?;
     if opened.has_private_index || opened.boot_blobs().all(|blob| !blob.is_stored) {
@@ -32,12 +31,12 @@ pub fn check_owners(opened: &OpenBox) -> Result<(), OpenBoxError> {
     Err(OpenBoxError::Writable(opened.places.directory.join(INDEX_FILE)))
 }
 
-/// Refuses a box that relies on what this version does not do; see
-/// [`RunPlan::unsupported`](box_contract::RunPlan::unsupported). So is one whose init speaks another protocol, as far as its
-/// config says so; what counts in the end is the greeting of that init.
+/// Refuses a box that relies on something this version does not support, see
+/// [`RunPlan::unsupported`](box_contract::RunPlan::unsupported), or whose config declares another protocol of its init.
+/// The greeting of the running init is what finally decides.
 ///
 /// # Errors
-/// [`StreamError::OtherProtocol`], or [`OpenBoxError::Unsupported`] with all that it declares.
+/// [`StreamError::OtherProtocol`], or [`OpenBoxError::Unsupported`] with all such declarations.
 pub fn check_enforced(opened: &OpenBox) -> Result<(), OpenBoxError> {
     if let Some(protocol) = opened.config.protocol.filter(|it| !is_spoken(*it)) {
         return Err(StreamError::OtherProtocol(protocol).into());
@@ -48,8 +47,8 @@ pub fn check_enforced(opened: &OpenBox) -> Result<(), OpenBoxError> {
     }
 }
 
-/// Refuses a file that somebody other than root and this user could change: it is read as long as
-/// the box runs, long after it was hashed.
+/// Refuses a file that a user other than root and this one could change: it is read as long as the box runs, long after
+/// it was hashed.
 ///
 /// # Errors
 /// [`OpenBoxError::Writable`].

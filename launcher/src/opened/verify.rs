@@ -1,4 +1,5 @@
-//! Verification of blobs: sha256 over the open files, or a receipt for it.
+//! Verifies blobs by the SHA-256 of the open files, or by a receipt for an earlier one. The digests are
+//! [OCI digests](https://github.com/opencontainers/image-spec/blob/main/descriptor.md#digests).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,46 +17,45 @@ use super::OpenBoxError;
 use crate::opened::receipt::Receipts;
 use vmm::signals::StopSignals;
 
-/// How it was found that a blob is the one that the box names.
+/// How a blob was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verified {
-    /// The file has not changed since it was hashed.
+    /// By a receipt: the file has not changed since it was hashed.
     Receipt,
-    /// All its bytes were hashed now.
+    /// By hashing all of its bytes.
     Hashed,
 }
 
 /// Whether receipts are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// An unchanged file with a receipt is not hashed.
+    /// A file with a receipt is not hashed if it has not changed.
     Receipts,
     /// Everything is hashed.
     Nothing,
 }
 
-/// The verification of the blobs of a box that boot.
+/// The result of verifying the boot blobs of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verification {
-    /// [`Verified::Hashed`] where any blob was hashed.
+    /// [`Verified::Hashed`] if any blob was hashed.
     pub verified: Verified,
-    /// How long the hashing took; zero where there was none. A receipt is part of the start that
-    /// looks it up.
+    /// How long the hashing took; zero if nothing was hashed. Looking up receipts counts towards the start instead.
     pub hashing: Duration,
 }
 
 impl Verification {
-    /// That of a box of which nothing had to be hashed.
+    /// The result for a box that only needed receipts.
     const RECEIPT: Self = Self { verified: Verified::Receipt, hashing: Duration::ZERO };
 }
 
-/// Verifies the blobs of a box that boot, and what the rootfs says of itself: of a box of epoch 3 that init reads the plan
-/// of the config, and of others that the image is as large as its parts.
+/// Verifies the boot blobs of a box and the metadata in its rootfs. For a box of epoch 3, the rootfs must contain the
+/// config's plan, which init reads. For other boxes, the rootfs must be as large as its parts.
 ///
 /// # Errors
-/// [`OpenError::RootfsPlan`], [`OpenError::Superblock`], and the first blob's that differs or cannot be read;
-/// [`Stopped`] when one of `signals` arrives.
+/// [`OpenError::RootfsPlan`], [`OpenError::Superblock`], or the error of the first blob that differs or cannot be read;
+/// [`Stopped`] if one of `signals` arrives.
 pub fn boot_blobs(
     opened: &OpenBox,
     receipts: &Receipts,
@@ -67,20 +67,20 @@ pub fn boot_blobs(
     } else {
         each(opened, receipts, trust, signals)?
     };
-    // A receipt is for files, and says nothing of the config that names them, nor of how they fit together.
+    // A receipt covers the files, but neither the config that names them nor how they fit together.
     opened.check_plan()?;
     opened.check_superblock()?;
     Ok(found)
 }
 
-/// Returns whether one receipt holds for all blobs of a box that boot.
+/// Returns whether one receipt covers all boot blobs of a box.
 fn has_receipt(opened: &OpenBox, receipts: &Receipts) -> Result<bool, OpenBoxError> {
     opened.boot_blobs().try_for_each(Blob::check_size)?;
     let stamps = opened.boot_blobs().map(stamp).collect::<Result<Vec<_>, _>>()?;
     Ok(receipts.holds_box(&opened.digest, &stamps))
 }
 
-/// Verifies the blobs of a box one after another, and notes all of them together.
+/// Verifies the blobs of a box one by one, and writes a receipt for all of them together.
 fn each(
     opened: &OpenBox,
     receipts: &Receipts,
@@ -106,11 +106,11 @@ fn each(
     Ok(sum)
 }
 
-/// Verifies one blob. Failing to write a receipt is not an error: the next start hashes the blob again.
+/// Verifies one blob. A failure to write a receipt is not an error: the next start hashes the blob again.
 ///
 /// # Errors
-/// When the blob differs in size or content, changes while it is hashed, or cannot be read; and when
-/// one of `signals` arrives.
+/// If the blob differs in size or content, changes while it is hashed, or cannot be read; or if one of `signals`
+/// arrives.
 pub fn blob(
     blob: &Blob,
     receipts: &Receipts,
@@ -120,7 +120,7 @@ pub fn blob(
     recorded(blob, receipts, trust, signals).map(|(verified, _)| verified)
 }
 
-/// As [`blob`], and returns the record of its file if it has one.
+/// Like [`blob`], but also returns the record of its file, if it has one.
 fn recorded(
     blob: &Blob,
     receipts: &Receipts,
@@ -137,7 +137,7 @@ fn recorded(
     }
     let record = hashed(blob, signals)?;
     if let Some(record) = &record {
-        // A state directory that cannot be written costs time, not safety.
+        // An unwritable state directory costs time, not safety.
         drop(receipts.note(digest, record.clone()));
     }
     Ok((Verified::Hashed, record))
@@ -163,9 +163,9 @@ pub fn hashed(blob: &Blob, signals: Option<&StopSignals>) -> Result<Option<Strin
     Ok(stamp.record(&blob.file, began))
 }
 
-/// Computes the digest of a blob, which takes seconds for a large one.
+/// Computes the digest of a blob, which takes seconds for a large blob.
 fn digest(blob: &Blob, signals: Option<&StopSignals>) -> Result<Digest, OpenBoxError> {
-    // Other holders of the descriptor share its position.
+    // Other holders of the descriptor share its position, so this reads by offset.
     let section = Section::new(&blob.file, 0, u64::MAX);
     let mut content = Interruptible { section, signals, signal: None };
     let read = Digest::of_reader(&mut content);
@@ -175,8 +175,8 @@ fn digest(blob: &Blob, signals: Option<&StopSignals>) -> Result<Digest, OpenBoxE
     Ok(read.map(|(digest, _)| digest).map_err(OsError::file("read", &blob.path))?)
 }
 
-/// The content of a file, until one of the signals arrives: they are blocked, and would otherwise wait
-/// until everything was read.
+/// The content of a file until one of the signals arrives. The signals are blocked, and would otherwise wait until the
+/// whole file was read.
 struct Interruptible<'a> {
     section: Section<&'a File>,
     signals: Option<&'a StopSignals>,
@@ -190,7 +190,7 @@ impl Read for Interruptible<'_> {
             self.signal = signals.next().map_err(io::Error::other)?;
         }
         match self.signal {
-            // Not `Interrupted`, which readers answer with another attempt.
+            // Not `Interrupted`, because readers retry after that.
             Some(_) => Err(io::Error::other("a signal arrived")),
             None => self.section.read(buffer),
         }
@@ -266,7 +266,7 @@ mod tests {
             let path = fixture.made.blobs(SEGMENT_TYPE)[1].clone();
             let mut bytes = fs::read(&path).unwrap();
             change(&mut bytes);
-            // In its own file, too.
+            // The file is changed in place.
             fs::write(&path, bytes).unwrap();
             let error = fixture.verify(Trust::Receipts).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{} has ", path.display())), "{error}");
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(names().count(), 1, "nothing was written");
         fs::remove_file(&of_boxes[0]).unwrap();
         assert_eq!(fixture.verify(Trust::Receipts).unwrap(), Verified::Hashed);
-        // Another box with the same blobs: its receipt is made of theirs.
+        // Another box with the same blobs gets its receipt from theirs.
         fixture
             .made
             .edit_manifest(|manifest| drop(manifest["layers"].as_array_mut().unwrap().pop()));

@@ -1,14 +1,14 @@
 //! The guest's console and libkrun's log, which arrive interleaved from the VMM process.
 //!
-//! libkrun writes each line of a console without a terminal as a record of its own log:
+//! libkrun writes each line of a console without a terminal as a record of its log, for example:
 //!
 //! ```text
 //! [2026-01-31T12:00:00.000000Z ERROR init_or_kernel] the guest's line
-//! [2026-01-31T12:00:00.000000Z ERROR krun_vmm::linux::vstate] libkrun's own
+//! [2026-01-31T12:00:00.000000Z ERROR krun_vmm::linux::vstate] a line of libkrun
 //! ```
 //!
-//! The guest decides how much that is, so all of it is bounded: the end is kept in memory, and the
-//! start in a file where one is asked for.
+//! The guest decides how much it writes, so both copies are bounded: the end is kept in memory, and the start in a file
+//! if the caller provides one.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,7 +18,7 @@ use safe_text::shown_lines;
 
 use crate::streams::output::Lines;
 
-/// How much of the end is kept in memory, in bytes.
+/// The size of the end that is kept in memory, in bytes.
 pub const MAX_TAIL: usize = 64 << 10;
 /// The greatest size of the file, in bytes, without its closing line.
 pub const MAX_FILE: usize = 1 << 20;
@@ -36,31 +36,31 @@ pub struct Console {
     lines: Lines,
     tail: VecDeque<u8>,
     file: Option<File>,
-    /// How many bytes may still go to the file.
+    /// How many bytes the file can still take.
     room: usize,
-    /// Whether the line of which a part was taken is the guest's: a long one arrives in several parts.
+    /// Whether the unfinished line is the guest's: a long line arrives in several parts.
     begun: Option<bool>,
     internal_error: bool,
 }
 
 impl Console {
-    /// Keeps the end in memory and, with a file, the start there.
+    /// Returns a console that keeps its end in memory and, if there is a file, its start there.
     pub fn new(file: Option<File>) -> Self {
         Self { file, room: MAX_FILE, ..Self::default() }
     }
 
-    /// Takes what the VMM process wrote.
+    /// Adds bytes that the VMM process wrote.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn push(&mut self, data: &[u8]) -> io::Result<()> {
         self.lines.push(data).iter().try_for_each(|line| self.take(line))
     }
 
-    /// Takes the last line, which may lack its end.
+    /// Adds the last line, which may be incomplete.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
         self.lines.finish().map_or(Ok(()), |line| self.take(&line))
     }
@@ -71,12 +71,12 @@ impl Console {
         shown_lines(&String::from_utf8_lossy(&bytes))
     }
 
-    /// Returns `true` if libkrun reported that KVM gave up on the guest.
+    /// Returns whether libkrun reported that KVM gave up on the guest.
     pub const fn kvm_gave_up(&self) -> bool {
         self.internal_error
     }
 
-    /// Takes a line of the console, or a part of one, of which only the first has libkrun's decoration.
+    /// Adds a line of the console, or a part of one; only the first part has libkrun's prefix.
     fn take(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_end_matches(['\n', '\r']);
@@ -90,7 +90,7 @@ impl Console {
         self.write_file(record.as_bytes())
     }
 
-    /// Writes what fits to the file, and where something does not, the closing line.
+    /// Writes as much to the file as fits, and then the closing line if something does not.
     fn write_file(&mut self, data: &[u8]) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         if data.len() <= self.room {
@@ -109,11 +109,11 @@ impl Console {
     }
 }
 
-/// Takes libkrun's decoration off a line of the guest; another line stays as it is.
+/// Removes libkrun's prefix from a line of the guest; leaves other lines as they are.
 fn undecorated(line: &str) -> (bool, &str) {
     let parts = line.strip_prefix('[').and_then(|rest| rest.split_once(CONSOLE_TARGET));
     match parts {
-        // The guest's part cannot forge the decoration: it begins after the first.
+        // The guest cannot forge the prefix: its text begins after the first one.
         Some((timestamp, text)) if !timestamp.contains(' ') => {
             (true, text.strip_prefix(BROKEN).unwrap_or(text))
         }

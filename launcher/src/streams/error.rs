@@ -1,4 +1,4 @@
-//! Errors of what flows between a box and its host.
+//! Errors of the byte streams between a box and its host.
 
 use std::io::{self, ErrorKind};
 
@@ -6,25 +6,25 @@ use box_contract::wire::{OLDEST_PROTOCOL, PROTOCOL};
 use host_fs::OsError;
 use vmm::signals::{StopSignals, Stopped};
 
-/// Why something did not come through between a box and its host.
+/// Why bytes did not reach the box or the host.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum StreamError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A signal asked for the end.
+    /// A signal requested the end.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The box's init speaks another version of the control channel's protocol.
+    /// The box's init speaks an unsupported version of the control channel's protocol.
     #[error(
         "the box's init speaks protocol {0}, but this boxlaunch speaks {OLDEST_PROTOCOL} to {PROTOCOL}"
     )]
     OtherProtocol(u32),
-    /// The box's init speaks an older protocol, which has no word for what is asked of it.
+    /// The box's init speaks an older protocol, which lacks this request.
     #[error("this box cannot do that: its init speaks protocol {0}")]
     OlderBox(u32),
-    /// Something came over the control channel that init does not send.
+    /// The control channel carried something that init never sends.
     #[error("the control channel was misused: {0}")]
     Protocol(String),
     /// The input of a command could not be read.
@@ -36,7 +36,7 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// Explains why output was not passed on: a signal ends the wait for the reader.
+    /// Returns the error for output that was not passed on; a signal ends the wait for the reader.
     pub(crate) fn not_written(error: io::Error, signals: &StopSignals) -> Self {
         if error.kind() != ErrorKind::WouldBlock {
             return Self::Output(error);

@@ -1,4 +1,4 @@
-//! This program's standard input, for a command in the box that reads it.
+//! The standard input of this program, for a command in the box.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -6,37 +6,37 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use box_contract::wire::{INPUT_WINDOW, MAX_OUTPUT};
 
-/// A file whose bytes go to a command, as far as the command reads them.
+/// A file whose bytes are sent to a command as fast as the command reads them.
 #[derive(Debug)]
 pub struct Input {
     file: File,
-    /// How many bytes init still takes.
+    /// How many more bytes init accepts.
     credit: usize,
     ended: bool,
 }
 
 impl Input {
-    /// Takes the file, such as a copy of standard input. It may block: it is read where poll(2) says that it
-    /// has something.
+    /// Wraps a file, such as a copy of standard input. It may be a blocking one: it is read after
+    /// [poll(2)](https://man7.org/linux/man-pages/man2/poll.2.html) has reported that it is readable.
     pub fn new(file: impl Into<OwnedFd>) -> Self {
         Self { file: File::from(file.into()), credit: INPUT_WINDOW as usize, ended: false }
     }
 
-    /// Returns the file where something of it can be sent.
+    /// Returns the file if bytes of it can be sent.
     pub(crate) fn wanted(&self) -> Option<BorrowedFd<'_>> {
         (self.credit > 0 && !self.ended).then(|| self.file.as_fd())
     }
 
-    /// Lets more be sent.
+    /// Allows `bytes` more bytes to be sent.
     pub(crate) fn grant(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes as usize).min(INPUT_WINDOW as usize);
     }
 
-    /// Reads what is there; returns nothing at the end of the file, which comes once, or `None` where there
-    /// was nothing after all.
+    /// Reads the available bytes; returns an empty vector once, at the end of the file, and `None` if there were no
+    /// bytes after all.
     ///
     /// # Errors
-    /// The file's.
+    /// If the file cannot be read.
     pub(crate) fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut data = vec![0; self.credit.min(MAX_OUTPUT)];
         match self.file.read(&mut data) {

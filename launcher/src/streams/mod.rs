@@ -1,4 +1,4 @@
-//! Bytes on their way between a box and its host: terminals, input and output, consoles, logs, and the control channel.
+//! The byte streams between a box and its host: terminals, input and output, consoles, logs, and the control channel.
 
 pub mod console;
 pub mod control;

@@ -1,4 +1,4 @@
-//! This program's terminal, while a command in the box has it.
+//! The terminal of this program while a command in the box uses it.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -10,23 +10,23 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 
 use vmm::signals;
 
-/// The size of a terminal that does not say it, as of a VT100.
+/// The size of a VT100, for a terminal that does not report one.
 const USUAL: TerminalSize = TerminalSize { rows: 24, columns: 80 };
 
-/// A terminal in raw mode: every key goes to the command, Ctrl-C too. It is as it was before when this is dropped.
+/// A terminal in raw mode: every key goes to the command, even Ctrl-C. Dropping this restores its earlier mode.
 #[derive(Debug)]
 pub struct Tty {
     file: File,
     before: Termios,
-    /// Readable when its size has changed.
+    /// Readable when the terminal's size has changed.
     resized: SignalFd,
 }
 
 impl Tty {
-    /// Takes over a terminal; returns `None` if the file is something else.
+    /// Puts a terminal into raw mode; returns `None` if the file is not a terminal.
     ///
     /// # Errors
-    /// The kernel's.
+    /// If the kernel refuses.
     pub fn take(file: impl Into<OwnedFd>) -> io::Result<Option<Self>> {
         let file = File::from(file.into());
         if !file.is_terminal() {
@@ -40,13 +40,13 @@ impl Tty {
         Ok(Some(tty))
     }
 
-    /// Returns the size; 24 lines of 80 characters where it is not known.
+    /// Returns the size; 24 lines of 80 characters if it is unknown.
     pub fn size(&self) -> TerminalSize {
         let size = tcgetwinsize(&self.file).ok().filter(|it| it.ws_row > 0 && it.ws_col > 0);
         size.map_or(USUAL, |it| TerminalSize { rows: it.ws_row, columns: it.ws_col })
     }
 
-    /// Reads the signals for changes of the size.
+    /// Discards the pending signals about changes of the size.
     pub(crate) fn clear_resized(&self) {
         while let Ok(Some(_)) = self.resized.read_signal() {}
     }
@@ -61,7 +61,7 @@ impl AsFd for Tty {
 
 impl Drop for Tty {
     fn drop(&mut self) {
-        // Where the terminal is gone there is nothing to restore.
+        // If the terminal is gone, there is no mode to restore.
         let _ = tcsetattr(&self.file, OptionalActions::Flush, &self.before);
     }
 }

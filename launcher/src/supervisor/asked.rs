@@ -1,4 +1,4 @@
-//! The supervisor's part in what its clients do.
+//! Handles the messages of the supervisor's clients.
 
 use box_contract::wire::{Follow, GuestMessage, HostMessage, ProgramId, Signal};
 use nix::libc::SIGKILL;
@@ -6,11 +6,11 @@ use nix::libc::SIGKILL;
 use super::clients::{FromClient, MAX_CLIENTS};
 use super::{CONTINUE, Flow, Supervisor, failed};
 
-/// How many answers of the guest may be waited for.
+/// How many clients may wait for the guest's answers to their measurements.
 const MAX_MEASURED: usize = 64;
 
 impl Supervisor {
-    /// Handles what a client did.
+    /// Handles an event of a client.
     pub(super) fn serve_client(&mut self, message: FromClient) -> Flow {
         match message {
             FromClient::Connected(stream) => {
@@ -23,7 +23,7 @@ impl Supervisor {
                     self.clients.send(client, &GuestMessage::Exited(exit), None);
                 }
             }
-            // It was told that nothing is done for it.
+            // Its requests were already refused.
             FromClient::Asked { client, .. } if !self.clients.knows(client) => {}
             FromClient::Asked { client, message } => {
                 return self.ask(client, message).unwrap_or_else(|reason| {
@@ -45,7 +45,7 @@ impl Supervisor {
         CONTINUE
     }
 
-    /// Ends what belongs to a client that is gone.
+    /// Ends the command of a client that has disconnected.
     fn part(&mut self, client: u64) {
         self.clients.remove(client);
         if let Some(id) = self.programs.of(client) {
@@ -53,7 +53,7 @@ impl Supervisor {
         }
     }
 
-    /// Does what a client asks for, or says why not.
+    /// Fulfils a client's request, or returns the reason why it does not.
     fn ask(&mut self, client: u64, message: HostMessage) -> Result<Flow, String> {
         let own = self.programs.of(client);
         let message = match message {
@@ -76,7 +76,7 @@ impl Supervisor {
                 return Err("its guest does not answer".to_owned());
             }
             HostMessage::Measure(_) => message,
-            // Grants, the time, variables, secrets and mounts are the supervisor's to give.
+            // Only the supervisor sends these.
             HostMessage::Credit(_)
             | HostMessage::Clock(_)
             | HostMessage::Variable(_)
@@ -84,7 +84,7 @@ impl Supervisor {
             | HostMessage::Mounts(_) => {
                 return Ok(CONTINUE);
             }
-            // Of a command that has ended.
+            // The command has ended.
             _ if own.is_none() => return Ok(CONTINUE),
             HostMessage::Signal(mut signal) => {
                 signal.id = own.unwrap_or(ProgramId::AGENT);
@@ -96,7 +96,7 @@ impl Supervisor {
         Ok(CONTINUE)
     }
 
-    /// Sends to the guest what a client asks for.
+    /// Sends a client's request to the guest.
     fn send_for(&mut self, client: u64, message: &HostMessage) -> Result<(), String> {
         if let Err(error) = self.machine.events.send(message) {
             if let HostMessage::Exec(exec) = message {

@@ -1,4 +1,4 @@
-//! The connections of clients: a task that reads each, and one that writes what waits for it.
+//! The connections of clients. Each has a task that reads, and a task that writes its queue.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,36 +24,36 @@ use tokio::time::{sleep, timeout};
 use super::programs::Grant;
 use crate::streams::control::CHUNK;
 
-/// How long a client may take to say what it wants.
+/// How long a client may take to send its greeting.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long clients may read nothing of what is left once the box has ended.
+/// How long to wait for clients without any progress after the box has ended.
 const LINGER: Duration = Duration::from_secs(1);
-/// How much may wait for a client that reads nothing, as [`Output::cost`](box_contract::wire::Output::cost) counts it:
-/// more than the windows of the agent and a command.
+/// The greatest size of a client's queue, as [`Output::cost`](box_contract::wire::Output::cost) counts it: more than
+/// the windows of the agent and a command.
 const MAX_QUEUED: usize = 1 << 20;
-/// From how much on a client is told nothing that it can do without.
+/// The size of a queue from which on its client gets no messages that it can do without.
 const BEHIND: usize = 128 << 10;
 /// How many clients may be connected.
 pub(super) const MAX_CLIENTS: usize = 512;
-/// How many messages of clients may wait.
+/// How many messages from clients may wait.
 const MAX_ASKED: usize = 64;
-/// How long no connection is accepted after that has failed.
+/// The pause after a failure to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Something that a client did.
+/// An event of a client.
 #[derive(Debug)]
 pub(super) enum FromClient {
     /// It has connected.
     Connected(UnixStream),
-    /// It has said what it wants to see.
+    /// It has sent its greeting, which contains the output that it follows.
     Greeted { client: u64, follow: Follow },
     /// It has sent a message.
     Asked { client: u64, message: HostMessage },
-    /// It has sent other rules for the box's filter.
+    /// It has sent changes of the rules for the box's filter.
     Rules { client: u64, rules: RuleChange },
-    /// It has sent something that no client sends.
+    /// It has sent something that clients never send.
     Misused { client: u64, reason: String },
-    /// It has hung up.
+    /// It has disconnected.
     Gone { client: u64 },
 }
 
@@ -69,9 +69,9 @@ struct Frame {
 struct Client {
     follow: Follow,
     queue: UnboundedSender<Frame>,
-    /// How much waits, as its cost.
+    /// The cost of the queue.
     queued: Arc<AtomicUsize>,
-    /// Ends the task that writes.
+    /// Aborts the task that writes.
     writer: AbortHandle,
 }
 
@@ -82,16 +82,16 @@ pub(super) struct Clients {
     next: u64,
     asked: Sender<FromClient>,
     messages: Receiver<FromClient>,
-    /// The tasks that write, but for the first client's.
+    /// The tasks that write, except for the first client's.
     writers: JoinSet<()>,
-    /// That of the client in this process, which is never given up.
+    /// The writing task of the client in this process, which is never aborted.
     first: JoinSet<()>,
-    /// Grows as clients read.
+    /// Grows when clients read.
     delivered: Arc<AtomicUsize>,
 }
 
 impl Clients {
-    /// Accepts clients from now on.
+    /// Starts to accept clients.
     pub(super) fn new(listener: UnixListener) -> Result<Self, OsError> {
         let listen = || -> io::Result<_> {
             listener.set_nonblocking(true)?;
@@ -105,22 +105,22 @@ impl Clients {
         Ok(Self { connected, next, asked, messages, writers, first, delivered })
     }
 
-    /// Waits for the next thing that a client does.
+    /// Waits for the next event of a client.
     pub(super) async fn next(&mut self) -> FromClient {
         match self.messages.recv().await {
             Some(message) => message,
-            // This has a sender of its own.
+            // Unreachable: this struct has a sender.
             None => std::future::pending().await,
         }
     }
 
-    /// Takes the connection of the client in this process, which is to miss nothing.
+    /// Adds the client in this process, which must not miss any output.
     pub(super) fn welcome_first(&mut self, stream: UnixStream) {
         self.welcome(stream, Follow::Output);
         std::mem::swap(&mut self.writers, &mut self.first);
     }
 
-    /// Takes a connection of a client that only reads why it is one too many, where it is.
+    /// Adds a client. If there are too many, the client only gets the refusal.
     pub(super) fn welcome_or(&mut self, stream: UnixStream, refusal: &GuestMessage) {
         let is_full = self.connected.len() >= MAX_CLIENTS;
         self.welcome(stream, Follow::Nothing);
@@ -130,7 +130,7 @@ impl Clients {
         }
     }
 
-    /// Takes a new connection.
+    /// Adds a client.
     fn welcome(&mut self, stream: UnixStream, follow: Follow) {
         while self.writers.try_join_next().is_some() {}
         let (reader, writer) = stream.into_split();
@@ -143,24 +143,24 @@ impl Clients {
         drop(tokio::spawn(read(reader, self.next, self.asked.clone())));
     }
 
-    /// Returns whether a client is connected, and not forgotten.
+    /// Returns whether a client is connected and not removed.
     pub(super) fn knows(&self, client: u64) -> bool {
         self.connected.contains_key(&client)
     }
 
-    /// Returns whether a client reads too slowly to be told what it can do without.
+    /// Returns whether a client reads too slowly for messages that it can do without.
     pub(super) fn are_behind(&self) -> bool {
         self.connected.values().any(|client| client.queued.load(Ordering::Relaxed) > BEHIND)
     }
 
-    /// Notes what a client wants to see.
+    /// Sets the output that a client follows.
     pub(super) fn follow(&mut self, client: u64, follow: Follow) {
         if let Some(client) = self.connected.get_mut(&client) {
             client.follow = follow;
         }
     }
 
-    /// Forgets a client; what waits for it is still written, where it reads that.
+    /// Removes a client. Its queue is still written if it reads.
     pub(super) fn remove(&mut self, client: u64) {
         if let Some(Client { writer, .. }) = self.connected.remove(&client) {
             drop(tokio::spawn(async move {
@@ -170,7 +170,7 @@ impl Clients {
         }
     }
 
-    /// Sends a message to a client. One for which too much waits is forgotten.
+    /// Sends a message to a client; removes the client if its queue is too large.
     pub(super) fn send(&mut self, client: u64, message: &GuestMessage, grant: Option<&Arc<Grant>>) {
         let mut bytes = Vec::new();
         let fits = message.write(&mut bytes).is_ok();
@@ -200,28 +200,28 @@ impl Clients {
         self.tell(&[Follow::Nothing, Follow::End, Follow::Output], message, None);
     }
 
-    /// Hangs up on all clients, once they have read what is left for them.
+    /// Disconnects all clients after they have read their queues.
     pub(super) async fn close(&mut self) {
         self.connected.clear();
         let mut delivered = self.delivered.load(Ordering::Relaxed);
         while let Some(ended) = timeout(LINGER, self.writers.join_next()).await.transpose() {
             let before = std::mem::replace(&mut delivered, self.delivered.load(Ordering::Relaxed));
-            // Who reads nothing for so long has no use for it.
+            // None of the clients has read anything for that time.
             if ended.is_err() && before == delivered {
                 break;
             }
         }
-        // This one ends with a signal, if need be.
+        // If need be, a signal ends this wait.
         while self.first.join_next().await.is_some() {}
     }
 }
 
-/// Returns what a frame costs that waits, with what is needed beside its bytes.
+/// Returns the cost of a frame in a queue: its bytes and the memory to manage it.
 fn cost(bytes: &[u8]) -> usize {
     bytes.len() + FRAME_COST as usize
 }
 
-/// Accepts connections to the end of the supervisor.
+/// Accepts connections as long as the supervisor lives.
 async fn accept(listener: tokio::net::UnixListener, clients: Sender<FromClient>) {
     loop {
         match listener.accept().await {
@@ -230,13 +230,13 @@ async fn accept(listener: tokio::net::UnixListener, clients: Sender<FromClient>)
                     return;
                 }
             }
-            // Too many open files, which others may close.
+            // For example, too many open files; another connection may close soon.
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-/// Writes what waits for a client.
+/// Writes the queue of a client.
 async fn write(
     mut stream: OwnedWriteHalf,
     mut frames: UnboundedReceiver<Frame>,
@@ -252,9 +252,9 @@ async fn write(
     }
 }
 
-/// Reads what a client sends, until it hangs up or sends something else.
+/// Reads a client's messages until it disconnects or sends something invalid.
 async fn read(mut stream: OwnedReadHalf, client: u64, to: Sender<FromClient>) {
-    // The supervisor is about to end where nobody takes it.
+    // A failure means that the supervisor is about to end.
     if let Err(error) = pass_on(&mut stream, client, &to).await {
         let reason = error.to_string();
         drop(to.send(FromClient::Misused { client, reason }).await);
@@ -284,7 +284,7 @@ async fn pass_on(
     Ok(())
 }
 
-/// Reads a message that follows the greeting: one for init, or one for the supervisor alone.
+/// Parses a message after the greeting, for init or for the supervisor itself.
 fn asked(client: u64, rest: &mut &[u8]) -> io::Result<Option<FromClient>> {
     let mut own = *rest;
     match ClientMessage::read(&mut own) {
@@ -299,7 +299,7 @@ fn asked(client: u64, rest: &mut &[u8]) -> io::Result<Option<FromClient>> {
     }
 }
 
-/// Reads the next message; `None` where the client has hung up.
+/// Reads the next message; `None` if the client has disconnected.
 async fn next<T>(
     stream: &mut OwnedReadHalf,
     frames: &mut Frames,

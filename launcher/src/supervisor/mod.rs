@@ -4,10 +4,10 @@
 //! init ◀── control channel ──▶ Supervisor ◀── Unix sockets ──▶ clients: run, exec, attach, stop …
 //! ```
 //!
-//! One thread, which waits for everything at once and for nothing in particular: what a client does not read waits in
-//! its own queue. The agent and each command have a window for what they write (see [`box_contract::wire`]), which is
-//! granted again once the bytes are on their way to every client that follows them, so that a queue stays small and
-//! only the program waits whose output is not read.
+//! The supervisor is one thread that waits for all events at once and never for a single client: output that a client
+//! does not read waits in a queue for that client. The agent and each command have a window for their output (see
+//! [`box_contract::wire`]). The window is granted again when the bytes have been written to every client that follows
+//! the program, so a queue stays small, and backpressure reaches only the program whose output is not read.
 
 mod asked;
 mod clients;
@@ -46,32 +46,32 @@ use programs::Programs;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
-/// The name of the socket in a box's runtime directory, on which its supervisor listens.
+/// The name of the supervisor's socket in a box's runtime directory.
 pub const SOCKET: &str = "supervisor.sock";
-/// How long a machine may take to power off once its programs have ended.
+/// How long a VM may take to power off after its programs have ended.
 const POWER_OFF: Duration = Duration::from_secs(5);
-/// The step that a supervisor names where its machine has failed.
+/// The step in the supervisor's error message about a VM that has failed.
 pub(crate) const RUN: &str = "run the box";
-/// How the end of a machine that nobody asked for is described.
+/// Completes an error message about a VM that ended without a request.
 const WHEN: &str = "while the box ran";
 
-/// The end of a box that was served, with its task, if it had one.
+/// The result of serving a box, with its task, if it had one.
 pub type Served = Result<Option<EndedTask>, RunFailure>;
 
-/// A started box, which nobody serves yet.
+/// A started box that is not served yet.
 #[derive(Debug)]
 pub struct Started {
     runtime: Runtime,
     listener: UnixListener,
-    /// The machine.
+    /// The VM.
     pub machine: Machine,
 }
 
 impl Started {
-    /// Starts a machine, on whose runtime directory clients can wait from now on.
+    /// Starts a VM. Clients can connect to the socket in its runtime directory from now on, and wait.
     ///
     /// # Errors
-    /// Those of [`Machine::start`].
+    /// As [`Machine::start`].
     pub fn new(
         run: BoxToRun<'_>,
         gifts: HostGifts,
@@ -84,17 +84,17 @@ impl Started {
         match runtime.block_on(Machine::start(run, gifts, policy)) {
             Ok(machine) => Ok(Self { runtime, listener, machine }),
             Err(error) => {
-                // Nobody waits for the answer of a resolver any more.
+                // Does not wait for a name lookup that may still run.
                 runtime.shutdown_background();
                 Err(error)
             }
         }
     }
 
-    /// Serves the box on a thread of its own; returns that, which returns the box's task, and a connection to it.
+    /// Serves the box on a new thread. Returns the thread, which returns the box's task, and a connection to it.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn serve_beside(
         self,
         entry: Entry,
@@ -107,10 +107,10 @@ impl Started {
         Ok((ours, thread.map_err(OsError::system(action))?))
     }
 
-    /// Serves the box until it ends, or a signal asks for that; returns its task, if it had one.
+    /// Serves the box until it ends, or a signal requests that; returns its task, if it had one.
     ///
     /// # Errors
-    /// When the machine ends by itself, or its init fails.
+    /// If the VM ends by itself, or its init fails.
     pub fn serve_here(self, entry: Entry, terms: Terms, signals: &StopSignals) -> Served {
         self.serve(entry, terms, Some(signals), None)
     }
@@ -155,24 +155,24 @@ impl Started {
     }
 }
 
-/// Makes the socket of a supervisor, for this user alone: its directory is.
+/// Creates the supervisor's socket in a directory to which only this user has access.
 fn listen(directory: &RuntimeDir) -> Result<UnixListener, MachineError> {
     let path = directory.socket(SOCKET)?;
     Ok(UnixListener::bind(&path).map_err(OsError::file("make", &path))?)
 }
 
-/// How a box ends.
+/// The conditions of a box's end.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    /// Whether it ends with its agent.
+    /// Whether the box ends when its agent ends.
     pub ends_with_agent: bool,
-    /// How long its programs may take to end then, or after a signal.
+    /// How long the programs of the box may take to end, after its agent's end or after a signal.
     pub grace: Duration,
-    /// The place for the result of its task, if there is one.
+    /// The path for the result of its task, if it has one.
     pub result: Option<Arc<FileSlot>>,
 }
 
-/// Serves a box.
+/// The state of a served box.
 #[derive(Debug)]
 struct Supervisor {
     machine: Machine,
@@ -180,33 +180,34 @@ struct Supervisor {
     clients: Clients,
     programs: Programs,
     terms: Terms,
-    /// When the machine is killed, once its end was asked for.
+    /// When to kill the VM, once its end was requested.
     kill_at: Option<Instant>,
-    /// How the agent has ended.
+    /// How the agent ended.
     agent_exit: Option<Exited>,
-    /// The same for the record: none where it was ended after the command for which the box was started.
+    /// The agent's status for the record; `None` if the agent was stopped after the command for which the box was
+    /// started.
     status: Option<u8>,
     /// The clients that wait for a [`GuestMessage::Usage`], in the order of its answers.
     measured_for: VecDeque<u64>,
     wall_clock: WallClock,
-    /// The addresses that are not on the internet, and that the command line gave the box.
+    /// The addresses outside the internet that the command line gave the box.
     given: Vec<PeerPlan>,
-    /// The denials that clients know of.
+    /// The denials that were already sent to clients.
     reported: BTreeSet<(ComponentName, String)>,
-    /// The result that the agent has left of its task.
+    /// The result of the task, as far as it has arrived.
     result: Vec<u8>,
-    /// Whether the box is ending because something has failed.
+    /// Whether the box is ending because of an error.
     has_failed: bool,
 }
 
-/// Whether the box is served any longer.
+/// Whether to continue to serve the box.
 type Flow = ControlFlow<()>;
 
 const CONTINUE: Flow = ControlFlow::Continue(());
 const BREAK: Flow = ControlFlow::Break(());
 
 impl Supervisor {
-    /// Serves the box to its end, which the record then says.
+    /// Serves the box to its end, and records the end.
     async fn run(mut self, signals: Option<&WatchedSignals<'_>>) -> Served {
         let served = self.serve(signals).await;
         self.has_failed = served.is_err();
@@ -218,13 +219,13 @@ impl Supervisor {
         let ended = served.and(killed.and(written).map_err(MachineError::from));
         let error = ended.as_ref().err().map(ToString::to_string);
         let status = self.status;
-        // Where that fails, the next command finds that nobody holds the lock, and notes the end.
+        // If this fails, the next command finds the lock free, and records the end.
         let incomplete = self.log_failure();
         let error = error.or(incomplete);
         let Self { machine, entry, mut clients, .. } = self;
         drop(entry.end(status, error));
         let last_output = vec![machine.console_end()];
-        // Whoever waits for the end finds all of it done.
+        // Clients that wait for the end must find the VM gone.
         drop(machine);
         if let Err(error) = &ended {
             clients.tell_all(&failed(RUN, &error.to_string()));
@@ -233,7 +234,7 @@ impl Supervisor {
         ended.map(|()| task).map_err(|error| RunFailure { error, last_output })
     }
 
-    /// Passes on what is left to say of a machine that has failed.
+    /// Handles the last messages of a VM that has failed.
     async fn settle(&mut self) {
         let mut messages = Vec::new();
         self.machine.events.settle(&mut |it| messages.push(it)).await;
@@ -243,7 +244,7 @@ impl Supervisor {
         }
     }
 
-    /// Writes what of record and logs had to wait.
+    /// Writes the delayed changes of the record and the delayed entries of the logs.
     fn write_due(&mut self, now: Instant) {
         self.entry.write_due(now);
         self.machine.logs.write_due(now);
@@ -282,7 +283,7 @@ impl Supervisor {
         }
     }
 
-    /// Handles an event of the machine.
+    /// Handles an event of the VM.
     async fn take(&mut self, event: Event) -> Result<Flow, MachineError> {
         match event {
             Event::Message(message) => self.serve_guest(message),
@@ -294,7 +295,7 @@ impl Supervisor {
                 let each = &mut |it| messages.push(it);
                 let error = explain_end(&mut self.machine.events, event, WHEN, each).await;
                 for message in messages {
-                    // Whatever it says, the machine has ended.
+                    // The VM has ended, whatever this message asks for.
                     let _ = self.serve_guest(message)?;
                 }
                 Err(error)
@@ -302,7 +303,7 @@ impl Supervisor {
         }
     }
 
-    /// Handles a message of init.
+    /// Handles a message from init.
     fn serve_guest(&mut self, message: GuestMessage) -> Result<Flow, MachineError> {
         match message {
             GuestMessage::Output(output) => self.pass_on(output),
@@ -332,15 +333,15 @@ impl Supervisor {
                     self.clients.send(client, &GuestMessage::Usage(usage), None);
                 }
             }
-            // What it cannot do while it ends matters no more.
+            // While the box ends, a failure of init no longer matters.
             GuestMessage::Failed(_) | GuestMessage::Ready(_) if self.kill_at.is_some() => {}
             GuestMessage::Failed(failed) => return Err(guest_error(&failed)),
             GuestMessage::Ready(_) if self.machine.facts.is_ready => {
                 return Err(StreamError::Protocol("the agent was ready twice".to_owned()).into());
             }
-            // The channel lets no second greeting through.
+            // The channel consumes the greeting itself.
             GuestMessage::Ready(_) | GuestMessage::Hello(_) => {}
-            // A guest decides nothing of that.
+            // Only the supervisor sends these: the guest does not decide about denials.
             GuestMessage::Denied(_) => {}
         }
         Ok(CONTINUE)
@@ -362,14 +363,14 @@ impl Supervisor {
         Ok(CONTINUE)
     }
 
-    /// Notes that a component had too little memory.
+    /// Records that a component ran out of memory.
     fn note_oom(&mut self, component: ComponentName, exit: Exited) {
         if exit.oom_killed && !self.entry.record.oom_killed.contains(&component) {
             self.entry.note(|record| record.oom_killed.push(component), Instant::now());
         }
     }
 
-    /// Notes that the business application's own program has ended by itself, which ends nothing else.
+    /// Handles an end of the business application's main program, which ends nothing else.
     fn business_ended(&mut self, exit: Exited) {
         self.note_oom(ComponentName::Business, exit);
         if self.kill_at.is_some() {
@@ -379,14 +380,14 @@ impl Supervisor {
         if self.entry.record.business_status != status {
             self.entry.note(|record| record.business_status = status, Instant::now());
         }
-        // Nothing waits for such a message to be read, so that there may be any number of them.
+        // These messages have no window, so their number is unlimited.
         if !self.clients.are_behind() {
             self.clients.tell(&[Follow::Output], &GuestMessage::Exited(exit), None);
         }
     }
 
-    /// Passes output on to those who follow its program. Where nobody does, it is granted at once: its end comes after
-    /// all that it has written.
+    /// Passes output to the clients that follow its program. Without any, the output is granted at once. The end of a
+    /// program is sent after all of its output.
     fn pass_on(&mut self, output: Output) {
         if !output.id.is_command() {
             self.machine.logs.write(&output, Instant::now());
@@ -401,15 +402,15 @@ impl Supervisor {
         }
     }
 
-    /// Lets a program write more, unless it is another one by now.
+    /// Grants a program more output, unless its id belongs to another program by now.
     fn grant(&mut self, granted: programs::Granted) {
         if let Some(bytes) = self.programs.passed(granted) {
             self.machine.grant(granted.id, bytes);
         }
     }
 
-    /// Asks init to end everything. A second request hastens the first; one without grace does not wait for the
-    /// machine any more.
+    /// Asks init to end all programs. A second request may shorten the time of the first. A second request without
+    /// grace does not wait for the VM.
     fn begin_stop(&mut self, grace: Duration) -> Flow {
         let deadline = Instant::now() + grace + POWER_OFF;
         self.kill_at = match self.kill_at {
@@ -417,13 +418,13 @@ impl Supervisor {
             Some(earlier) => Some(earlier.min(deadline)),
             None => Some(deadline),
         };
-        // Where init is gone already, the machine is about to end, too.
+        // If init is already gone, the VM is about to end, too.
         self.machine.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
         CONTINUE
     }
 }
 
-/// Waits for the earlier of two times; for ever if there is neither.
+/// Waits for the earlier of two times; for ever if both are `None`.
 async fn due(record: Option<Instant>, logs: Option<Instant>) {
     match record.into_iter().chain(logs).min() {
         Some(time) => tokio::time::sleep_until(time.into()).await,

@@ -1,4 +1,4 @@
-//! The supervisor's part in a box's network: changes of its rules, and denials, which clients see.
+//! The network of a served box: changes of its rules, and denials that clients are shown.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -11,10 +11,10 @@ use egress_rules::{Local, Rules, USUAL_PORTS};
 use super::Supervisor;
 use crate::network::Network;
 
-/// How much clients are told that the filter has denied.
+/// How many denials clients are shown.
 const MAX_TOLD: usize = 100;
 
-/// Waits for the next thing that the filter of a network denies; for ever, without a filter.
+/// Waits for the next denial of a network's filter; for ever if there is no filter.
 pub(super) async fn next_denied(network: Option<&mut Network>) -> Decision {
     match network {
         Some(network) => network.next_denied().await,
@@ -22,12 +22,13 @@ pub(super) async fn next_denied(network: Option<&mut Network>) -> Decision {
     }
 }
 
-/// Returns rules in their order, each once.
+/// Returns the rules sorted, without duplicates.
 fn sorted(rules: Vec<PeerPlan>) -> Vec<PeerPlan> {
     rules.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Returns what a user gives a box by allowing it this by hand: the ports that the rule is about, and no other.
+/// Returns the access outside the internet that a user gives a box by allowing a rule by hand: the ports of the rule,
+/// and no others.
 fn given_by(rule: &PeerPlan) -> Vec<PeerPlan> {
     let Some(local) = Local::of(rule) else { return Vec::new() };
     let ports = rule.port.map_or_else(|| USUAL_PORTS.to_vec(), |port| vec![port]);
@@ -35,9 +36,9 @@ fn given_by(rule: &PeerPlan) -> Vec<PeerPlan> {
     ports.into_iter().map(|port| PeerPlan { peer: peer.clone(), port: Some(port) }).collect()
 }
 
-/// Returns what a box is given that is not on the internet, after its rules have changed to these. What is allowed by hand comes
-/// to it. Rules that replace all others keep what the command line gave, and of the rest only what they themselves are about:
-/// what was allowed by hand before is taken back.
+/// Returns the addresses outside the internet that a box may reach after a change of its rules. Rules that are allowed
+/// by hand add their addresses. Rules that replace all others keep the addresses of the command line; of the rest, they
+/// keep only the addresses that they name, so earlier permissions by hand are withdrawn.
 fn local_after(
     change: &RuleChange,
     rules: &Rules,
@@ -52,7 +53,7 @@ fn local_after(
     sorted(at_start.iter().chain(used).cloned().collect())
 }
 
-/// Refuses rules about addresses that are not on the internet, and that nobody has given the box.
+/// Refuses rules about addresses outside the internet that were not given to the box.
 fn check_given(rules: &Rules, given: &[Local], name: &str) -> Result<(), String> {
     let wanted = Local::wanted(&rules.allow, given, is_own);
     if wanted.is_empty() {
@@ -70,8 +71,8 @@ fn check_given(rules: &Rules, given: &[Local], name: &str) -> Result<(), String>
 }
 
 impl Supervisor {
-    /// Replaces the rules of the box's filter. What is allowed by hand, the box's user gives it by that; what a box has in
-    /// its rules needs to have been given.
+    /// Replaces the rules of the box's filter. A rule that is allowed by hand also gives its addresses to the box; the
+    /// addresses of other rules must have been given before.
     pub(super) fn set_rules(&mut self, change: RuleChange) -> Result<(), String> {
         let record = &self.entry.record;
         let filter = self.machine.network.as_ref().and_then(|it| it.filter.as_ref());
@@ -92,7 +93,7 @@ impl Supervisor {
         noted.map_err(|error| format!("they hold, but could not be noted: {error}"))
     }
 
-    /// Tells those who follow the agent of something that was denied, once.
+    /// Shows a denial once to the clients that follow the agent.
     pub(super) fn tell_denied(&mut self, decision: &Decision) {
         let (component, what) = (decision.component, decision.to_string());
         if self.clients.are_behind() || self.reported.len() >= MAX_TOLD {
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(after(&["a.example.com"], true, &now), ["10.0.0.0/8"]);
         assert_eq!(after(&["127.0.0.1:80"], true, &now), ["10.0.0.0/8"]);
         assert_eq!(after(&["127.0.0.1:9999"], true, &now), now);
-        // What the command line gave is there again, whatever was reloaded in between.
+        // The addresses of the command line are kept across any reload.
         assert_eq!(after(&["a.example.com"], true, &[]), ["10.0.0.0/8"]);
     }
 }

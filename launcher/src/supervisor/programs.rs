@@ -1,4 +1,4 @@
-//! The commands that run for clients, and what each may still write or be sent.
+//! The commands that run for clients, and the windows of their output and input.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// A running command.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// The client that it runs for.
+    /// The client for which it runs.
     pub(super) client: u64,
     /// The component in which it runs.
     pub(super) component: ComponentName,
-    /// Tells it from others that had its id.
+    /// Distinguishes it from earlier commands with the same id.
     serial: u64,
     window: Window,
-    /// How many bytes of input init still takes.
+    /// How many more bytes of input init accepts.
     input: u32,
     reads: bool,
 }
@@ -33,7 +33,7 @@ pub(super) struct Programs {
     granted: UnboundedReceiver<Granted>,
 }
 
-/// Output that every client which follows its program has got.
+/// Output that has been written to every client that follows its program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Granted {
     /// The program.
@@ -42,7 +42,7 @@ pub(super) struct Granted {
     cost: u32,
 }
 
-/// Goes with a piece of output on its way to clients; its program may write more once the last copy is dropped.
+/// Accompanies a piece of output on its way to clients. The program may write more after the last copy is dropped.
 #[derive(Debug)]
 pub(super) struct Grant {
     granted: Granted,
@@ -51,20 +51,20 @@ pub(super) struct Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        // Without a supervisor there is nobody to write.
+        // Fails only if the supervisor has ended.
         let _ = self.passed.send(self.granted);
     }
 }
 
 impl Programs {
-    /// Knows the agent, of which so much was passed on so far.
+    /// Starts with the agent's window, which counts the output that was already passed on.
     pub(super) fn new(agent: Window) -> Self {
         let (passed, granted) = unbounded_channel();
         let business = Window::default();
         Self { running: BTreeMap::new(), agent, business, serial: 0, passed, granted }
     }
 
-    /// Notes a new command; returns its id.
+    /// Adds a command; returns its id.
     pub(super) fn add(
         &mut self,
         client: u64,
@@ -83,37 +83,37 @@ impl Programs {
         Ok(id)
     }
 
-    /// Forgets a command that has ended.
+    /// Removes a command that has ended.
     pub(super) fn remove(&mut self, id: ProgramId) -> Option<Program> {
         self.running.remove(&id)
     }
 
-    /// Returns the id of the command that runs for a client.
+    /// Returns the id of a client's command.
     pub(super) fn of(&self, client: u64) -> Option<ProgramId> {
         self.running.iter().find(|(_, program)| program.client == client).map(|(id, _)| *id)
     }
 
-    /// Returns the client that a command runs for.
+    /// Returns the client for which a command runs.
     pub(super) fn client(&self, id: ProgramId) -> Option<u64> {
         self.running.get(&id).map(|program| program.client)
     }
 
-    /// Returns what is to go with a piece of output.
+    /// Returns the grant to attach to a piece of output.
     pub(super) fn grant(&self, id: ProgramId, cost: u32) -> Arc<Grant> {
         let serial = self.running.get(&id).map_or(0, |program| program.serial);
         Arc::new(Grant { granted: Granted { id, serial, cost }, passed: self.passed.clone() })
     }
 
-    /// Waits until a piece of output has been passed on.
+    /// Waits until a piece of output has been written to its clients.
     pub(super) async fn next_granted(&mut self) -> Granted {
         match self.granted.recv().await {
             Some(granted) => granted,
-            // This has a sender of its own.
+            // Unreachable: this struct has a sender.
             None => std::future::pending().await,
         }
     }
 
-    /// Notes that a piece of output has been passed on; returns what is to be granted.
+    /// Records that a piece of output has been passed on; returns the number of bytes to grant.
     pub(super) fn passed(&mut self, Granted { id, serial, cost }: Granted) -> Option<u32> {
         match id {
             ProgramId::AGENT => return self.agent.passed(cost),
@@ -124,17 +124,17 @@ impl Programs {
         program.window.passed(cost)
     }
 
-    /// Notes that init takes more input; returns the client that may send it.
+    /// Records that init accepts more input; returns the client that may send it.
     pub(super) fn granted_input(&mut self, Credit { id, bytes }: Credit) -> Option<u64> {
         let program = self.running.get_mut(&id)?;
         program.input = program.input.saturating_add(bytes).min(INPUT_WINDOW);
         Some(program.client)
     }
 
-    /// Puts the id of a client's command into its message.
+    /// Replaces the id in a client's message with the id of its command.
     ///
     /// # Errors
-    /// The client sends more input than it may.
+    /// If the client sends more input than it may.
     pub(super) fn addressed(
         &mut self,
         message: HostMessage,

@@ -1,4 +1,4 @@
-//! The supervisor's part in a task: what the agent leaves as its result, and the verdict.
+//! The task of a served box: the result that the agent leaves, and the verdict.
 
 use box_contract::TaskStatus;
 use box_contract::task::{MAX_RESULT, MAX_SENT_RESULT};
@@ -10,7 +10,7 @@ use crate::boxes::task::{EndedTask, now, write_result};
 use crate::streams::StreamError;
 
 impl Supervisor {
-    /// Takes a part of the result. Without a task, or after the agent's end, there is nobody whose it could be.
+    /// Adds a part of the result. Ignores it if the box has no task, or its agent has ended.
     pub(super) fn take_result(&mut self, part: &TaskResult) -> Result<(), StreamError> {
         if self.entry.record.task.is_none() || self.agent_exit.is_some() {
             return Ok(());
@@ -22,23 +22,24 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Judges the task, if the box has one, by how the agent has ended. One that ends because the box does has no verdict.
+    /// Judges the box's task, if any, by the agent's exit status. A task that the box's shutdown interrupts gets no
+    /// verdict.
     pub(super) fn end_task(&mut self, exited: Exited) {
         if self.entry.record.task.is_none() || self.kill_at.is_some() || self.has_failed {
             return;
         }
         let status = TaskStatus::of_end(exited, &self.result, now());
-        // Where that fails, the record lacks it.
+        // If this fails, the record on the disk lacks the verdict.
         drop(
             self.entry
                 .update(|record| record.task.iter_mut().for_each(|it| it.status = status.clone())),
         );
     }
 
-    /// Keeps the result, once the box has ended; returns the task, and whether all could be written.
+    /// Stores the result after the box has ended; returns the task, and whether all could be written.
     pub(super) fn ended_task(&mut self) -> (Option<EndedTask>, Result<(), OsError>) {
         if self.result.len() > MAX_RESULT {
-            // Half of it is worse than none.
+            // An incomplete result is worse than none.
             self.result.clear();
         }
         let result = std::mem::take(&mut self.result);

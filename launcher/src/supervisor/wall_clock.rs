@@ -1,4 +1,4 @@
-//! Watches the host's wall clock, which a box has to follow: after the host has slept, or was given another time.
+//! Watches the host's wall clock, which a box must follow after the host was suspended or its clock was set.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,11 +11,11 @@ use rustix::time::{
 };
 use tokio::net::unix::pipe::Receiver;
 
-/// How often a box gets the time without such an event: clocks drift apart.
+/// How often the time is sent to a box without such an event, because clocks drift apart.
 const INTERVAL: Duration = Duration::from_secs(600);
 const ACTION: &str = "watch the clock";
 
-/// Tells when a box should be told the time.
+/// Triggers the messages that set the clock of a box.
 #[derive(Debug)]
 pub(crate) struct WallClock {
     timer: Receiver,
@@ -25,31 +25,31 @@ impl WallClock {
     /// Watches the clock in the current runtime.
     pub(crate) fn new() -> Result<Self, OsError> {
         let failed = OsError::system(ACTION);
-        // Not a pipe, but as readable as one.
+        // A timerfd, not a pipe, but polled for readability like one.
         let watched = || Receiver::from_owned_fd_unchecked(timer()?);
         Ok(Self { timer: watched().map_err(failed)? })
     }
 
-    /// Waits until the clock was set, or for [`INTERVAL`]; returns the time in nanoseconds since 1970. May be dropped
-    /// at any time.
+    /// Waits until the clock was set, or for [`INTERVAL`]; returns the time in nanoseconds since 1970. Cancel-safe.
     pub(crate) async fn next(&self) -> u64 {
         while self.timer.readable().await.is_ok() {
             match self.timer.try_read(&mut [0; 8]) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // A clock that was set is an error of its own, ECANCELED.
+                // A changed clock is reported as ECANCELED: see
+                // [timerfd_create(2)](https://man7.org/linux/man-pages/man2/timerfd_create.2.html).
                 _ => {
-                    // The next time by itself is that of the clock as it is now.
+                    // Start the next interval by the new clock.
                     drop(arm(&self.timer));
                     return now_ns();
                 }
             }
         }
-        // Without the timer the box keeps the time that it has.
+        // Without the timer, the box keeps its current clock.
         std::future::pending().await
     }
 }
 
-/// Makes a timer that is readable whenever the clock was set, and every [`INTERVAL`].
+/// Creates a timer that becomes readable whenever the clock was set, and every [`INTERVAL`].
 fn timer() -> io::Result<OwnedFd> {
     let timer =
         timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
@@ -57,7 +57,7 @@ fn timer() -> io::Result<OwnedFd> {
     Ok(timer)
 }
 
-/// Sets the timer, by the clock as it is now.
+/// Sets the timer by the current clock.
 fn arm(timer: impl AsFd) -> io::Result<()> {
     let seconds = |time: Duration| Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: 0 };
     let (it_interval, first) = (seconds(INTERVAL), Duration::from_nanos(now_ns()) + INTERVAL);

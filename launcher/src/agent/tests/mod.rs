@@ -1,4 +1,4 @@
-//! The client against servers that do as they should, and others.
+//! The client against servers that obey the interface, and servers that do not.
 
 mod hostile;
 mod proto;
@@ -8,7 +8,7 @@ use super::messages::*;
 use super::*;
 use server::{Answer, client, served};
 
-/// Generates, and returns the text, the tools that were called, and how it ended.
+/// Generates, and returns the text, the tools that were called, and the result.
 fn generated(
     client: &AgentClient,
     session: Option<&str>,

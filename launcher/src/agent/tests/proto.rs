@@ -1,11 +1,11 @@
-//! The messages of the client are those of the proto.
+//! The client's messages match the proto file.
 
 use std::collections::BTreeSet;
 
 const PROTO: &str = include_str!("../../../proto/code_agent.proto");
 const MESSAGES: &str = include_str!("../messages.rs");
 
-/// A field or a value of an enum: of which type it is part, its own type, its name and its number.
+/// A field, or a value of an enum: the type that it belongs to, its own type, its name and its number.
 type Field = [String; 4];
 
 /// Returns the last type that a line begins, and the number of blocks that are open after it.
@@ -18,7 +18,7 @@ fn open(line: &str, types: &mut Vec<String>) {
     }
 }
 
-/// Reads the fields of the proto, each as the attribute of prost would have its type.
+/// Parses the fields of the proto file, with their types as in the attributes of prost.
 fn of_proto() -> BTreeSet<Field> {
     let (mut types, mut fields) = (Vec::new(), BTreeSet::new());
     for line in PROTO.lines().map(str::trim).filter(|it| !it.starts_with("//")) {
@@ -34,7 +34,7 @@ fn of_proto() -> BTreeSet<Field> {
     fields
 }
 
-/// Returns the type of the proto for an attribute of prost and the type of its field.
+/// Returns the proto type for an attribute of prost and the type of its field.
 fn kind(attribute: &str, field: &str) -> String {
     let inner = field.trim_end_matches(['>', ',']).rsplit('<').next().unwrap();
     let (first, label) = attribute.split_once(", ").unwrap_or((attribute, ""));
@@ -50,7 +50,7 @@ fn kind(attribute: &str, field: &str) -> String {
     }
 }
 
-/// Reads the fields of the client's messages.
+/// Parses the fields of the client's messages.
 fn of_client() -> Vec<Field> {
     let (mut owner, mut attribute, mut fields) = ("", None, Vec::new());
     for line in MESSAGES.lines().map(str::trim) {
@@ -73,7 +73,7 @@ fn every_field_of_the_client_is_in_the_proto() {
     let (proto, client) = (of_proto(), of_client());
     assert!(client.len() > 40, "{client:?}");
     for field in client {
-        // `optional` of a message says what is so in any case.
+        // For a message, `optional` changes nothing.
         let mut with_label = field.clone();
         with_label[1] = format!("optional {}", field[1]);
         assert!(proto.contains(&field) || proto.contains(&with_label), "{field:?}");

@@ -1,4 +1,4 @@
-//! A server of gRPC, whose answers a test makes.
+//! A gRPC server whose answers a test provides.
 
 use std::io;
 use std::path::PathBuf;
@@ -29,16 +29,16 @@ pub(super) struct Answer {
     pub(super) http: u16,
     pub(super) kind: &'static str,
     pub(super) body: Vec<u8>,
-    /// The fields at its end; with none, the answer breaks off.
+    /// The trailers; with none, the answer breaks off.
     pub(super) end: Vec<(&'static str, String)>,
-    /// Whether nothing comes after the body.
+    /// Whether the answer hangs after the body.
     pub(super) hangs: bool,
-    /// Whether the fields are before the body instead, and nothing at its end.
+    /// Whether the status is in the header fields instead, without trailers.
     pub(super) ends_first: bool,
 }
 
 impl Answer {
-    /// Returns an answer of these messages.
+    /// Returns an answer with these messages.
     pub(super) fn of<M: prost::Message>(messages: &[M]) -> Self {
         Self::raw(messages.iter().flat_map(framed).collect())
     }
@@ -82,7 +82,7 @@ impl Body for Sent {
     }
 }
 
-/// A server on a thread of its own.
+/// A server on a separate thread.
 pub(super) struct Served {
     directory: TempDir,
     calls: Calls,
@@ -99,17 +99,17 @@ impl Served {
     }
 }
 
-/// Returns a client for a server, which gives it a second.
+/// Returns a client for a server, with a time limit of a second.
 pub(super) fn client(served: &Served) -> AgentClient {
     AgentClient::new(&served.socket(), Duration::from_secs(1)).unwrap()
 }
 
-/// Like [`client`], with time for many megabytes on a busy machine.
+/// Like [`client`], with time for many megabytes on a busy host.
 pub(super) fn patient_client(served: &Served) -> AgentClient {
     AgentClient::new(&served.socket(), Duration::from_secs(60)).unwrap()
 }
 
-/// Runs a server that answers as `answer` says.
+/// Runs a server whose answers `answer` returns.
 pub(super) fn served(answer: fn(&str, &[u8]) -> Answer) -> Served {
     listening(move |listener, calls| async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -121,7 +121,7 @@ pub(super) fn served(answer: fn(&str, &[u8]) -> Answer) -> Served {
     })
 }
 
-/// Runs anything that listens.
+/// Runs any server.
 pub(super) fn listening<F: Future<Output = ()>>(
     serve: impl FnOnce(UnixListener, Calls) -> F + Send + 'static,
 ) -> Served {

@@ -1,5 +1,5 @@
-//! The events of a running machine, one at a time: what init sends, the VMM process's log and its end, signals and
-//! the time.
+//! The events of a running VM, one at a time: init's messages, the log and the end of the VMM process, signals and
+//! deadlines.
 
 use std::future::pending;
 use std::io::{self, ErrorKind};
@@ -23,35 +23,34 @@ use crate::streams::control::{ACCEPT, CHUNK, Channel, Listener, SEND, SETTLE, ch
 use vmm::signals::{SIGNAL_SIZE, StopSignals};
 use vmm::{Nonce, Vmm};
 
-/// How long the control channel of a VMM process that has ended is read: what it left there is there already.
+/// How long to read the control channel of a VMM process that has ended: its last messages have arrived already.
 const REST: Duration = Duration::from_millis(1);
-/// How long a VMM process may live on that has closed its log, and how long the log is read of one that has ended. An
-/// honest one does both at once.
+/// How long a VMM process that has closed its log may live on, and how long to read the log of a VMM process that has
+/// ended. A process that is not compromised does both at once.
 const LAG: Duration = Duration::from_secs(2);
-/// How much of its last words is kept, as [`Output::cost`](box_contract::wire::Output::cost) counts it.
+/// The most that [`Events::settle`] reads, as [`Output::cost`](box_contract::wire::Output::cost) counts it.
 const MAX_SETTLED: u32 = 1 << 20;
 
 const KEEP: &str = "keep the machine's console";
 
-/// Something that happened.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Init said something.
+    /// A message from init.
     Message(GuestMessage),
-    /// Init closed the control channel; said once.
+    /// Init closed the control channel; reported once.
     HungUp,
-    /// The VMM process has ended, and everything that it said was delivered.
+    /// The VMM process has ended, and all that it sent has been delivered.
     VmmEnded(ExitStatus),
-    /// A signal asks for the end.
+    /// A signal that requests the end of the run.
     Signal(i32),
     /// The deadline has passed.
     Deadline,
 }
 
-/// The control connection's life.
+/// The state of the control connection.
 #[derive(Debug)]
 enum Control {
-    /// The listener is kept for its file, which goes with it.
+    /// The listener is kept because dropping it removes its file.
     Awaited {
         socket: UnixListener,
         nonce: Nonce,
@@ -62,22 +61,22 @@ enum Control {
     Closed,
 }
 
-/// Everything that a machine is waited on for.
+/// All sources of events of a VM.
 #[derive(Debug)]
 pub(crate) struct Events {
     vmm: Vmm,
-    /// Readable once the process of the machine has ended; nothing from then on.
+    /// Readable once the VMM process has ended; `None` after that has been noted.
     running: Option<Receiver>,
     log: Option<Receiver>,
     control: Control,
-    /// When the other one is not waited for any more, where only the process or only its log has ended.
+    /// When to stop waiting for the other half, if only the process or only its log has ended.
     limit: Option<Instant>,
-    /// When what the machine has left is not read any more, where both have ended.
+    /// When to stop draining the VM, if both its process and its log have ended.
     ended: Option<Instant>,
     pub(crate) console: Console,
 }
 
-/// The signals that end a run, where they are waited for.
+/// The signals that end a run, for a caller that waits for them.
 #[derive(Debug)]
 pub(crate) struct WatchedSignals<'a> {
     pub(crate) signals: &'a StopSignals,
@@ -85,16 +84,16 @@ pub(crate) struct WatchedSignals<'a> {
 }
 
 impl<'a> WatchedSignals<'a> {
-    /// Watches the signals in the current runtime.
+    /// Registers the signals with the current runtime.
     pub(crate) fn new(signals: &'a StopSignals) -> Result<Self, OsError> {
         let action = "wait for signals";
         let fd = signals.as_fd().try_clone_to_owned().map_err(OsError::system(action))?;
-        // Not a pipe, but as readable as one.
+        // A signalfd, not a pipe, but polled for readability like one.
         let fd = Receiver::from_owned_fd_unchecked(fd).map_err(OsError::system(action))?;
         Ok(Self { signals, fd })
     }
 
-    /// Returns the next signal; may be dropped at any time.
+    /// Returns the next signal. Cancel-safe.
     async fn next(&self) -> Result<i32, OsError> {
         loop {
             self.fd.readable().await.map_err(OsError::system("wait for signals"))?;
@@ -109,7 +108,7 @@ impl<'a> WatchedSignals<'a> {
 }
 
 impl Events {
-    /// Starts to wait on a machine in the current runtime.
+    /// Starts to wait for a VM's events in the current runtime.
     pub(crate) fn new(
         mut vmm: Vmm,
         listener: Listener,
@@ -118,7 +117,7 @@ impl Events {
     ) -> Result<Self, MachineError> {
         let log = vmm.take_log().map(Receiver::from_owned_fd).transpose();
         let log = log.map_err(OsError::system("read the machine's console"))?;
-        // Not a pipe, but as readable as one.
+        // A pidfd, not a pipe, but polled for readability like one.
         let running = vmm.watch().and_then(Receiver::from_owned_fd_unchecked);
         let running = Some(running.map_err(OsError::system("watch the VMM process"))?);
         let socket = listener.watched();
@@ -127,7 +126,7 @@ impl Events {
         Ok(Self { vmm, running, log, control, limit: None, ended: None, console })
     }
 
-    /// Returns the VMM's process id.
+    /// Returns the process id of the VMM.
     pub(crate) fn vmm_pid(&self) -> u32 {
         self.vmm.pid()
     }
@@ -151,7 +150,7 @@ impl Events {
         }
     }
 
-    /// Kills what is left of the machine, and keeps what it has still said.
+    /// Kills the VM, and keeps the rest of its log.
     pub(crate) async fn kill(&mut self) -> Result<(), OsError> {
         self.vmm.kill();
         let rest = async {
@@ -162,12 +161,11 @@ impl Events {
             }
             Ok(())
         };
-        // Whoever else has it open is not the machine.
+        // Another process that has the log open is not part of the VM.
         timeout(LAG, rest).await.unwrap_or(Ok(()))
     }
 
-    /// Waits for the next event; may be dropped at any time. A message that has arrived comes before the machine's
-    /// end.
+    /// Waits for the next event. Cancel-safe. A message that has arrived is returned before the VM's end.
     pub(crate) async fn next(
         &mut self,
         deadline: Option<Instant>,
@@ -175,7 +173,7 @@ impl Events {
     ) -> Result<Event, MachineError> {
         loop {
             let mut chunk = [0; CHUNK];
-            // Messages that have arrived already must not keep the runtime from seeing a signal.
+            // Messages that have already arrived must not keep the runtime from seeing a signal.
             consume_budget().await;
             tokio::select! {
                 biased;
@@ -189,7 +187,7 @@ impl Events {
                 incoming = incoming(&mut self.log, &mut self.control, &mut chunk) => match incoming {
                     Incoming::InLog(length) => {
                         self.keep(length, &chunk)?;
-                        // A chunk may be thousands of lines: clients are served between any two.
+                        // A chunk may be thousands of lines: let clients be served between two chunks.
                         yield_now().await;
                     }
                     Incoming::InControl(progress) => {
@@ -203,7 +201,7 @@ impl Events {
         }
     }
 
-    /// Notes that the process of the machine has ended, or its log.
+    /// Records that the VM's process or its log has ended.
     fn note_end(&mut self) {
         let now = Instant::now();
         match (&self.running, &self.log) {
@@ -212,8 +210,8 @@ impl Events {
         }
     }
 
-    /// Waits no longer for the half of the machine that has not ended: a log that another process has open, or a process
-    /// that hides.
+    /// Gives up on the half of the VM that has not ended: a log that another process has open, or a process that closed
+    /// its log and lives on.
     fn cut_off(&mut self) -> Result<(), MachineError> {
         if self.running.is_some() {
             self.vmm.kill();
@@ -228,8 +226,7 @@ impl Events {
         self.console.finish().map_err(OsError::system(KEEP))
     }
 
-    /// Gives a failing machine a moment to say its last words, which `each` is called with; returns what came instead
-    /// of words.
+    /// Gives a failing VM a moment for its last messages, and calls `each` with them; returns the first other event.
     pub(crate) async fn settle(&mut self, each: &mut dyn FnMut(GuestMessage)) -> Option<Event> {
         let (deadline, mut kept) = (Instant::now() + SETTLE, 0_u32);
         loop {
@@ -246,14 +243,14 @@ impl Events {
                         each(message);
                     }
                 }
-                // Nobody asks for an answer any more.
+                // An answer whose request no longer matters.
                 Event::Message(_) | Event::HungUp => {}
                 event => return Some(event),
             }
         }
     }
 
-    /// Takes a step of the control connection's life; returns what has happened by it.
+    /// Applies a step of the control connection; returns the event that it causes.
     fn follow(&mut self, progress: Progress) -> Result<Option<Event>, MachineError> {
         let stream = match progress {
             Progress::Message(message) => return Ok(Some(Event::Message(message))),
@@ -261,7 +258,7 @@ impl Events {
             Progress::Connected(stream) => Some(stream),
             Progress::Ended => None,
         };
-        // Nobody else can connect: the listener is dropped, and its file with it.
+        // From here on, nothing else can connect: the listener is dropped, and its file is removed.
         match (stream, std::mem::replace(&mut self.control, Control::Closed)) {
             (Some(stream), Control::Awaited { nonce, first, .. }) => {
                 check_peer(&stream, self.vmm.pid())?;
@@ -272,7 +269,7 @@ impl Events {
         }
     }
 
-    /// Keeps what was read of the log.
+    /// Stores a chunk of the log.
     fn keep(&mut self, read: io::Result<usize>, chunk: &[u8]) -> Result<(), OsError> {
         match read {
             Ok(0) => self.end_log(),
@@ -282,21 +279,21 @@ impl Events {
     }
 }
 
-/// A step of the control socket's life.
+/// A step of the control connection.
 #[derive(Debug)]
 enum Progress {
-    /// Somebody has connected.
+    /// A process has connected.
     Connected(UnixStream),
-    /// Something has arrived.
+    /// Bytes have arrived.
     Received,
-    /// It was a message.
+    /// A complete message has arrived.
     Message(GuestMessage),
-    /// The connection is at its end.
+    /// The connection has ended.
     Ended,
 }
 
 impl Control {
-    /// Waits until something has happened; may be dropped at any time.
+    /// Waits for the next step. Cancel-safe.
     async fn progress(&mut self) -> Result<Progress, StreamError> {
         match self {
             Self::Awaited { socket, .. } => {
@@ -316,14 +313,14 @@ impl Control {
     }
 }
 
-/// Something that a machine has said.
+/// Something that arrived from a VM.
 enum Incoming {
     InLog(io::Result<usize>),
     InControl(Result<Progress, StreamError>),
 }
 
-/// Waits for what a machine says in its log or on its control channel: in any order, since a flood on one of them must not
-/// drown the other. May be dropped at any time.
+/// Waits for bytes in a VM's log or on its control channel, in no fixed order: a flood on one of them must not starve
+/// the other. Cancel-safe.
 async fn incoming(log: &mut Option<Receiver>, control: &mut Control, chunk: &mut [u8]) -> Incoming {
     tokio::select! {
         length = read(log, chunk) => Incoming::InLog(length),
@@ -345,10 +342,10 @@ async fn read(log: &mut Option<Receiver>, chunk: &mut [u8]) -> io::Result<usize>
     }
 }
 
-/// Waits for the end of a process; for ever where that was noted.
+/// Waits for the end of a process; for ever if that was already noted.
 async fn end(running: Option<&Receiver>) {
     match running {
-        // It cannot be waited for: its log and its limit still can.
+        // An error here means that the process cannot be waited for. Its log and the time limit still work.
         Some(running) if running.readable().await.is_ok() => {}
         _ => pending().await,
     }

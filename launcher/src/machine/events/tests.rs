@@ -6,7 +6,7 @@ use tokio::runtime::Builder;
 
 use super::*;
 
-/// Runs a program in the VMM's place.
+/// Runs a program in the role of the VMM.
 fn events(program: &str, made: &TestBox) -> Events {
     let vmm = Vmm::spawn(Path::new(program), &crate::opened::open(made.path()).unwrap(), &[], None)
         .unwrap();
@@ -27,7 +27,7 @@ fn soon() -> Option<Instant> {
 fn the_end_of_the_vmm_comes_after_its_last_words() {
     let made = TestBox::new(&config());
     block_on(async {
-        // `cat vmm` finds no such file.
+        // `cat vmm` fails: there is no such file.
         let mut events = events("/bin/cat", &made);
         match events.next(None, None).await.unwrap() {
             Event::VmmEnded(status) => assert_eq!(status.code(), Some(1)),
@@ -79,7 +79,7 @@ fn a_signal_is_an_event_and_is_noted() {
     assert!(signals.any_taken());
 }
 
-/// Fails where the end of the log is taken for the end of the process, and where `kill` reads the log to its end.
+/// Fails if the end of the log is taken for the end of the process, or if `kill` reads the log to its end.
 #[test]
 fn a_log_that_another_process_has_open_is_not_waited_for() {
     let made = TestBox::new(&config());

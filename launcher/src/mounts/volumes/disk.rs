@@ -1,4 +1,4 @@
-//! The file that is the disk of a volume.
+//! The disk of a volume, which is a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,13 +14,13 @@ use super::VolumeError;
 use crate::host::state_dir::private_file;
 use crate::mounts::scratch::{EVERYBODYS, random};
 
-/// Its name in the directory of the volume.
+/// Its file name in the directory of the volume.
 pub(super) const DISK: &str = "disk";
 
-/// Makes the disk of a volume, empty but for its file system; returns its size in bytes.
+/// Creates the disk of a volume with an empty file system; returns its size in bytes.
 ///
 /// # Errors
-/// The operating system's.
+/// Errors of the operating system.
 pub(super) fn format(directory: &Path, size_bytes: u64) -> Result<u64, OsError> {
     let path = directory.join(DISK);
     let make = || -> io::Result<u64> {
@@ -33,10 +33,10 @@ pub(super) fn format(directory: &Path, size_bytes: u64) -> Result<u64, OsError> 
     make().map_err(OsError::file("make", &path))
 }
 
-/// Returns whether there is a volume in a directory: one with a disk.
+/// Returns whether a directory contains a volume, that is, a disk.
 ///
 /// # Errors
-/// The operating system's: nothing is said of a disk that cannot be looked at.
+/// Errors of the operating system: it is then unknown whether there is a disk.
 pub(super) fn is_there(directory: &Path) -> Result<bool, OsError> {
     let path = directory.join(DISK);
     match fs::symlink_metadata(&path) {
@@ -48,7 +48,7 @@ pub(super) fn is_there(directory: &Path) -> Result<bool, OsError> {
 /// Opens the disk of a volume.
 ///
 /// # Errors
-/// [`VolumeError::Missing`], and the operating system's.
+/// [`VolumeError::Missing`], and errors of the operating system.
 pub(super) fn open(directory: &Path, name: &str) -> Result<File, VolumeError> {
     if !is_there(directory)? {
         return Err(VolumeError::Missing(name.to_owned()));
@@ -59,7 +59,7 @@ pub(super) fn open(directory: &Path, name: &str) -> Result<File, VolumeError> {
     Ok(options.open(&path).map_err(OsError::file("open", &path))?)
 }
 
-/// Checks that a disk has the size that it was made with: its file system has it.
+/// Checks that a disk still has its original size, which its file system relies on.
 ///
 /// # Errors
 /// [`VolumeError::Damaged`].
@@ -72,10 +72,11 @@ pub(super) fn check_size(disk: &File, name: &str, size_bytes: u64) -> Result<(),
     Err(VolumeError::Damaged { name: name.to_owned(), reason })
 }
 
-/// Makes a disk this user's again. Root has given it to the machine that had it before, whose user is nobody now.
+/// Changes the owner of a disk back to this user. Root gave it to the user of the last VM, which does not exist any
+/// more.
 ///
 /// # Errors
-/// The operating system's.
+/// Errors of the operating system.
 pub(super) fn take_back(disk: &File) -> io::Result<()> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     if disk.metadata()?.uid() == user {

@@ -7,32 +7,32 @@ use safe_text::readable;
 
 /// The least size of a volume, in bytes.
 pub const MIN_SIZE: u64 = MIN_SIZE_WITH_JOURNAL;
-/// The greatest one.
+/// The greatest size of a volume, in bytes.
 pub const MAX_SIZE: u64 = MAX_SCRATCH_BYTES;
 
-/// Why a volume cannot be made, used or removed.
+/// Why a volume cannot be created, used or removed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum VolumeError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
     /// There is no volume with this name.
     #[error("there is no volume {0:?}")]
     Missing(String),
-    /// There is one already.
+    /// A volume with this name exists already.
     #[error("there is a volume {0} already")]
     Exists(String),
-    /// A running machine has it; `by` is the name of the box, unless that cannot be read.
+    /// A running VM uses it; `by` is the name of the box, unless that cannot be read.
     #[error("the volume {name} is used by {}", user(by.as_deref()))]
     InUse { name: String, by: Option<String> },
-    /// A name that no volume can have.
+    /// The name is not valid for a volume.
     #[error("{0:?} cannot be the name of a volume")]
     BadName(String),
-    /// A size that no volume can have, in bytes.
+    /// The size, in bytes, is not valid for a volume.
     #[error("a volume has from {least} to {most}, not {0} bytes", least = readable(MIN_SIZE), most = readable(MAX_SIZE))]
     BadSize(u64),
-    /// Its record or its disk is not as it was made.
+    /// Its record or its disk was changed from outside.
     #[error("the volume {name} is damaged: {reason}")]
     Damaged { name: String, reason: String },
 }

@@ -1,15 +1,16 @@
-//! Volumes: disks of this user that outlive the boxes which use them.
+//! Volumes: disks of this user that outlive the boxes that use them.
 //!
 //! ```text
 //! <state>/volumes/                    0700
-//! <state>/volumes/.lock               held while a volume is made, looked at, taken or removed
-//! <state>/volumes/NAME/record.json    its size, and which box had it last
-//! <state>/volumes/NAME/disk           an ext4 file system; locked while a machine has it
+//! <state>/volumes/.lock               held while a volume is created, examined, taken or removed
+//! <state>/volumes/NAME/record.json    its size, and the last box that used it
+//! <state>/volumes/NAME/disk           an ext4 file system; locked while a VM uses it
 //! ```
 //!
-//! The lock of a disk belongs to the open file, which the VMM process inherits: it is free once the supervisor and the
-//! machine are both gone, however they end. What is on a disk only guests read: the file system of a volume is never
-//! mounted or parsed on the host.
+//! The lock of a disk ([flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html)) belongs to the open file
+//! description, which the VMM process inherits. It is released once both the supervisor and the VMM process have ended,
+//! in whatever way. Only guests read the content of a disk: the file system of a volume is never mounted or parsed on
+//! the host.
 
 mod disk;
 mod error;
@@ -39,20 +40,20 @@ pub use record::VolumeState;
 
 /// The directory of the volumes in the state directory.
 const NAME: &str = "volumes";
-/// How long a machine is waited for that may be about to go.
+/// How long to wait for a VM that may be about to end.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked for meanwhile.
+/// How often to check for its end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The size of a volume for which nobody named another, in bytes.
+/// The default size of a volume, in bytes.
 pub const DEFAULT_SIZE: u64 = 10 << 30;
 
-/// A volume that this process has for a machine, until this is dropped.
+/// A volume that this process holds for a VM until it is dropped.
 #[derive(Debug)]
 pub struct Volume {
-    /// Its disk, which is locked.
+    /// Its locked disk.
     pub(crate) disk: File,
-    /// Where the components of the box see it.
+    /// The path at which the components of the box see it.
     pub(crate) guest: String,
     directory: PathBuf,
     record: VolumeRecord,
@@ -60,7 +61,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Returns whether it was missing, and was made for this machine.
+    /// Returns whether it was missing, and was created for this VM.
     pub const fn is_new(&self) -> bool {
         self.is_new
     }
@@ -70,10 +71,10 @@ impl Volume {
         self.record.size_bytes
     }
 
-    /// Notes that a machine starts with it now. Before that, the box that took it is not the one that used it last.
+    /// Records that a VM now starts with it. Until then, the box that took it does not count as its last user.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Errors of the operating system.
     pub(crate) fn note_use(&self) -> Result<(), OsError> {
         let user = self.record.taker.clone();
         let used = VolumeRecord { user, used_ms: Some(since_epoch()), ..self.record.clone() };
@@ -88,15 +89,15 @@ pub struct Volumes {
 }
 
 impl Volumes {
-    /// Uses the volumes in `<state>/volumes`, which is made with the first.
+    /// Uses the volumes in `<state>/volumes`, which is created with the first volume.
     pub fn new(state: &Path) -> Self {
         Self { directory: state.join(NAME) }
     }
 
-    /// Makes an empty volume of a size in bytes, which is rounded down to whole blocks of 4096.
+    /// Creates an empty volume. Its size in bytes is rounded down to whole blocks of 4096.
     ///
     /// # Errors
-    /// [`VolumeError::Exists`], [`VolumeError::BadName`], [`VolumeError::BadSize`], and when it cannot be written.
+    /// [`VolumeError::Exists`], [`VolumeError::BadName`], [`VolumeError::BadSize`], or if it cannot be written.
     pub fn create(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
         check_name(name)?;
         state_dir::make(&self.directory)?;
@@ -104,11 +105,11 @@ impl Volumes {
         self.make(name, size_bytes)
     }
 
-    /// Takes a volume for a box, by its name, and makes it where it is missing.
+    /// Takes a volume for the box `name`, and creates the volume if it is missing.
     ///
     /// # Errors
-    /// [`VolumeError::InUse`] where another machine has it, [`VolumeError::Damaged`], [`VolumeError::BadName`], and when
-    /// it cannot be opened.
+    /// [`VolumeError::InUse`] if another VM uses it, [`VolumeError::Damaged`], [`VolumeError::BadName`], or if it
+    /// cannot be opened.
     pub fn take(&self, place: &VolumePlace, name: &str) -> Result<Volume, VolumeError> {
         check_name(&place.volume)?;
         state_dir::make(&self.directory)?;
@@ -123,10 +124,10 @@ impl Volumes {
         }
     }
 
-    /// Returns all volumes, in the order of their names, and for each that cannot be read the reason.
+    /// Returns all volumes, sorted by name, and an error for each volume that cannot be read.
     ///
     /// # Errors
-    /// When nobody can tell which volumes there are.
+    /// If the volumes cannot be listed.
     pub fn all(&self) -> Result<(Vec<VolumeState>, Vec<VolumeError>), VolumeError> {
         let (mut found, mut unreadable) = (Vec::new(), Vec::new());
         if self.is_absent()? {
@@ -138,7 +139,7 @@ impl Volumes {
         for name in names {
             match self.look(&name) {
                 Ok(volume) => found.push(volume),
-                // Somebody was killed while removing it.
+                // The rest of a removal that was interrupted.
                 Err(VolumeError::Missing(_)) => {}
                 Err(error) => unreadable.push(error),
             }
@@ -149,28 +150,28 @@ impl Volumes {
     /// Returns the volume with this name.
     ///
     /// # Errors
-    /// [`VolumeError::Missing`], [`VolumeError::Damaged`], and when it cannot be read.
+    /// [`VolumeError::Missing`], [`VolumeError::Damaged`], or if it cannot be read.
     pub fn find(&self, name: &str) -> Result<VolumeState, VolumeError> {
         let _guard = self.guard_of(name)?;
         self.look(name)
     }
 
-    /// Removes a volume, with all that is on it. One that is damaged is removed, too.
+    /// Removes a volume with its content, even a damaged one.
     ///
     /// # Errors
-    /// [`VolumeError::InUse`], [`VolumeError::Missing`], and when it cannot be removed.
+    /// [`VolumeError::InUse`], [`VolumeError::Missing`], or if it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<(), VolumeError> {
         let _guard = self.guard_of(name)?;
         let locked = disk::open(&self.directory.join(name), name)
             .and_then(|disk| self.lock_disk(name, &disk).map(|()| disk));
-        // Without its disk it is not a volume any more, so a killed command leaves nothing that looks like one.
+        // The disk goes first: without it, the directory is no volume, even if this command is killed in between.
         let _locked = locked?;
         let directory = self.directory.join(name);
         absent(&directory.join(DISK), |path| fs::remove_file(path))?;
         Ok(absent(&directory, |path| fs::remove_dir_all(path))?)
     }
 
-    /// Keeps other commands from the volumes, of which there is one with this name.
+    /// Locks the directory of the volumes, and checks that the volume exists.
     fn guard_of(&self, name: &str) -> Result<File, VolumeError> {
         if !is_entry_name(name) || self.is_absent()? {
             return Err(VolumeError::Missing(name.to_owned()));
@@ -178,13 +179,13 @@ impl Volumes {
         Ok(state_dir::lock(&self.directory)?)
     }
 
-    /// Returns whether no volume was made so far.
+    /// Returns whether no volume was ever created.
     fn is_absent(&self) -> Result<bool, OsError> {
         let exists = self.directory.try_exists();
         exists.map(|it| !it).map_err(OsError::file("read", &self.directory))
     }
 
-    /// Makes a volume at once or not at all. The directory is locked.
+    /// Creates a volume atomically. The caller holds the directory's lock.
     fn make(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
         if !(MIN_SIZE..=MAX_SIZE).contains(&size_bytes) {
             return Err(VolumeError::BadSize(size_bytes));
@@ -193,7 +194,7 @@ impl Volumes {
         if disk::is_there(&directory)? {
             return Err(VolumeError::Exists(name.to_owned()));
         }
-        // Somebody was killed while removing it.
+        // The rest of a removal that was interrupted.
         absent(&directory, |path| fs::remove_dir_all(path))?;
         let publish = |error: PublishError| {
             OsError::file("make the volume", &directory)(io::Error::other(error))
@@ -222,7 +223,7 @@ impl Volumes {
         Ok(Volume { disk, guest: guest.clone(), directory, record, is_new })
     }
 
-    /// Locks a disk, as long as it is open in a process. The directory is locked.
+    /// Locks a disk for as long as a process has it open. The caller holds the directory's lock.
     fn lock_disk(&self, name: &str, disk: &File) -> Result<(), VolumeError> {
         match disk.try_lock() {
             Ok(()) => Ok(()),
@@ -237,7 +238,8 @@ impl Volumes {
         }
     }
 
-    /// Describes a volume. The directory is locked, so that nobody wants to take a disk whose lock is tried here.
+    /// Describes a volume. The caller holds the directory's lock, so no other command tries to take a disk while its
+    /// lock is tested here.
     fn look(&self, name: &str) -> Result<VolumeState, VolumeError> {
         let directory = self.directory.join(name);
         let disk = disk::open(&directory, name)?;
@@ -257,7 +259,7 @@ impl Volumes {
     }
 }
 
-/// Returns the mounts of volumes for init; their disks come in this order.
+/// Returns the mounts of volumes for init; the disks have the same order.
 pub(crate) fn mounts(volumes: &[Volume]) -> impl Iterator<Item = Mount> {
     let mount = |(number, volume): (u8, &Volume)| {
         let (source, guest) = (MountSource::Disk(number), volume.guest.clone());

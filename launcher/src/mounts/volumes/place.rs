@@ -1,4 +1,4 @@
-//! `NAME:/path`: which volume a box gets, and where it sees that.
+//! `NAME:/path`: a volume for a box, and the path at which the box sees it.
 
 use std::str::FromStr;
 
@@ -16,14 +16,15 @@ pub struct VolumePlace {
     /// The volume's name.
     #[serde(rename = "name")]
     pub volume: String,
-    /// Where the components of the box see it: absolute and normalized, and nothing of the guest's own.
+    /// The path at which the components of the box see it: absolute, normalized, and not one of the guest's system
+    /// paths.
     pub guest: String,
 }
 
 impl FromStr for VolumePlace {
     type Err = String;
 
-    /// Reads `NAME:/path`.
+    /// Parses `NAME:/path`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (volume, guest) = text.split_once(':').ok_or(FORM)?;
         if volume.starts_with(['.', '/']) {
@@ -43,7 +44,7 @@ impl FromStr for VolumePlace {
 /// Checks that each volume of a start is named once.
 ///
 /// # Errors
-/// Which is not, for people.
+/// The volume that is named twice, as a message to the user.
 pub fn check_once(places: &[VolumePlace]) -> Result<(), String> {
     let again = places
         .iter()

@@ -12,61 +12,61 @@ use super::VolumeError;
 use crate::streams::log::since_epoch;
 
 const RECORD: &str = "record.json";
-/// A record takes less, in bytes.
+/// The greatest size of a record, in bytes.
 const MAX_RECORD: u64 = 64 << 10;
 
-/// The facts about a volume that neither its disk nor its directory has. Times are in milliseconds since 1970.
+/// The facts about a volume that its disk and its directory do not contain. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct VolumeRecord {
     /// The size of its disk.
     pub(super) size_bytes: u64,
-    /// When it was made.
+    /// When it was created.
     pub(super) created_ms: u64,
-    /// The name of the box whose machine had it last.
+    /// The name of the box whose VM used it last.
     #[serde(rename = "box")]
     pub(super) user: Option<String>,
-    /// When that machine was started.
+    /// When that VM was started.
     pub(super) used_ms: Option<u64>,
-    /// The name of the box that took it last, whose machine may not have started.
+    /// The name of the box that took it last. The VM of that box may not have started.
     pub(super) taker: Option<String>,
 }
 
-/// A volume as it is now. Times are in milliseconds since 1970.
+/// The current state of a volume. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VolumeState {
-    /// Its name: that of its directory, of which there may be a copy.
+    /// Its name, which is the name of its directory. A directory may be a copy of another volume.
     pub name: String,
     /// The size of its disk.
     pub size_bytes: u64,
-    /// When it was made.
+    /// When it was created.
     pub created_ms: u64,
-    /// The name of the box that has it, or had it last.
+    /// The name of the box that uses it, or used it last.
     #[serde(rename = "box")]
     pub user: Option<String>,
-    /// When the box was started that used it last.
+    /// When that box was started.
     pub used_ms: Option<u64>,
-    /// The file with its disk.
+    /// The file of its disk.
     pub disk: PathBuf,
-    /// How much that takes of the host's.
+    /// How much space the disk takes on the host.
     pub allocated_bytes: u64,
-    /// Whether a running box has it.
+    /// Whether a running box uses it.
     pub in_use: bool,
 }
 
 impl VolumeRecord {
-    /// Describes a volume that is made now.
+    /// Returns the record of a new volume.
     pub(super) fn new(size_bytes: u64) -> Self {
         let created_ms = since_epoch();
         Self { size_bytes, created_ms, user: None, used_ms: None, taker: None }
     }
 
-    /// Returns the name of the box that has the volume, as long as one has it.
+    /// Returns the name of the box that holds the volume, if it is held.
     pub(super) fn holder(self) -> Option<String> {
-        // An earlier boxlaunch has written no taker.
+        // An earlier version of boxlaunch does not write `taker`.
         self.taker.or(self.user)
     }
 
-    /// Reads the record of a volume in its directory.
+    /// Reads the record in the directory of a volume.
     ///
     /// # Errors
     /// [`VolumeError::Damaged`].
@@ -78,10 +78,10 @@ impl VolumeRecord {
         record.map_err(|error| damaged(format!("its record is malformed: {error}")))
     }
 
-    /// Writes it in place of the one before, so that a crash of the host leaves one of both.
+    /// Replaces the record, so that a crash of the host leaves either the old or the new one.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Errors of the operating system.
     pub(super) fn write(&self, directory: &Path) -> Result<(), OsError> {
         let path = directory.join(RECORD);
         let put = || -> io::Result<()> {

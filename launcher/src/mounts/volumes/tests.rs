@@ -7,7 +7,7 @@ use nix::unistd::geteuid;
 
 use super::*;
 
-/// Volumes in a state directory of their own.
+/// Volumes in a new state directory.
 struct Fixture {
     state: tempfile::TempDir,
     volumes: Volumes,
@@ -28,8 +28,8 @@ impl Fixture {
         self.volumes.all().unwrap()
     }
 
-    /// Returns whether nobody has the volume any more. A process that another test is starting has this one's lock, too, until it
-    /// runs its program.
+    /// Returns whether the volume is released. A process that another test starts also inherits the lock, until it
+    /// executes its program.
     fn is_free(&self, name: &str) -> bool {
         (0..10_000).any(|_| {
             thread::sleep(Duration::from_millis(1));
@@ -42,7 +42,7 @@ fn place(text: &str) -> VolumePlace {
     text.parse().unwrap()
 }
 
-/// Returns the error of a call that must fail with one about volumes.
+/// Returns the error of a call that must fail with an error about volumes.
 fn fails<T: std::fmt::Debug>(result: Result<T, VolumeError>) -> VolumeError {
     match result.unwrap_err() {
         VolumeError::Os(error) => panic!("{error}"),
@@ -91,7 +91,7 @@ fn a_volume_belongs_to_one_box_at_a_time() {
     assert_eq!(error.to_string(), "the volume work is used by the box one");
     let error = fails(made.volumes.remove("work"));
     assert!(matches!(error, VolumeError::InUse { by: Some(by), .. } if by == "one"));
-    // Looking takes nothing from who has it.
+    // An examination does not take the volume from its user.
     assert!(made.volumes.find("work").unwrap().in_use);
     assert!(made.all().0[0].in_use);
     assert!(matches!(
@@ -129,7 +129,7 @@ fn a_box_whose_machine_did_not_start_is_not_who_had_it_last() {
     assert_eq!(used(), (Some("one".to_owned()), true));
 }
 
-/// The machine may be about to go when its supervisor was killed.
+/// The VMM process may be about to end if its supervisor was killed.
 #[test]
 fn a_machine_that_inherits_the_disk_keeps_it_after_its_supervisor() {
     let made = Fixture::new();
@@ -174,12 +174,12 @@ fn a_removal_that_was_killed_is_finished() {
     assert_eq!(made.volumes.find("work").unwrap().size_bytes, 16 << 20);
 }
 
-/// A volume that cannot be looked at may have everything on it: only one that is known to be gone is made again.
+/// A volume that cannot be examined may be intact: only a volume that is known to be absent is created again.
 #[test]
 fn a_volume_that_cannot_be_looked_at_stays() {
     let made = Fixture::new();
     made.volumes.create("other", 8 << 20).unwrap();
-    // Root may look at everything else.
+    // A link that leads to itself: root could examine everything else.
     std::os::unix::fs::symlink("work", made.path("work")).unwrap();
     let refused = [
         made.volumes.create("work", 8 << 20).unwrap_err(),
@@ -194,7 +194,7 @@ fn a_volume_that_cannot_be_looked_at_stays() {
         );
     }
     assert!(made.path("work").is_symlink());
-    // A link that leads nowhere is a disk that cannot be opened.
+    // A dangling link counts as a disk that cannot be opened.
     fs::remove_file(made.path("other/disk")).unwrap();
     std::os::unix::fs::symlink("none", made.path("other/disk")).unwrap();
     assert!(made.volumes.take(&place("other:/w"), "one").is_err());
@@ -211,7 +211,7 @@ fn a_copy_of_a_volume_has_the_name_of_its_directory() {
     }
     let names = || made.all().0.into_iter().map(|it| it.name).collect::<Vec<_>>();
     assert_eq!(names(), ["copy", "work"]);
-    // An earlier boxlaunch has written the name, and no taker.
+    // An earlier version of boxlaunch writes the name, and no taker.
     let record =
         "{\"name\":\"work\",\"size_bytes\":8388608,\"created_ms\":1,\"box\":\"one\",\"used_ms\":2}";
     fs::write(made.path("copy/record.json"), record).unwrap();
@@ -257,7 +257,7 @@ fn a_directory_that_others_can_change_is_not_used() {
     assert!(matches!(refused, VolumeError::Os(OsError::File { action: "use", .. })), "{refused}");
 }
 
-/// Only root can give a disk away, as to a machine's user.
+/// Only root can give a disk away, for example to a VM's user.
 #[test]
 fn a_disk_that_a_machines_user_had_is_this_users_again() {
     let made = Fixture::new();

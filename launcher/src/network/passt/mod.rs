@@ -1,14 +1,15 @@
-//! The network that a box shares with its host: passt carries what the guest sends in sockets of the host.
+//! The network that a box shares with its host: passt forwards the guest's packets through sockets of the host.
 //!
 //! ```text
-//! guest ── virtio-net ── VMM process ══ relay ══ passt ── whatever the host reaches
+//! guest ── virtio-net ── VMM process ══ relay ══ passt ── the host's network
 //! ```
 //!
-//! passt runs beside the VMM process, outside of that one's jail, which has no network. It confines itself: it becomes
-//! nobody where root starts it, takes namespaces of its own with an empty root, and filters its system calls. The relay
-//! is in the supervisor, and keeps the host's own loopback out of the guest's reach, see [`relay`]. passt ends when its
-//! socket is hung up, as it is in whatever way the supervisor ends. A signal at the death of the parent would be lost:
-//! the kernel forgets it when a process changes its user or its capabilities.
+//! passt runs beside the VMM process, outside the jail, which has no network. It confines itself: if root starts it, it
+//! changes to an unprivileged user; it enters new namespaces with an empty root, and filters its system calls. The relay runs in the
+//! supervisor, and keeps the host's loopback out of the guest's reach, see [`relay`]. passt ends when its socket is
+//! closed, which happens however the supervisor ends. A parent-death signal would be lost, because the kernel clears it
+//! when a process changes its user or its capabilities (`PR_SET_PDEATHSIG` in
+//! [prctl(2)](https://man7.org/linux/man-pages/man2/prctl.2.html)).
 
 mod relay;
 
@@ -38,21 +39,21 @@ use relay::{Flows, MAX_FRAME};
 use vmm::GUEST_MAC;
 use vmm::jail::process::close_on_exec;
 
-/// The one at which passt answers for every other address. By itself it takes that of the host's device, which need not
-/// have one.
+/// The hardware address with which passt answers for every other address. Its default is the address of the host's
+/// device, which need not have one.
 const PASST_MAC: &str = "02:00:00:00:00:01";
 /// How long passt may take to answer. It needs some milliseconds.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Only this much of what it says is read, in bytes.
+/// The most of passt's messages that is read, in bytes.
 const MAX_STDERR: usize = 4096;
-/// Where passt finds the resolver of this host.
+/// The file in which passt finds the host's resolver.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// A running passt; ended when dropped.
+/// A running passt; killed on drop.
 #[derive(Debug)]
 pub(crate) struct Passt {
     child: Child,
-    /// Its messages, which nobody has to read.
+    /// Its messages, which need not be read.
     stderr: PipeReader,
     /// The relay's ends of the sockets.
     machine: UnixStream,
@@ -60,10 +61,10 @@ pub(crate) struct Passt {
     relay: Vec<JoinHandle<()>>,
 }
 
-/// Finds passt in the directories of a `PATH`, where a box gets the network of its host.
+/// Finds passt in the directories of a `PATH`, if a box gets the network of its host.
 ///
 /// # Errors
-/// [`NetworkError::NoPasst`] where it is not installed.
+/// [`NetworkError::NoPasst`] if it is not installed.
 pub(crate) fn find(given: &Given, path: &OsStr) -> Result<Option<PathBuf>, NetworkError> {
     if given.mode != NetworkMode::Shared {
         return Ok(None);
@@ -71,22 +72,22 @@ pub(crate) fn find(given: &Given, path: &OsStr) -> Result<Option<PathBuf>, Netwo
     programs::locate(PASST, path).map(Some).ok_or(NetworkError::NoPasst)
 }
 
-/// The other end of a box's network device.
+/// The host's end of a box's network device.
 #[derive(Debug)]
 pub(crate) enum Device {
-    /// The network of the host.
+    /// passt, which carries the host's network.
     Host(Passt),
-    /// Nothing, for a box that declares that network and does not get it: its init expects the device. As long as this end
-    /// is there and unread, the device waits.
+    /// For a box that declares the host's network and does not get it, because its init expects the device. As long as
+    /// this end is open and unread, the device waits.
     Nothing { _end: UnixStream },
 }
 
 impl Device {
-    /// Makes that of a box which declares the network of its host, and starts this passt for it, if it is to have one; returns
-    /// it and the socket of the guest's device.
+    /// Creates the device of a box that declares the host's network, and starts the program `passt` for it, if there is
+    /// one. Returns the device and the guest's socket.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub(crate) fn make(passt: Option<&Path>) -> Result<(Self, UnixStream), OsError> {
         if let Some(program) = passt {
             return Passt::start(program).map(|(passt, device)| (Self::Host(passt), device));
@@ -95,7 +96,7 @@ impl Device {
         pair.map(|(end, device)| (Self::Nothing { _end: end }, device))
     }
 
-    /// Returns the process that carries its network, where there is one.
+    /// Returns the process that carries the network, if there is one.
     pub(crate) fn process(&self) -> Option<Pid> {
         match self {
             Self::Host(passt) => i32::try_from(passt.child.id()).ok().map(Pid::from_raw),
@@ -103,10 +104,10 @@ impl Device {
         }
     }
 
-    /// Lets the guest reach it, once it carries a network.
+    /// Lets the guest reach the network, if there is one, once passt carries it.
     ///
     /// # Errors
-    /// Those of [`Passt::serve`].
+    /// As [`Passt::serve`].
     pub(crate) fn serve(&mut self) -> Result<(), NetworkError> {
         match self {
             Self::Host(passt) => passt.serve(),
@@ -115,26 +116,26 @@ impl Device {
     }
 }
 
-/// Starts passt and waits until it carries a network, which then ends; returns why it carries none.
+/// Starts passt, waits until it carries a network, and stops it; returns the reason if it carries none.
 pub fn why_no_network(program: &Path) -> Option<String> {
     let tried = Passt::start(program).map_err(NetworkError::from);
     tried.and_then(|(mut passt, _device)| passt.check()).err().map(|it| it.to_string())
 }
 
 impl Passt {
-    /// Starts it; returns it and the socket of the guest's device.
+    /// Starts passt; returns it and the guest's socket.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub(crate) fn start(program: &Path) -> Result<(Self, UnixStream), OsError> {
         let action = "start passt";
         let system = || OsError::system::<io::Error>(action);
         let (machine, device) = UnixStream::pair().map_err(system())?;
         let (mut passt, own) = UnixStream::pair().map_err(system())?;
         let (stderr, says) = io::pipe().map_err(system())?;
-        // It closes nothing that it inherits.
+        // passt does not close inherited descriptors.
         close_on_exec().map_err(OsError::system(action))?;
-        // It shall not wait for somebody to read what it says, nor be ended because nobody can.
+        // passt must not block because its messages are not read, nor be killed because the pipe is closed.
         fcntl(says.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
             .map_err(OsError::system(action))?;
         let child = command(program)
@@ -145,23 +146,23 @@ impl Passt {
             .map_err(OsError::file("start", program))?;
         let asked = passt.write_all(&relay::question(GUEST_MAC, SHARED_GUEST, SHARED_GATEWAY));
         let started = Self { child, stderr, machine, passt, relay: Vec::new() };
-        // Where it has ended already, the wait for an answer says why.
+        // If passt has already ended, the wait for its answer returns the reason.
         drop(asked);
         Ok((started, device))
     }
 
-    /// Waits until it carries a network, and lets the guest reach that.
+    /// Waits until passt carries a network, and lets the guest reach it.
     ///
     /// # Errors
-    /// [`NetworkError::Passt`] with what it says where it has ended instead, or takes too long.
+    /// [`NetworkError::Passt`] with passt's message if it has ended or takes too long.
     pub(crate) fn serve(&mut self) -> Result<(), NetworkError> {
         self.check()?;
         self.relay = self.start_relay().map_err(OsError::system("carry the network"))?;
         Ok(())
     }
 
-    /// Starts the threads of the relay. However one ends, the guest has no network then: the sockets stay open, so that its
-    /// device waits.
+    /// Starts the threads of the relay. If one ends for any reason, the guest has no network: the sockets stay open, so
+    /// that its device waits.
     fn start_relay(&self) -> io::Result<Vec<JoinHandle<()>>> {
         let (flows, names) = (Arc::new(Flows::default()), has_resolver());
         let [machine, passt] = [&self.machine, &self.passt];
@@ -178,14 +179,14 @@ impl Passt {
         ])
     }
 
-    /// Waits until it carries a network.
+    /// Waits until passt carries a network.
     fn check(&mut self) -> Result<(), NetworkError> {
         self.answer().map_err(|error| {
             NetworkError::Passt(self.reason().unwrap_or_else(|| error.to_string()))
         })
     }
 
-    /// Waits for the answer to the question that it was asked.
+    /// Waits for the answer to the ARP question that [`Passt::start`] sent.
     fn answer(&mut self) -> io::Result<()> {
         self.passt.set_read_timeout(Some(LIMIT))?;
         let mut length = [0; relay::LENGTH];
@@ -199,7 +200,7 @@ impl Passt {
         if read == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Returns the last line that it has said, once it has ended, safe for a terminal.
+    /// Returns passt's last message, once it has ended, safe for a terminal.
     fn reason(&mut self) -> Option<String> {
         self.child.kill().ok()?;
         let mut bytes = [0; MAX_STDERR];
@@ -211,7 +212,7 @@ impl Passt {
 
 impl Drop for Passt {
     fn drop(&mut self) {
-        // These fail only where it has ended already, or the kernel does. Hung up on, it ends by itself, too.
+        // Failures mean that passt has already ended. It would also end by itself once its sockets are closed.
         drop((self.machine.shutdown(Shutdown::Both), self.passt.shutdown(Shutdown::Both)));
         drop(self.child.kill());
         drop(self.child.wait());
@@ -219,12 +220,13 @@ impl Drop for Passt {
     }
 }
 
-/// Returns whether passt finds a resolver that it can ask: without one, it would ask this host at 127.0.0.1.
+/// Returns whether passt can find a resolver. Without one, it would ask this host at 127.0.0.1.
 fn has_resolver() -> bool {
     fs::read_to_string(RESOLV_CONF).is_ok_and(|text| names_resolver(&text))
 }
 
-/// Returns whether a resolv.conf(5) names a resolver by IPv4.
+/// Returns whether a [resolv.conf(5)](https://man7.org/linux/man-pages/man5/resolv.conf.5.html) names a resolver by
+/// IPv4.
 fn names_resolver(text: &str) -> bool {
     text.lines().any(|line| {
         let mut words = line.split_whitespace();
@@ -235,8 +237,8 @@ fn names_resolver(text: &str) -> bool {
 
 /// Returns the command that starts passt with its socket as standard input.
 ///
-/// It has IPv4 alone, as the guest's addresses are. It answers nobody who asks for addresses, since init knows them; it
-/// listens at no port of the host; and the gateway is not another name of the host.
+/// It carries IPv4 only, because the guest has only IPv4 addresses. It assigns no addresses, since init knows them; it
+/// forwards no port of the host; and the gateway's address does not lead to the host.
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     let [guest, gateway, resolver]: [String; 3] =
@@ -249,7 +251,7 @@ fn command(program: &Path) -> Command {
         .args(["--no-dhcp", "--no-ndp", "--no-dhcpv6", "--no-ra"])
         .env_clear()
         .current_dir("/")
-        // Ctrl-C at a terminal is for the supervisor, which ends the machine in order.
+        // Ctrl-C at a terminal is for the supervisor, which ends the VM in order.
         .process_group(0);
     command
 }
@@ -259,7 +261,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    /// A program in the place of passt, in a directory of its own.
+    /// Makes a script that replaces passt, in a new directory.
     fn program(script: &str) -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(PASST);
@@ -318,7 +320,7 @@ mod tests {
 
     #[test]
     fn what_comes_from_passt_reaches_the_device() {
-        // The answer to the question, and a frame of ARP.
+        // The answer to the question, and an ARP frame.
         let (_directory, path) =
             program(r"printf '\0\0\0\02ok\0\0\0\016aaaaaabbbbbb\010\006' >&0; exec sleep 1000");
         let (mut passt, mut device) = Passt::start(&path).unwrap();

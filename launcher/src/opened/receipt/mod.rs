@@ -1,17 +1,20 @@
-//! Receipts: which files were hashed before, so that a start need not hash them again.
+//! Receipts of verified files, so that a start need not hash them again.
 //!
 //! ```text
 //! <state>/verified/              0700
-//! <state>/verified/<sha256>      one line per file with this digest: its stamp
-//! <state>/verified/<sha256>.box  one line per copy of the box with this digest: the stamps of all its blobs that boot
+//! <state>/verified/<sha256>      one line for each file with this digest: its stamp
+//! <state>/verified/<sha256>.box  one line for each copy of this box: the stamps of its boot blobs
 //! ```
 //!
-//! A line says that the file with this stamp had this digest when it was last hashed; see
-//! [`host_fs::stamp`] for what that proves. The line of a box says so of each file in the order of
-//! [`box_layout::OpenBox::boot_blobs`], whose digests the box's own digest covers: a start reads one receipt, however many
-//! parts the rootfs has. Those of the blobs serve another box that has some of them. What is left open there, only the file's owner, root and
-//! who can take the disk away can do: [`crate::opened::open()`] refuses blobs that others may write, and a
-//! state directory that others may write is not used. `--verify` hashes whatever the receipts say.
+//! A line of a blob's receipt means that the file with this stamp had this digest when it was last hashed; see
+//! [`host_fs::stamp`] for the strength of that proof. A line of a box's receipt means this for each of its boot blobs,
+//! in the order of [`box_layout::OpenBox::boot_blobs`]; the digest of the box covers their digests. So a start reads
+//! one receipt, however many parts the rootfs has. Other boxes can use the receipts of single blobs: for example, a
+//! later build with the same rootfs.
+//!
+//! Only the owner of a file, root, and a person who can remove the disk can defeat a receipt: [`crate::opened::open()`]
+//! refuses blobs that other users may write, and a state directory that other users may write is not used. `--verify`
+//! hashes all blobs regardless of receipts.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -29,15 +32,15 @@ use nix::fcntl::AT_FDCWD;
 
 /// The directory of the receipts in the state directory.
 const NAME: &str = "verified";
-/// How many files with one digest are remembered.
+/// How many files with the same digest are remembered.
 const MAX_LINES: usize = 16;
-/// More than [`MAX_LINES`] lines never take.
+/// The greatest size of [`MAX_LINES`] lines, in bytes.
 const MAX_BYTES: u64 = 4096;
 /// How many copies of one box are remembered.
 const MAX_COPIES: usize = 4;
-/// More than [`MAX_COPIES`] lines never take, of a box with as many blobs as one can have.
+/// The greatest size of [`MAX_COPIES`] lines of a box with the most blobs that it can have, in bytes.
 const MAX_BOX_BYTES: u64 = 256 << 10;
-/// Is between the stamps of a box's line. No stamp has one.
+/// Separates the stamps in a box's line. No stamp contains it.
 const BETWEEN: char = '\t';
 
 /// The receipts in a state directory.
@@ -47,13 +50,13 @@ pub struct Receipts {
 }
 
 impl Receipts {
-    /// Uses the receipts in `<state>/verified`, which is made when the first one is written.
+    /// Uses the receipts in `<state>/verified`, which is created with the first receipt.
     pub fn new(state: &Path) -> Self {
         Self { state: state.to_owned() }
     }
 
-    /// Returns `true` if the file with this stamp was found to have this digest. A receipt that
-    /// cannot be read proves nothing.
+    /// Returns whether the file with this stamp was found to have this digest. A receipt that cannot be read proves
+    /// nothing.
     pub fn holds(&self, digest: &Digest, stamp: &Stamp) -> bool {
         self.record(digest, stamp).is_some()
     }
@@ -64,7 +67,7 @@ impl Receipts {
         lines.into_iter().find(|line| stamp.is_recorded(line))
     }
 
-    /// Returns `true` if the files with these stamps were found to be the blobs of the box with this digest that boot, in
+    /// Returns whether the files with these stamps were found to be the boot blobs of the box with this digest, in
     /// their order.
     pub fn holds_box(&self, digest: &Digest, stamps: &[Stamp]) -> bool {
         let is_of = |line: &String| {
@@ -77,23 +80,23 @@ impl Receipts {
         })
     }
 
-    /// Notes that the file of a stamp, of which this is the [`Stamp::record`], has this digest.
+    /// Records that a file has this digest; `record` is the [`Stamp::record`] of the file.
     ///
     /// # Errors
-    /// When the receipt cannot be written.
+    /// If the receipt cannot be written.
     pub fn note(&self, digest: &Digest, record: String) -> Result<(), OsError> {
         self.add(digest, record, Kind::Blob)
     }
 
-    /// Notes that the files of these records are the blobs of the box with this digest that boot, in their order.
+    /// Records that the files of these records are the boot blobs of the box with this digest, in their order.
     ///
     /// # Errors
-    /// When the receipt cannot be written.
+    /// If the receipt cannot be written.
     pub fn note_box(&self, digest: &Digest, records: &[String]) -> Result<(), OsError> {
         self.add(digest, records.join(&BETWEEN.to_string()), Kind::Box)
     }
 
-    /// Adds a line to a receipt, the oldest of which go.
+    /// Adds a line to a receipt, and removes the oldest lines beyond its limit.
     fn add(&self, digest: &Digest, line: String, kind: Kind) -> Result<(), OsError> {
         let path = self.state.join(NAME);
         DirBuilder::new()
@@ -112,14 +115,14 @@ impl Receipts {
         written.map_err(OsError::file("write to", &path))
     }
 
-    /// Opens the directory of the receipts, if nobody else can change it or what it is in.
+    /// Opens the directory of the receipts, if no other user can change it or its parent.
     fn directory(&self) -> io::Result<File> {
         let state = open_private(AT_FDCWD, &self.state)?;
         open_private(&state, Path::new(NAME))
     }
 }
 
-/// What a receipt is for.
+/// The subject of a receipt.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Blob,
@@ -149,8 +152,8 @@ impl Kind {
     }
 }
 
-/// Reads the lines of a receipt; none where it is missing, not a regular file of few lines, or one
-/// that another user can change.
+/// Reads the lines of a receipt. Returns none if it is missing, is not a regular file, is too large, or can be changed
+/// by another user.
 fn lines(directory: &File, name: &str, kind: Kind) -> Vec<String> {
     let file = open_regular_at(directory, Path::new(name), Links::Refuse).ok();
     let file = file.filter(|file| is_private(file).is_ok_and(|private| private));
@@ -159,8 +162,8 @@ fn lines(directory: &File, name: &str, kind: Kind) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Puts a receipt in place, below the handle of the directory: what its path leads to may have changed
-/// since it was checked. It is not flushed, as nothing is lost but time.
+/// Replaces a receipt through the handle of the directory, because the path may lead elsewhere since it was checked. It
+/// is not flushed: its loss only costs time.
 fn write(directory: &File, name: &str, text: &str) -> io::Result<()> {
     let directory = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
     let to = directory.join(name);

@@ -19,7 +19,7 @@ impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let receipts = Receipts::new(&dir.path().join("state"));
-        // A file in memory has stamps on every machine.
+        // A file in memory has stamps on every host.
         let flags = nix::sys::memfd::MFdFlags::MFD_CLOEXEC;
         let mut file = File::from(nix::sys::memfd::memfd_create("blob", flags).unwrap());
         file.write_all(b"bytes").unwrap();
@@ -93,7 +93,7 @@ fn a_receipt_that_is_not_a_small_text_file_proves_nothing() {
     assert!(!fixture.holds());
     fs::write(&path, [text.clone(), vec![b'\n'; 5000]].concat()).unwrap();
     assert!(!fixture.holds());
-    // Where a pipe was followed, this would wait for ever.
+    // Opening the pipe would wait for ever.
     fs::remove_file(&path).unwrap();
     mkfifo(&path, Mode::S_IRWXU).unwrap();
     assert!(!fixture.holds());
@@ -101,7 +101,7 @@ fn a_receipt_that_is_not_a_small_text_file_proves_nothing() {
     fs::write(fixture.dir.path().join("elsewhere"), text).unwrap();
     symlink(fixture.dir.path().join("elsewhere"), &path).unwrap();
     assert!(!fixture.holds());
-    // The next note replaces what is there, and does not write through it.
+    // The next receipt replaces the file, and does not write through a link.
     fixture.note().unwrap();
     assert!(fixture.holds() && !path.is_symlink());
 }

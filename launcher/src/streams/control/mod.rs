@@ -1,9 +1,9 @@
 //! The supervisor's end of the control channel.
 //!
-//! The guest is hostile from the moment that it runs, and other programs of the user can reach the
-//! socket while it exists. So the listener takes one connection, which must come from the VMM
-//! process, and is gone then; the first frame must prove with the boot's nonce that it is init's;
-//! and whatever is malformed after that is an error that ends the run.
+//! The guest is hostile from its first instruction, and other programs of the user can reach the socket while it
+//! exists. So the listener accepts one connection, which must come from the VMM process, and is then closed. The first
+//! frame must prove with the boot's nonce that it comes from init. Any malformed frame after that is an error that ends
+//! the run.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -33,64 +33,65 @@ use crate::streams::StreamError;
 
 use vmm::Nonce;
 
-/// How long a guest that does not read its requests is waited for.
+/// How long to wait for a guest that does not read its requests.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long what a machine has still to say is waited for once something has failed.
+/// How long to wait for the last messages of a VM after a failure.
 pub(crate) const SETTLE: Duration = Duration::from_millis(500);
 /// How many requests may wait for a guest that does not read them.
 const MAX_REQUESTS: usize = 4096;
-/// How many bytes of them.
+/// How many bytes of requests may wait.
 const MAX_WAITING: usize = 32 << 20;
 pub(crate) const SEND: &str = "send a request to init";
 pub(crate) const ACCEPT: &str = "accept the control connection";
 /// How much is read at a time, in bytes.
 pub(crate) const CHUNK: usize = 16 << 10;
 
-/// A private socket that waits for connections of the machine's process or of clients; its file goes with it.
+/// A private socket for connections of the VMM process or of clients. Its file is removed on drop.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// Its file, which is removed if it is still the one at the path.
+    /// The identity of its file, which is removed only if it is still the file at the path.
     file: Option<FileId>,
 }
 
-/// The device and the number of a file.
+/// The device and the inode of a file.
 type FileId = (u64, u64);
 
-/// How many clients may wait to be accepted; what std has.
+/// The backlog of [listen(2)](https://man7.org/linux/man-pages/man2/listen.2.html), the same as in the standard
+/// library.
 const WAITING: i32 = 128;
 
 impl Listener {
-    /// Makes the socket, for this user alone, at a path where there is nothing.
+    /// Creates the socket, with access for this user alone, at a path that does not exist.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn bind(path: PathBuf) -> Result<Self, OsError> {
         let socket = bind_private(&path).map_err(OsError::file("make", &path))?;
         let file = file_id(&path);
         Ok(Self { socket, path, file })
     }
 
-    /// Returns where the socket is.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Takes the one connection, which has to come from the process `vmm`, and closes the socket.
+    /// Accepts the one connection, which must come from the process `vmm`, and closes the socket.
     ///
     /// # Errors
-    /// When another process connected.
+    /// If another process connected.
     pub fn accept(self, vmm: u32) -> Result<UnixStream, StreamError> {
         let (stream, _) = self.socket.accept().map_err(OsError::system(ACCEPT))?;
         check_peer(&stream, vmm)?;
         Ok(stream)
     }
 
-    /// Returns the same socket for the current runtime to wait on.
+    /// Returns the same socket, registered with the current runtime.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub(crate) fn watched(&self) -> io::Result<tokio::net::UnixListener> {
         self.socket.set_nonblocking(true)?;
         tokio::net::UnixListener::from_std(self.socket.try_clone()?)
@@ -109,22 +110,22 @@ pub(crate) fn check_peer(stream: &impl AsFd, vmm: u32) -> Result<(), StreamError
     Err(StreamError::Protocol(format!("process {peer}, not the VMM, connected first")))
 }
 
-/// Returns the process at the other end of a connection, zero where it is in another PID namespace.
+/// Returns the id of the process at the other end of a connection; zero if it is in another PID namespace.
 pub(crate) fn peer(stream: &impl AsFd) -> nix::Result<u32> {
     Ok(getsockopt(stream, PeerCredentials)?.pid().unsigned_abs())
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // In a directory of others, something else may be there by now.
+        // If other users can write to the directory, another file may be at the path by now.
         if self.file.is_some() && file_id(&self.path) == self.file {
             drop(fs::remove_file(&self.path));
         }
     }
 }
 
-/// Makes a socket that nobody but this user can ever connect to: its mode is set before it has a name, and the kernel
-/// gives its file no more than that (`unix_bind_bsd` in net/unix/af_unix.c).
+/// Creates a socket to which only this user can ever connect: its mode is set before it has a path, and the kernel
+/// creates the file with no more permissions than that (`unix_bind_bsd` in net/unix/af_unix.c).
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let address = UnixAddr::new(path)?;
     let made = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
@@ -134,33 +135,35 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     Ok(made.into())
 }
 
-/// Returns which file is at a path; a link itself, and not what it leads to.
+/// Returns the identity of the file at a path, without following a symbolic link.
 fn file_id(path: &Path) -> Option<FileId> {
     fs::symlink_metadata(path).ok().map(|it| (it.dev(), it.ino()))
 }
 
-/// An accepted control connection. Requests wait in a queue, so that a guest which reads nothing stops nothing else.
+/// An accepted control connection. Requests wait in a queue, so that a guest that reads none of them blocks nothing
+/// else.
 #[derive(Debug)]
 pub struct Channel {
     stream: OwnedReadHalf,
     requests: mpsc::Sender<Request>,
     /// How many bytes wait to be sent.
     waiting: Arc<AtomicUsize>,
-    /// When it was found out that init reads its requests no more.
+    /// When it became known that init no longer reads its requests.
     unread_since: Option<Instant>,
     nonce: Nonce,
-    /// The messages for init once it has proved itself.
+    /// The messages for init, sent once it has proved its identity.
     first: Vec<HostMessage>,
     frames: Frames,
-    /// The protocol that init speaks, once it has proved itself.
+    /// The protocol that init speaks, once it has proved its identity.
     protocol: Option<u32>,
 }
 
-/// A frame for init, which may have a secret in it.
+/// A frame for init, which may contain a secret.
 type Request = Zeroizing<Vec<u8>>;
 
 impl Channel {
-    /// Makes the channel of a connection; init has yet to prove itself, and gets the first messages then.
+    /// Makes the channel of a connection. Init has yet to prove its identity, and gets the messages in `first` after
+    /// that.
     pub fn new(stream: Watched, nonce: Nonce, first: Vec<HostMessage>) -> Self {
         let (stream, writer) = stream.into_split();
         let (requests, queue) = mpsc::channel(MAX_REQUESTS);
@@ -170,10 +173,10 @@ impl Channel {
         Self { stream, requests, waiting, unread_since, nonce, first, frames, protocol }
     }
 
-    /// Reads once what has arrived; false at the end of the stream. May be dropped at any time.
+    /// Reads the bytes that have arrived, once; returns `false` at the end of the stream. Cancel-safe.
     ///
     /// # Errors
-    /// When the connection cannot be read, or ends inside a frame, or init reads its requests no more.
+    /// If the connection cannot be read, ends inside a frame, or init no longer reads its requests.
     pub async fn receive(&mut self) -> Result<bool, StreamError> {
         let mut chunk = [0; CHUNK];
         if self.requests.is_closed() {
@@ -197,11 +200,11 @@ impl Channel {
         }
     }
 
-    /// Takes the next message out of what was received. Nothing comes out before init has proved
-    /// itself; its greeting is not a message.
+    /// Takes the next message out of the received bytes. There are none before init has proved its identity, and its
+    /// greeting is not returned as a message.
     ///
     /// # Errors
-    /// When a frame is malformed, or a greeting is missing, wrong or repeated.
+    /// If a frame is malformed, or a greeting is missing, wrong or repeated.
     pub fn message(&mut self) -> Result<Option<GuestMessage>, StreamError> {
         while let Some(message) = self.next_frame()? {
             match (message, self.protocol.is_some()) {
@@ -214,13 +217,13 @@ impl Channel {
         Ok(None)
     }
 
-    /// Sends a request. What an older init needs no words for is left out.
+    /// Sends a request. Omits a message that an older init does not understand but can do without.
     ///
     /// # Errors
-    /// When the guest does not take it, or its init is too old to understand it.
+    /// If the guest does not read its requests, or its init is too old for this one.
     pub fn send(&self, message: &HostMessage) -> Result<(), StreamError> {
         if let Some(protocol) = self.protocol.filter(|it| message.since() > *it) {
-            // An older init keeps the time that it had at its start.
+            // Without this message, an older init keeps the clock of its start.
             let is_needless = matches!(message, HostMessage::Clock(_));
             return if is_needless { Ok(()) } else { Err(StreamError::OlderBox(protocol)) };
         }
@@ -235,7 +238,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Returns the protocol that init speaks, once it has proved itself.
+    /// Returns the protocol that init speaks, once it has proved its identity.
     pub(crate) const fn protocol(&self) -> Option<u32> {
         self.protocol
     }
@@ -258,16 +261,17 @@ impl Channel {
     }
 }
 
-/// Gives a connection to the runtime.
+/// Registers a connection with the runtime.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub(crate) fn watched(stream: UnixStream) -> io::Result<Watched> {
     stream.set_nonblocking(true)?;
     Watched::from_std(stream)
 }
 
-/// Returns a while after the last request that init has taken. A connection that is at its end is read until then.
+/// Returns some time after init has stopped reading requests. Until then, a connection that is about to end is still
+/// read.
 async fn is_not_read(requests: &mpsc::Sender<Request>, since: Option<Instant>) {
     requests.closed().await;
     sleep_until((since.unwrap_or_else(Instant::now) + SETTLE).into()).await;
@@ -278,7 +282,7 @@ fn unread() -> StreamError {
     OsError::system(SEND)(error).into()
 }
 
-/// Writes the requests one by one, until the guest does not take one any more.
+/// Writes the requests one by one, until the guest no longer reads them.
 async fn write_requests(
     mut stream: OwnedWriteHalf,
     mut queue: mpsc::Receiver<Request>,

@@ -13,7 +13,7 @@ use crate::streams::StreamError;
 
 const TIMING: Timing = Timing { kernel_ns: 1, init_ns: 2, ready_ns: 3, sent_ns: 4 };
 
-/// A channel with the runtime that it needs, and the guest's end of it.
+/// A channel with its runtime, and the guest's end of it.
 struct Pair {
     runtime: Runtime,
     channel: Channel,
@@ -37,7 +37,7 @@ impl Pair {
         self.runtime.block_on(self.channel.receive())
     }
 
-    /// Returns what the guest has got; `None` also where that is nothing, and it does not wait.
+    /// Returns the next message that the guest has received; `None`, without waiting, if there is none.
     fn sent(&self) -> Option<HostMessage> {
         self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
         HostMessage::read(&mut &self.guest).ok().flatten()
@@ -52,7 +52,7 @@ fn good_hello() -> GuestMessage {
     hello(&"ab".repeat(32), PROTOCOL)
 }
 
-/// Sends the bytes and returns what comes out of the channel until it is closed or fails.
+/// Sends the bytes and returns the messages of the channel until it is closed or fails.
 fn outcome(bytes: &[u8]) -> Result<Vec<GuestMessage>, StreamError> {
     let mut pair = Pair::new();
     pair.guest.write_all(bytes).unwrap();
@@ -210,7 +210,7 @@ fn a_guest_that_reads_no_requests_stops_nothing_and_is_noticed() {
         data: vec![0; box_contract::wire::MAX_OUTPUT],
     };
     let request = HostMessage::Input(input);
-    // More than a socket holds.
+    // More than a socket's buffer holds.
     (0..100).for_each(|_| pair.channel.send(&request).unwrap());
     pair.guest.write_all(&bytes_of(&[good_hello()])).unwrap();
     assert!(pair.receive().unwrap());
@@ -225,7 +225,7 @@ fn a_socket_is_this_users_from_the_first_and_no_other_file_goes_with_it() {
     let listener = Listener::bind(path.clone()).unwrap();
     assert_eq!(fs::symlink_metadata(&path).unwrap().mode() & 0o7777, 0o600);
     drop(UnixStream::connect(&path).unwrap());
-    // A link leads nowhere, and what is there is not replaced.
+    // A link is not followed, and an existing file is not replaced.
     let link = directory.path().join("link.sock");
     std::os::unix::fs::symlink(directory.path().join("other"), &link).unwrap();
     for taken in [&path, &link] {
@@ -242,7 +242,7 @@ fn a_socket_is_this_users_from_the_first_and_no_other_file_goes_with_it() {
     assert!(!gone.exists());
 }
 
-/// A nonce that is known.
+/// A fixed nonce.
 fn nonce() -> Nonce {
     serde_json::from_value("ab".repeat(32).into()).unwrap()
 }

@@ -1,10 +1,9 @@
-//! The logs of a box: what the agent, and the business application's own program, wrote, when and where; what the box's
-//! filter has decided, what init says of the run, and what the agent has left as trajectories. Each is in two files of
-//! bounded size.
+//! The logs of a box: the output of the agent and of the business application's main program, the decisions of the box's
+//! filter, init's events of the run, and the agent's trajectories. Each log consists of two files of bounded size.
 //!
-//! Each entry is the time in milliseconds since 1970 as eight bytes, little-endian, and then the frame in which init sent
-//! it. When a file is full, it takes the place of the older one. What components write and what init says has a rate, too:
-//! see [`rate`].
+//! An entry is the time in milliseconds since 1970 as eight bytes, little-endian, and then the frame in which init sent
+//! it. A full file replaces the older one, and a new file is begun. The output of components and the events of init
+//! also have a rate limit: see [`rate`].
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -24,21 +23,22 @@ use rate::{Held, Rate};
 
 mod rate;
 
-/// The size of a file from which on the next entry goes to another, in bytes.
+/// The size in bytes from which on a file is full.
 pub(crate) const MAX_FILE: u64 = 4 << 20;
 
-/// The decisions of the box's filter.
+/// The log of the filter's decisions.
 const PASST: &str = "network.log";
-/// The events of the run, as init tells them.
+/// The log of init's events.
 const EVENTS: &str = "events.log";
-/// The trajectories.
+/// The log of the trajectories.
 const TRAJECTORIES: &str = "atif.log";
-/// The cost of a part of a trajectory beside its bytes.
+/// The cost of a part of a trajectory in addition to its bytes.
 const PART_COST: usize = 128;
-/// How many parts they have at most: those that are full, and the last of each.
+/// The greatest number of parts: all full parts, and the last part of each trajectory.
 const MAX_PARTS: usize = MAX_TRAJECTORIES / MAX_OUTPUT + MAX_TRAJECTORY_FILES;
 
-/// The logs of a box. Each component has its own, so that neither drives the other's lines out; the filter has one for both.
+/// The logs of a box. Each component has a separate log, so that neither pushes out the other's output; the filter has
+/// one log for both.
 #[derive(Debug)]
 pub struct Logs {
     agent: Log,
@@ -46,32 +46,31 @@ pub struct Logs {
     network: NetworkLog,
     events: Log,
     trajectories: Log,
-    /// How much of trajectories is still kept.
+    /// How many more bytes of trajectories are kept.
     trajectories_left: usize,
-    /// How many more of them, and the name of the last one.
+    /// How many more trajectories are kept, and the name of the last one.
     files_left: usize,
     last_file: Option<String>,
     /// The logs that the box's plan declares.
     declared: LogsPlan,
 }
 
-/// Keeps what the filter of a box has decided, each time as one JSON object.
+/// Keeps the decisions of a box's filter, each as one JSON object.
 #[derive(Debug, Clone)]
 pub(crate) struct NetworkLog(Arc<Mutex<Log>>);
 
 impl NetworkLog {
-    /// Keeps a decision.
     pub(crate) fn note(&self, decision: &Decision) {
         let Ok(data) = serde_json::to_vec(decision) else { return };
         let output = Output { id: ProgramId::AGENT, stream: Stream::Stdout, data };
-        // Nobody panics while holding it.
+        // A poisoned lock is used nevertheless: no code panics while it holds the lock.
         let message = GuestMessage::Output(output);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).write(&message, Instant::now());
     }
 }
 
 impl Logs {
-    /// Makes the logs in a directory.
+    /// Creates the logs in a directory.
     pub(crate) fn create(directory: &Path, declared: LogsPlan) -> Result<Self, OsError> {
         let path = current(directory, ComponentName::Agent);
         let file = new_file(&path).map_err(OsError::file("make", &path))?;
@@ -80,7 +79,7 @@ impl Logs {
         Ok(Self {
             agent: Log::new(path).within(now).with(file),
             business: Log::new(current(directory, ComponentName::Business)).within(now),
-            // The filter bounds how many decisions come.
+            // No rate: the filter bounds the number of its decisions.
             network: NetworkLog(Arc::new(Mutex::new(later(PASST)))),
             events: later(EVENTS).within(now),
             trajectories: later(TRAJECTORIES),
@@ -91,7 +90,7 @@ impl Logs {
         })
     }
 
-    /// Returns logs that keep nothing.
+    /// Returns logs that discard everything.
     #[cfg(test)]
     pub(crate) fn nowhere() -> Self {
         let log = || {
@@ -114,36 +113,36 @@ impl Logs {
         }
     }
 
-    /// Returns where the decisions of the box's filter are kept.
+    /// Returns the log of the filter's decisions.
     pub(crate) fn network(&self) -> NetworkLog {
         self.network.clone()
     }
 
-    /// Keeps an output of the agent or of the business application's own program.
+    /// Logs output of the agent or of the business application's main program.
     pub(crate) fn write(&mut self, output: &Output, now: Instant) {
         let is_business = output.id == ProgramId::BUSINESS;
         let log = if is_business { &mut self.business } else { &mut self.agent };
         log.write(&GuestMessage::Output(output.clone()), now);
     }
 
-    /// Returns when [`Self::write_due`] is to be called, if something waits to be written.
+    /// Returns when to call [`Self::write_due`], if entries wait.
     pub(crate) fn due(&self) -> Option<Instant> {
         [&self.agent, &self.business, &self.events].into_iter().filter_map(|it| it.held.due()).min()
     }
 
-    /// Writes what has waited, as far as there is room for it.
+    /// Writes the entries that wait, as far as the rate allows it.
     pub(crate) fn write_due(&mut self, now: Instant) {
         [&mut self.agent, &mut self.business, &mut self.events]
             .into_iter()
             .for_each(|it| it.write_held(now));
     }
 
-    /// Writes all that has waited: nothing more comes.
+    /// Writes all entries that wait, at the end of the run.
     pub(crate) fn finish(&mut self) {
         [&mut self.agent, &mut self.business, &mut self.events].into_iter().for_each(Log::finish);
     }
 
-    /// Keeps an event of the run or a part of a trajectory, if its box is to have any.
+    /// Logs an event of the run or a part of a trajectory, if the box's plan declares that log.
     pub(crate) fn keep(&mut self, message: GuestMessage, now: Instant) {
         match message {
             GuestMessage::Event(_) if self.declared.events => self.events.write(&message, now),
@@ -152,7 +151,7 @@ impl Logs {
         }
     }
 
-    /// Keeps a part of a trajectory, as long as there are not more than a box has.
+    /// Logs a part of a trajectory, up to the limits of a box.
     fn trajectory(&mut self, part: Trajectory, now: Instant) {
         if self.last_file.as_ref() != Some(&part.name) {
             let Some(left) = self.files_left.checked_sub(1) else { return };
@@ -165,7 +164,7 @@ impl Logs {
         }
     }
 
-    /// Returns why a log lacks the last outputs.
+    /// Returns why a log lacks its last entries.
     pub(crate) fn failed(&self) -> Option<String> {
         let network = self.network.0.lock().unwrap_or_else(PoisonError::into_inner).failed.clone();
         let logs = [&self.agent, &self.business, &self.events, &self.trajectories];
@@ -173,25 +172,25 @@ impl Logs {
     }
 }
 
-/// Returns the file to which a component's log is written.
+/// Returns the path of a component's log.
 fn current(directory: &Path, component: ComponentName) -> PathBuf {
     directory.join(format!("{}.log", component.name()))
 }
 
-/// Returns the file that was full before.
+/// Returns the path of the full file before a log.
 fn older(current: &Path) -> PathBuf {
     current.with_extension("log.1")
 }
 
-/// Keeps what a component's own program writes.
+/// One log.
 #[derive(Debug)]
 struct Log {
     path: PathBuf,
-    /// Made at the first output, if not before.
+    /// Created by the first entry, if not before.
     file: Option<File>,
     size: u64,
     failed: Option<String>,
-    /// How fast it may grow.
+    /// The rate limit of the log, if it has one.
     rate: Option<Rate>,
     held: Held,
 }
@@ -201,19 +200,19 @@ impl Log {
         Self { path, file: None, size: 0, failed: None, rate: None, held: Held::default() }
     }
 
-    /// Gives the log a rate.
+    /// Sets a rate limit for the log.
     fn within(mut self, now: Instant) -> Self {
         self.rate = Some(Rate::new(now));
         self
     }
 
-    /// Gives the log its file.
+    /// Sets the file of the log.
     fn with(mut self, file: File) -> Self {
         self.file = Some(file);
         self
     }
 
-    /// Keeps a message, at once where there is room. A disk that is full ends the log, but not the agent.
+    /// Logs a message, at once if the rate allows it. A full disk ends the log, but not the agent.
     fn write(&mut self, message: &GuestMessage, now: Instant) {
         if self.failed.is_some() {
             return;
@@ -227,7 +226,7 @@ impl Log {
         }
     }
 
-    /// Writes what is held, where there is room.
+    /// Writes the held entries, if the rate allows it.
     fn write_held(&mut self, now: Instant) {
         let size = self.held.size();
         if self.rate.as_mut().is_none_or(|rate| rate.take(size, now)) {
@@ -237,7 +236,7 @@ impl Log {
         }
     }
 
-    /// Writes all that is held.
+    /// Writes all held entries.
     fn finish(&mut self) {
         let (note, entries) = self.held.take();
         let note = note.map(|text| {
@@ -272,8 +271,9 @@ impl Log {
         Ok(())
     }
 
-    /// Puts the full file in the place of the older one. That is removed before: ext4 writes a file that is renamed over
-    /// another to the disk at once (`auto_da_alloc` in ext4(5)), which nobody needs of a log.
+    /// Replaces the older file with the full one. The older file is removed first: ext4 immediately flushes a file that
+    /// is renamed over another one (`auto_da_alloc` in [ext4(5)](https://man7.org/linux/man-pages/man5/ext4.5.html)),
+    /// and a log does not need that.
     fn rotate(&mut self) -> io::Result<()> {
         let older = older(&self.path);
         match fs::remove_file(&older) {
@@ -286,13 +286,13 @@ impl Log {
 }
 
 impl Drop for Log {
-    /// Keeps the last words of a box that was never served.
+    /// Writes the last entries of a box that was never served.
     fn drop(&mut self) {
         self.finish();
     }
 }
 
-/// Returns an entry with the time of now.
+/// Returns an entry with the current time.
 fn entry_of(message: &GuestMessage) -> io::Result<Vec<u8>> {
     let mut entry = since_epoch().to_le_bytes().to_vec();
     message.write(&mut entry)?;
@@ -303,18 +303,18 @@ fn new_file(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Something that a component's own program wrote.
+/// A piece of output of a component's main program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Where.
+    /// The stream.
     pub stream: Stream,
-    /// What.
+    /// The bytes.
     pub data: Vec<u8>,
 }
 
-/// Reads a log from its beginning, also while it is written.
+/// Reads a log from its beginning, even while it is being written.
 #[derive(Debug)]
 pub struct LogReader {
     path: PathBuf,
@@ -327,12 +327,12 @@ impl LogReader {
         Self::at(current(directory, component))
     }
 
-    /// Reads what the filter of a box has decided.
+    /// Reads the decisions of a box's filter.
     pub(crate) fn of_network(directory: &Path) -> Self {
         Self::at(directory.join(PASST))
     }
 
-    /// Reads what init has said of a run.
+    /// Reads the events of a run.
     pub(crate) fn of_events(directory: &Path) -> Self {
         Self::at(directory.join(EVENTS))
     }
@@ -346,10 +346,10 @@ impl LogReader {
         Self { path, file: None, frames: Frames::default() }
     }
 
-    /// Returns the next entry; `None` at the end, after which there may be more later.
+    /// Returns the next entry; `None` at the end. More entries may follow later.
     ///
     /// # Errors
-    /// When the files cannot be read, or hold something else.
+    /// If the files cannot be read, or contain entries of another log.
     pub fn next_entry(&mut self) -> io::Result<Option<Logged>> {
         match self.next_message()? {
             Some((time_ms, GuestMessage::Output(Output { stream, data, .. }))) => {
@@ -360,7 +360,7 @@ impl LogReader {
         }
     }
 
-    /// As [`Self::next_entry`], of any log; returns the time in milliseconds since 1970, and what was logged.
+    /// Like [`Self::next_entry`], for any log; returns the time in milliseconds since 1970, and the logged message.
     pub(crate) fn next_message(&mut self) -> io::Result<Option<(u64, GuestMessage)>> {
         loop {
             if let Some(entry) = self.frames.next(entry)? {
@@ -372,17 +372,17 @@ impl LogReader {
         }
     }
 
-    /// Returns the next decision of a box's filter, with its time in milliseconds since 1970; `None` as of
+    /// Returns the next decision of a box's filter, with its time in milliseconds since 1970; `None` at the end, as in
     /// [`Self::next_entry`].
     ///
     /// # Errors
-    /// Those of [`Self::next_entry`].
+    /// As [`Self::next_entry`].
     pub fn next_decision(&mut self) -> io::Result<Option<(u64, Decision)>> {
         let Some((time_ms, message)) = self.next_message()? else { return Ok(None) };
         Ok(Some((time_ms, decision(&message)?)))
     }
 
-    /// Reads more of the file; returns whether there was more.
+    /// Reads the next bytes of the file; returns whether there were any.
     fn read(&mut self) -> io::Result<bool> {
         let Some(file) = &mut self.file else { return Ok(false) };
         let mut chunk = [0; CHUNK];
@@ -405,7 +405,7 @@ impl LogReader {
             }
         };
         let found = next.is_some();
-        // What was written before the file was replaced may have come after it was last read.
+        // Bytes may have been written after the last read and before the file was replaced.
         if found && self.read()? {
             return Ok(true);
         }
@@ -421,7 +421,7 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Reads an entry.
+/// Parses an entry.
 fn entry(rest: &mut &[u8]) -> io::Result<Option<(u64, GuestMessage)>> {
     let mut time = [0; 8];
     rest.read_exact(&mut time)?;
@@ -429,7 +429,7 @@ fn entry(rest: &mut &[u8]) -> io::Result<Option<(u64, GuestMessage)>> {
     Ok(Some((u64::from_le_bytes(time), message)))
 }
 
-/// Returns the decision of the box's filter that a message of its log is.
+/// Parses an entry of the filter's log as a decision.
 pub(crate) fn decision(message: &GuestMessage) -> io::Result<Decision> {
     match message {
         GuestMessage::Output(output) => Ok(serde_json::from_slice(&output.data)?),
@@ -437,12 +437,12 @@ pub(crate) fn decision(message: &GuestMessage) -> io::Result<Decision> {
     }
 }
 
-/// Returns the error of an entry that belongs to another log.
+/// Returns the error for an entry that belongs to another log.
 pub(crate) fn something_else() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "the log holds something else")
 }
 
-/// Returns the inode of a file, by which a log that was rotated is known.
+/// Returns the inode of a file, which identifies a log after its rotation.
 fn inode(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.ino())
 }

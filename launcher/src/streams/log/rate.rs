@@ -1,8 +1,9 @@
-//! How much of a log goes to the disk, however fast it comes.
+//! The rate at which a log is written to the disk, however fast its entries arrive.
 //!
-//! Whoever follows a program sees all that it writes. Its log is also for what nobody follows, and a program that writes
-//! without end must not keep the host's disk busy. So a log has a rate; of what comes faster, the last piece is kept in
-//! memory until there is room for it again, so that a log always has the end.
+//! A client that follows a program gets all of its output. The log is also written without a client, and a program that
+//! writes without end must not keep the host's disk busy. So a log has a rate limit. Entries that arrive faster are
+//! dropped, except for the last ones: these are kept in memory until the rate allows them, so that a log always has the
+//! end of the output.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -10,18 +11,18 @@ use std::time::{Duration, Instant};
 
 use super::MAX_FILE;
 
-/// The number of bytes that is written at once after a while in which little came, in bytes: as much as is kept.
+/// The number of bytes that can be written at once after a quiet period: as many as the log keeps.
 pub(super) const BURST: u64 = 2 * MAX_FILE;
-/// The number of bytes that is written in a second, once that is used up, in bytes.
+/// The number of bytes per second that can be written once the burst is used up.
 pub(super) const PER_SECOND: u64 = 1 << 20;
-/// How much of what comes faster is held in memory, in bytes.
+/// The greatest size of the entries that are held in memory, in bytes.
 pub(super) const HELD: usize = 256 << 10;
-/// How long something may be held before there is another look at it.
+/// How long to hold entries before the next attempt to write them.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
-/// Time is counted in steps of at least this.
+/// The shortest period for which the room grows.
 const STEP: Duration = Duration::from_millis(1);
 
-/// The room that a log has on the disk: a token bucket.
+/// The bytes that a log may still write: a token bucket.
 #[derive(Debug)]
 pub(super) struct Rate {
     room: u64,
@@ -29,12 +30,12 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// Returns the rate of a log that begins.
+    /// Returns the rate limit of a new log.
     pub(super) const fn new(now: Instant) -> Self {
         Self { room: BURST, counted: now }
     }
 
-    /// Takes the room for so many bytes, if there is enough.
+    /// Takes `bytes` out of the bucket, if it has as many.
     pub(super) fn take(&mut self, bytes: u64, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.counted);
         if passed >= STEP {
@@ -49,7 +50,7 @@ impl Rate {
     }
 }
 
-/// The entries that wait for room: the last ones of what came too fast.
+/// The entries that wait for the rate limit. Older entries that arrived too fast are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     entries: VecDeque<Vec<u8>>,
@@ -60,7 +61,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Adds an entry; the first ones go, where they are too many.
+    /// Adds an entry; drops the oldest ones if they are too large together.
     pub(super) fn push(&mut self, entry: Vec<u8>, now: Instant) {
         self.since.get_or_insert(now);
         self.size += entry.len();
@@ -74,22 +75,22 @@ impl Held {
         }
     }
 
-    /// Returns how many bytes wait.
+    /// Returns the size of the held entries, in bytes.
     pub(super) const fn size(&self) -> u64 {
         self.size as u64
     }
 
-    /// Returns when to look at them again.
+    /// Returns when to try again to write them.
     pub(super) fn due(&self) -> Option<Instant> {
         self.since.map(|since| since + LOOK)
     }
 
-    /// Looks at them again later.
+    /// Postpones the next attempt to write them.
     pub(super) fn postpone(&mut self, now: Instant) {
         self.since = self.since.map(|_| now);
     }
 
-    /// Returns the entries, and what is to be said of those that were dropped before them.
+    /// Removes and returns the entries, and a note about the entries that were dropped before them.
     pub(super) fn take(&mut self) -> (Option<String>, VecDeque<Vec<u8>>) {
         let Self { entries, left_out, .. } = mem::take(self);
         let note = (left_out > 0).then(|| {
@@ -117,7 +118,7 @@ mod tests {
         assert!(rate.take(PER_SECOND / 2, later) && !rate.take(1, later));
         let hours = later + Duration::from_secs(36_000);
         assert!(!rate.take(BURST + 1, hours) && rate.take(BURST, hours), "no more than a burst");
-        // A clock that stands still or goes back gives nothing.
+        // A clock that stands still or is set back adds nothing.
         assert!(!rate.take(1, start));
     }
 

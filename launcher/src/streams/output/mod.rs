@@ -1,4 +1,4 @@
-//! Where the output of the programs in the box goes.
+//! The destinations of the output of programs in the box.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,9 +11,9 @@ mod outlet;
 
 pub use outlet::Outlet;
 
-/// How much of a stream is kept by default when output is captured, in bytes.
+/// How much of a stream is kept by default if output is captured, in bytes.
 pub const MAX_CAPTURE: usize = 1 << 20;
-/// A longer line is broken, in bytes.
+/// The length at which a line is broken, in bytes.
 const MAX_LINE: usize = 4096;
 
 /// A writer of a program's output.
@@ -21,21 +21,22 @@ pub trait Sink: Write + fmt::Debug {}
 
 impl<T: Write + fmt::Debug> Sink for T {}
 
-/// Where one program's output goes.
+/// The destination of one program's output.
 #[derive(Debug)]
 pub enum Route {
-    /// As it is, to two writers.
+    /// Unchanged, to two writers.
     Pass {
-        /// For standard output.
+        /// The writer for standard output.
         stdout: Box<dyn Sink>,
-        /// For standard error.
+        /// The writer for standard error.
         stderr: Box<dyn Sink>,
     },
-    /// Line by line, with a prefix, both streams to one writer, and harmless to a terminal.
+    /// Both streams to one writer, line by line, with a prefix and without control characters that could harm a
+    /// terminal.
     Prefix(Prefixed),
-    /// Into memory, bounded.
+    /// Into memory, with a size limit.
     Capture(Captured),
-    /// Nowhere: somebody else keeps it.
+    /// Nowhere: the output is kept elsewhere.
     Nowhere,
 }
 
@@ -45,15 +46,15 @@ impl Route {
         Self::Capture(Captured::default())
     }
 
-    /// Returns a route into memory that keeps so many bytes of each stream.
+    /// Returns a route into memory that keeps the first `limit` bytes of each stream.
     pub fn capture_within(limit: usize) -> Self {
         Self::Capture(Captured { limit, ..Captured::default() })
     }
 
-    /// Writes what a program wrote.
+    /// Writes a program's output.
     ///
     /// # Errors
-    /// The writer's.
+    /// If the writer fails.
     pub fn write(&mut self, stream: Stream, data: &[u8]) -> io::Result<()> {
         match (self, stream) {
             (Self::Pass { stdout, .. }, Stream::Stdout) => write_through(stdout, data),
@@ -67,10 +68,10 @@ impl Route {
         }
     }
 
-    /// Writes what waits for the end of its line.
+    /// Writes the output that waits for the end of its line.
     ///
     /// # Errors
-    /// The writer's.
+    /// If the writer fails.
     pub fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Prefix(lines) => lines.finish(),
@@ -78,7 +79,7 @@ impl Route {
         }
     }
 
-    /// Returns what was captured; nothing where this route does not capture.
+    /// Returns the captured output; it is empty if this route does not capture.
     pub fn captured(&self) -> Captured {
         match self {
             Self::Capture(captured) => captured.clone(),
@@ -87,22 +88,22 @@ impl Route {
     }
 }
 
-/// Programs may wait for an answer to half a line, so nothing is held back.
+/// Writes and flushes: a program may wait for an answer to an incomplete line.
 fn write_through(writer: &mut dyn Write, data: &[u8]) -> io::Result<()> {
     writer.write_all(data)?;
     writer.flush()
 }
 
-/// The kept output of a program.
+/// The captured output of a program.
 #[derive(Debug, Clone, Serialize)]
 pub struct Captured {
     #[serde(serialize_with = "as_text")]
     stdout: Vec<u8>,
     #[serde(serialize_with = "as_text")]
     stderr: Vec<u8>,
-    /// Whether either stream was longer than what is kept.
+    /// Whether either stream was longer than `limit`.
     truncated: bool,
-    /// How much of each is kept, in bytes.
+    /// How much of each stream is kept, in bytes.
     #[serde(skip)]
     limit: usize,
 }
@@ -145,8 +146,7 @@ impl Captured {
 pub(crate) struct Lines(Vec<u8>);
 
 impl Lines {
-    /// Takes bytes of the stream, and returns the lines that end in them. A line of more than
-    /// [`MAX_LINE`] bytes is broken.
+    /// Adds bytes of the stream, and returns the lines that end in them. Breaks a line of more than [`MAX_LINE`] bytes.
     pub(crate) fn push(&mut self, data: &[u8]) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         for piece in data.split_inclusive(|byte| *byte == b'\n') {
@@ -158,13 +158,13 @@ impl Lines {
         lines
     }
 
-    /// Returns the last line, which lacks its end.
+    /// Returns the last line, if it is incomplete.
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         Some(std::mem::take(&mut self.0)).filter(|line| !line.is_empty())
     }
 }
 
-/// Writes the lines of two streams with a prefix, which nothing in a line can cover: see [`Harmless`].
+/// Writes the lines of two streams with a prefix, which no content of a line can overwrite: see [`Harmless`].
 #[derive(Debug)]
 pub struct Prefixed {
     prefix: &'static str,
@@ -173,11 +173,11 @@ pub struct Prefixed {
     stderr: Shown,
 }
 
-/// A stream of which lines are shown.
+/// A stream whose lines are shown.
 #[derive(Debug)]
 struct Shown {
     lines: Lines,
-    /// None where the bytes are shown as they are.
+    /// `None` if the bytes are shown unchanged.
     filter: Option<Harmless>,
 }
 
@@ -203,7 +203,7 @@ impl Shown {
 }
 
 impl Prefixed {
-    /// Puts `prefix` before each line; with `is_raw` the rest of it is as the program wrote it.
+    /// Puts `prefix` before each line. With `is_raw`, the rest of the line is unchanged.
     pub fn new(prefix: &'static str, writer: Box<dyn Sink>, is_raw: bool) -> Self {
         let [stdout, stderr] = [Shown::new(is_raw), Shown::new(is_raw)];
         Self { prefix, writer, stdout, stderr }

@@ -1,14 +1,14 @@
-//! Carries frames between a guest and passt, each after its length, as both sides do.
+//! Relays frames between a guest and passt; both sides put its length before each frame.
 //!
-//! A guest can send to any address, and passt connects to it as a program of the host does: at 127.0.0.1, or at 0.0.0.0,
-//! which Linux takes for the same, that would be a program of the host's own that trusts its loopback. A kernel sends
-//! nothing there by itself, but a guest need not have an honest one, and a program of root may open a raw socket. So
-//! each frame is looked at, and what must not reach passt is dropped.
+//! A guest can send to any address, and passt connects to it like any program of the host. At 127.0.0.1, or at 0.0.0.0,
+//! which Linux treats alike, the guest would reach programs of the host that trust its loopback. A kernel sends no such
+//! packet by itself, but the guest's kernel may be compromised, and a program of root may open a raw socket. So the
+//! relay checks each frame, and drops a frame that must not reach passt.
 //!
-//! passt is not to be relied on for the other way either: it takes datagrams from whoever sends them to a port from which
-//! the guest has sent one, passes on longer ones than the guest's device has room for, and loses its place in either
-//! direction where a socket is full or has half a frame. So it gets each frame by one write, is always read from, and the
-//! guest gets answers alone.
+//! The other direction does not rely on passt either. passt accepts a datagram from any sender to a port from which the
+//! guest has sent one, passes on frames that are longer than the guest's device has room for, and loses its position in
+//! the stream if a socket is full or contains an incomplete frame. So the relay writes each frame with one call, always
+//! reads from passt, and only passes answers to the guest.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufReader, ErrorKind, Read, Write};
@@ -20,42 +20,42 @@ use box_contract::network::{DNS_PORT, SHARED_GATEWAY, SHARED_RESOLVER, is_in_sha
 
 /// The size of a frame's length, which is big-endian.
 pub(super) const LENGTH: usize = size_of::<u32>();
-/// The size of the header of Ethernet: two addresses and a type.
+/// The size of the Ethernet header: two addresses and a type.
 const ETHERNET: usize = 14;
-/// The longest frame that is passed on, in bytes: the device of the guest has room for no more.
+/// The longest frame that is passed on, in bytes: the guest's device has room for no more.
 pub(super) const MAX_FRAME: usize = 1_500 + ETHERNET;
-/// The longest one that there is. After another length, nobody knows where the next frame begins.
+/// The longest frame that exists. After a greater length, the start of the next frame is unknown.
 const MAX_LEN: usize = 65_535 + ETHERNET;
 /// How much is read at a time, in bytes.
 const BUFFER: usize = 128 << 10;
-/// How many frames wait for a guest that does not take them, at most; as on any network, further ones are lost.
+/// The most frames that wait for a guest that does not read them. As on any network, further frames are lost.
 const MAX_WAITING: usize = 4096;
-/// How many datagrams' ways are known, the last ones.
+/// The number of datagram flows that are remembered; the oldest are forgotten.
 const MAX_FLOWS: usize = 4096;
-/// The type of frames with IPv4.
+/// The type of IPv4 frames.
 const IPV4: [u8; 2] = [0x08, 0x00];
-/// The type of frames with a question for a hardware address, or its answer.
+/// The type of ARP frames ([RFC 826](https://www.rfc-editor.org/rfc/rfc826)).
 const ARP: [u8; 2] = [0x08, 0x06];
-/// Protocols of IPv4.
+/// Protocol numbers of IPv4.
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// A frame with its length.
+/// A frame, after its length.
 type Frame = Vec<u8>;
 
-/// The ways that a guest's datagrams took, on which others may come back.
+/// The flows of a guest's datagrams, on which answers may come back.
 #[derive(Debug, Default)]
 pub(super) struct Flows(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
     flows: BTreeSet<Flow>,
-    /// The same, the oldest first.
+    /// The same flows, the oldest first.
     order: VecDeque<Flow>,
 }
 
-/// The other host, its port, and the guest's.
+/// The address and the port of the other host, and the guest's port.
 type Flow = (Ipv4Addr, u16, u16);
 
 impl Flows {
@@ -77,7 +77,7 @@ impl Flows {
     }
 }
 
-/// Carries those frames of a guest that may leave it, each by one write. Without `names`, the host has no resolver.
+/// Relays the guest's frames that may leave it, each with one write. Without `names`, the host has no resolver.
 pub(super) fn to_host(
     from: impl Read,
     mut to: impl Write,
@@ -93,7 +93,7 @@ pub(super) fn to_host(
     Ok(())
 }
 
-/// Reads what passt sends, and puts those frames that may enter the guest where [`deliver`] takes them from.
+/// Reads passt's frames, and queues the frames that may enter the guest for [`deliver`].
 pub(super) fn to_guest(from: impl Read, to: &SyncSender<Frame>, flows: &Flows) -> io::Result<()> {
     let mut from = BufReader::with_capacity(BUFFER, from);
     while let Some(frame) = next_frame(&mut from)? {
@@ -106,17 +106,17 @@ pub(super) fn to_guest(from: impl Read, to: &SyncSender<Frame>, flows: &Flows) -
     Ok(())
 }
 
-/// Returns the ends of what waits for a guest.
+/// Returns the ends of the queue of frames for a guest.
 pub(super) fn queue() -> (SyncSender<Frame>, Receiver<Frame>) {
     sync_channel(MAX_WAITING)
 }
 
-/// Writes to the guest what waits for it.
+/// Writes the queued frames to the guest.
 pub(super) fn deliver(frames: &Receiver<Frame>, mut to: impl Write) -> io::Result<()> {
     frames.iter().try_for_each(|frame| to.write_all(&frame))
 }
 
-/// Reads the next frame, with its length, that is not too long to be passed on; `None` at the end.
+/// Reads the next frame that is short enough to be passed on; `None` at the end. The result begins with its length.
 fn next_frame(from: &mut impl Read) -> io::Result<Option<Frame>> {
     loop {
         let mut length = [0; LENGTH];
@@ -137,7 +137,7 @@ fn next_frame(from: &mut impl Read) -> io::Result<Option<Frame>> {
     }
 }
 
-/// Returns the packet of a frame with IPv4, and its header as far as that is always there.
+/// Returns the packet of an IPv4 frame, and the fixed part of its header.
 fn packet(frame: &[u8]) -> Option<(&[u8], &[u8; 20])> {
     let (header, packet) = frame.split_at_checked(ETHERNET)?;
     let is_ipv4 = header[12..] == IPV4;
@@ -148,24 +148,24 @@ fn is_arp(frame: &[u8]) -> bool {
     frame.get(12..ETHERNET) == Some(&ARP)
 }
 
-/// Returns the address at a place of a header.
+/// Returns the address at an offset of a header.
 fn address(header: &[u8; 20], at: usize) -> Ipv4Addr {
     Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3])
 }
 
-/// Returns the ports of a packet that has some: of whoever sent it, and of whom it is for.
+/// Returns the source port and the destination port of a packet, if it has ports.
 fn ports(packet: &[u8]) -> Option<(u16, u16)> {
     let start = usize::from(packet.first()? & 0xf) * 4;
     let at = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
     Some((at(start)?, at(start + 2)?))
 }
 
-/// Returns whether a frame may leave its guest: for another host, or with a question for the resolver.
+/// Returns whether a frame may leave the guest: for another host, or with a question for the resolver.
 fn may_leave(frame: &[u8], flows: &Flows, names: bool) -> bool {
-    // Only passt itself answers these.
+    // Only passt itself answers ARP.
     let Some((packet, header)) = packet(frame) else { return is_arp(frame) };
     let to = address(header, 16);
-    // passt takes the resolver's questions by UDP alone.
+    // passt accepts questions to the resolver only over UDP.
     let is_question = || {
         let port = ports(packet).map(|(_, to)| to);
         names && header[9] == UDP && port == Some(DNS_PORT)
@@ -173,7 +173,7 @@ fn may_leave(frame: &[u8], flows: &Flows, names: bool) -> bool {
     let may_leave = if is_in_shared(to) {
         to == SHARED_RESOLVER && is_question()
     } else {
-        // Not this host as 127.0.0.1 or as 0.0.0.0, and not many hosts at once.
+        // Neither this host, as 127.0.0.1 or 0.0.0.0, nor a multicast, reserved or broadcast address.
         to.octets()[0] != 0 && !to.is_loopback() && to.octets()[0] < 224
     };
     if let (true, UDP, Some((own, port))) = (may_leave, header[9], ports(packet)) {
@@ -182,7 +182,8 @@ fn may_leave(frame: &[u8], flows: &Flows, names: bool) -> bool {
     may_leave
 }
 
-/// Returns whether a frame may enter the guest: an answer, and none of this host itself, which passt calls the gateway.
+/// Returns whether a frame may enter the guest: an answer, but not one from this host itself, which passt calls the
+/// gateway.
 fn may_enter(frame: &[u8], flows: &Flows) -> bool {
     let Some((packet, header)) = packet(frame) else { return is_arp(frame) };
     let from = address(header, 12);
@@ -195,10 +196,10 @@ fn may_enter(frame: &[u8], flows: &Flows) -> bool {
     }
 }
 
-/// Returns the frame, with its length, that asks who has an address.
+/// Returns the ARP frame, after its length, that asks for the hardware address of `wanted`.
 pub(super) fn question(hardware: [u8; 6], from: Ipv4Addr, wanted: Ipv4Addr) -> Vec<u8> {
     let everybody = [0xff; 6];
-    // Ethernet and IPv4, with addresses of 6 and 4 bytes; a question is 1.
+    // Ethernet and IPv4, with addresses of 6 and 4 bytes; operation 1 is a request.
     let kind = [0, 1, 8, 0, 6, 4, 0, 1];
     let (from, wanted) = (from.octets(), wanted.octets());
     let frame =

@@ -4,7 +4,7 @@ use super::*;
 
 const FAR: [u8; 4] = [192, 0, 2, 1];
 
-/// Returns a frame of IPv4 between two addresses and ports.
+/// Returns an IPv4 frame between two addresses and ports.
 fn between(from: ([u8; 4], u16), to: ([u8; 4], u16), protocol: u8) -> Vec<u8> {
     let mut frame = vec![0; ETHERNET + 28];
     frame[12..14].copy_from_slice(&IPV4);
@@ -17,7 +17,7 @@ fn between(from: ([u8; 4], u16), to: ([u8; 4], u16), protocol: u8) -> Vec<u8> {
     frame
 }
 
-/// Returns one of the guest, from its port 5000.
+/// Returns a frame from the guest's port 5000.
 fn packet(to: [u8; 4], protocol: u8, port: u16) -> Vec<u8> {
     between((SHARED_GUEST.octets(), 5000), (to, port), protocol)
 }
@@ -32,7 +32,7 @@ fn framed(frames: &[&[u8]]) -> Vec<u8> {
     frames.iter().flat_map(one).collect()
 }
 
-/// Takes what is written, each write by itself.
+/// Collects each write separately.
 #[derive(Debug, Default)]
 struct Writes(Vec<Vec<u8>>);
 
@@ -154,7 +154,7 @@ fn each_frame_is_written_by_itself_however_it_came() {
         drop(sender);
         let mut delivered = Writes::default();
         deliver(&waiting, &mut delivered).unwrap();
-        // Whom it is for, passt knows.
+        // In this direction the addressee is not checked: passt sets it.
         let expected: Vec<_> =
             [&bad, &good, &bad, &longest, &good, &bad].map(|it| framed(&[it])).into();
         assert_eq!(delivered.0, expected, "{size}");

@@ -1,13 +1,12 @@
-//! Standard output or standard error of this program, whose reader may be slow, or stop reading.
+//! Standard output or standard error of this program, whose reader may be slow or stop reading.
 //!
 //! ```text
-//! Outlet::write ──▶ a pipe of our own ──▶ the pump, a thread ──▶ the file
+//! Outlet::write ──▶ a pipe ──▶ the pump, a thread ──▶ the file
 //! ```
 //!
-//! A pager that is paused takes nothing for as long as it likes, and a blocked `write` cannot be
-//! called off. So the file is written by a thread of its own, which may block; the run waits for
-//! the pipe between them, and for signals beside it. The file itself is not made non-blocking: it is
-//! shared with whoever started this program.
+//! A paused pager may read nothing for any time, and a blocked `write` cannot be cancelled. So a separate thread, the
+//! pump, writes the file and may block. The run waits for the pipe to that thread and, at the same time, for signals.
+//! The file itself is not made non-blocking, because it is shared with the process that started this program.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -25,19 +24,19 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use vmm::signals::StopSignals;
 
-/// How long a reader may take nothing once a signal has asked for the end.
+/// How long a reader may read nothing after a signal has requested the end.
 const LINGER: Duration = Duration::from_secs(1);
-/// How much the pump moves at a time, in bytes; what a pipe holds.
+/// How much the pump reads at a time, in bytes: as much as a pipe holds.
 const CHUNK: usize = 64 << 10;
-/// How much of that is written at a time, in bytes, so that a slow reader is seen to take
-/// something; a page, in which pipes count their room (`pipe(7)`).
+/// How much of that the pump writes at a time, in bytes, so that progress of a slow reader is visible: one page, which
+/// is the unit of a pipe's capacity ([pipe(7)](https://man7.org/linux/man-pages/man7/pipe.7.html)).
 const PIECE: usize = 4096;
 
-/// A file that is written without ever keeping the run from a signal. Clones share it.
+/// A file whose writes never keep the run from handling a signal. Clones share it.
 ///
-/// A write fails with [`ErrorKind::WouldBlock`] where a signal waits and the reader takes nothing;
-/// what it was about is kept, and written before what comes next. After the first signal a reader is
-/// waited for only as long as it keeps reading, and then written to no more.
+/// A write fails with [`ErrorKind::WouldBlock`] if a signal is pending and the reader reads nothing. Its bytes are
+/// kept, and written before the next write's. After the first signal, the outlet waits only as long as the
+/// reader makes progress, and drops all later output once it does not.
 #[derive(Debug, Clone)]
 pub struct Outlet(Rc<RefCell<Inner>>);
 
@@ -46,33 +45,33 @@ struct Inner {
     state: State,
     signals: Rc<StopSignals>,
     linger: Duration,
-    /// Bytes that the pipe has not taken yet.
+    /// Bytes that the pipe has not accepted yet.
     pending: Vec<u8>,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Nothing was written yet, so there is no thread.
+    /// No byte was written yet, so there is no thread.
     Idle(File),
     Open(PipeWriter, Pump),
-    /// The pipe holds all that there will be.
+    /// The pipe contains the last bytes.
     Ending(Pump),
-    /// Nobody reads any more; what is written is dropped.
+    /// The reader has gone or stopped reading; all further output is dropped.
     Closed,
 }
 
-/// The thread, and how to tell how far it is.
+/// The thread, and the means to observe its progress.
 #[derive(Debug)]
 struct Pump {
-    /// Grows as the reader takes something.
+    /// Grows whenever the reader reads something.
     drained: Arc<AtomicUsize>,
-    /// At its end when the thread has ended.
+    /// At its end once the thread has ended.
     done: PipeReader,
     thread: JoinHandle<io::Result<()>>,
 }
 
 impl Outlet {
-    /// Wraps a file; `signals` are those that end a wait for its reader.
+    /// Wraps a file; `signals` end a wait for its reader.
     pub fn new(file: impl Into<OwnedFd>, signals: &Rc<StopSignals>) -> Self {
         Self::with_linger(file, signals, LINGER)
     }
@@ -82,11 +81,11 @@ impl Outlet {
         Self(Rc::new(RefCell::new(Inner { state, signals, linger, pending: Vec::new() })))
     }
 
-    /// Waits until everything is written; what is written after this call is dropped.
+    /// Waits until everything is written. Output after this call is dropped.
     ///
     /// # Errors
-    /// The file's, unless a write has returned it already; [`ErrorKind::WouldBlock`] where a signal
-    /// came first: once that is read, another call waits for the rest.
+    /// If the file cannot be written and no write has returned that error yet. [`ErrorKind::WouldBlock`] if a signal
+    /// came first: after the signal has been read, another call waits for the rest.
     pub fn finish(&self) -> io::Result<()> {
         self.0.borrow_mut().finish()
     }
@@ -102,14 +101,14 @@ impl Write for Outlet {
         Ok(data.len())
     }
 
-    /// Does nothing: what was written is on its way.
+    /// Does nothing: the bytes are already on their way.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 impl Inner {
-    /// Puts what is pending into the pipe.
+    /// Writes the pending bytes to the pipe.
     fn push(&mut self) -> io::Result<()> {
         self.open()?;
         while let (State::Open(queue, pump), false) = (&mut self.state, self.pending.is_empty()) {
@@ -124,14 +123,14 @@ impl Inner {
                         Waited::Enough => self.close(),
                     }
                 }
-                // The pump has given up, and knows why.
+                // The pump has failed: return its error.
                 Err(_) => return self.join(),
             }
         }
         Ok(())
     }
 
-    /// Starts the pump, the first time.
+    /// Starts the pump on first use.
     fn open(&mut self) -> io::Result<()> {
         if matches!(self.state, State::Idle(_))
             && let State::Idle(file) = std::mem::replace(&mut self.state, State::Closed)
@@ -147,7 +146,7 @@ impl Inner {
             self.push()?;
         }
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
-            // Without the queue the pump ends once it has written what is in the pipe.
+            // Dropping the queue ends the pump once it has written the rest of the pipe.
             State::Open(_, pump) | State::Ending(pump) => State::Ending(pump),
             State::Idle(_) | State::Closed => return Ok(()),
         };
@@ -161,7 +160,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns why the pump has ended.
+    /// Returns the result of the pump.
     fn join(&mut self) -> io::Result<()> {
         self.pending.clear();
         match std::mem::replace(&mut self.state, State::Closed) {
@@ -172,7 +171,7 @@ impl Inner {
         }
     }
 
-    /// Leaves the pump to itself: it ends with this program at the latest.
+    /// Abandons the pump, which ends with this program at the latest.
     fn close(&mut self) {
         self.pending.clear();
         self.state = State::Closed;
@@ -180,7 +179,7 @@ impl Inner {
 }
 
 impl Pump {
-    /// Starts the thread; returns the end of its pipe that it is fed by, too.
+    /// Starts the thread; also returns the end of the pipe from which it reads.
     fn start(mut file: File) -> io::Result<(PipeWriter, Self)> {
         let (mut reader, queue) = io::pipe()?;
         let (done, ending) = io::pipe()?;
@@ -189,7 +188,7 @@ impl Pump {
         let counter = Arc::clone(&drained);
         let body = move || {
             let result = pump(&mut reader, &mut file, &counter);
-            // Only now, and also where the pump panics, does `done` come to its end.
+            // `done` reaches its end only now, even if the pump panics.
             drop(ending);
             result
         };
@@ -218,13 +217,13 @@ fn pump(reader: &mut PipeReader, file: &mut File, drained: &AtomicUsize) -> io::
 /// Why a wait ended.
 enum Waited {
     Ready,
-    /// The first signal has come.
+    /// The first signal has arrived.
     Signal,
-    /// A signal came before, and another came or the reader took nothing for too long.
+    /// A signal arrived earlier; since then, another one arrived or the reader made no progress for too long.
     Enough,
 }
 
-/// Waits as [`Waited`] says, and after the first signal as long as the reader takes something.
+/// Waits for one of [`Waited`]; after the first signal, only as long as the reader makes progress.
 fn wait(
     on: PollFd<'_>,
     signals: &StopSignals,
@@ -244,7 +243,7 @@ fn wait(
     })
 }
 
-/// Waits again where a wait ended without an event and the reader took something meanwhile.
+/// Repeats a wait that ended without an event, as long as the reader made progress meanwhile.
 fn while_drained(
     drained: &AtomicUsize,
     mut wait: impl FnMut() -> io::Result<libc::c_int>,
@@ -257,7 +256,7 @@ fn while_drained(
     }
 }
 
-/// Polls, also where something interrupts it; returns how many events there are.
+/// Polls, and retries after an interruption; returns the number of events.
 fn poll_again(fds: &mut [PollFd<'_>], timeout: PollTimeout) -> io::Result<libc::c_int> {
     loop {
         match poll(fds, timeout) {

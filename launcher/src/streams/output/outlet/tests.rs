@@ -48,7 +48,7 @@ fn a_signal_ends_the_wait_and_what_was_written_is_kept() {
         reader.read_to_end(&mut got).unwrap();
         got.len()
     });
-    // The reader is back, and as long as it takes something it gets all of it.
+    // The reader is back, and gets all output as long as it makes progress.
     outlet.0.borrow_mut().linger = Duration::from_secs(60);
     outlet.write_all(b"and more").unwrap();
     outlet.finish().unwrap();
@@ -83,7 +83,7 @@ fn a_second_signal_needs_no_patience() {
 fn a_signal_ends_the_wait_for_the_last_of_it() {
     let signals = signals();
     let (mut outlet, _reader) = outlet(&signals);
-    // The reader's pipe takes one half, and ours the other.
+    // One half fits into the reader's pipe, and the other half into ours.
     outlet.write_all(&vec![b'a'; CHUNK + CHUNK / 2]).unwrap();
     interrupt();
     assert_eq!(outlet.finish().unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -138,7 +138,7 @@ fn the_pump_counts_what_was_taken_and_no_more() {
     queue.write_all(&vec![b'a'; CHUNK]).unwrap();
     drop(queue);
     let mut file = File::from(OwnedFd::from(file));
-    // So the pump fails with a piece where it would otherwise wait for the reader.
+    // Makes the pump fail when it would otherwise wait for the reader.
     fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
     let full = CHUNK - PIECE;
     file.write_all(&vec![b'b'; full]).unwrap();
