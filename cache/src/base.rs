@@ -12,8 +12,9 @@ use crate::error::IoContext;
 use crate::store::open_existing;
 use crate::{ActionKey, StoreError, StoredBoxes};
 
-/// A store that is only read. The store that uses it keeps no copy of its content. It usually belongs to root, who fills it for
-/// all users. Other users can read it if they can read its directory, because its files are then readable, too.
+/// A store that is only read. The store that uses it keeps no copy of its content except the manifests of
+/// boxes. It usually belongs to root, who fills it for all users. Other users can read it if they can read its directory, because
+/// its files are then readable, too.
 ///
 /// It is used without a lock, because other users cannot take its locks. Its content can therefore disappear at any time, and
 /// then counts as absent.

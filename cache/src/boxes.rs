@@ -51,7 +51,7 @@ pub struct StoredBoxes {
     root: PathBuf,
     /// The shared read-only store.
     base: Option<Base>,
-    /// `None` if there is no store, or if nothing has ever been deleted from it.
+    /// `None` if the store or its gate does not exist.
     _gate: Option<Gate>,
 }
 
@@ -317,8 +317,8 @@ impl Store {
     /// the same Boxfile. Returns the previous meaning if the name belonged to a Boxfile that is gone.
     ///
     /// # Errors
-    /// [`StoreError::NameTaken`] if the name means another box whose Boxfile still exists, or, for [`Owner::Archive`], any other
-    /// box; [`StoreError::File`] and [`StoreError::Full`].
+    /// [`StoreError::NameTaken`] if the name means another box of another Boxfile that still exists, or, for
+    /// [`Owner::Archive`], any other box; [`StoreError::File`] and [`StoreError::Full`].
     pub fn name_box(&self, name: &str, named: &Named) -> Result<Option<Named>, StoreError> {
         let before = self.write_name(name, named, may_name)?;
         Ok(before.filter(|it| it.owner.boxfile() != named.owner.boxfile() && it.owner.is_gone()))

@@ -2,8 +2,8 @@
 //! exclusively.
 //!
 //! To take the gate, a process first has to pass `turn`, which a waiting collection holds. So a shared holder that comes later
-//! queues behind the collection, and a series of builds cannot keep a collection out
-//! ([flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html) has no queue).
+//! queues behind the collection, and a series of builds cannot keep a collection out. Both are locks of
+//! [flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html).
 
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -40,8 +40,7 @@ impl Gate {
         Ok(Self { file, _turn: None })
     }
 
-    /// Takes the gate shared within `time`. Creates no files. Returns `None` if they do not exist, because nothing has ever been
-    /// deleted from the store.
+    /// Takes the gate shared within `time`. Returns `None` if its files do not exist, and does not create them.
     pub(crate) fn share_within(root: &Path, time: Duration) -> Result<Option<Self>, StoreError> {
         let [Some(file), Some(turn)] = existing(root)? else { return Ok(None) };
         let started = Instant::now();

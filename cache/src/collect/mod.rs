@@ -70,7 +70,7 @@ pub struct Rules {
     pub names: BTreeMap<Label, Digest>,
     /// Boxes to remove regardless of their age, with the records of the builds that made them.
     pub boxes: BTreeSet<Digest>,
-    /// Removes boxes that run or have other labels, too.
+    /// Also removes requested boxes that run or have other labels.
     pub is_forced: bool,
     /// Removes nothing. The report lists what would be removed.
     pub dry_run: bool,

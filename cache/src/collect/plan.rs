@@ -10,7 +10,7 @@ use super::{Report, Reported, Rules, Why};
 use crate::ActionKey;
 use crate::label::Label as Text;
 
-/// A time that is this much later than now is ignored, because the clock was changed.
+/// A time that is this much later than now counts as the oldest one, because the clock was changed.
 const LATER: Duration = Duration::from_secs(60 * 60);
 
 /// What to remove, in this order.
@@ -289,7 +289,7 @@ impl<'s> Work<'s> {
         self.is_covered(time) || self.is_young(time)
     }
 
-    /// Returns `time`, but not later than now.
+    /// Returns `time`, limited to now, or the epoch if it is later than now by more than [`LATER`].
     fn known(&self, time: SystemTime) -> SystemTime {
         let now = self.scan.now;
         if time > now + LATER { SystemTime::UNIX_EPOCH } else { time.min(now) }

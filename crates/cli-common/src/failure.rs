@@ -36,7 +36,7 @@ pub trait Table<E>: Program {
 pub struct Failure<P> {
     /// The exit code.
     pub exit: u8,
-    /// Empty if the command prints no error, or if its result already describes what is wrong.
+    /// Empty if the command prints no error, or if its result already describes them.
     problems: Vec<Problem>,
     /// The number of errors that are listed, if the text has more.
     truncated: Option<usize>,
@@ -62,7 +62,7 @@ impl<P: Program> Failure<P> {
         Self::new(ErrorCode::Usage, message)
     }
 
-    /// Returns a failure without errors, for a command whose result already describes what is wrong.
+    /// Returns a failure without errors, for a command whose result already describes the errors.
     pub const fn reported(exit: u8) -> Self {
         Self {
             exit,
@@ -94,7 +94,7 @@ impl<P: Program> Failure<P> {
         Self { problems, ..self }
     }
 
-    /// Adds lines above the errors in the text output.
+    /// Sets the lines above the errors in the text output.
     #[must_use]
     pub fn with_words(self, words: String) -> Self {
         Self { words, ..self }
