@@ -219,7 +219,7 @@ pub struct Held {
 pub fn hold(root: &Path, digest: &Digest) -> Option<Held> {
     let directory = box_directory(root, digest);
     let file = open_existing(&directory.join(INDEX)).ok()??;
-    // A collection holds the exclusive lock for a moment. In a store that all users can read, another user can hold it for ever.
+    // A collection holds the exclusive lock for a moment. In a store that all users can read, another user can hold it indefinitely.
     lock_within(|| file.try_lock_shared(), UNLOCKED_WITHIN).ok().filter(|is_taken| *is_taken)?;
     touch(&directory);
     Some(Held { _file: file })

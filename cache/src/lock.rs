@@ -1,4 +1,4 @@
-//! Locks of actions: if several builders need the result of one action, one of them runs it.
+//! Locks of actions: one of several builders that need the result of an action runs it.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -36,9 +36,9 @@ pub enum CommandFault {
     /// The command line asks for something impossible.
     #[error("{message}")]
     Usage {
-        /// What is wrong.
+        /// The message.
         message: String,
-        /// What to write instead.
+        /// The help, if there is one.
         help: Option<&'static str>,
     },
     /// There is no store, or the box is not in it.

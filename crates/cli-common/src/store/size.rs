@@ -88,7 +88,7 @@ pub fn cap(program: &Program) -> Result<Cap, CommandFault> {
     cap.map_err(|message| CommandFault::Usage { message, help: None })
 }
 
-/// Collects in the store if a command has made it too large. Prints what was freed unless `is_silent`. Returns a warning if
+/// Collects in the store if a command has made it too large. Prints the freed space unless `is_silent`. Returns a warning if
 /// the store stays too large or cannot be collected, which is no failure of the command.
 pub fn after_adding(program: &Program, store: &Store, cap: Cap, is_silent: bool) -> Option<String> {
     match box_prune::after_adding(store.root(), store.added(), cap) {
