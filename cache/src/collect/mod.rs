@@ -8,7 +8,7 @@
 //! **Concurrency.** A collection reads the store twice: first without blocking other processes, and then only the changes, while
 //! it holds the gate exclusively. While it holds the gate, it removes names, boxes and records first and blobs last, each by one
 //! `rename` or `unlink`. After a tenth of a second it releases the gate, deletes the moved files, and starts again if there is
-//! more. So no process waits for long, and a process that holds the gate finds an object either complete or absent.
+//! more. So no process waits for long. Between two rounds, other processes find an object either complete or absent.
 //!
 //! **Crash story.** A collection that is killed leaves a consistent store, with a part of the plan carried out. Files that were
 //! moved and not deleted are in `tmp/`, with names that begin with `gone-`. The next collection deletes them.

@@ -363,7 +363,7 @@ mod tests {
             let text = whole(&bytes);
             let plain = without_colours(&text);
             prop_assert!(plain.chars().all(|c| matches!(c, '\n' | '\t') || visible(c) == c), "{plain:?}");
-            // No line, and not the text, ends with a colour.
+            // Neither a line nor the text ends with a colour.
             for line in text.split('\n') {
                 let last = line.rsplit(ESCAPE).next().filter(|_| line.contains(ESCAPE));
                 let is_reset = last.is_none_or(|it| it.starts_with("[0m") || it.starts_with("[m"));
