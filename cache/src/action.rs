@@ -1,14 +1,14 @@
-//! Records of actions: a small value, and what it refers to.
+//! Records of actions: a small value, with references to blobs and to other records.
 //!
 //! ```text
-//! checksum   32 bytes: sha256 of the line "boxbuild record 2\n" and of all that follows
+//! checksum   32 bytes: sha256 of the line "boxbuild record 2\n" and of all bytes after the checksum
 //! blobs      their number as a 64-bit little-endian number, then 32 bytes for each
 //! actions    the same with the keys of other records
 //! value      the rest
 //! ```
 //!
-//! What a record refers to, a [collection](crate::collect) reads: a blob stays as long as a record refers to it, and a
-//! record is as young as the youngest that refers to it. Records of an earlier format have another checksum, and so count as absent.
+//! A [collection](crate::collect) reads the references. A record keeps the blobs to which it refers, and counts as used whenever
+//! a record that refers to it is used. A record of an earlier format has another checksum, and so counts as absent.
 
 use std::fs;
 use std::io;
@@ -22,31 +22,31 @@ use crate::error::IoContext;
 use crate::store::{open_existing, write_whole};
 use crate::{ActionKey, KeyHasher, Store, StoreError};
 
-/// The most bytes of a record. The index of a layer with a million entries takes a tenth of it.
+/// The size limit of a record in bytes. The index of a layer with a million entries takes a tenth of it.
 const MAX_RECORD_BYTES: u64 = 1 << 30;
-/// What the checksum of a record begins with, so that no record of another format has it.
+/// The first bytes of the hashed text, so that a record of another format has another checksum.
 const FORMAT: &[u8] = b"boxbuild record 2\n";
 
-/// What a record refers to. Without these, its value is of no use.
+/// The references of a record. Its value is useless without them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Refers<'a> {
-    /// Blobs, which stay in the store as long as the record does.
+    /// Blobs, which stay in the store as long as the record.
     pub blobs: &'a [Digest],
-    /// Other records that its action used. When the record is used, they count as used.
+    /// Other records that the action used. They count as used when this record is used.
     pub actions: &'a [ActionKey],
 }
 
 impl<'a> Refers<'a> {
-    /// A record that is of use by itself.
+    /// No references: the value is useful by itself.
     pub const NOTHING: Self = Self { blobs: &[], actions: &[] };
 
-    /// Refers to blobs alone.
+    /// Refers to blobs only.
     pub const fn to(blobs: &'a [Digest]) -> Self {
         Self { blobs, actions: &[] }
     }
 }
 
-/// A record that was read: what it refers to, and its value.
+/// A decoded record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) blobs: Vec<Digest>,
@@ -55,7 +55,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Reads the record in an open file; `None` where it is damaged, of another format, or another user can change it.
+    /// Reads the record in an open file. Returns `None` if it is damaged, has another format, or another user can change it.
     pub(crate) fn read(file: &fs::File, path: &Path) -> Result<Option<Self>, StoreError> {
         if !is_private(file).context("examine", path)? {
             return Ok(None);
@@ -88,7 +88,7 @@ impl Record {
     }
 }
 
-/// Reads a list of digests; returns what is behind it, too.
+/// Splits off a list of digests, and returns it with the bytes after it.
 fn digests(bytes: &[u8]) -> Option<(Vec<Digest>, &[u8])> {
     let (count, rest) = bytes.split_first_chunk()?;
     let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
@@ -104,8 +104,8 @@ fn checksum_of(rest: &[u8]) -> Digest {
 }
 
 impl Store {
-    /// Returns what was recorded for an action; nothing where nothing was, or where the record
-    /// is damaged or another user can change it.
+    /// Returns the recorded value of an action. Returns `None` if there is no record, the record is damaged, or another user can
+    /// change it.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -123,10 +123,10 @@ impl Store {
         Ok(found.map(|record| record.value))
     }
 
-    /// Records what an action made, and what the record refers to. A record that is there already is replaced.
+    /// Records the result of an action with its references. An existing record is replaced.
     ///
     /// # Errors
-    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]. The store is then unchanged.
     pub fn record_action(
         &self,
         key: &ActionKey,
@@ -136,8 +136,8 @@ impl Store {
         write_whole(self.root(), &self.action_path(key), &Record::encode(value, refers))
     }
 
-    /// Notes that a blob that no action made, such as a file from the network, is used now. It then stays in the store as what an
-    /// action made does, and goes by age.
+    /// Notes the use of a blob that no action made, for example a file from the network. A collection then treats it like the
+    /// result of an action.
     ///
     /// # Errors
     /// [`StoreError::File`] or [`StoreError::Full`].
@@ -149,8 +149,8 @@ impl Store {
         self.record_action(&key, &[], &Refers::to(&[*blob]))
     }
 
-    /// Removes the record of an action, if there is one, so that the action runs again. Its data stays
-    /// for those who read it at this moment; the next run replaces it.
+    /// Removes the record of an action, if there is one, so that the action runs again. Its data stays for processes that read it
+    /// at the moment. The next run replaces it.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -159,7 +159,7 @@ impl Store {
     }
 }
 
-/// Removes a file of the store, if there is one.
+/// Removes a file of the store. A missing file is no error.
 pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context("remove", path),
@@ -207,7 +207,7 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(store.action(&key).unwrap().is_some(), counts, "{mode:o}");
         }
-        // Only root can give it to another user.
+        // Only root can change the owner of a file.
         if chown(&path, Some(1), None).is_ok() {
             assert_eq!(store.action(&key).unwrap(), None);
         }
@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(Record::decode(&damaged), None);
             assert_eq!(Record::decode(&bytes[..at]), None);
         }
-        // The checksum of who writes wrong lists.
+        // A valid checksum over malformed lists.
         let rest = [u64::MAX.to_le_bytes(), [0; 8]].concat();
         let wrong = [checksum_of(&rest).as_bytes(), rest.as_slice()].concat();
         assert_eq!(Record::decode(&wrong), None);

@@ -1,4 +1,4 @@
-//! A store of the machine, which this one is read together with, and to which nothing is written.
+//! A shared read-only store, which a user's store reads in addition to its own content.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -12,20 +12,22 @@ use crate::error::IoContext;
 use crate::store::open_existing;
 use crate::{ActionKey, StoreError, StoredBoxes};
 
-/// A store that is read and never written: of what it has, another store keeps no copy. It usually belongs to root, who fills it for
-/// all users. Others can read it if they can read its directory: what is made in such a store is readable, too.
+/// A store that is only read. The store that uses it keeps no copy of its content except the manifests of
+/// boxes. It usually belongs to root, who fills it for all users. Other users can read it if they can read its directory, because
+/// its files are then readable, too.
 ///
-/// No lock of it is taken, as other users cannot. So what it has may be gone a moment later, as if it had never been there.
+/// It is used without a lock, because other users cannot take its locks. Its content can therefore disappear at any time, and
+/// then counts as absent.
 #[derive(Debug, Clone)]
 pub struct Base {
     root: PathBuf,
 }
 
 impl Base {
-    /// Opens the store in a directory; `None` if there is none.
+    /// Opens the store in the directory `root`. Returns `None` if there is none.
     ///
     /// # Errors
-    /// As [`StoredBoxes::blobs_of`]: who can change what it has can change what is built or started.
+    /// The errors of [`StoredBoxes::blobs_of`]. Another user who can write to this store could change the boxes.
     pub fn open(root: &Path) -> Result<Option<Self>, StoreError> {
         StoredBoxes::blobs_of(root)?;
         for part in ["actions", "data"].map(|name| root.join(name)) {
@@ -38,7 +40,7 @@ impl Base {
         Ok(is_there.then(|| Self { root: root.to_owned() }))
     }
 
-    /// Returns whether it is the store in this directory, whatever path leads there.
+    /// Returns whether `root` is the directory of this store, by whichever path.
     pub(crate) fn is_at(&self, root: &Path) -> bool {
         let place = |path: &Path| path.metadata().map(|it| (it.dev(), it.ino())).ok();
         self.root == root || (place(root).is_some() && place(&self.root) == place(root))
@@ -48,7 +50,7 @@ impl Base {
         &self.root
     }
 
-    /// Returns the directory of its blobs; see [`StoredBoxes::blobs`].
+    /// Returns the directory of the blobs; see [`StoredBoxes::blobs`].
     pub fn blobs(&self) -> PathBuf {
         self.root.join("blobs")
     }
@@ -77,7 +79,7 @@ mod tests {
     use super::*;
     use crate::{KeyHasher, Named, Owner, Pulled, Refers, Store};
 
-    /// Everything that is in a directory: its mode, when it was changed, and its content.
+    /// Returns all files in a directory, each with its mode, the time of its last change, and its content.
     fn all(directory: &Path) -> BTreeMap<PathBuf, (u32, SystemTime, Vec<u8>)> {
         let mut found = BTreeMap::new();
         for entry in fs::read_dir(directory).unwrap() {
@@ -100,7 +102,7 @@ mod tests {
     }
 
     impl TestStore {
-        /// Makes a store of the machine, with one of each.
+        /// Makes a shared store with one object of each kind.
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let root = directory.path().join("base");
@@ -155,7 +157,7 @@ mod tests {
         store.publish(&[(place.blob, 4)]).unwrap();
         assert_eq!(store.added(), 0, "no copy was made");
         assert!(store.pulled("ghcr.io/a:1").unwrap().is_some());
-        // A file with boxes takes no name of a box of the machine, and a manifest of such a box is kept here, too.
+        // A loaded box cannot take a name from the shared store. The manifest of a box from there is copied to this store.
         let other = Named { digest: Digest::of(b"other"), owner: Owner::Archive };
         assert!(matches!(store.name_box("hello", &other), Err(StoreError::NameTaken { .. })));
         let published = store.publish(&[]).unwrap();
@@ -180,7 +182,7 @@ mod tests {
             all.into_iter().map(|it| it.label.unwrap().text().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(labels(), ["hello", "ghcr.io/a:1"]);
-        // The user's own names come first.
+        // Names in the user's store take precedence.
         let store = Store::open(&place.own()).unwrap();
         let named = Named { digest: Digest::of(b"own"), owner: Owner::Archive };
         store.name_box("hello", &named).unwrap();

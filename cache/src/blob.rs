@@ -1,4 +1,4 @@
-//! Blobs: immutable bytes, named by their content.
+//! Blobs: immutable bytes with their digest as the name.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -12,7 +12,7 @@ use crate::store::{BLOB_MODE, draft};
 use crate::{Store, StoreError};
 use host_fs::FileError;
 
-/// The bytes of a blob to be; without a name nothing of it stays.
+/// An unfinished blob. It is removed unless it gets a name.
 #[derive(Debug)]
 pub(crate) struct RawBlob<'store> {
     store: &'store Store,
@@ -25,24 +25,23 @@ impl<'store> RawBlob<'store> {
         Ok(Self { store, draft: draft(store.root(), BLOB_MODE)?, reserve: Reserve::default() })
     }
 
-    /// Returns a further handle of the file.
+    /// Returns another handle of the file.
     pub(crate) fn file(&self) -> Result<File, StoreError> {
         self.draft.file().try_clone().context("open again", &self.draft.path())
     }
 
-    /// Cuts what was written off after so many bytes. The next ones are written there.
+    /// Truncates the file to `size` bytes. The next write continues there.
     pub(crate) fn cut(&self, size: u64) -> io::Result<()> {
         let mut file = self.draft.file();
         file.set_len(size)?;
         file.seek(SeekFrom::Start(size)).map(drop)
     }
 
-    /// Flushes the bytes to the disk and gives them the name that they hash to. A file that has the
-    /// name already is replaced at once: it has the same content, unless it is damaged, and is then
-    /// mended.
+    /// Flushes the bytes to the disk and names the file by their digest. An existing file of this
+    /// name is replaced. It has the same content unless it is damaged, so that this repairs it.
     pub(crate) fn publish(self, blob: &Digest) -> Result<(), StoreError> {
         let path = self.store.blob_path(blob);
-        // Before it is there: what a collection finds is either used by this process or younger.
+        // Noted before the file exists, so that every collection sees the blob as used.
         self.store.session().use_blob(blob);
         if !path.exists() {
             let size = self.draft.file().metadata().map_or(0, |it| it.len());
@@ -69,7 +68,7 @@ impl Write for RawBlob<'_> {
     }
 }
 
-/// Writes a blob of yet unknown content; without a commit nothing of it stays.
+/// Writes a blob whose digest is not known yet. Without a commit, the bytes are removed.
 #[derive(Debug)]
 pub struct BlobWriter<'store> {
     raw: RawBlob<'store>,
@@ -81,21 +80,21 @@ impl<'store> BlobWriter<'store> {
         Ok(Self { raw: RawBlob::new(store)?, hasher: Hasher::default() })
     }
 
-    /// Returns how many bytes were written so far.
+    /// Returns the number of bytes written so far.
     pub const fn size(&self) -> u64 {
         self.hasher.count()
     }
 
-    /// Returns the name that a commit would give to what was written so far.
+    /// Returns the digest of the bytes written so far.
     pub fn id(&self) -> Digest {
         self.hasher.digest()
     }
 
-    /// Gives the blob its name and returns it with its size in bytes. A file that has the name
-    /// already is replaced, whether it is whole or damaged.
+    /// Names the blob by its digest, and returns the digest and the size in bytes. An existing file
+    /// of this name is replaced, damaged or not.
     ///
     /// # Errors
-    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]. The store is then unchanged.
     pub fn commit(self) -> Result<(Digest, u64), StoreError> {
         let (blob, size) = (self.id(), self.size());
         self.raw.publish(&blob)?;

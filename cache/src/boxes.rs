@@ -25,64 +25,64 @@ use crate::store::{
 };
 use crate::{KeyHasher, Label, Named, Owner, Publishing, Pulled, Store, StoreError};
 
-/// The most bytes of the file of a name or of a root: a digest and a path.
+/// The size limit in bytes of a file in `names/` or `roots/`, which has a digest and a path.
 pub(crate) const MAX_RECORD_BYTES: u64 = 16 << 10;
-/// The file of a box's directory that names its manifest.
+/// The file in a box's directory that names its manifest.
 pub(crate) const INDEX: &str = "index.json";
-/// How long another process may keep the store locked. Only one that deletes does so, and not for long.
+/// How long to wait while another process holds the gate. Only a collection does, and not for long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A box of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBox {
-    /// Its digest.
+    /// The digest of the box.
     pub digest: Digest,
-    /// When it got its label, or, of one that has none, when its documents were written.
+    /// When the box got its label, or when its documents were written if it has none.
     pub since: SystemTime,
-    /// Its label. A box with several is listed once for each.
+    /// The label. A box with several labels is listed once for each.
     pub label: Option<Label>,
-    /// To whom the label belongs, if it is a name.
+    /// The owner of the label, if it is a name.
     pub owner: Option<Owner>,
 }
 
-/// Reads the boxes of a store, and creates nothing. While it is open, no process deletes what the store has.
+/// Reads the boxes of a store, and creates no files. While it is open, no process deletes content of the store.
 #[derive(Debug)]
 pub struct StoredBoxes {
     root: PathBuf,
-    /// What is read beside it.
+    /// The shared read-only store.
     base: Option<Base>,
-    /// `None` if there is no store, or one that nothing was ever deleted from.
+    /// `None` if the store or its gate does not exist.
     _gate: Option<Gate>,
 }
 
 impl StoredBoxes {
-    /// Opens the store in a directory. A directory that is not there has no boxes.
+    /// Opens the store in the directory `root`. A missing directory has no boxes.
     ///
     /// # Errors
-    /// As [`Self::blobs_of`], and [`StoreError::Busy`].
+    /// The errors of [`Self::blobs_of`], and [`StoreError::Busy`].
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         Self::blobs_of(root)?;
         let gate = Gate::share_within(root, PATIENCE)?;
         Ok(Self { root: root.to_owned(), base: None, _gate: gate })
     }
 
-    /// Reads from now on also the boxes of another store. If both have a name or a reference, that of this store counts.
+    /// Adds the boxes of another store. If both have the same name or reference, this store takes precedence.
     #[must_use]
     pub fn with_base(self, base: Option<Base>) -> Self {
         let base = base.filter(|it| !it.is_at(&self.root));
         Self { base, ..self }
     }
 
-    /// Returns the roots of the stores that are read.
+    /// Returns the directories of both stores.
     fn roots(&self) -> impl Iterator<Item = &Path> {
         [&*self.root].into_iter().chain(self.base.as_ref().map(Base::root))
     }
 
-    /// Returns the directory of the blobs of the store in a directory, each under its digest in hexadecimal. No lock is taken:
-    /// another process may delete blobs.
+    /// Returns the directory of the blobs of the store in `root`. Each blob is a file with its hexadecimal digest as the name. No
+    /// lock is taken, so another process may delete blobs.
     ///
     /// # Errors
-    /// [`StoreError::Shared`] if another user can change what the store has, [`StoreError::NotAStore`] if the directory is none of
+    /// [`StoreError::Shared`] if another user can change the store, [`StoreError::NotAStore`] if the directory is not a store of
     /// this version, and [`StoreError::File`].
     pub fn blobs_of(root: &Path) -> Result<PathBuf, StoreError> {
         check_new(root)?;
@@ -98,7 +98,7 @@ impl StoredBoxes {
         Ok(blobs)
     }
 
-    /// Returns what a name means, if the store knows it.
+    /// Returns the meaning of a name, if the store has it.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -107,7 +107,7 @@ impl StoredBoxes {
         first(self.roots().map(read))
     }
 
-    /// Returns what was pulled under a reference, if the store remembers it.
+    /// Returns the box that was pulled under a reference, if there is one.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -115,7 +115,7 @@ impl StoredBoxes {
         first(self.roots().map(|root| pulled(root, reference)))
     }
 
-    /// Lists the boxes that have a label, sorted by label, and after them the boxes without one, the newest first.
+    /// Lists the boxes with labels, sorted by label, and then the boxes without labels, the newest first.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -144,36 +144,37 @@ impl StoredBoxes {
         Ok(all.into_iter().chain(nameless).collect())
     }
 
-    /// Returns the directory with the two documents of the box of this digest: an OCI image layout without blobs.
+    /// Returns the directory with the two documents of a box. It is an [OCI image
+    /// layout](https://github.com/opencontainers/image-spec/blob/main/image-layout.md) without blobs.
     pub fn directory(&self, digest: &Digest) -> PathBuf {
         let mut found = self.roots().map(|root| box_directory(root, digest));
         found.find(|it| it.is_dir()).unwrap_or_else(|| box_directory(&self.root, digest))
     }
 
-    /// Returns the store that is read beside it.
+    /// Returns the shared read-only store.
     pub const fn base(&self) -> Option<&Base> {
         self.base.as_ref()
     }
 
-    /// Returns the directory of the blobs, each under its digest in hexadecimal.
+    /// Returns the directory of the blobs. Each is a file with its hexadecimal digest as the name.
     pub fn blobs(&self) -> PathBuf {
         blobs(&self.root)
     }
 }
 
-/// Returns the first that is there.
+/// Returns the first value that is not `None`.
 fn first<T>(
     found: impl Iterator<Item = Result<Option<T>, StoreError>>,
 ) -> Result<Option<T>, StoreError> {
     found.filter_map(Result::transpose).next().transpose()
 }
 
-/// Returns the boxes of a store that have a label.
+/// Returns the boxes of a store that have labels.
 fn labelled(root: &Path) -> Result<Vec<StoredBox>, StoreError> {
     let mut all = Vec::new();
     for (name, since) in entries(&root.join("names"))? {
         let path = name_path(root, &name);
-        // What is wrong with one name keeps nobody from the others.
+        // A file that cannot be read must not hide the other names.
         let Some(Ok(Some(Named { digest, owner }))) = path.map(|it| read(&it, Named::decode))
         else {
             continue;
@@ -192,10 +193,10 @@ fn labelled(root: &Path) -> Result<Vec<StoredBox>, StoreError> {
     Ok(all)
 }
 
-/// Returns the boxes of a store, and when the documents of each were written.
+/// Returns the boxes of a store, with the time when each one's documents were written.
 fn boxes(root: &Path) -> Result<Vec<(Digest, SystemTime)>, StoreError> {
     let directory = root.join("boxes");
-    // The time of the directory is when the box was used.
+    // The directory's own time is the time of the last use.
     let since = |hex: &str| directory.join(hex).join(INDEX).symlink_metadata()?.modified();
     let entries = entries(&directory)?.into_iter();
     let boxes = entries
@@ -203,22 +204,22 @@ fn boxes(root: &Path) -> Result<Vec<(Digest, SystemTime)>, StoreError> {
     Ok(boxes.collect())
 }
 
-/// How long a start waits to say that a box runs.
+/// How long the start of a box waits for the lock that marks it as running.
 const UNLOCKED_WITHIN: Duration = Duration::from_millis(500);
 
-/// Says as long as it is there that a box of a store is in use: its box is not deleted.
+/// Marks a box as running, so that it is not deleted, until it is dropped.
 #[derive(Debug)]
 pub struct Held {
-    /// Its shared lock ends with the process that has it.
+    /// The shared lock ends with the process.
     _file: File,
 }
 
-/// Notes that a box of a store is used, and that it runs as long as the returned value is there. Returns `None` if the store does not
-/// have it, or does not let this user say so.
+/// Marks a box of a store as used, and as running until the returned value is dropped. Returns `None` if the store does not have
+/// the box, or if this user cannot lock its file.
 pub fn hold(root: &Path, digest: &Digest) -> Option<Held> {
     let directory = box_directory(root, digest);
     let file = open_existing(&directory.join(INDEX)).ok()??;
-    // A collection holds it alone for a moment. Another user may do so for ever, in a store that all can read.
+    // A collection holds the exclusive lock for a moment. In a store that all users can read, another user can hold it indefinitely.
     lock_within(|| file.try_lock_shared(), UNLOCKED_WITHIN).ok().filter(|is_taken| *is_taken)?;
     touch(&directory);
     Some(Held { _file: file })
@@ -230,7 +231,7 @@ impl Store {
         touch(&self.box_directory(digest));
     }
 
-    /// Returns where the two files are by which a box of this store is found; see [`StoredBoxes::directory`].
+    /// Returns the directory with the two documents of a box; see [`StoredBoxes::directory`].
     pub fn box_directory(&self, digest: &Digest) -> PathBuf {
         box_directory(self.root(), digest)
     }
@@ -240,8 +241,8 @@ impl Store {
         blobs(self.root())
     }
 
-    /// Makes a box that is being published ([`Self::publish`]) one of the boxes of this store: its digest finds it from now on.
-    /// `documents` are the names and the bytes of the two files of [`Self::box_directory`]. Returns whether it was none before.
+    /// Adds a box that is being published ([`Self::publish`]) to this store, so that its digest finds it. `documents` are the
+    /// names and bytes of the two files in [`Self::box_directory`]. Returns whether the box is new.
     ///
     /// # Errors
     /// [`StoreError::File`], [`StoreError::Full`] and [`StoreError::Busy`].
@@ -255,7 +256,7 @@ impl Store {
         self.use_box(digest);
         self.own_manifest(digest)?;
         if has(&directory, documents) {
-            // Whoever put it there may have been killed before the name was flushed.
+            // The process that wrote them may have been killed before it flushed the directory.
             let parent = parent_of(&directory);
             return flush_names(parent).context("flush", parent).map(|()| false);
         }
@@ -265,13 +266,13 @@ impl Store {
         let mode = file_mode(self.root());
         let write = |(name, bytes): &(&str, Vec<u8>)| {
             let mut file = new_file(&draft, name, mode)?;
-            // Whatever the umask says.
+            // The umask must not apply.
             file.set_permissions(Permissions::from_mode(mode))?;
             file.write_all(bytes)
         };
         let written = documents.iter().try_for_each(write).context("write", &directory);
         written.map_err(|error| error.within(self.root()))?;
-        // Nobody but the store writes there, so that what is damaged is replaced.
+        // Only the store writes there, so a damaged directory is replaced.
         if is_readable(self.root()) {
             let permissions = Permissions::from_mode(directory_mode(self.root()));
             fs::set_permissions(draft.path(), permissions).context("write", &directory)?;
@@ -280,7 +281,8 @@ impl Store {
         done.map(|_| is_new).map_err(|error| self.publish_error(&directory, error))
     }
 
-    /// Copies the manifest of a box that the base alone has: by it, a collection of this store knows the blobs of the box.
+    /// Copies the manifest of a box that only the base has, because a collection of this store needs it to know the blobs of the
+    /// box.
     fn own_manifest(&self, digest: &Digest) -> Result<(), StoreError> {
         let is_own = self.blob_path(digest).exists();
         let Some(bytes) = self.read(digest).ok().filter(|_| !is_own) else { return Ok(()) };
@@ -289,7 +291,7 @@ impl Store {
         writer.commit().map(drop)
     }
 
-    /// Forgets a box: neither its digest nor a name finds it. Its blobs stay.
+    /// Removes a box from the list of boxes: neither its digest nor a name finds it. Its blobs stay.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -311,19 +313,18 @@ impl Store {
         }
     }
 
-    /// Gives a box a name. The box that had it keeps its digest only. If the name means this box already, it stays with the
-    /// Boxfile that it belongs to. Returns what the name meant if it belonged to a Boxfile that is gone.
+    /// Gives a box a name. The box that had the name keeps only its digest. A name that already means this box still belongs to
+    /// the same Boxfile. Returns the previous meaning if the name belonged to a Boxfile that is gone.
     ///
     /// # Errors
-    /// [`StoreError::NameTaken`] if the name means another box, of a Boxfile that is still there, and for [`Owner::Archive`] if it
-    /// means any other; [`StoreError::File`] and
-    /// [`StoreError::Full`].
+    /// [`StoreError::NameTaken`] if the name means another box of another Boxfile that still exists, or, for
+    /// [`Owner::Archive`], any other box; [`StoreError::File`] and [`StoreError::Full`].
     pub fn name_box(&self, name: &str, named: &Named) -> Result<Option<Named>, StoreError> {
         let before = self.write_name(name, named, may_name)?;
         Ok(before.filter(|it| it.owner.boxfile() != named.owner.boxfile() && it.owner.is_gone()))
     }
 
-    /// Gives a box a name, whatever box has it. Returns what the name meant.
+    /// Gives a box a name, even if another box has it. Returns the previous meaning.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
@@ -331,7 +332,7 @@ impl Store {
         self.write_name(name, named, |_, before, named| Ok(before != Some(named)))
     }
 
-    /// Writes the file of a name if `may` says so, and returns what the name meant.
+    /// Writes the file of a name if `may` returns true. Returns the previous meaning.
     fn write_name(
         &self,
         name: &str,
@@ -346,7 +347,7 @@ impl Store {
         if may(name, before.as_ref(), named)? {
             write_whole(self.root(), &path, &named.encode())?;
         } else if named.owner == Owner::Archive {
-            // The box has the name already. Who loads it wants it to be kept, here.
+            // The box already has the name. Loading a box means that it has to be kept, in this store.
             let owner = match before.as_ref().map(|it| it.owner.clone()) {
                 Some(Owner::Boxfile(boxfile)) => Owner::Tagged(boxfile),
                 owner => owner.unwrap_or(Owner::Archive),
@@ -359,8 +360,7 @@ impl Store {
         Ok(before)
     }
 
-    /// Returns what a name means for somebody who wants to give it: a file with boxes does not take the place of a box of the
-    /// machine either.
+    /// Returns the current meaning of a name, for a new owner. A loaded box cannot take a name from the shared store either.
     fn name_before(&self, name: &str, owner: &Owner) -> Result<Option<Named>, StoreError> {
         let stores = if *owner == Owner::Archive { 2 } else { 1 };
         let paths = self.roots().take(stores).filter_map(|root| name_path(root, name));
@@ -376,7 +376,7 @@ impl Store {
         may_name(name, before.as_ref(), named).map(drop)
     }
 
-    /// Returns what was pulled under a reference; see [`StoredBoxes::pulled`].
+    /// Returns the box that was pulled under a reference; see [`StoredBoxes::pulled`].
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -384,13 +384,13 @@ impl Store {
         first(self.roots().map(|root| pulled(root, reference)))
     }
 
-    /// Returns the roots of the stores that are read.
+    /// Returns the directories of both stores.
     fn roots(&self) -> impl Iterator<Item = &Path> {
         [self.root()].into_iter().chain(self.base().map(Base::root))
     }
 
-    /// Remembers under which reference a box was pulled. What was pulled under it before keeps its digest only. A box that a person
-    /// has pulled stays one, if a start fetches it as well.
+    /// Records the reference under which a box was pulled. The box that was pulled under it before keeps only its digest. A
+    /// reference that the user has pulled stays marked as such if a start fetches it later.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
@@ -398,8 +398,8 @@ impl Store {
         self.write_pulled(pulled, |_| true).map(drop)
     }
 
-    /// Remembers a reference that a file gives a box, as [`Self::note_pulled`] does, unless it means another box: that is returned
-    /// then. What a registry has said of the same box stays.
+    /// Like [`Self::note_pulled`], for the reference that an archive gives a box. If the reference means another box, nothing is
+    /// written and that box is returned. The registry's digest of the same box is kept.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
@@ -408,7 +408,8 @@ impl Store {
         Ok(before.filter(|it| it.digest != pulled.digest))
     }
 
-    /// Writes the file of a reference, if it is new or `may` says so of what it meant; returns what it meant.
+    /// Writes the file of a reference if it is new, or if `may` returns true for its current meaning. Returns the previous
+    /// meaning.
     fn write_pulled(
         &self,
         pulled: &Pulled,
@@ -423,7 +424,7 @@ impl Store {
         let path = pulled_path(self.root(), &pulled.reference);
         let own = read(&path, Pulled::decode)?;
         let same = before.as_ref().filter(|it| it.digest == pulled.digest);
-        // A file does not know the registry's digest, and gives the box's.
+        // An archive does not contain the registry's digest, and has the box's digest instead.
         let is_unknown = pulled.registry_digest == pulled.digest;
         let registry_digest = same.filter(|_| is_unknown).map(|it| it.registry_digest);
         let noted = Pulled {
@@ -437,15 +438,15 @@ impl Store {
         Ok(before)
     }
 
-    /// Notes that a directory elsewhere has a box without its blobs, which have to stay in this store as long as the directory
-    /// is there. The path has to be absolute.
+    /// Notes that a directory elsewhere has a box without its blobs. This store keeps the blobs as long as the directory exists.
+    /// The path has to be absolute.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
     pub fn add_root(&self, directory: &Path) -> Result<(), StoreError> {
         let bytes = directory.as_os_str().as_bytes();
         let path = self.root().join("roots").join(Digest::of(bytes).hex());
-        // One of a directory that is gone would be removed, unless it is young.
+        // Touched, because the root of a missing directory is removed unless it is young.
         if path.exists() {
             touch(&path);
             return Ok(());
@@ -462,7 +463,7 @@ pub(crate) fn box_directory(root: &Path, digest: &Digest) -> PathBuf {
     root.join("boxes").join(digest.hex())
 }
 
-/// Returns whether a directory has these files, and nobody else can change them.
+/// Returns whether a directory has exactly these documents, and only this user can change them.
 fn has(directory: &Path, documents: &[(&str, Vec<u8>)]) -> bool {
     documents.iter().all(|(name, bytes)| {
         let Ok(file) = open_regular(&directory.join(name), Links::Refuse) else { return false };
@@ -471,8 +472,7 @@ fn has(directory: &Path, documents: &[(&str, Vec<u8>)]) -> bool {
     })
 }
 
-/// Lists a directory's entries whose names are text, with the time of the last change of each; none if there is no such
-/// directory.
+/// Lists the entries of a directory whose names are UTF-8, with the time of the last change. A missing directory has no entries.
 pub(crate) fn entries(directory: &Path) -> Result<Vec<(String, SystemTime)>, StoreError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -481,14 +481,14 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<(String, SystemTime)>, Sto
     let mut names = Vec::new();
     for entry in entries {
         let entry = entry.context("read", directory)?;
-        // Another process may have removed it meanwhile.
+        // Another process may have removed it in the meantime.
         let changed = entry.metadata().and_then(|it| it.modified());
         names.extend(entry.file_name().into_string().ok().zip(changed.ok()));
     }
     Ok(names)
 }
 
-/// Refuses a directory that another user can change. A missing directory counts as unchanged.
+/// Refuses a directory that another user can change. A missing directory is accepted.
 pub(crate) fn check_private(directory: &Path) -> Result<(), StoreError> {
     match File::open(directory).and_then(|it| is_private(&it)) {
         Ok(true) => Ok(()),
@@ -524,7 +524,7 @@ mod tests {
             all.into_iter().filter_map(|it| Some(it.label?.text().to_owned())).collect()
         }
 
-        /// Makes a Boxfile.
+        /// Creates a Boxfile.
         fn boxfile(&self, name: &str) -> PathBuf {
             let path = self.directory.path().join(name);
             fs::write(&path, "").unwrap();
@@ -565,7 +565,7 @@ mod tests {
         assert!(place.store.check_name("hello", &named("2", &other)).is_err());
         assert!(taken(place.store.name_box("hello", &named("2", &other))));
         assert_eq!(place.boxes().named("hello").unwrap(), Some(named("1", &one)));
-        // The same box may have it: it stays with the first one.
+        // The same box may get the name, which still belongs to the first Boxfile.
         place.store.check_name("hello", &named("1", &other)).unwrap();
         assert_eq!(place.store.name_box("hello", &named("1", &other)).unwrap(), None);
         assert_eq!(place.boxes().named("hello").unwrap(), Some(named("1", &one)));
@@ -621,7 +621,7 @@ mod tests {
         place.store.note_pulled(&pulled(b"1", false)).unwrap();
         let other = place.store.offer_pulled(&pulled(b"2", true)).unwrap();
         assert_eq!((other, found()), (Some(pulled(b"1", false)), pulled(b"1", false)));
-        // Of the same box, it is kept now, and what the registry said stays.
+        // For the same box: it is kept from now on, with the registry's digest.
         let offered = Pulled { registry_digest: Digest::of(b"1"), ..pulled(b"1", true) };
         assert_eq!(place.store.offer_pulled(&offered).unwrap(), None);
         assert_eq!(found(), pulled(b"1", true));
@@ -656,7 +656,7 @@ mod tests {
             }
         }
         assert_eq!(place.names(), [&long, "ghcr.io/acme/agent:v1"]);
-        // A file with another reference than that whose hash it is named by means nothing.
+        // A file whose reference does not match the hash in its name is ignored.
         let from = pulled_path(place.store.root(), &long);
         fs::rename(from, pulled_path(place.store.root(), "ghcr.io/other:v1")).unwrap();
         assert_eq!(place.boxes().pulled("ghcr.io/other:v1").unwrap(), None);

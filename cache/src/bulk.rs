@@ -1,6 +1,5 @@
-//! Writing a large blob: while one thread writes it, another one hashes it, and a third one flushes
-//! what is written to the disk, so that little is left to wait for at the end. Where the system gives no
-//! further thread, the writer hashes as well.
+//! Writing a large blob: one thread writes it, a second one hashes it, and a third one flushes it to the disk in the
+//! meantime, so that the commit has little to wait for. If no thread can be started, the writer hashes the bytes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,15 +12,15 @@ use box_digest::{Digest, Hasher, Sha256};
 use crate::blob::RawBlob;
 use crate::{Store, StoreError};
 
-/// Bytes that go to the hashing thread at once. Several layers are written at one time, so that few of them may wait.
+/// The bytes in one message to the hashing thread. It is small because several layers are written at the same time.
 const PIECE: usize = 256 << 10;
-/// How many pieces may wait for it.
+/// The number of messages that may wait for the hashing thread.
 const WAITING: usize = 4;
-/// After so many bytes the disk gets to work.
+/// The number of bytes after which the written bytes are flushed to the disk.
 const FLUSHED: u64 = 64 << 20;
 
-/// Writes a blob of yet unknown content, hashed by a thread of its own; without a commit nothing of
-/// it stays. What was written since a mark can be taken back.
+/// Writes a blob whose digest is not known yet, with a separate thread for hashing. Without a commit, the bytes are
+/// removed. Bytes after a mark can be discarded.
 #[derive(Debug)]
 pub struct BulkWriter<'scope, 'store> {
     raw: RawBlob<'store>,
@@ -33,7 +32,7 @@ pub struct BulkWriter<'scope, 'store> {
     marked: u64,
 }
 
-/// What the hash is told, in the order in which the blob is written.
+/// A message to the hasher, in the order of the writes.
 #[derive(Debug)]
 enum HashMessage {
     Piece(Arc<Vec<u8>>),
@@ -41,7 +40,7 @@ enum HashMessage {
     Back,
 }
 
-/// The hash of what was written, and of what was written before the mark.
+/// The hash of the bytes so far, and of the bytes before the mark.
 #[derive(Debug, Default)]
 struct MarkedHasher {
     now: Hasher<Sha256>,
@@ -58,7 +57,7 @@ impl MarkedHasher {
     }
 }
 
-/// Who hashes the blob.
+/// The thread that hashes the blob, or the hasher itself.
 #[derive(Debug)]
 enum Hashing<'scope> {
     Thread(SyncSender<HashMessage>, ScopedJoinHandle<'scope, Digest>),
@@ -94,11 +93,11 @@ impl<'scope> Hashing<'scope> {
     }
 }
 
-/// The thread that flushes the blob now and then. Without one, all is flushed at the end.
+/// The thread that flushes the blob at intervals. Without it, all bytes are flushed at the end.
 type Flushing<'scope> = (SyncSender<()>, ScopedJoinHandle<'scope, io::Result<()>>);
 
 impl<'scope, 'store> BulkWriter<'scope, 'store> {
-    /// Starts a blob, and the threads that hash and flush it.
+    /// Starts a blob, with the threads that hash and flush it.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -113,11 +112,11 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
         Ok(Self { raw, hashing: Hashing::start(scope), flushing, piece, size: 0, marked: 0 })
     }
 
-    /// Gives the blob its name and returns it with its size in bytes, as
-    /// [`BlobWriter::commit`](crate::BlobWriter::commit) does.
+    /// Names the blob by its digest, and returns the digest and the size in bytes, like
+    /// [`BlobWriter::commit`](crate::BlobWriter::commit).
     ///
     /// # Errors
-    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]. The store is then unchanged.
     pub fn commit(mut self) -> Result<(Digest, u64), StoreError> {
         let written = self.pass_on();
         let hashed = self.hashing.finish();
@@ -125,27 +124,27 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
             drop(flushes);
             thread.join().unwrap_or_else(|_| Err(ended()))
         });
-        // The kernel reports a write error once, to the first flush.
+        // The kernel reports a write error only once, to the first flush.
         written.and(flushed).map_err(|source| self.raw.error("write", source))?;
         let blob = hashed.map_err(|source| self.raw.error("hash", source))?;
         self.raw.publish(&blob)?;
         Ok((blob, self.size))
     }
 
-    /// Remembers this point, in the place of any earlier one. A new blob is marked at its start.
+    /// Sets the mark, which replaces an earlier one. A new blob has its mark at the start.
     ///
     /// # Errors
-    /// The operating system's.
+    /// An I/O error.
     pub fn mark(&mut self) -> io::Result<()> {
         self.pass_on()?;
         self.marked = self.size;
         self.hashing.tell(HashMessage::Mark)
     }
 
-    /// Takes back what was written since the last mark.
+    /// Discards the bytes after the mark.
     ///
     /// # Errors
-    /// The operating system's.
+    /// An I/O error.
     pub fn back_to_mark(&mut self) -> io::Result<()> {
         self.piece.clear();
         self.raw.cut(self.marked)?;
@@ -153,7 +152,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
         self.hashing.tell(HashMessage::Back)
     }
 
-    /// Writes what was collected, while it is hashed.
+    /// Writes the collected bytes while they are hashed.
     fn pass_on(&mut self) -> io::Result<()> {
         if self.piece.is_empty() {
             return Ok(());
@@ -165,7 +164,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
         if self.size % FLUSHED < PIECE as u64
             && let Some((flushes, _)) = &self.flushing
         {
-            // If the last flush is still running, this one is done with the next.
+            // If a flush is still running, the next one includes these bytes.
             flushes.try_send(()).ok();
         }
         Ok(())
@@ -182,7 +181,7 @@ impl Write for BulkWriter<'_, '_> {
         Ok(length)
     }
 
-    /// Does nothing: a piece is written when it is full, the last one by the commit.
+    /// Does nothing. A piece is written when it is full, and the last one by the commit.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -194,7 +193,7 @@ fn hash(receiver: &Receiver<HashMessage>) -> Digest {
     hasher.now.digest()
 }
 
-/// Flushes a file whenever that is wanted.
+/// Flushes a file for each message.
 fn flush(file: &File, wanted: &Receiver<()>) -> io::Result<()> {
     wanted.iter().try_for_each(|()| file.sync_data())
 }

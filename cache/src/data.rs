@@ -1,4 +1,4 @@
-//! The data of an action: bytes that its record refers to, and that their reader verifies.
+//! The data of an action: bytes that belong to its record, and that their reader verifies.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use crate::reserve::Reserve;
 use crate::store::{draft, file_mode, open_existing};
 use crate::{ActionKey, Store, StoreError};
 
-/// Writes the data of an action; without a commit nothing of it stays.
+/// Writes the data of an action. Without a commit, the bytes are removed.
 #[derive(Debug)]
 pub struct DataWriter<'store> {
     store: &'store Store,
@@ -23,8 +23,8 @@ pub struct DataWriter<'store> {
 impl Store {
     /// Starts the data of an action.
     ///
-    /// Unlike a blob's, its bytes are neither hashed nor flushed to the disk: after a crash they may
-    /// be wrong, so readers compare each part with its hash.
+    /// Unlike a blob, data is neither hashed nor flushed to the disk. It may be wrong after a crash,
+    /// so readers compare each part with its hash.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -36,7 +36,7 @@ impl Store {
     /// Opens the data of an action.
     ///
     /// # Errors
-    /// [`StoreError::File`], also if it does not exist.
+    /// [`StoreError::File`], also if there is no data.
     pub fn open_data(&self, key: &ActionKey) -> Result<File, StoreError> {
         let path = self.data_path(key);
         let absent = || io::Error::from(io::ErrorKind::NotFound);
@@ -46,7 +46,7 @@ impl Store {
         file.ok_or_else(absent).context("open", &path)
     }
 
-    /// Removes the data of an action, if there is some. Who has opened it keeps it until it is closed.
+    /// Removes the data of an action, if there is some. Processes that have it open can still read it.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -60,10 +60,10 @@ impl Store {
 }
 
 impl DataWriter<'_> {
-    /// Gives the data to an action. What the action had before is replaced.
+    /// Assigns the data to an action. Earlier data of the action is replaced.
     ///
     /// # Errors
-    /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
+    /// [`StoreError::File`] or [`StoreError::Full`]. The store is then unchanged.
     pub fn commit(self, key: &ActionKey) -> Result<(), StoreError> {
         let path = self.store.data_path(key);
         self.store.note_added(self.draft.file().metadata().map_or(0, |it| it.len()));

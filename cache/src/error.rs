@@ -16,17 +16,17 @@ pub enum StoreError {
     /// The operating system refused something.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The file system of the store in this directory is full, or nearly (a twentieth of it stays free for others, at most
-    /// 1 GiB), or the user's quota on it is.
+    /// The store's file system has no space left except the reserve for other programs (a twentieth of it, at most 1 GiB), or the
+    /// user's quota is used up.
     #[error("no space left in the store {}", .0.display())]
     Full(PathBuf),
-    /// The file system of the store in this directory has room for `free` bytes besides the space that stays free for others, and
-    /// `needed` are to be written.
+    /// The store's file system has room for `free` bytes besides the reserve for other programs, and `needed` bytes are to be
+    /// written.
     #[error(
         "the store {} has room for {}, and {} are needed", root.display(), mebibytes(*free), mebibytes(*needed)
     )]
     NoRoom { root: PathBuf, needed: u64, free: u64 },
-    /// The directory holds something else, or the store of another version.
+    /// The directory contains foreign files, or a store of another version.
     #[error("{} is not a store of this boxbuild: it holds {found}", path.display())]
     NotAStore {
         path: PathBuf,
@@ -42,20 +42,20 @@ pub enum StoreError {
     /// Another process keeps the store locked.
     #[error("another process keeps the store {} locked", .0.display())]
     Busy(PathBuf),
-    /// Nothing in the store says which of its blobs are needed, so that none is deleted.
+    /// The store has blobs but no references to any. It may be damaged, so nothing is deleted.
     #[error("the store {} has blobs, and nothing that refers to any of them", .0.display())]
     NoRoots(PathBuf),
-    /// The store does not hold the blob.
+    /// The store does not have the blob.
     #[error("the store has no blob {}", .0.hex())]
     Missing(Digest),
-    /// A blob in the store is no longer what its name says.
+    /// The content of a blob does not match its digest.
     #[error("the blob {} is damaged: {}", blob.hex(), path.display())]
     Damaged { blob: Digest, path: PathBuf },
 }
 
 impl StoreError {
-    /// Returns the directory of the store if an error, or one of its causes, is that the store is
-    /// full: writers of the store pass that on as an [`io::Error`].
+    /// Returns the directory of the store if `error` or one of its causes is [`StoreError::Full`]. Writers of the store wrap that
+    /// error in an [`io::Error`].
     pub fn full<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Path> {
         if let Some(Self::Full(root)) = error.downcast_ref() {
             return Some(root);
@@ -64,8 +64,8 @@ impl StoreError {
         Self::full(inner.map(|it| it as &(dyn Error + 'static)).or_else(|| error.source())?)
     }
 
-    /// Returns whether an error, or one of its causes, is that the store has no blob of this name. One that was there before was
-    /// deleted meanwhile.
+    /// Returns whether `error` or one of its causes is [`StoreError::Missing`]. A blob that existed before was deleted in the
+    /// meantime.
     pub fn is_missing(error: &(dyn Error + 'static)) -> bool {
         if let Some(Self::Missing(_)) = error.downcast_ref() {
             return true;
@@ -75,7 +75,7 @@ impl StoreError {
         cause.is_some_and(Self::is_missing)
     }
 
-    /// Names the store in `root` where this error is that a file system is full.
+    /// Converts the error of a full file system into [`StoreError::Full`].
     pub(crate) fn within(self, root: &Path) -> Self {
         match self {
             Self::File(error) if is_full(&error.source) => Self::Full(root.to_owned()),
@@ -84,13 +84,13 @@ impl StoreError {
     }
 }
 
-/// Writes a number of bytes in the unit in which disks are compared.
+/// Formats a number of bytes in mebibytes.
 fn mebibytes(bytes: u64) -> String {
     let tenths = u128::from(bytes) * 10 / (1 << 20);
     format!("{}.{} MiB", tenths / 10, tenths % 10)
 }
 
-/// Names the store in `root` where an error is that a file system is full.
+/// Like [`StoreError::within`], for an [`io::Error`].
 pub(crate) fn io_within(root: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| match is_full(&error) {
         true => io::Error::new(error.kind(), StoreError::Full(root.to_owned())),
@@ -102,9 +102,9 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Attaches what was being done, and to which file, to an [`io::Error`].
+/// Adds the operation and the file to an [`io::Error`].
 pub(crate) trait IoContext<T> {
-    /// Turns the error into [`StoreError::File`].
+    /// Converts the error into [`StoreError::File`].
     fn context(self, doing: &'static str, path: &Path) -> Result<T, StoreError>;
 }
 

@@ -1,7 +1,9 @@
-//! The gate: who begins to use something of the store holds it shared for a moment, and who deletes holds it alone.
+//! The gate: a process that begins to use something holds it shared for a moment, and a process that deletes holds it
+//! exclusively.
 //!
-//! A holder of a shared gate that comes while another one waits to delete stands behind it, so that builds without a gap between
-//! them keep nobody from deleting: it has to pass `turn` first, which the one who waits keeps.
+//! To take the gate, a process first has to pass `turn`, which a waiting collection holds. So a shared holder that comes later
+//! queues behind the collection, and a series of builds cannot keep a collection out. Both are locks of
+//! [flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html).
 
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -15,22 +17,22 @@ use host_fs::read::{Links, open_regular};
 use crate::StoreError;
 use crate::error::IoContext;
 
-/// How long to wait before a lock is tried again.
+/// The pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The file that is locked, and the one that has to be passed before.
+/// The lock file of the gate, and the one that has to be passed first.
 pub(crate) const FILES: [&str; 2] = ["gate", "turn"];
 
 /// The gate of a store, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Its lock is what counts.
+    /// The file whose lock is the gate.
     pub(crate) file: File,
-    /// Of who holds it alone, the turn.
+    /// The turn, for an exclusive holder.
     _turn: Option<File>,
 }
 
 impl Gate {
-    /// Takes the gate shared. Waits for a process that deletes.
+    /// Takes the gate shared. Waits while another process deletes.
     pub(crate) fn share(root: &Path) -> Result<Self, StoreError> {
         let [file, turn] = open_both(root)?;
         let passed = turn.lock_shared().and_then(|()| file.lock_shared());
@@ -38,8 +40,7 @@ impl Gate {
         Ok(Self { file, _turn: None })
     }
 
-    /// Takes the gate shared if that is possible within a time. In a store that nobody has deleted from, there may be none:
-    /// nothing is made.
+    /// Takes the gate shared within `time`. Returns `None` if its files do not exist, and does not create them.
     pub(crate) fn share_within(root: &Path, time: Duration) -> Result<Option<Self>, StoreError> {
         let [Some(file), Some(turn)] = existing(root)? else { return Ok(None) };
         let started = Instant::now();
@@ -53,7 +54,7 @@ impl Gate {
         Ok(Some(Self { file, _turn: None }))
     }
 
-    /// Takes the gate alone, within a time.
+    /// Takes the gate exclusively within `time`.
     pub(crate) fn alone_within(root: &Path, time: Duration) -> Result<Self, StoreError> {
         let [file, turn] = open_both(root)?;
         let started = Instant::now();
@@ -67,7 +68,7 @@ impl Gate {
     }
 }
 
-/// Makes the files, if they are not there.
+/// Creates the lock files if they do not exist.
 pub(crate) fn make(root: &Path) -> Result<(), StoreError> {
     open_both(root).map(drop)
 }
@@ -82,13 +83,13 @@ fn existing(root: &Path) -> Result<[Option<File>; 2], StoreError> {
     Ok([file?, turn?])
 }
 
-/// Opens a file that is only locked, and creates it if necessary. A link there is refused. Other users may not open it: who may
-/// read it can lock it. It is opened for writing: NFS gives an exclusive lock for no other.
+/// Opens a lock file, and creates it if necessary. A symbolic link is refused. Its mode keeps other users out, because
+/// read access is enough to lock a file. It is opened for writing because NFS requires that for an exclusive lock.
 pub(crate) fn open_lock(path: &Path) -> Result<File, StoreError> {
     let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
     let opened = match made {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            // Refuses a link, which the second call does not.
+            // Refuses a link. The `open` below would follow it.
             let known = open_regular(path, Links::Refuse).map_err(io::Error::from);
             known.and_then(|known| match File::options().read(true).write(true).open(path) {
                 Ok(file) if is_same(&file, &known)? => Ok(file),
@@ -106,7 +107,7 @@ fn is_same(a: &File, b: &File) -> io::Result<bool> {
     Ok((a.dev(), a.ino()) == (b.dev(), b.ino()))
 }
 
-/// Tries to take a lock for so long; returns whether it was taken.
+/// Tries to take a lock for at most `time`. Returns whether it was taken.
 pub(crate) fn lock_within(
     take: impl Fn() -> Result<(), TryLockError>,
     time: Duration,
@@ -146,7 +147,7 @@ mod tests {
         assert!(Gate::share_within(root, Duration::ZERO).unwrap().is_some());
     }
 
-    /// Four threads hold it, and each lets go of it only after another one has taken it.
+    /// Four threads hold the gate, and each one releases it only after another one has taken it.
     #[test]
     fn holders_that_follow_each_other_without_a_gap_keep_nobody_out() {
         let directory = tempfile::tempdir().unwrap();
@@ -158,7 +159,7 @@ mod tests {
                     let mut held = Gate::share(root).unwrap();
                     while !is_done.load(Ordering::Relaxed) {
                         sleep(Duration::from_millis(3));
-                        // The next one is not waited for: one who deletes would wait for this one.
+                        // Does not wait for the next holder: a collection in the queue would wait for this thread.
                         held = match Gate::share_within(root, Duration::ZERO) {
                             Ok(Some(next)) => next,
                             _ => {

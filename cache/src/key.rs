@@ -1,4 +1,4 @@
-//! Keys of actions: a digest over everything that an action's result depends on.
+//! Keys of actions: a digest of everything on which an action's result depends.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,20 +30,29 @@ impl fmt::Debug for ActionKey {
     }
 }
 
-/// Collects what an action depends on.
+/// Hashes everything on which an action depends.
 ///
-/// Each part is hashed after its length as a 64-bit little-endian number, so that no two
-/// different lists of parts have the same bytes. The parts' order counts.
+/// Each part is hashed after its length as a 64-bit little-endian number, so that different lists of
+/// parts never have the same bytes. The order of the parts matters.
+///
+/// # Examples
+///
+/// ```
+/// use box_cache::KeyHasher;
+///
+/// let key = |parts: [&str; 2]| KeyHasher::new("example", 1).text(parts[0]).text(parts[1]).finish();
+/// assert_ne!(key(["ab", "c"]), key(["a", "bc"]));
+/// ```
 #[derive(Debug, Clone)]
 pub struct KeyHasher(Hasher<Sha256>);
 
 impl KeyHasher {
-    /// Starts the key of a kind of action. `epoch` changes whenever the action's output would.
+    /// Starts the key of a kind of action. `epoch` has to change whenever the action's output would.
     pub fn new(action: &str, epoch: u32) -> Self {
         Self(Hasher::default()).part(action.as_bytes()).part(&epoch.to_le_bytes())
     }
 
-    /// Adds bytes with their length, so that no two lists of parts have one key.
+    /// Adds a byte string.
     #[must_use]
     pub fn part(mut self, bytes: &[u8]) -> Self {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
@@ -51,27 +60,27 @@ impl KeyHasher {
         self
     }
 
-    /// Adds a text as the part of its UTF-8 bytes.
+    /// Adds the UTF-8 bytes of a text.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         self.part(text.as_bytes())
     }
 
-    /// Adds a list: the number of its elements, then each.
+    /// Adds a list: the number of its elements, then each element.
     #[must_use]
     pub fn list<'t>(self, list: impl ExactSizeIterator<Item = &'t str>) -> Self {
         let counted = self.part(&(list.len() as u64).to_le_bytes());
         list.fold(counted, Self::text)
     }
 
-    /// Adds a map: the number of its entries, then each one's name and value in the order of the names.
+    /// Adds a map: the number of its entries, then each name with its value, in the order of the names.
     #[must_use]
     pub fn map(self, map: &BTreeMap<String, String>) -> Self {
         let counted = self.part(&(map.len() as u64).to_le_bytes());
         map.iter().fold(counted, |key, (name, value)| key.text(name).text(value))
     }
 
-    /// Returns the key of all that was added, in its order.
+    /// Returns the key of all parts.
     pub fn finish(self) -> ActionKey {
         ActionKey(self.0.digest())
     }

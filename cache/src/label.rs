@@ -1,4 +1,4 @@
-//! The labels of the boxes of a store: names, and the references under which boxes were pulled.
+//! The labels of boxes: names, and the references under which boxes were pulled.
 
 use std::fmt;
 use std::io;
@@ -13,32 +13,32 @@ use crate::StoreError;
 use crate::boxes::MAX_RECORD_BYTES;
 use crate::error::IoContext;
 
-/// What a name of the store means.
+/// The meaning of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// The digest of the box.
     pub digest: Digest,
-    /// To whom the name belongs.
+    /// The owner of the name.
     pub owner: Owner,
 }
 
-/// To whom a name of the store belongs. A Boxfile is named by an absolute path.
+/// The owner of a name. A Boxfile is identified by its absolute path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
-    /// The Boxfile whose `box` it is: the name means the newest box of it.
+    /// The Boxfile that declares the name in `box`. The name means the newest box of this Boxfile.
     Boxfile(PathBuf),
-    /// The same, but a person chose the name for this box, so that the box is kept.
+    /// A Boxfile, but a person chose the name for this box, so that the box is kept.
     Tagged(PathBuf),
-    /// Nobody: a file with boxes had the name. The box is kept, and a build may take the name.
+    /// No Boxfile, because the box was loaded from an archive. The box is kept, and a build may take the name.
     Archive,
 }
 
-/// What begins the record of [`Owner::Tagged`]; that of [`Owner::Boxfile`] begins with the `/` of its path.
+/// The prefix of the record of [`Owner::Tagged`]. The record of [`Owner::Boxfile`] begins with the `/` of its path.
 const TAGGED: &[u8] = b"tagged ";
 /// The record of [`Owner::Archive`].
 const ARCHIVE: &[u8] = b"archive";
 
-/// Names whose box it is: `the box of /work/hello/Boxfile`.
+/// Describes the box that has the name: `the box of /work/hello/Boxfile`.
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.boxfile() {
@@ -49,7 +49,7 @@ impl fmt::Display for Owner {
 }
 
 impl Owner {
-    /// Returns the Boxfile that the name belongs to.
+    /// Returns the Boxfile that owns the name.
     pub fn boxfile(&self) -> Option<&Path> {
         match self {
             Self::Boxfile(path) | Self::Tagged(path) => Some(path),
@@ -57,12 +57,12 @@ impl Owner {
         }
     }
 
-    /// Returns whether a person wants the box to be kept, however long nobody uses it.
+    /// Returns whether a person wants to keep the box, even if it is not used for a long time.
     pub const fn keeps(&self) -> bool {
         !matches!(self, Self::Boxfile(_))
     }
 
-    /// Returns whether nobody has the name any more: its Boxfile is gone, or it never had one.
+    /// Returns whether the owner is gone: its Boxfile does not exist any more, or there never was one.
     pub(crate) fn is_gone(&self) -> bool {
         self.boxfile().is_none_or(is_gone)
     }
@@ -85,7 +85,7 @@ impl Owner {
 }
 
 impl Named {
-    /// Writes it as the file of a name has it: a line with the digest, and after it the owner.
+    /// Encodes the file of a name: a line with the digest, then the owner.
     pub(crate) fn encode(&self) -> Vec<u8> {
         [format!("{}\n", self.digest).into_bytes(), self.owner.encode()].concat()
     }
@@ -96,24 +96,24 @@ impl Named {
     }
 }
 
-/// A box that was pulled, and what the store remembers of that.
+/// A box that was pulled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pulled {
-    /// What was pulled: `HOST/NAME:TAG`, or `HOST/NAME@sha256:…`.
+    /// The reference: `HOST/NAME:TAG`, or `HOST/NAME@sha256:…`.
     pub reference: String,
     /// The digest of the box.
     pub digest: Digest,
-    /// The digest of the registry's manifest at that time.
+    /// The digest of the registry's manifest when the box was pulled.
     pub registry_digest: Digest,
-    /// Whether a person pulled it, so that it is kept. If not, a start has fetched it, and can do so again.
+    /// Whether a person pulled the box, so that it is kept. Otherwise, a start fetched it, and can fetch it again.
     pub is_asked: bool,
 }
 
-/// What begins the record of a box that a start has fetched; another one begins with a digest.
+/// The prefix of the record of a box that a start has fetched. Other records begin with a digest.
 const FETCHED: &[u8] = b"fetched\n";
 
 impl Pulled {
-    /// Returns the name of its file. A reference may be longer than a file name, so that it is found by its hash.
+    /// Returns the name of its file. It is a hash because a reference can be longer than a file name.
     pub(crate) fn file_name(&self) -> String {
         Digest::of(self.reference.as_bytes()).hex()
     }
@@ -140,24 +140,24 @@ fn line(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 1..]))
 }
 
-/// By what a user finds a box of the store, beside its digest.
+/// What identifies a box of the store for a user, besides its digest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
     /// A name.
     Name(String),
-    /// What was pulled: `HOST/NAME:TAG`.
+    /// The reference under which the box was pulled: `HOST/NAME:TAG`.
     Pulled(String),
 }
 
 impl Label {
-    /// Returns what `boxlaunch run` takes for the box.
+    /// Returns the text by which `boxlaunch run` finds the box.
     pub fn text(&self) -> &str {
         match self {
             Self::Name(text) | Self::Pulled(text) => text,
         }
     }
 
-    /// Returns its file in a store; `None` for a text that can be no name.
+    /// Returns the file of the label in a store, or `None` if its text is not a valid name.
     pub(crate) fn path(&self, root: &Path) -> Option<PathBuf> {
         match self {
             Self::Name(name) => name_path(root, name),
@@ -165,7 +165,7 @@ impl Label {
         }
     }
 
-    /// Returns the box that it means in a store.
+    /// Returns the box that the label means in a store.
     pub(crate) fn means(&self, root: &Path) -> Result<Option<Digest>, StoreError> {
         let Some(path) = self.path(root) else { return Ok(None) };
         Ok(match self {
@@ -175,7 +175,8 @@ impl Label {
     }
 }
 
-/// Returns the file of a name; `None` for a text that is none: it would lead elsewhere, or could move a terminal's cursor.
+/// Returns the file of a name. Returns `None` for an invalid name, which could be a path to another directory or contain control
+/// characters.
 pub(crate) fn name_path(root: &Path, name: &str) -> Option<PathBuf> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let is_name = !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_part);
@@ -192,15 +193,15 @@ pub(crate) fn pulled_path(root: &Path, reference: &str) -> PathBuf {
     root.join("pulled").join(Digest::of(reference.as_bytes()).hex())
 }
 
-/// Returns whether the file of a name has to be written, and refuses to take a name from a Boxfile that is still there; for a file
-/// with boxes, from any other box.
+/// Returns whether the file of a name has to be written. Refuses to take the name from a Boxfile that still exists or, for a
+/// loaded box, from any other box.
 pub(crate) fn may_name(
     name: &str,
     before: Option<&Named>,
     named: &Named,
 ) -> Result<bool, StoreError> {
     let is_others = |it: &&Named| match named.owner.boxfile() {
-        // Who loads a file does not know what names its boxes have.
+        // A user who loads an archive does not know the names in it.
         None => true,
         mine => it.owner.boxfile() != mine && !it.owner.is_gone(),
     };
@@ -213,7 +214,7 @@ pub(crate) fn may_name(
     }
 }
 
-/// Returns whether there is no file at a path. One that cannot be looked at may be there.
+/// Returns whether there is no file at `path`. If it cannot be examined, it counts as existing.
 pub(crate) fn is_gone(path: &Path) -> bool {
     let kind = path.symlink_metadata().map_err(|error| error.kind());
     matches!(kind, Err(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
@@ -224,7 +225,7 @@ pub(crate) fn read_name(path: &Path) -> Result<Option<Named>, StoreError> {
     read(path, Named::decode)
 }
 
-/// Reads the file of a label. One that another user can change, or that is damaged, means nothing.
+/// Reads the file of a label. Returns `None` if the file is damaged or another user can change it.
 pub(crate) fn read<T>(
     path: &Path,
     decode: fn(&[u8]) -> Option<T>,

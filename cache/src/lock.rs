@@ -1,4 +1,4 @@
-//! Locks of actions: of several builders that need the result of one action, one makes it.
+//! Locks of actions: one of several builders that need the result of an action runs it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,27 +18,27 @@ use crate::{ActionKey, Store, StoreError};
 #[derive(Debug)]
 pub struct ActionLock {
     path: PathBuf,
-    /// Its lock is what counts; the name only leads to it.
+    /// The file whose lock counts. Its name only makes it possible to find it.
     _file: File,
-    /// The paths of the locks that the store it is of holds.
+    /// The paths of all locks that the same open store holds.
     held: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
-/// What an open store knows of the locks of actions.
+/// The state of an open store that the locks of actions need.
 pub(crate) struct Waiting {
-    /// Says that another process is waited for.
+    /// Reports that the store waits for another process.
     tell: Box<dyn Fn() + Send + Sync>,
     reported: Once,
     held: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl Waiting {
-    /// Calls a function the first time that another process is waited for.
+    /// Calls `tell` when the store waits for another process for the first time.
     pub(crate) fn new(tell: impl Fn() + Send + Sync + 'static) -> Self {
         Self { tell: Box::new(tell), reported: Once::new(), held: Arc::default() }
     }
 
-    /// Says that another process is waited for, unless it was said, or it is this one that holds the lock.
+    /// Reports that the store waits for another process, unless this process holds the lock or it was reported before.
     fn for_other(&self, path: &Path) {
         let is_own = self.held.lock().unwrap_or_else(PoisonError::into_inner).contains(path);
         if !is_own {
@@ -46,7 +46,7 @@ impl Waiting {
         }
     }
 
-    /// Says that another process is waited for, unless it was said.
+    /// Reports that the store waits for another process, unless it was reported before.
     pub(crate) fn say(&self) {
         self.reported.call_once(|| (self.tell)());
     }
@@ -59,8 +59,8 @@ impl fmt::Debug for Waiting {
 }
 
 impl Store {
-    /// Takes the lock of an action, and waits as long as somebody else has it, here or in another process. What the action
-    /// makes may be in the store then. That another process is waited for is said once, as in [`Store::open_waiting`].
+    /// Takes the lock of an action. Waits while another thread or process holds it, which may record the result of the action
+    /// in the meantime. Waiting for another process is reported once, as in [`Store::open_waiting`].
     ///
     /// # Errors
     /// [`StoreError::File`] or [`StoreError::Full`].
@@ -72,10 +72,10 @@ impl Store {
         }
     }
 
-    /// Takes the lock of an action as [`Self::lock_action`] does, and waits for so long at most; returns `None` then.
+    /// Like [`Self::lock_action`], but waits for at most `time`, and then returns `None`.
     ///
     /// # Errors
-    /// As [`Self::lock_action`].
+    /// The errors of [`Self::lock_action`].
     pub fn lock_action_within(
         &self,
         key: &ActionKey,
@@ -103,10 +103,10 @@ impl Store {
     }
 }
 
-/// Opens the file of a lock, and creates it if necessary; `None` if its holder removed it in between. It is opened for writing:
-/// NFS gives an exclusive lock for no other.
+/// Opens a lock file, and creates it if necessary. Returns `None` if its holder removed it in the meantime. It is opened for
+/// writing because NFS requires that for an exclusive lock.
 fn open(path: &Path) -> Result<Option<File>, StoreError> {
-    // Others may not open it: who may read it can lock it.
+    // Other users must not open it, because read access is enough to lock a file.
     match File::options().write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => return Ok(Some(file)),
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -114,7 +114,7 @@ fn open(path: &Path) -> Result<Option<File>, StoreError> {
         }
         Err(_) => {}
     }
-    // A link at its place is refused here.
+    // Refuses a symbolic link.
     if open_existing(path)?.is_none() {
         return Ok(None);
     }
@@ -124,8 +124,7 @@ fn open(path: &Path) -> Result<Option<File>, StoreError> {
     }
 }
 
-/// Returns whether the file still has this name. The lock of a file that its holder has removed keeps nobody out who comes
-/// later.
+/// Returns whether the file still has this name. A lock on a removed file does not keep out processes that come later.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let file = file.metadata()?;
     match fs::symlink_metadata(path) {
@@ -137,8 +136,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for ActionLock {
     fn drop(&mut self) {
-        // Before the lock is released: whoever takes it then finds that its file has no name, and begins again. A file that
-        // cannot be removed hinders nobody.
+        // Removed before the lock is released: the process that takes the lock next then finds that the file has no name, and
+        // starts again. A file that cannot be removed does no harm.
         fs::remove_file(&self.path).ok();
         self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.path);
     }
@@ -203,7 +202,7 @@ mod tests {
         };
         wait_for(store.lock_action(&key).unwrap());
         assert_eq!(reported.load(Ordering::SeqCst), 0);
-        // Another store is what another process has.
+        // A second open store stands for another process.
         let other = Store::open(directory.path()).unwrap();
         for _ in 0..2 {
             wait_for(other.lock_action(&key).unwrap());
@@ -235,7 +234,7 @@ mod tests {
     fn a_killed_holder_hinders_nobody() {
         let (directory, store) = store();
         let key = KeyHasher::new("test", 1).finish();
-        // Its file is there, and nobody has the lock.
+        // The lock file exists, but no process holds its lock.
         fs::write(store.root().join("locks").join(key.hex()), "").unwrap();
         drop(store.lock_action(&key).unwrap());
         assert_eq!(names(&store), 0);

@@ -1,4 +1,4 @@
-//! Publishing a box: from the look at its blobs to the names that keep them, nothing is deleted.
+//! Publishing a box: nothing is deleted between the check of its blobs and the names that keep them.
 
 use box_digest::Digest;
 
@@ -6,8 +6,9 @@ use crate::session::Publishing;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Begins to publish a box: checks that all its blobs are there, by their sizes, and keeps them until the names are written that
-    /// keep them from then on. A box whose blobs are missing has to be made again: they were deleted while it was made.
+    /// Begins to publish a box. Checks that all its blobs exist, by their sizes, and keeps them until the caller has written the
+    /// names that keep them afterwards. If blobs are missing, they were deleted during the build, and the box has to be built
+    /// again.
     ///
     /// # Errors
     /// [`StoreError::Missing`] and [`StoreError::File`].

@@ -1,4 +1,4 @@
-//! Space that a store and its copies leave to others: one large build must not fill the file system of a machine.
+//! The disk space that a store leaves to other programs, so that a large build does not fill the host's file system.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,16 +8,16 @@ use rustix::fs::{StatVfs, fstatvfs};
 use crate::error::IoContext;
 use crate::{Store, StoreError};
 
-/// The space that stays free is this part of the file system ...
+/// The reserve is this fraction of the file system: a twentieth.
 const PART: u64 = 20;
-/// ... but not more than this: a twentieth of a large disk is more than anybody has to keep.
+/// The reserve is at most this many bytes, because a twentieth of a large disk would be too much.
 const MAX_RESERVE: u64 = 1 << 30;
-/// After so many bytes the free space is looked at again. What is smaller is written as long as there is space.
+/// The free space is checked again after this many bytes. Smaller files are written without a check.
 const STEP: u64 = 16 << 20;
 
 impl Store {
-    /// Checks that the store's file system has room for so many further bytes besides the space that stays free for others. Nothing
-    /// is kept for them: who writes them counts once more.
+    /// Checks that the store's file system has room for `needed` more bytes besides the reserve. The space is not allocated, and
+    /// is checked again when the bytes are written.
     ///
     /// # Errors
     /// [`StoreError::NoRoom`], and [`StoreError::File`].
@@ -33,18 +33,18 @@ impl Store {
     }
 }
 
-/// Writes a file as long as enough space stays free.
+/// Writes a file as long as the reserve stays free.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
-    /// Bytes since the free space was looked at.
+    /// The number of bytes since the last check.
     since: u64,
 }
 
 impl Reserve {
-    /// Writes as [`Write::write`] does.
+    /// Writes like [`Write::write`].
     ///
     /// # Errors
-    /// The operating system's; [`io::ErrorKind::StorageFull`] also if too little space stays free.
+    /// An I/O error, also [`io::ErrorKind::StorageFull`] if the reserve would be used.
     pub(crate) fn write(&mut self, mut file: &File, bytes: &[u8]) -> io::Result<usize> {
         let written = file.write(bytes)?;
         self.since += written as u64;
@@ -56,11 +56,11 @@ impl Reserve {
     }
 }
 
-/// Copies what is in a file to another one, by the kernel and without its bytes where that can be, as long as enough space stays
-/// free.
+/// Copies a file as long as the reserve stays free. [`io::copy`] uses `copy_file_range`, which can share the bytes
+/// ([copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html)).
 ///
 /// # Errors
-/// Those of [`Reserve::write`].
+/// The errors of [`Reserve::write`].
 pub(crate) fn copy(from: &File, mut to: &File) -> io::Result<()> {
     loop {
         let copied = io::copy(&mut from.take(STEP), &mut to)?;
@@ -71,7 +71,7 @@ pub(crate) fn copy(from: &File, mut to: &File) -> io::Result<()> {
     }
 }
 
-/// Checks the free space of the file system that a file is on.
+/// Checks the free space of a file's file system.
 fn check(file: &File) -> io::Result<()> {
     match space(file) {
         Some([size, free]) if free < reserved(size) => Err(io::ErrorKind::StorageFull.into()),
@@ -79,15 +79,15 @@ fn check(file: &File) -> io::Result<()> {
     }
 }
 
-/// Returns the size and the free space of the file system that a file is on, in bytes; `None` for one that does not know how large
-/// it is: once it is full, it says so itself.
+/// Returns the size and the free space of a file's file system in bytes. Returns `None` if the file system has no fixed size; it
+/// then reports by itself when it is full.
 fn space(file: &File) -> Option<[u64; 2]> {
     let StatVfs { f_blocks, f_bavail, f_frsize, .. } = fstatvfs(file).ok()?;
     let sizes = [f_blocks, f_bavail].map(|it| it.saturating_mul(f_frsize));
     (f_blocks > 0).then_some(sizes)
 }
 
-/// Returns the bytes that stay free on a file system of so many.
+/// Returns the reserve of a file system of `size` bytes.
 const fn reserved(size: u64) -> u64 {
     let part = size / PART;
     if part < MAX_RESERVE { part } else { MAX_RESERVE }
@@ -111,7 +111,7 @@ mod tests {
         let error = store.check_space(u64::MAX).unwrap_err();
         let [size, all] = space(&File::open(directory.path()).unwrap()).unwrap();
         let StoreError::NoRoom { needed, free, .. } = error else { panic!("{error}") };
-        // Others write to the same file system.
+        // Other processes write to the same file system.
         assert!(needed == u64::MAX && free > 0 && free.abs_diff(all - reserved(size)) < 1 << 30);
     }
 }

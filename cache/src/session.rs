@@ -1,8 +1,8 @@
-//! Sessions: what the processes that have the store open have used of it.
+//! Sessions: the content that processes with the open store have used.
 //!
-//! Each has a file in `sessions/`, whose lock it holds as long as it lives. The name of the file says when it began, in
-//! nanoseconds since 1970, and the file has the digests of the blobs that it has used, 32 bytes each. Whoever deletes keeps those,
-//! and everything that was made or used since the oldest of them began.
+//! Each session has a file in `sessions/`, whose lock it holds until its process ends. The name of the file contains the start of
+//! the session in nanoseconds since 1970. The file contains the digests of the used blobs, 32 bytes each. A collection keeps
+//! these blobs, and everything that was made or used since the oldest session began.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -23,11 +23,11 @@ use crate::gate::Gate;
 use crate::store::open_existing;
 use crate::{ActionKey, StoreError};
 
-/// The directory of their files.
+/// The directory of the sessions' files.
 pub(crate) const DIRECTORY: &str = "sessions";
-/// A file system takes the time from another clock than a process, which may be so much behind.
+/// The clock of a file system may be this much behind the clock of a process.
 const SKEW: Duration = Duration::from_secs(2);
-/// The most bytes of a session's file that are read: more blobs than any command uses.
+/// The size limit of a session's file in bytes. No command uses that many blobs.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// The session of this process.
@@ -35,21 +35,21 @@ const MAX_BYTES: u64 = 64 << 20;
 pub(crate) struct Session {
     root: PathBuf,
     path: PathBuf,
-    /// How often this process holds the gate for longer than a moment.
+    /// The number of [`Publishing`] values that hold the gate.
     publishing: AtomicU32,
     used: Mutex<Used>,
 }
 
 #[derive(Debug)]
 struct Used {
-    /// Its lock says that this process lives.
+    /// The lock of this file shows that the process lives.
     file: File,
     blobs: HashSet<Digest>,
     records: HashSet<ActionKey>,
 }
 
 impl Session {
-    /// Begins a session. The gate is held for a moment, so that nobody deletes who does not know of it.
+    /// Begins a session. Holds the gate for a moment, so that no collection misses the session.
     pub(crate) fn begin(root: &Path) -> Result<Self, StoreError> {
         let _gate = Gate::share(root)?;
         loop {
@@ -67,15 +67,15 @@ impl Session {
         }
     }
 
-    /// Notes that this process uses a blob, before it looks whether the blob is there.
+    /// Notes that this process uses a blob, before it checks whether the blob exists.
     ///
-    /// A note that cannot be written, on a disk that is full, is no error: a build finds that the blob is gone when it publishes
-    /// its box.
+    /// A note that cannot be written because the disk is full is no error: when a build publishes its box, it finds that the blob
+    /// is gone.
     pub(crate) fn use_blob(&self, blob: &Digest) {
         if self.used().blobs.contains(blob) {
             return;
         }
-        // Before the lock of what was used: who publishes holds the gate, and needs that lock.
+        // The gate comes before the lock of `used`, because a publishing thread holds the gate and needs that lock.
         let _gate = self.pass();
         let mut used = self.used();
         if used.blobs.insert(*blob) {
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Notes that this process uses a record, before it reads that: the time of its file is when it was used last.
+    /// Notes that this process uses a record, before it reads the record. The time of the record's file is its last use.
     pub(crate) fn use_record(&self, key: &ActionKey, path: &Path) {
         if self.used().records.contains(key) {
             return;
@@ -100,7 +100,7 @@ impl Session {
         if is_held { None } else { Gate::share(&self.root).ok() }
     }
 
-    /// Takes the gate for longer than a moment.
+    /// Takes the gate for the time of a publication.
     pub(crate) fn publish(&self) -> Result<Publishing<'_>, StoreError> {
         let gate = Gate::share(&self.root)?;
         self.publishing.fetch_add(1, Ordering::SeqCst);
@@ -112,8 +112,8 @@ impl Session {
     }
 }
 
-/// Keeps everything in the store until it is dropped; see [`Store::publish`](crate::Store::publish). It is held for milliseconds:
-/// whoever deletes waits for it, and others wait for them.
+/// Keeps everything in the store until it is dropped; see [`Store::publish`](crate::Store::publish). Hold it for milliseconds
+/// only: a collection waits for it, and other processes wait for the collection.
 #[derive(Debug)]
 pub struct Publishing<'s> {
     session: &'s Session,
@@ -128,12 +128,12 @@ impl Drop for Publishing<'_> {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // One that stays is removed by who deletes: nobody holds its lock.
+        // A file that stays is removed by the next collection, because no process holds its lock.
         fs::remove_file(&self.path).ok();
     }
 }
 
-/// Sets the time of a file or directory to now. What cannot be changed, as in a store that is read-only, keeps its time.
+/// Sets the time of a file or directory to now. In a read-only store it stays unchanged.
 pub(crate) fn touch(path: &Path) {
     if let Ok(file) = open_regular(path, Links::Refuse) {
         drop(file.set_modified(SystemTime::now()));
@@ -142,7 +142,7 @@ pub(crate) fn touch(path: &Path) {
     }
 }
 
-/// Returns a name that no other session has.
+/// Returns a unique name for a session.
 fn name(began: SystemTime) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let (pid, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -150,19 +150,19 @@ fn name(began: SystemTime) -> String {
     format!("{nanos}-{pid}-{number}")
 }
 
-/// The sessions of all processes that live.
+/// The sessions of all running processes.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Living {
-    /// When the oldest one began; `None` if there is none.
+    /// The start of the oldest session, or `None` if there is none.
     pub(crate) since: Option<SystemTime>,
-    /// The blobs that they have used.
+    /// The blobs that the sessions have used.
     pub(crate) blobs: HashSet<Digest>,
     /// The files of sessions that have ended.
     pub(crate) ended: Vec<PathBuf>,
 }
 
 impl Living {
-    /// Reads the sessions of a store, while the gate is held alone.
+    /// Reads the sessions of a store.
     pub(crate) fn read(root: &Path) -> Result<Self, StoreError> {
         let mut living = Self::default();
         let directory = root.join(DIRECTORY);
@@ -181,7 +181,7 @@ impl Living {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let nanos = name.split_once('-').and_then(|(nanos, _)| nanos.parse().ok());
         let Some(began) = nanos.map(Duration::from_nanos) else { return Ok(()) };
-        // It may have ended meanwhile. What is no file is none of a session.
+        // The session may have ended in the meantime. Anything but a file is no session.
         let Ok(Some(file)) = open_existing(path) else { return Ok(()) };
         if file.try_lock().is_ok() {
             self.ended.push(path.to_owned());
@@ -194,8 +194,7 @@ impl Living {
         Ok(())
     }
 
-    /// Returns whether what has this time was made or used since the oldest session began. If the clock was set back since, nobody
-    /// knows.
+    /// Returns whether `time` is later than the start of the oldest session. If the clock was set back since, returns true.
     pub(crate) fn covers(&self, time: SystemTime, now: SystemTime) -> bool {
         self.since.is_some_and(|since| since <= time || now < since)
     }

@@ -23,22 +23,22 @@ use crate::lock::Waiting;
 use crate::session::{self, Session};
 use crate::{ActionKey, StoreError, reserve};
 
-/// The permissions of a blob, here and in a box: nobody writes to it.
+/// The mode of a blob, in the store and in a box: read-only.
 pub(crate) const BLOB_MODE: u32 = 0o444;
 const VERSION: &str = "boxbuild store 1\n";
-/// The most bytes of a file `version`; those of other programs are shown in the error.
+/// The size limit of the file `version` in bytes. An error shows the content of a foreign one.
 const MAX_VERSION_BYTES: u64 = 4096;
-/// How long another process may keep the store locked before anybody is told.
+/// How long to wait for a lock before the wait is reported.
 pub(crate) const UNSEEN: Duration = Duration::from_secs(1);
-/// Everything that a store has; `version` is made last.
+/// The entries of a store. `version` is created last.
 const PARTS: [&str; 14] = [
     "blobs", "actions", "data", "tmp", "locks", "boxes", "names", "pulled", "roots", "sessions",
     "lock", "gate", "turn", "version",
 ];
-/// The one other entry that may be beside them: the kernel of the virtual host, which may be in the user's
-/// cache directory before a store is.
+/// The only other entry that may be in a new store's directory: the kernel of the virtual host, which may be in the user's cache
+/// directory before the store.
 const NEIGHBOUR: &str = "virtual-host";
-/// Those of them that are directories.
+/// The directories among [`PARTS`].
 pub(crate) const DIRECTORIES: [&str; 10] = [
     "blobs",
     "actions",
@@ -52,41 +52,40 @@ pub(crate) const DIRECTORIES: [&str; 10] = [
     session::DIRECTORY,
 ];
 
-/// Those that only processes of the store's own user need, also in a store that others may read.
+/// The directories that only the store's user needs, even if other users may read the store.
 const PRIVATE: [&str; 3] = ["tmp", "locks", session::DIRECTORY];
 
-/// An open store. While it is open, nothing is deleted that was made or used through it.
+/// An open store. While it is open, no content that was made or used through it is deleted.
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
     session: Session,
-    /// The bytes of the blobs and of the data of actions that were added.
+    /// The number of bytes added as blobs and as data of actions.
     added: AtomicU64,
-    /// What is read beside it.
+    /// The shared read-only store.
     base: Option<Base>,
     waiting: Waiting,
-    /// Shared lock, held as long as the store is open.
+    /// The shared lock, held as long as the store is open.
     _lock: File,
 }
 
 impl Store {
     /// Opens the store in a directory, and creates it if necessary.
     ///
-    /// Leftovers of killed processes in `tmp/` are removed if no other process uses
-    /// the store at this moment.
+    /// Files that killed processes left in `tmp/` are removed if no other process uses the store.
     ///
     /// # Errors
-    /// [`StoreError::File`] and [`StoreError::Full`]; [`StoreError::NotAStore`] where the directory
-    /// holds something else; [`StoreError::Shared`] where another user can change what it holds.
+    /// [`StoreError::NotAStore`] if the directory contains foreign files, [`StoreError::Shared`] if another user can change the
+    /// content, [`StoreError::File`] and [`StoreError::Full`].
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         Self::open_waiting(root, || {})
     }
 
-    /// Opens the store like [`Store::open`], and calls `waiting` the first time that another process is waited for, longer than a
-    /// second: here, or later for something that it puts into the store.
+    /// Opens the store like [`Store::open`]. Calls `waiting` when it first waits for another process for more than a second, now
+    /// or later in [`Store::lock_action`].
     ///
     /// # Errors
-    /// Those of [`Store::open`].
+    /// The errors of [`Store::open`].
     pub fn open_waiting(
         root: &Path,
         waiting: impl Fn() + Send + Sync + 'static,
@@ -100,7 +99,7 @@ impl Store {
         gate::make(root)?;
         let lock_path = root.join("lock");
         let lock = open_lock(&lock_path)?;
-        // No other process uses the store if none holds the lock, not even a shared one.
+        // No other process uses the store if this process gets the exclusive lock.
         let alone = lock.try_lock().is_ok();
         if !alone {
             share(&lock, || waiting.say()).context("lock", &lock_path)?;
@@ -124,19 +123,19 @@ impl Store {
         })
     }
 
-    /// Reads from now on also what another store has. One and the same store is no base of itself.
+    /// Adds the content of another store for reading. If it is the same store, it is ignored.
     #[must_use]
     pub fn with_base(self, base: Option<Base>) -> Self {
         let base = base.filter(|it| !it.is_at(&self.root));
         Self { base, ..self }
     }
 
-    /// Returns the store that is read beside it.
+    /// Returns the shared read-only store.
     pub const fn base(&self) -> Option<&Base> {
         self.base.as_ref()
     }
 
-    /// Returns whom this store tells that it waits.
+    /// Returns the state for reports about waiting.
     pub(crate) const fn waiting(&self) -> &Waiting {
         &self.waiting
     }
@@ -149,7 +148,7 @@ impl Store {
         BlobWriter::new(self)
     }
 
-    /// Writes bytes as a blob; does nothing where the store holds them undamaged.
+    /// Writes bytes as a blob. A no-op if the store has the blob undamaged.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -157,7 +156,7 @@ impl Store {
         self.put_pieces(&[bytes])
     }
 
-    /// As [`Self::put`], of bytes that are in several pieces.
+    /// Like [`Self::put`], for bytes in several pieces.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -174,7 +173,7 @@ impl Store {
         Ok(blob)
     }
 
-    /// Hashes a blob that the store holds, piece by piece, and returns its size in bytes.
+    /// Hashes a blob of the store, and returns its size in bytes.
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
@@ -184,12 +183,12 @@ impl Store {
         if found == *blob { Ok(size) } else { Err(StoreError::Damaged { blob: *blob, path }) }
     }
 
-    /// Returns the size in bytes of a blob that the store holds.
+    /// Returns the size of a blob in bytes, or `None` if the store does not have it.
     pub fn size(&self, blob: &Digest) -> Option<u64> {
         self.open_blob(blob).ok()?.metadata().ok().map(|metadata| metadata.len())
     }
 
-    /// Opens a blob. Its bytes are not verified: callers check the parts that they read.
+    /// Opens a blob. Its bytes are not verified: callers have to check the parts that they read.
     ///
     /// # Errors
     /// [`StoreError::Missing`] or [`StoreError::File`].
@@ -203,7 +202,7 @@ impl Store {
         found.ok_or(StoreError::Missing(*blob))
     }
 
-    /// Reads a blob whole and verifies it.
+    /// Reads a whole blob and verifies it.
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::File`].
@@ -217,8 +216,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Removes a blob, if it is there. Only for one that another process, which reads it at this moment,
-    /// makes again where it is missing.
+    /// Removes a blob, if it exists. Only for a blob that every other reader makes again if it is missing.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -226,19 +224,20 @@ impl Store {
         remove(&self.blob_path(blob))
     }
 
-    /// Returns the error of a blob that cannot be written.
+    /// Converts the error of writing a blob.
     pub fn write_error(&self, error: io::Error) -> StoreError {
         StoreError::from(FileError::of("write a blob in", &self.root)(error)).within(&self.root)
     }
 
-    /// Copies a blob to a file that is empty, and makes it read-only, as it is here. btrfs and XFS copy no bytes: both files have the
-    /// same place on the disk until one is written to. Nothing is flushed to the disk.
+    /// Copies a blob to an empty file, and makes that file read-only. On btrfs and XFS, both files share the bytes on the disk
+    /// until one is changed. The file is not flushed to the disk.
     ///
-    /// It is never a hard link: whoever may write to the copy, such as a box to a shared directory, would change the store.
+    /// The copy is never a hard link, because a program that can write to it, such as a box to a shared directory, would change
+    /// the store.
     ///
     /// # Errors
-    /// The operating system's, and [`io::ErrorKind::StorageFull`] also where too little space would stay free; a [`StoreError`] in it
-    /// where there is no such blob.
+    /// An I/O error, also [`io::ErrorKind::StorageFull`] if too little space would stay free. It wraps a [`StoreError`] if the
+    /// store does not have the blob.
     pub fn export(&self, blob: &Digest, to: &File) -> io::Result<()> {
         let from = self.open_blob(blob).map_err(io::Error::other)?;
         reserve::copy(&from, to)?;
@@ -250,8 +249,8 @@ impl Store {
         &self.root
     }
 
-    /// Returns how many bytes were added to the store through this value: those of new blobs and of the data of actions. Records
-    /// are small, and do not count.
+    /// Returns the number of bytes that were added through this value: new blobs and data of actions. Records are small and do
+    /// not count.
     pub fn added(&self) -> u64 {
         self.added.load(Ordering::Relaxed)
     }
@@ -273,7 +272,7 @@ impl Store {
     }
 }
 
-/// Opens a file of the store, which is never reached through a link; `None` if it does not exist.
+/// Opens a file of the store without following symbolic links. Returns `None` if it does not exist.
 pub(crate) fn open_existing(path: &Path) -> Result<Option<File>, StoreError> {
     match open_regular(path, Links::Refuse) {
         Ok(file) => Ok(Some(file)),
@@ -282,9 +281,8 @@ pub(crate) fn open_existing(path: &Path) -> Result<Option<File>, StoreError> {
     }
 }
 
-/// Refuses a directory that has something else in it than a store, also a half-made one. Another
-/// process may be making it at this moment, so that `version` may have appeared meanwhile; what it
-/// says is checked under the lock.
+/// Refuses a directory with foreign entries. An incomplete store is accepted, because another process may be creating it at the
+/// moment. The content of `version` is checked later, under the lock.
 pub(crate) fn check_new(root: &Path) -> Result<(), StoreError> {
     if root.join("version").exists() || !root.exists() {
         return Ok(());
@@ -299,15 +297,15 @@ pub(crate) fn check_new(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens the file whose lock is the store's, and creates it if necessary.
+/// Opens the lock file of the store, and creates it if necessary.
 fn open_lock(path: &Path) -> Result<File, StoreError> {
     let lock = gate::open_lock(path)?;
-    // Earlier versions let others read it. If it belongs to root, it stays so.
+    // Earlier versions made it readable for other users. A file that belongs to root stays unchanged.
     lock.set_permissions(Permissions::from_mode(0o600)).ok();
     Ok(lock)
 }
 
-/// Takes a shared lock, and calls `waiting` once that takes longer than [`UNSEEN`].
+/// Takes a shared lock. Calls `waiting` if that takes longer than [`UNSEEN`].
 fn share(lock: &File, waiting: impl FnOnce()) -> io::Result<()> {
     if lock_within(|| lock.try_lock_shared(), UNSEEN)? {
         return Ok(());
@@ -316,8 +314,8 @@ fn share(lock: &File, waiting: impl FnOnce()) -> io::Result<()> {
     lock.lock_shared()
 }
 
-/// Makes the directories that are missing. Refuses any that another user can change, as the records
-/// decide the content of boxes, and any that is a link, as files below it are removed.
+/// Creates missing directories. Refuses a directory that another user can change, because records decide the content of boxes.
+/// Refuses a symbolic link, because files in the directory are removed.
 fn make_directories(root: &Path) -> Result<(), StoreError> {
     for path in [root.to_owned()].into_iter().chain(DIRECTORIES.map(|name| root.join(name))) {
         let is_closed = PRIVATE.iter().any(|name| path == root.join(name));
@@ -325,7 +323,7 @@ fn make_directories(root: &Path) -> Result<(), StoreError> {
         let is_new = !path.exists();
         create_directories(&path, mode).context("make the directory", &path)?;
         if is_new && mode != 0o700 {
-            // Whatever the umask says.
+            // The umask must not apply.
             let permissions = Permissions::from_mode(mode);
             fs::set_permissions(&path, permissions).context("make the directory", &path)?;
         }
@@ -340,7 +338,7 @@ fn make_directories(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks the file `version`, or writes it where the store is new.
+/// Checks the file `version`, or writes it if the store is new.
 fn make_version(root: &Path) -> Result<(), StoreError> {
     if check_version(root)? {
         return Ok(());
@@ -348,7 +346,7 @@ fn make_version(root: &Path) -> Result<(), StoreError> {
     write_whole(root, &root.join("version"), VERSION.as_bytes())
 }
 
-/// Checks the file `version`, and returns whether there is one.
+/// Checks the file `version`, and returns whether it exists.
 pub(crate) fn check_version(root: &Path) -> Result<bool, StoreError> {
     let path = root.join("version");
     let Some(file) = open_existing(&path)? else { return Ok(false) };
@@ -361,7 +359,7 @@ pub(crate) fn check_version(root: &Path) -> Result<bool, StoreError> {
     Err(StoreError::NotAStore { path: root.to_owned(), found })
 }
 
-/// Returns the directory of the store that a path is in, whether or not there is something at the path.
+/// Returns the store whose directory contains `path`, whether or not `path` exists.
 pub fn store_above(path: &Path) -> Option<PathBuf> {
     let mut above = path.ancestors().skip(1);
     let nearest = above.find_map(|it| Path::new(".").join(it).canonicalize().ok())?;
@@ -369,12 +367,12 @@ pub fn store_above(path: &Path) -> Option<PathBuf> {
     nearest.ancestors().find(is_store).map(Path::to_owned)
 }
 
-/// Returns the mode of the directories of a store: others may read them if they may read its own.
+/// Returns the mode of the store's directories. They are readable for other users if `root` is.
 pub(crate) fn directory_mode(root: &Path) -> u32 {
     if is_readable(root) { 0o755 } else { 0o700 }
 }
 
-/// Returns the mode of the files of a store, as of [`directory_mode`].
+/// Returns the mode of the store's files, by the rule of [`directory_mode`].
 pub(crate) fn file_mode(root: &Path) -> u32 {
     if is_readable(root) { 0o644 } else { 0o600 }
 }
@@ -384,20 +382,20 @@ pub(crate) fn is_readable(root: &Path) -> bool {
     root.metadata().is_ok_and(|it| it.permissions().mode() & OTHERS == OTHERS)
 }
 
-/// Starts a file of the store, which is in `tmp/` until it is finished.
+/// Starts a file of the store. It is in `tmp/` until it is finished.
 pub(crate) fn draft(root: &Path, mode: u32) -> Result<FileDraft, StoreError> {
     let tmp = root.join("tmp");
     let draft = FileDraft::within(&tmp, mode).context("make a file in", &tmp);
     let draft = draft.map_err(|error| error.within(root))?;
     if is_readable(root) {
-        // Whatever the umask says.
+        // The umask must not apply.
         let permissions = Permissions::from_mode(mode);
         draft.file().set_permissions(permissions).context("make a file in", &tmp)?;
     }
     Ok(draft)
 }
 
-/// Writes a file of the store at once, so that no other process ever sees half of it.
+/// Writes a file of the store atomically.
 pub(crate) fn write_whole(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let draft = draft(root, file_mode(root))?;
     let written = io::Write::write_all(&mut draft.file(), bytes);
@@ -405,10 +403,10 @@ pub(crate) fn write_whole(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), 
     written.map_err(|error| error.within(root))
 }
 
-/// Removes what is in `tmp/` or `locks/`; to be called while no other process uses the store.
+/// Removes the files in `directory`. Call it only while no other process uses the store.
 fn sweep(directory: &Path) -> Result<(), StoreError> {
     for entry in fs::read_dir(directory).context("read", directory)? {
-        // What cannot be removed takes space, and is no reason to refuse the store.
+        // A file that cannot be removed takes space, but is no reason to refuse the store.
         fs::remove_file(entry.context("read", directory)?.path()).ok();
     }
     Ok(())
@@ -487,7 +485,7 @@ mod tests {
         let (dir, store) = store();
         let mut writer = store.writer().unwrap();
         writer.write_all(b"half").unwrap();
-        // A killed process drops nothing; its lock is gone.
+        // A killed process runs no destructors, and its lock is released.
         std::mem::forget(writer);
         fs::write(store.root().join("tmp").join("older"), "half").unwrap();
         assert_eq!(leftovers(&store), 2);
@@ -502,7 +500,7 @@ mod tests {
         let kept = store.put(b"kept").unwrap();
         let mut writer = store.writer().unwrap();
         writer.write_all(b"half").unwrap();
-        // Each open store has the lock for itself, be it of this process or of another one.
+        // Each open store holds a separate lock, in this process or another one.
         let other = Store::open(dir.path()).unwrap();
         assert_eq!(leftovers(&other), 1);
         drop(other);
@@ -567,7 +565,7 @@ mod tests {
         Store::open_waiting(dir.path(), || unreachable!("nobody holds the lock")).unwrap();
     }
 
-    /// Damages a blob but keeps its size.
+    /// Damages a blob without changing its size.
     fn damage(store: &Store, blob: &Digest) {
         let path = store.blob_path(blob);
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
@@ -612,11 +610,11 @@ mod tests {
         }
     }
 
-    /// In the process that has it: the directory of a file system of 64 KiB.
+    /// The directory of a 64 KiB file system, in the process that has one.
     const SMALL_DISK: &str = "BOX_CACHE_TEST_SMALL_DISK";
 
-    /// Runs a test of this program once more, in a mount namespace (for users other than root, also a
-    /// user namespace) in which a directory is a file system of 64 KiB. It ends with the process.
+    /// Runs a test of this program again in a mount namespace, for users other than root also in a user namespace, in which a
+    /// directory is a file system of 64 KiB. The file system ends with the process.
     fn run_on_a_small_disk(test: &str) {
         let directory = tempfile::tempdir().unwrap();
         let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
@@ -652,7 +650,7 @@ mod tests {
         for error in errors {
             assert!(matches!(&error, StoreError::Full(root) if *root == disk), "{error}");
         }
-        // Of 64 KiB, a twentieth stays free.
+        // A twentieth of 64 KiB stays free.
         let half = store.put(&large[..30 << 10]).unwrap();
         let error = store.export(&half, &File::create(disk.join("copy")).unwrap()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
@@ -701,7 +699,7 @@ mod tests {
         assert_eq!(fs::read(&to).unwrap(), b"content");
         let metadata = fs::metadata(&to).unwrap();
         assert_eq!((metadata.mode() & 0o777, metadata.nlink()), (0o444, 1));
-        // Who writes to the copy does not write to the store.
+        // A write to the copy does not change the store.
         fs::set_permissions(&to, Permissions::from_mode(0o644)).unwrap();
         fs::write(&to, "tampered").unwrap();
         assert_eq!(store.read(&blob).unwrap(), b"content");

@@ -1,12 +1,12 @@
-//! Whether a file has the bytes of a blob, and which large files were found to have them, so that a build that changes nothing need
-//! not hash them again.
+//! Checks whether a file has the content of a blob, and remembers large files that passed, so that an unchanged build need not
+//! hash them again.
 //!
-//! A blob's name does not prove its content: a disk may damage it, or a program that writes to a box. So each file is hashed
-//! before it is served again. For the rootfs of a large box this would take longer than all else, so a file above
-//! [`ALWAYS_HASHED`] is hashed only when it has changed since it was hashed last, see [`host_fs::stamp`], and when that was
-//! [`VOUCHED_FOR`] ago. Damage by a disk, which changes no time of a file, is therefore found in a large file within that time.
+//! A blob's name does not prove its content: a disk may damage it, or a program may write to a box. So each file is hashed before
+//! it is used again. For the rootfs of a large box, this would take longer than all other steps. A file above [`ALWAYS_HASHED`]
+//! is therefore hashed only if it has changed since the last time (see [`host_fs::stamp`]), or if that was longer than
+//! [`VOUCHED_FOR`] ago. Damage by a disk changes no time of a file, and is found in a large file within that time.
 //!
-//! The store remembers for each digest the last [`MAX_LINES`] files that had it, in its own blobs and in the boxes that it wrote.
+//! For each digest, the store remembers the last [`MAX_LINES`] files that passed, among its blobs and in the boxes that it wrote.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,33 +17,33 @@ use host_fs::stamp::Stamp;
 
 use crate::{ActionKey, KeyHasher, Refers, Store, StoreError};
 
-/// Up to this size in bytes a file is hashed each time: some 3 ms on one core.
+/// Files up to this size in bytes are always hashed, which takes some 3 ms on one core.
 const ALWAYS_HASHED: u64 = 4 << 20;
-/// How long a large file is not hashed again. A disk can damage it in this time: a week, as a box of 1 GiB
-/// that is built each day then costs 0.6 s a week.
+/// How long a large file is not hashed again, during which damage by a disk stays unnoticed. With a week, a box of 1 GiB that is
+/// built each day costs 0.6 s a week.
 const VOUCHED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// How many files with one digest are remembered.
+/// The number of remembered files for each digest.
 const MAX_LINES: usize = 16;
 
 impl Store {
-    /// Returns whether the store has a blob, undamaged. A large one that was hashed within a week and has not changed since is not
-    /// hashed again.
+    /// Returns whether the store has a blob undamaged. A large blob that was hashed within a week and has not changed since is
+    /// not hashed again.
     pub fn is_whole(&self, blob: &Digest) -> bool {
         self.open_blob(blob).is_ok_and(|file| self.has_bytes_of(blob, &file).unwrap_or(false))
     }
 
-    /// Returns whether an open file, of this store or elsewhere, has the bytes of a blob.
+    /// Returns whether an open file, of this store or elsewhere, has the content of a blob.
     ///
-    /// A note that cannot be written costs the time to hash the file again, and is no error.
+    /// A note that cannot be written is no error. The file is then hashed again the next time.
     ///
     /// # Errors
-    /// What reading the file met.
+    /// An I/O error from reading the file.
     pub fn has_bytes_of(&self, blob: &Digest, file: &File) -> io::Result<bool> {
         has_bytes(self, blob, file, ALWAYS_HASHED, SystemTime::now())
     }
 
-    /// Notes that a file has the bytes of a blob. This process wrote the file and hashed its bytes on the way, so that the next
-    /// command need not hash it. If a change since then might leave no trace, nothing is noted.
+    /// Notes that a file has the content of a blob, because this process hashed the bytes as it wrote them. The next command then
+    /// need not hash the file. Nothing is noted if a change since then could be invisible.
     pub fn note_written(&self, blob: &Digest, file: &File) {
         let Some(stamp) = Stamp::of(file).ok().filter(|_| is_large(file)) else { return };
         let now = SystemTime::now();
@@ -69,7 +69,7 @@ fn has_bytes(
     now: SystemTime,
 ) -> io::Result<bool> {
     let size = file.metadata()?.len();
-    // A file that grows while it is read has other bytes, and may be endless.
+    // A file that grows during the read does not match, and could be endless.
     let hash = || Ok::<_, io::Error>(Digest::of_reader(file.take(size + 1))?.0 == *blob);
     if size <= always_hashed {
         return hash();
@@ -91,8 +91,8 @@ fn key(blob: &Digest) -> ActionKey {
     KeyHasher::new("vouched", 2).part(blob.as_bytes()).finish()
 }
 
-/// Returns the lines of the files that had these bytes: the second since 1970 in which they were hashed, a space, and the
-/// line of [`Stamp::record`]. What cannot be read vouches for nothing.
+/// Returns the lines of the files with this content: the second since 1970 in which the file was hashed, a space, and the line of
+/// [`Stamp::record`]. An unreadable record has no lines.
 fn lines(store: &Store, key: &ActionKey) -> Vec<String> {
     let record = store.action(key).ok().flatten();
     let text = record.and_then(|it| String::from_utf8(it).ok()).unwrap_or_default();
@@ -109,7 +109,7 @@ fn note(
     lines.retain(|it| it.split_once(' ').is_none_or(|(_, known)| known != line));
     lines.push(format!("{} {line}", seconds(now)));
     lines.drain(..lines.len().saturating_sub(MAX_LINES));
-    // It does not keep the blob: also files elsewhere have its bytes.
+    // The record does not keep the blob, because files outside the store can have the same content.
     store.record_action(key, lines.join("\n").as_bytes(), &Refers::NOTHING)
 }
 
@@ -118,8 +118,8 @@ fn vouches(line: &str, stamp: &Stamp, now: SystemTime) -> bool {
     is_recent(hashed, now) && stamp.is_recorded(line)
 }
 
-/// Returns whether a file that was hashed in this second need not be hashed again. A second that is still to
-/// come says nothing: the clock was changed.
+/// Returns whether a file that was hashed at `hashed` (in seconds) need not be hashed again. A time in the future does not count,
+/// because the clock was changed.
 fn is_recent(hashed: &str, now: SystemTime) -> bool {
     let age = hashed.parse().ok().and_then(|hashed| seconds(now).checked_sub(hashed));
     age.is_some_and(|age| age < VOUCHED_FOR.as_secs())
@@ -137,11 +137,11 @@ mod tests {
 
     use super::*;
 
-    /// Longer than a file must have been left alone.
+    /// Longer than a file has to be unchanged before its stamp counts.
     const A_WHILE: Duration = Duration::from_millis(50);
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// A store, and a file beside it of the bytes `content`.
+    /// A store, and a file next to it with the bytes `content`.
     struct TestStore {
         directory: tempfile::TempDir,
         store: Store,
@@ -150,7 +150,7 @@ mod tests {
 
     impl TestStore {
         fn new() -> Self {
-            // Where stamps mean nothing, as on some file systems, no file would have one.
+            // On some file systems stamps are not reliable, and no file would have one.
             let directory = tempfile::tempdir_in("/dev/shm").unwrap();
             let store = Store::open(&directory.path().join("store")).unwrap();
             let place = Self { directory, store, blob: Digest::of(b"content") };
@@ -171,7 +171,7 @@ mod tests {
             lines(&self.store, &key(&self.blob))
         }
 
-        /// Damages the file so that its stamp stays that of the whole one, as a disk would.
+        /// Damages the file without a change to its stamp, like a disk would.
         fn damage_without_a_trace(&self, hashed: SystemTime) {
             fs::write(self.path(), "c0ntent").unwrap();
             sleep(A_WHILE);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_just_written_is_not_remembered() {
-        // A machine can stop for longer than that between two calls, though not each time.
+        // The test may be suspended for longer than that between two calls, but not every time.
         let fresh = (0..20).any(|_| {
             let place = TestStore::new();
             place.is_it(0, SystemTime::now()) && place.lines().is_empty()

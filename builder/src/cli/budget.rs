@@ -1,4 +1,4 @@
-//! `boxbuild budget`: measures the start of a box on the virtual host, and holds it to its budget.
+//! `boxbuild budget`: measures the start of a box on the virtual host, and compares it with the box's budget.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use super::stored;
 use super::{installed, locate, search, terminal};
 use cli_common::store::BoxArgument;
 
-/// How a box gets a budget.
+/// How to give a box a budget.
 const TO_HAVE_ONE: &str = "`boxbuild budget BOX --write 20%` puts one into its Boxfile";
 
 /// Measures how long a box takes to start, and compares that with its budget. Needs no KVM.
@@ -76,7 +76,6 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let find = |margin| {
         Ok::<_, Failure>((
@@ -89,14 +88,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let open = |old| stored::open_word(old, &args.subject.store);
     let compared = args.compare.as_deref().map(open).transpose()?;
     if let Some((project, _)) = &boxfile {
-        // Before the box is measured, which takes a while.
+        // Checked before the measurement, which takes a while.
         let name = &opened.config.plan.name;
         with_budget(project, name, &boxbuild::budget::with_margin(&Phases::default(), 0.0))?;
     }
     let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
     let new = measure(&host, &opened, &args.subject.reference, (args, &args.env))?;
     let old = args.compare.as_ref().zip(compared).map(|(word, old)| {
-        // What the new box alone declares is no error of the old one.
+        // The old box may lack a variable that only the new one declares.
         let env = declared(&args.env, &old);
         measure(&host, &old, Path::new(word), (args, &env))
     });
@@ -117,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if over.is_some() { Err(Failure::reported(exit::OVER_BUDGET)) } else { Ok(()) }
 }
 
-/// Reads a variable with its value: the virtual host has no other.
+/// Parses a variable with its value. The virtual host has no environment to take values from.
 fn assigned(text: &str) -> Result<String, &'static str> {
     match Assignment::parse(text) {
         Ok(Assignment { value: Some(_), .. }) => Ok(text.to_owned()),
@@ -125,7 +124,7 @@ fn assigned(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Returns those of the variables that a box declares for launch.
+/// Returns the variables in `env` that a box declares for launch.
 fn declared(env: &[String], opened: &OpenBox) -> Vec<String> {
     let is_declared = |text: &&String| {
         let Ok(given) = Assignment::parse(text) else { return false };
@@ -148,12 +147,12 @@ fn measure(
     boxbuild::budget::measure(host.clone(), opened, args.runs, env).map_err(|error| failed(&error))
 }
 
-/// Returns the failure of the virtual host or of a program on it, whose words have several lines.
+/// Returns the failure of the virtual host or of a program on it, whose message can have several lines.
 fn failed(error: &impl Explain) -> Failure {
     Failure::new(error.explain(), clipped(error.to_string()))
 }
 
-/// Writes the budget that leaves the measured start a margin into a Boxfile, in place of what is there.
+/// Writes a budget into a Boxfile, in place of the present one: the measured times plus a margin.
 fn write(project: &Project, measured: &Measurement, percent: f64) -> Result<Budget, Failure> {
     let file = &project.file;
     let budget = boxbuild::budget::with_margin(&measured.medians(), percent);
@@ -186,14 +185,14 @@ fn with_budget(project: &Project, name: &str, budget: &Budget) -> Result<String,
     })
 }
 
-/// Reads a margin of the command line: percent, with or without the sign.
+/// Parses a margin in percent, with or without the sign: `20%` or `20`.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     let number = number.filter(|it| (0.0..=1000.0).contains(it));
     number.ok_or_else(|| "write a number of percent from 0 to 1000, such as 20%".to_owned())
 }
 
-/// Returns the kernel of the virtual host: as named, the one that was used before, or the newest of Debian.
+/// Returns the kernel of the virtual host: the named one, the one that was used before, or the newest of Debian.
 fn host_kernel(args: &Args) -> Result<HostKernel, Failure> {
     let cache = locate::host_kernels()?;
     let kernel = if args.offline {

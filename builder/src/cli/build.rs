@@ -1,4 +1,4 @@
-//! `boxbuild build`: from a Boxfile to a box.
+//! `boxbuild build`: builds a box from a Boxfile.
 
 use std::cell::Cell;
 use std::io::ErrorKind;
@@ -79,15 +79,14 @@ pub(crate) struct Args {
     jobs: Option<u16>,
 }
 
-/// How often a build begins again whose blobs were removed from the store meanwhile.
+/// How often a build starts again if blobs were removed from the store during it.
 const ATTEMPTS: u8 = 4;
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.output.as_deref().map_or(Ok(()), check_directory)?;
     let cap = cli_common::store::cap(&PROGRAM)?;
     set_threads(args.jobs)?;
-    // No collection removes what a process uses that has the store open. Other programs may.
+    // Collections keep the blobs that a process with the open store uses. Other programs may delete them.
     let is_missing = Cell::new(false);
     let mut left = ATTEMPTS;
     loop {
@@ -101,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Builds once, and notes whether it failed because the store lacks a blob that was there before.
+/// Builds once. Notes in `is_missing` whether it failed because the store has lost a blob.
 fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
@@ -135,7 +134,7 @@ fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure
     if locked.locked {
         fixed.check_resolved(&lock)?;
     }
-    // Now, and not when everything is built.
+    // Checked here and not after the build.
     lock_file.check_writable(&lock)?;
     let built = resolved.build().map_err(failed)?;
     target.check_name(&tools.store, &built.sealed)?;
@@ -164,7 +163,7 @@ fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure
     Ok(())
 }
 
-/// Sends the box to a registry, and returns what was sent.
+/// Sends the box to a registry, and returns the report of the push.
 fn push(args: &Args, to: &RemoteName, built: &Build, store: &Store) -> Result<Value, Failure> {
     let as_json = args.project.json;
     let directory = store.box_directory(&built.sealed.manifest);
@@ -176,7 +175,7 @@ fn push(args: &Args, to: &RemoteName, built: &Build, store: &Store) -> Result<Va
     Ok(pushed_json(to, &pushed))
 }
 
-/// Says that a box that was not sent is built all the same.
+/// Notes that the box was built although it was not sent.
 fn note_unsent(args: &Args, digest: &Digest) {
     let to = args.push.as_ref().map_or_else(String::new, ToString::to_string);
     if !args.project.json {
@@ -186,13 +185,13 @@ fn note_unsent(args: &Args, digest: &Digest) {
     }
 }
 
-/// The directory and the name that a build gives its box. For example, `hello.box` and `hello`.
+/// The directory and the name that a build gives its box, for example `hello.box` and `hello`.
 struct Target {
     /// The name in the Boxfile.
     declared: String,
-    /// The name that it gets in the store.
+    /// The name of the box in the store.
     name: Option<String>,
-    /// To whom the name belongs.
+    /// The owner of that name.
     owner: Owner,
     directory: PathBuf,
     form: Form,
@@ -216,7 +215,7 @@ impl Target {
         Ok(Self { declared, name, owner, directory, form })
     }
 
-    /// Checks that a box may get the name, before anything but the store is written.
+    /// Checks that the box may get the name, before anything but the store is written.
     fn check_name(&self, store: &Store, sealed: &Sealed) -> Result<(), Failure> {
         let Some(name) = &self.name else { return Ok(()) };
         Ok(store.check_name(name, &self.named(sealed))?)
@@ -226,7 +225,7 @@ impl Target {
         Named { digest: sealed.manifest, owner: self.owner.clone() }
     }
 
-    /// Gives the box its name, and writes the directory. A whole one is written when the box is published.
+    /// Gives the box its name, and writes the directory. A whole directory is written after the publication.
     fn write(
         &self,
         (store, published): (&Store, Publishing<'_>),
@@ -248,7 +247,7 @@ impl Target {
             warnings.add_message(&format!("the name {name} {whose}; it meant {digest}"));
         }
         if self.form == Form::Thin {
-            // Before the directory is there: what it lacks has to stay in the store.
+            // Added before the directory exists, so that the store keeps the blobs that the directory lacks.
             store.add_root(&self.real_directory()?)?;
             return Ok(output::write(store, sealed, &self.directory, self.form)?);
         }
@@ -256,7 +255,7 @@ impl Target {
         Ok(output::write(store, sealed, &self.directory, self.form)?)
     }
 
-    /// Returns the path of the directory without links, whether or not the directory is there.
+    /// Returns the path of the directory without symbolic links, whether or not the directory exists.
     fn real_directory(&self) -> Result<PathBuf, Failure> {
         let parent = parent_of(&self.directory);
         create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
@@ -265,13 +264,13 @@ impl Target {
     }
 }
 
-/// Reads the name of a box.
+/// Parses the name of a box.
 fn box_name(text: &str) -> Result<String, &'static str> {
     if is_name(text) { Ok(text.to_owned()) } else { Err(NAME_FORM) }
 }
 
-/// Says that a box of another name was in the directory, or one of another profile: all profiles share
-/// the default one; or the same box, if somebody had changed it.
+/// Notes that the build replaced something unexpected in the directory: a box of another name, a whole box, a box of another
+/// profile (all profiles share the default directory), or a changed copy of the same box.
 fn note_replaced(before: &Before, now: &Digest, args: &Args, loaded: &Loaded, target: &Target) {
     let (name, digest) = (&before.documents.config.plan.name, before.documents.digest);
     let replaced = format!("note: replaced {}, which was", target.directory.display());
@@ -291,10 +290,10 @@ fn note_replaced(before: &Before, now: &Digest, args: &Args, loaded: &Loaded, ta
     }
 }
 
-/// The box in a directory, before a build replaces it.
+/// The box in a directory before a build replaces it.
 struct Before {
     documents: Documents,
-    /// Whether its directory has more than its documents.
+    /// Whether the directory contains blobs.
     is_whole: bool,
 }
 
@@ -307,7 +306,7 @@ impl Before {
     }
 }
 
-/// Refuses an output that is meant to be a file: a box is a directory.
+/// Refuses an output that looks like a file, because a box is a directory.
 fn check_directory(output: &Path) -> Result<(), Failure> {
     let archives = ["tar", "gz", "tgz", "zst"];
     let extension = output.extension().and_then(|it| it.to_str()).unwrap_or_default();
@@ -322,7 +321,7 @@ fn check_directory(output: &Path) -> Result<(), Failure> {
     Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
-/// Writes the lock, and says so where it changed.
+/// Writes the lock, and notes its changes.
 fn save(file: &LockFile, lock: &Lock) -> Result<bool, Failure> {
     let new = file.lock.is_none();
     let written = file.write(lock)?;
@@ -336,7 +335,7 @@ fn save(file: &LockFile, lock: &Lock) -> Result<bool, Failure> {
     Ok(written)
 }
 
-/// Warns where the box was not replaced in one step.
+/// Warns if the box was not replaced atomically.
 fn warn_of_swap(swap: Swap, directory: &Path, warnings: &mut Warnings) {
     if swap == Swap::InSteps {
         warnings.add_message(&format!(
@@ -347,11 +346,11 @@ fn warn_of_swap(swap: Swap, directory: &Path, warnings: &mut Warnings) {
     }
 }
 
-/// Bounds the number of threads; this one is among them. If the system gives fewer, those that there are do all the work.
+/// Limits the number of threads, with this one among them. If the system starts fewer threads, these do all the work.
 fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
     let available = || thread::available_parallelism().map_or(1, NonZero::get);
     let wanted = jobs.map_or_else(available, usize::from);
-    // The threads are started first: building the pool waits for every worker that it hands over.
+    // The threads are started first, because the pool waits for every worker that it hands over.
     let (hand_over, workers) = mpsc::channel::<rayon::ThreadBuilder>();
     let workers = Arc::new(Mutex::new(workers));
     let start = |_: &usize| {

@@ -1,4 +1,4 @@
-//! `boxbuild cat`: the content of a file in a box.
+//! `boxbuild cat`: prints the content of a file in a box.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
@@ -46,7 +46,6 @@ pub(crate) struct Args {
     raw: bool,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = stored::open(&args.subject)?;
     if is_plan(args, &opened) {
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     print(args, |out| contents.copy(&found.path, content, out))
 }
 
-/// Returns whether the run plan is asked for, which is not in the rootfs but in the config.
+/// Returns whether the path is the run plan, which is in the config and not in the rootfs.
 fn is_plan(args: &Args, opened: &OpenBox) -> bool {
     let is_in_config = opened.config.epoch >= SEGMENTED_EPOCH;
     is_in_config && args.component.is_none() && args.path == PLAN_PATH
@@ -75,7 +74,7 @@ fn print(
     let mut out = BufWriter::with_capacity(1 << 20, terminal::data(args.raw));
     let written = write(&mut out);
     match written.and_then(|()| out.flush().map_err(ExportError::Write)) {
-        // The reader has seen what it wanted to see.
+        // The reader has closed the pipe because it needs no more.
         Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }

@@ -64,7 +64,6 @@ struct Found {
     unsupported: Vec<Unsupported>,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let all = if loaded.variant().is_some() { vec![loaded.clone()] } else { loaded.variants() };
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Found {
-    /// Checks what belongs to the checkout, until too much is wrong.
+    /// Checks the files of the checkout for each variant, until there are too many errors.
     fn check_files(&mut self, variants: &[Loaded]) {
         let mut checked = Checked::default();
         for variant in variants {
@@ -101,7 +100,7 @@ impl Found {
         }
     }
 
-    /// Checks what only the images can tell.
+    /// Checks the declarations that depend on the images.
     fn check_images(&mut self, args: &Args, variants: &[Loaded]) -> Result<(), Failure> {
         let Args { locked, inputs, project, .. } = args;
         let file = variants[0].lock_file(inputs).map_err(|error| locked.blame(error.into()))?;
@@ -119,7 +118,7 @@ impl Found {
         Ok(())
     }
 
-    /// Adds what a preview found. The report is about the `first`.
+    /// Adds the findings of a preview. The report describes the `first` one.
     fn add(&mut self, previewed: Previewed, variant: &Loaded, first: bool) {
         let Previewed { preview, warnings, .. } = previewed;
         self.warnings.extend(warnings);
@@ -131,20 +130,20 @@ impl Found {
         }
     }
 
-    /// Fails if something is wrong.
+    /// Fails if there are errors.
     fn refuse(&mut self) -> Result<(), Failure> {
         distinct(&mut self.failures, Failure::json);
         Failure::all(std::mem::take(&mut self.failures))
     }
 }
 
-/// Leaves out what is there before already, as a key says. A Boxfile can have tens of thousands.
+/// Removes items whose key occurred before. A Boxfile can have tens of thousands.
 fn distinct<T, K: Eq + Hash>(list: &mut Vec<T>, key: impl Fn(&T) -> K) {
     let mut seen = HashSet::new();
     list.retain(|item| seen.insert(key(item)));
 }
 
-/// Tells a report from others: by the name of its text, and what was found in it.
+/// Returns the identity of a report: the name of its text, and its findings.
 fn identity(report: &Report) -> (String, Vec<String>) {
     let problems = report.problems().iter().map(|it| json!(it).to_string());
     (report.file().to_owned(), problems.collect())
@@ -166,7 +165,7 @@ fn check(loaded: &Loaded, before: &mut Checked) -> (Vec<BuildError>, Vec<Report>
     boxbuild::check(&request, before)
 }
 
-/// Returns the warning about a box that this version can build for none of its platforms.
+/// Returns the warning about a box whose platforms this version cannot build.
 fn unbuildable(loaded: &Loaded) -> Option<Report> {
     let platforms = &loaded.boxfile().platforms;
     let first =

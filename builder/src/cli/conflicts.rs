@@ -1,5 +1,5 @@
-//! The report on two images that differ and are to have one root: every conflict, and the lines
-//! that would decide it.
+//! The report about two images that differ and have to share one root: every conflict, and the
+//! lines that would decide it.
 
 use box_contract::ErrorCode;
 use box_inspect::entry::path_json;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 
-/// Returns the failure of a build whose images differ where nothing decides.
+/// Returns the failure of a build with conflicts that no declaration decides.
 pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Sources) -> Failure {
     let MergeConflicts { conflicts, origins, spans: [agent, business] } = unmerged;
     let diagnostic = Diagnostic::new(message, *agent, "the agent's files")
@@ -26,7 +26,7 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
     )
 }
 
-/// Describes conflicts to a person, and what to write.
+/// Formats conflicts for a terminal, with the lines to write.
 pub(crate) fn text(conflicts: &Conflicts, origins: &Origins, syntax: Syntax) -> String {
     let shown = conflicts.first.iter().map(|it| it.describe(origins));
     let more = match conflicts.count {
@@ -52,7 +52,7 @@ pub(crate) fn text(conflicts: &Conflicts, origins: &Origins, syntax: Syntax) -> 
     format!("{list}\n\n  = help: {help}{rest}")
 }
 
-/// Says which lines to write.
+/// Formats the lines to write.
 fn lines(advice: &[Advice], syntax: Syntax) -> String {
     let line = |advice: &Advice| {
         let declaration = advice.declaration(syntax).replace('\n', "\n      ");
@@ -71,7 +71,7 @@ fn lines(advice: &[Advice], syntax: Syntax) -> String {
     )
 }
 
-/// Returns conflicts as data: the first of them.
+/// Returns the kept conflicts as JSON. `MAX_CONFLICTS` limits their number.
 pub(crate) fn all_json(conflicts: &Conflicts, origins: &Origins) -> Value {
     let side = |Side { kind, size, below, origin }: &Side, value: &str| {
         let origin = origins.named(*origin);
@@ -89,7 +89,7 @@ pub(crate) fn all_json(conflicts: &Conflicts, origins: &Origins) -> Value {
     conflicts.first.iter().map(one).collect()
 }
 
-/// Writes down which declarations would decide conflicts.
+/// Returns the declarations that would decide the conflicts, as JSON.
 pub(crate) fn advice_json(conflicts: &Conflicts, syntax: Syntax) -> Value {
     let one = |it: &Advice| {
         json!({

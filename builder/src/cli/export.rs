@@ -1,4 +1,4 @@
-//! `boxbuild export`: a box's files for other programs.
+//! `boxbuild export`: writes a box's files for other programs.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
@@ -65,13 +65,13 @@ enum Format {
 }
 
 impl Format {
-    /// Returns the word for it on the command line.
+    /// Returns the value of `--format`.
     fn name(self) -> String {
         self.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default()
     }
 }
 
-/// The report of an export.
+/// The result of an export.
 #[derive(Debug)]
 struct Exported {
     /// The box digest.
@@ -80,13 +80,12 @@ struct Exported {
     output: PathBuf,
     /// The digest of the exported tree.
     tree: Blake3Digest,
-    /// The file, or the OCI image's manifest.
+    /// The digest and size of the file, or of the OCI image's manifest.
     written: Option<Written>,
     left_out: LeftOut,
     privileged: Privileged,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_usage(args)?;
     let opened = stored::open(&args.subject)?;
@@ -95,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses what cannot be meant.
+/// Refuses combinations of options that make no sense.
 fn check_usage(args: &Args) -> Result<(), Failure> {
     let stream = is_stream(args);
     let wrong = match args.format {
@@ -120,7 +119,7 @@ fn is_stream(args: &Args) -> bool {
     args.output.as_deref() == Some(Path::new("-"))
 }
 
-/// Returns what the user calls the box, as the beginning of a file's name: the name of its directory or in the store.
+/// Returns the name of the box's directory or its name in the store, for the name of the output.
 fn base_name(subject: &BoxArgument) -> Result<Option<OsString>, ExportError> {
     let Ok(reference) = subject.parse() else { return Ok(None) };
     let Some(path) = reference.path() else { return Ok(reference.name().map(OsString::from)) };
@@ -130,12 +129,12 @@ fn base_name(subject: &BoxArgument) -> Result<Option<OsString>, ExportError> {
     Ok(name.map(OsStr::to_owned))
 }
 
-/// Returns where to write to: beside nothing, in the working directory.
+/// Returns the output path, by default in the working directory.
 fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, ExportError> {
     if let Some(output) = &args.output {
         return Ok(output.clone());
     }
-    // A box's own name comes from whoever made it: only that of its directory becomes a path.
+    // The name inside the box is foreign and does not become a path. Only the name of the directory does.
     let mut name = base_name(&args.subject)?.unwrap_or_else(|| "box".into());
     if let Some(component) = component {
         name.push(format!("-{}", component.name()));
@@ -165,7 +164,7 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
         let written = to_file(args, &exported.output, |out| copy_rootfs(opened, out))?;
         return Ok(Exported { written: Some(written), ..exported });
     }
-    // Before anything is written: what is exported are parts of the image only.
+    // Verified before the first write, because only parts of the rootfs are exported.
     opened::verify_rootfs(opened)?;
     let export = match component {
         Some(component) => Export::component(opened, component)?,
@@ -176,7 +175,7 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
     Ok(exported)
 }
 
-/// Writes a tree.
+/// Writes the tree in the chosen format.
 fn write(args: &Args, export: &Export, exported: &mut Exported) -> Result<(), ExportError> {
     let to = &exported.output;
     match args.format {
@@ -220,7 +219,7 @@ fn ownership(args: &Args) -> Ownership {
     if is_root && !args.no_owner { Ownership::Box } else { Ownership::Caller }
 }
 
-/// Reports what was exported.
+/// Reports the result.
 fn report(args: &Args, exported: &Exported) {
     let Exported { output, component, .. } = exported;
     if args.json {

@@ -1,4 +1,4 @@
-//! `boxbuild fetch`: everything that a build needs from the network, in advance.
+//! `boxbuild fetch`: downloads everything that builds need from the network.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,6 @@ pub(crate) struct Args {
     inputs: InputOptions,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (locked, as_json) = (&args.locked, args.project.json);
     let loaded = Loaded::read(&args.project, None)?;
@@ -79,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gets the guest kernel that builds have by default if this machine has none. Another kernel is somebody's own file.
+/// Downloads the default guest kernel if none is installed. Any other kernel is a file of the user.
 fn get_kernel(inputs: &InputOptions, loaded: &Loaded, as_json: bool) -> Result<(), Failure> {
     let found = installed::kernel(inputs.kernel.as_deref(), loaded.boxfile(), &loaded.project.base);
     let Some(place) = installed::set_up_kernel(KernelName::Krunfw) else { return Ok(()) };
@@ -87,19 +86,19 @@ fn get_kernel(inputs: &InputOptions, loaded: &Loaded, as_json: bool) -> Result<(
         Err(failure) if failure.has(ErrorCode::KernelNotFound) && !is_lean(inputs, loaded) => {
             setup::tested_kernel(&place, as_json)
         }
-        // Whatever else is wrong, the build says.
+        // The build reports every other error.
         _ => Ok(()),
     }
 }
 
-/// Returns whether builds have the lean kernel, which no server has.
+/// Returns whether builds use the lean kernel, which cannot be downloaded.
 fn is_lean(inputs: &InputOptions, loaded: &Loaded) -> bool {
     let declared = loaded.boxfile().kernel.as_ref().and_then(|it| it.path.as_ref());
     let declared = declared.map(|it| Path::new(&it.value)).or(inputs.kernel.as_deref());
     declared.and_then(Path::to_str).and_then(KernelName::of) == Some(KernelName::Lean)
 }
 
-/// Prints the layers that were fetched, and their size in all.
+/// Prints the layers that were fetched, and their total size.
 fn report(fetched: &BTreeMap<Digest, u64>) {
     for (digest, size) in fetched {
         terminal::result(&format!("{digest} {size}"));

@@ -1,4 +1,4 @@
-//! `boxbuild fmt`: the layout of a Boxfile.
+//! `boxbuild fmt`: formats Boxfiles.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -43,7 +43,6 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let is_input = |file: &PathBuf| file.as_os_str() == "-";
     if args.files.iter().any(is_input) {
@@ -65,7 +64,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Err(failure) => failures.push(failure),
         }
     }
-    // A pattern such as `Boxfile*` fits the lock, too. Who names nothing else means it.
+    // A pattern such as `Boxfile*` also matches the lock, which is skipped. If the user names only
+    // locks, they are errors.
     if locks.len() == files.len() {
         failures.extend(locks.iter().map(|it| no_boxfile(it)));
     }
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says which files are not formatted, and what would format them.
+/// Returns the failure with the unformatted files, and the command that formats them.
 fn unformatted(files: &[String], found: bool) -> Failure {
     let names = if found {
         String::new()
@@ -98,17 +98,17 @@ fn unformatted(files: &[String], found: bool) -> Failure {
         .with_details("", &[("files", json!(files))])
 }
 
-/// The layout of a file, before this command.
+/// The state of a file before this command.
 enum Was {
     Crooked,
     Straight,
-    /// It is no Boxfile but a lock, and was left as it is.
+    /// The file is a lock and not a Boxfile. It is left as it is.
     Lock,
 }
 
 /// Formats a file, or only checks it.
 fn format(file: &Path, is_found: bool, check: bool) -> Result<Was, Failure> {
-    // What else is wrong with it is not this command's affair.
+    // Other errors in the file do not matter here.
     let checkout = Checkout::own(project::base(file), search::search().homes);
     let document = Project::within(file, checkout).found(is_found).read(None)?;
     if is_lock(&document) {
@@ -152,19 +152,19 @@ fn run_on_input(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Returns whether a file is a Boxfile by its name alone.
+/// Returns whether a file has the name of a Boxfile, for example `Boxfile.toml` or `ci.Boxfile`.
 fn is_named_boxfile(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let is_named = name == "Boxfile" || name.starts_with("Boxfile.") || name.ends_with(".Boxfile");
     is_named && !name.ends_with(LOCK_ENDING)
 }
 
-/// Returns whether what was read in the place of a Boxfile is a lock.
+/// Returns whether the document is a lock.
 fn is_lock(document: &Document) -> bool {
     Lock::is_lock(&document.sources.as_slice()[0].text)
 }
 
-/// Refuses a text that is no Boxfile: formatting would change what somebody else lays out.
+/// Refuses a text that is not a Boxfile, because formatting would change a foreign file.
 fn check_boxfile(file: &Path, source: &Source) -> Result<(), Failure> {
     if boxfile_spec::looks_like_boxfile(source) {
         return Ok(());
@@ -175,13 +175,13 @@ fn check_boxfile(file: &Path, source: &Source) -> Result<(), Failure> {
     Err(Failure::new((ErrorCode::BoxfileInvalid, help), message))
 }
 
-/// Returns the reader of a syntax.
+/// Returns the parser of `--syntax`.
 fn syntax() -> impl TypedValueParser<Value = Syntax> {
     PossibleValuesParser::new(["kdl", "toml"])
         .map(|name| if name == "toml" { Syntax::Toml } else { Syntax::Kdl })
 }
 
-/// Returns a text as it should be; `None` if it is so already.
+/// Returns the formatted text, or `None` if it is formatted already.
 fn formatted(file: &Path, document: Document, named: bool) -> Result<Option<String>, Failure> {
     let source = &document.sources.as_slice()[0];
     if !named {

@@ -31,7 +31,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The sections of the manual that do not follow from the command line.
+/// The sections of the manual that the clap definitions do not provide.
 const MANUAL: Manual = Manual {
     environment: &[
         (own::STORE, "The directory of the store, unless --store names one."),

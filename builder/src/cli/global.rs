@@ -1,4 +1,4 @@
-//! The options of every command: where to work, and how much to print.
+//! The options of every command: the working directory, and how much to print.
 
 use std::env;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ impl GlobalOptions {
 mod tests {
     use clap::CommandFactory;
 
-    /// clap would take one for the other, without a word.
+    /// clap would silently confuse two options of the same name.
     #[test]
     fn no_command_has_an_argument_with_the_name_of_a_global_one() {
         let cli = crate::cli::Cli::command();

@@ -1,4 +1,4 @@
-//! `boxbuild inspect`: describes a box and what it was made of, or prints its SBOM.
+//! `boxbuild inspect`: describes a box and its sources, or prints its SBOM.
 
 use box_inspect::export::VerifiedContents;
 use box_inspect::opened::{self, OpenBox};
@@ -32,7 +32,6 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = stored::open(&args.subject)?;
     let listing = opened::listing(&opened)?;
@@ -52,7 +51,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the SBOM of a box, made of its listing and of the package databases in its rootfs.
+/// Returns the SBOM of a box ([SPDX 2.3](https://spdx.github.io/spdx-spec/v2.3/)), from its listing
+/// and the package databases in its rootfs.
 fn sbom(
     opened: &OpenBox,
     listing: &Listing,
@@ -69,7 +69,7 @@ fn sbom(
     Ok(box_inspect::sbom::document(&subject, contents)?)
 }
 
-/// Returns what both programs report of a box, and what the listing adds.
+/// Returns the report that both programs have, with the fields from the listing.
 fn report(opened: &OpenBox, listing: &Listing, hidden: u64) -> Value {
     let mut report = opened.report();
     report["hidden_bytes"] = json!(hidden);

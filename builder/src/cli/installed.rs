@@ -1,4 +1,4 @@
-//! Finding what every box has and no Boxfile has to name: box-init and the guest kernel.
+//! Finds the files that every box needs and no Boxfile has to name: box-init and the guest kernel.
 
 use std::env;
 use std::ffi::OsStr;
@@ -31,15 +31,15 @@ const LAUNCHER: Companion = Companion {
     help: "run `cargo xtask install` in the checkout of boxbuild",
 };
 
-/// A static program that comes with boxbuild.
+/// A static program that is installed with boxbuild.
 struct Companion {
     name: &'static str,
     code: ErrorCode,
     help: &'static str,
 }
 
-/// Returns the init: as named, or the first that is installed, static, and could have been put there
-/// by nobody else. `cargo build` leaves a dynamic one beside boxbuild, which no guest could start.
+/// Returns the init: the named one, or the first installed one that is static and that no untrusted user could have put
+/// there. A dynamic one, as `cargo build` leaves next to boxbuild, cannot start in a guest.
 pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
     if let Some(path) = named {
         return Ok(named_file(path, "--init", own::INIT));
@@ -48,8 +48,8 @@ pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
     Ok(InputFile::found(first_static(&INIT, &own::init_places(&program), &trusted(&program))?))
 }
 
-/// Returns the boxlaunch that is beside boxbuild, is one of cargo's output, or is in `PATH`; static,
-/// because the virtual host has no shared libraries.
+/// Returns the boxlaunch next to boxbuild, in cargo's output, or in `PATH`. It has to be static, because the virtual host
+/// has no shared libraries.
 pub(crate) fn boxlaunch() -> Result<PathBuf, Failure> {
     let program = env::current_exe().unwrap_or_default();
     let path = env::var_os("PATH").unwrap_or_default();
@@ -57,8 +57,8 @@ pub(crate) fn boxlaunch() -> Result<PathBuf, Failure> {
     first_static(&LAUNCHER, &places, &trusted(&program))
 }
 
-/// Adds the places of a program in `PATH`, each once. Relative entries are left out: a box may have written to the current
-/// directory.
+/// Adds the paths of a program in `PATH`, without duplicates. Relative entries are left out, because a box may have
+/// written to the working directory.
 fn with_path(mut places: Vec<PathBuf>, path: &OsStr, name: &str) -> Vec<PathBuf> {
     for place in env::split_paths(path).map(|it| it.join(name)) {
         if place.is_absolute() && !places.contains(&place) {
@@ -68,16 +68,16 @@ fn with_path(mut places: Vec<PathBuf>, path: &OsStr, name: &str) -> Vec<PathBuf>
     places
 }
 
-/// Returns whose programs are used where they are found.
+/// Returns the users whose programs may be used without naming them.
 fn trusted(program: &Path) -> Trusted {
     let mut trusted = search::trusted();
-    // The owners of this program and its directory could change all that it does.
+    // The owners of this program and its directory could change everything it does.
     let owners = program.ancestors().take(2).filter_map(|it| it.metadata().ok());
     trusted.users.extend(owners.map(|it| it.uid()));
     trusted
 }
 
-/// Returns a file that an option names, or the variable that stands for it.
+/// Returns the file that an option names, or the environment variable for it.
 fn named_file(path: &Path, option: &'static str, variable: &'static str) -> InputFile {
     let is_variable = env::var_os(variable).is_some_and(|value| Path::new(&value) == path);
     let named_by = if is_variable { NamedBy::Variable(variable) } else { NamedBy::Option(option) };
@@ -106,7 +106,8 @@ fn first_static(
     Err(Failure::new((wanted.code, wanted.help), message))
 }
 
-/// Returns why a file cannot be PID 1 of a box, or `None` if it can.
+/// Returns why a file cannot be PID 1 of a box, or `None` if it can. A dynamic program has a `PT_INTERP` segment
+/// ([elf(5)](https://man7.org/linux/man-pages/man5/elf.5.html)).
 fn unusable(path: &Path) -> Option<String> {
     let inspected = match File::open(path) {
         Ok(file) => inspect(&file, Platform::BUILT),
@@ -119,7 +120,7 @@ fn unusable(path: &Path) -> Option<String> {
     }
 }
 
-/// Returns the kernel: as the Boxfile names it, as named on the command line, or libkrunfw's.
+/// Returns the kernel: the one that the Boxfile names, the one of the command line, or libkrunfw's.
 pub(crate) fn kernel(
     named: Option<&Path>,
     boxfile: &Boxfile,
@@ -141,7 +142,7 @@ pub(crate) fn kernel(
     Ok(file)
 }
 
-/// Returns where a kernel may be. What a user has set up comes before what happens to be installed.
+/// Returns the paths where a kernel may be. The path of `boxbuild setup` comes before the system's libraries.
 fn kernel_places(name: KernelName) -> impl Iterator<Item = PathBuf> {
     let of_system = SYSTEM_LIBRARIES.iter().filter(move |_| name == KernelName::Krunfw);
     set_up_kernel(name).into_iter().chain(of_system.map(PathBuf::from))
@@ -165,7 +166,7 @@ fn first_kernel(
     })
 }
 
-/// Returns where `boxbuild setup` puts a kernel, if there is a directory for the user's data.
+/// Returns the path to which `boxbuild setup` writes a kernel, if there is a directory for the user's data.
 pub(crate) fn set_up_kernel(name: KernelName) -> Option<PathBuf> {
     Some(own::data(|name| env::var_os(name))?.join(name.file()))
 }
@@ -182,7 +183,8 @@ mod tests {
         assert_eq!(places, ["/a/p", "/b/p"].map(PathBuf::from));
     }
 
-    /// An ELF program for x86-64 with one segment of a kind: `PT_LOAD`, or `PT_INTERP` as well.
+    /// An [ELF](https://man7.org/linux/man-pages/man5/elf.5.html) program for x86-64 with one segment of type `PT_LOAD`,
+    /// and one of type `PT_INTERP` if it is dynamic.
     fn program(dynamic: bool) -> Vec<u8> {
         let mut file = b"\x7fELF\x02\x01\x01".to_vec();
         file.resize(16, 0);
@@ -211,7 +213,7 @@ mod tests {
         first_static(&INIT, &own::init_places(program), &Trusted::this_user())
     }
 
-    /// An empty directory, and where in it the program would be.
+    /// An empty directory, and the path of the program in it.
     fn layout(program: &str) -> (tempfile::TempDir, PathBuf) {
         let root = tempfile::tempdir().unwrap();
         let program = root.path().join(program);

@@ -1,4 +1,4 @@
-//! A Boxfile that was read for a command, with its profiles, lock and warnings.
+//! A Boxfile that a command has read, with its profiles, lock and warnings.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,29 +23,29 @@ use super::warnings::Warnings;
 use super::{installed, registries, search, terminal};
 use crate::cli::stored::PROGRAM;
 
-/// A Boxfile without errors, as one of its profiles makes it.
+/// A Boxfile without errors, with one of its profiles applied.
 #[derive(Clone)]
 pub(crate) struct Loaded {
     pub(crate) project: Project,
     pub(crate) sources: Sources,
     /// The Boxfile without a profile.
     without: Arc<Boxfile>,
-    /// The Boxfile with each of its profiles. Each of them has this list, too.
+    /// The Boxfile with each of its profiles. All variants share this list.
     profiles: Arc<[(String, Boxfile)]>,
     /// The index of the chosen profile.
     chosen: Option<usize>,
-    /// The warnings about its text.
+    /// The warnings about the text.
     warnings: Arc<[Diagnostic]>,
 }
 
 impl Loaded {
-    /// Reads the Boxfile that the options name, with a profile if one is given.
+    /// Reads the Boxfile that the options name, with `profile` applied.
     pub(crate) fn read(options: &ProjectOptions, profile: Option<&str>) -> Result<Self, Failure> {
         let project =
             search::project(options.file.as_deref(), options.checkout.directory.as_deref())?;
         let Document { sources, boxfile, found, variants: profiles, .. } = project.read(None)?;
         let chosen = profiles.iter().position(|(name, _)| Some(name.as_str()) == profile);
-        // Read with it, the Boxfile says whether that is its name or something in the file.
+        // Reading with the profile shows whether the profile is unknown, or the error is in the file.
         if profile.is_some()
             && chosen.is_none()
             && let Some(unknown) = project.read(profile)?.unknown_profile
@@ -67,7 +67,7 @@ impl Loaded {
         self.chosen.map_or(&self.without, |index| &self.profiles[index].1)
     }
 
-    /// Returns the same Boxfile without a profile and with each, in this order.
+    /// Returns the Boxfile without a profile, and then with each profile.
     pub(crate) fn variants(&self) -> Vec<Self> {
         let indices = std::iter::once(None).chain((0..self.profiles.len()).map(Some));
         indices.map(|chosen| Self { chosen, ..self.clone() }).collect()
@@ -80,23 +80,23 @@ impl Loaded {
         names
     }
 
-    /// Returns the chosen profile as the lock knows it.
+    /// Returns the chosen profile in the form that the lock needs.
     pub(crate) fn variant(&self) -> Option<Variant<'_>> {
         self.chosen.map(|index| Variant { name: &self.profiles[index].0, without: &self.without })
     }
 
-    /// Returns the chosen profile's name.
+    /// Returns the name of the chosen profile.
     pub(crate) fn profile_name(&self) -> Option<&str> {
         self.variant().map(|it| it.name)
     }
 
-    /// Returns everything that the lock is for.
+    /// Returns all declarations that the lock pins.
     pub(crate) fn declarations(&self) -> Declarations<'_> {
         let Self { without, profiles, project, .. } = self;
         Declarations { without, profiles, base: &project.base }
     }
 
-    /// Returns the declarations that are built for a platform.
+    /// Returns the target of a build: the chosen profile for `platform`.
     pub(crate) fn target(&self, platform: Platform) -> Target<'_> {
         Target { profile: self.profile_name(), platform }
     }
@@ -106,18 +106,18 @@ impl Loaded {
         self.add_warnings(further, &mut Warnings::default());
     }
 
-    /// Adds the warnings about the Boxfile and further files to those of a command.
+    /// Adds the warnings about the Boxfile and further files to a command's warnings.
     pub(crate) fn add_warnings(&self, further: &[Report], to: &mut Warnings) {
         let own = Report::new(&self.sources, &self.warnings);
         own.iter().chain(further).for_each(|report| to.add(report));
     }
 
-    /// Adds the policies that decided nothing to the warnings of a command.
+    /// Adds a warning for each unused policy to a command's warnings.
     pub(crate) fn add_unused(&self, unused: &[Unused], to: &mut Warnings) {
         self.add(unused.iter().filter_map(|unused| unused.warning(self.boxfile())), to);
     }
 
-    /// Adds warnings about places of the Boxfile to those of a command.
+    /// Adds warnings with spans in the Boxfile to a command's warnings.
     pub(crate) fn add(&self, found: impl IntoIterator<Item = Diagnostic>, to: &mut Warnings) {
         let found: Vec<Diagnostic> = found.into_iter().collect();
         let report = Report::new(&self.sources, &found);
@@ -131,8 +131,8 @@ impl Loaded {
         LockFile::read(path)
     }
 
-    /// Returns where the lock is. One that the command line does not name is no link that leads out of
-    /// its directory.
+    /// Returns the path of the lock. Unless the command line names it, it must not be a symbolic link
+    /// out of its directory.
     pub(crate) fn lock_path(&self, options: &InputOptions) -> Result<LockPlace, LockFileError> {
         if let Some(named) = &options.lock_file {
             return Ok(named.into());
@@ -142,8 +142,8 @@ impl Loaded {
         Ok(LockPlace::found(path, self.project.beside()))
     }
 
-    /// Returns the platform to build for: as named, which must be one that the Boxfile has, or the
-    /// first that it has.
+    /// Returns the platform to build for: the named one, which the Boxfile must declare, or the first
+    /// one in the Boxfile.
     pub(crate) fn platform(&self, named: Option<Platform>) -> Result<Platform, Failure> {
         let declared: Vec<Platform> = self.boxfile().platforms.iter().map(|it| it.value).collect();
         match named {
@@ -161,7 +161,7 @@ impl Loaded {
     }
 }
 
-/// Returns the failure of a lock in the place of a Boxfile.
+/// Returns the failure of a lock that was named as a Boxfile.
 pub(super) fn no_boxfile(lock: &Path) -> Failure {
     let help = "name the Boxfile that it was written for: boxbuild alone writes locks";
     let message = format!("{} is a lock and no Boxfile, and is left as it is", lock.display());
@@ -171,7 +171,7 @@ pub(super) fn no_boxfile(lock: &Path) -> Failure {
 /// The tools of a command that builds: the store, the client for registries, and the named files.
 pub(crate) struct Tools<'a> {
     pub(crate) store: Store,
-    /// Whether a machine reads what the command prints.
+    /// Whether the command prints JSON.
     pub(crate) as_json: bool,
     options: &'a InputOptions,
     init: InputFile,
@@ -180,7 +180,7 @@ pub(crate) struct Tools<'a> {
 }
 
 impl<'a> Tools<'a> {
-    /// Finds them. `as_json` says that a machine reads what the command prints.
+    /// Finds the tools. With `as_json`, no progress is printed.
     pub(crate) fn find(options: &'a InputOptions, as_json: bool) -> Result<Self, Failure> {
         let store = options.store.root(&PROGRAM)?;
         terminal::detail("store", store.display());
@@ -196,7 +196,7 @@ impl<'a> Tools<'a> {
         })
     }
 
-    /// Makes the request to build a Boxfile for a platform.
+    /// Returns the request to build a Boxfile for a platform.
     pub(crate) fn request<'r>(
         &'r self,
         loaded: &'r Loaded,
@@ -226,7 +226,8 @@ impl<'a> Tools<'a> {
     }
 }
 
-/// Identifies this very program, so that a changed builder does not take an older one's results.
+/// Returns the digest of this program, so that a changed builder does not use the results of an older
+/// one.
 fn builder_identity() -> Result<Blake3Digest, Failure> {
     let read = File::open("/proc/self/exe").and_then(Blake3Digest::of_reader);
     read.map(|(digest, _)| digest).map_err(|error| {

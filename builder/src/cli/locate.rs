@@ -1,4 +1,4 @@
-//! Finding what the command line does not name: the user's directories.
+//! Finds directories that the command line does not name.
 
 use std::env;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(crate) fn host_kernels() -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::new((ErrorCode::Usage, help), "no directory for the user's caches"))
 }
 
-/// Returns a box's name made of the current directory's.
+/// Returns a name for a box from the name of the working directory.
 pub(crate) fn directory_name() -> String {
     let directory = env::current_dir().unwrap_or_default();
     let name = directory.file_name().unwrap_or_default().to_string_lossy();

@@ -1,4 +1,4 @@
-//! `boxbuild lock` and `boxbuild update`: writing the lock without building.
+//! `boxbuild lock` and `boxbuild update`: write the lock without building.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,8 @@ pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
     finish(&file, &lock, args.check, args.project.json)
 }
 
-/// Refuses a lock that does not fit what the Boxfile names, for any of its profiles and platforms.
+/// Refuses a lock that does not match the declarations of the Boxfile, for any of its profiles and
+/// platforms.
 pub(crate) fn check_declared(fixed: &Fixed<'_>, loaded: &Loaded) -> Result<(), Failure> {
     for variant in loaded.variants() {
         for platform in &variant.boxfile().platforms {
@@ -87,7 +88,7 @@ pub(crate) fn check_declared(fixed: &Fixed<'_>, loaded: &Loaded) -> Result<(), F
     Ok(())
 }
 
-/// Reads a lock to resolve all of it again, and warns if its pins cannot be used.
+/// Reads a lock of which everything will be resolved again, and warns if its pins cannot be used.
 fn read_to_rebuild(place: LockPlace) -> Result<LockFile, Failure> {
     let (file, error) = LockFile::read_to_rebuild(place)?;
     let reason = match &error {
@@ -115,7 +116,7 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
     finish(&file, &lock, args.dry_run, args.project.json)
 }
 
-/// Returns the names of a lock's entries.
+/// Returns the names of the entries that pass `filter`.
 fn names(lock: Option<&Lock>, filter: impl Fn(&&LockEntry) -> bool) -> Vec<String> {
     lock.into_iter().flat_map(Lock::entries).filter(filter).map(|it| it.name.clone()).collect()
 }
@@ -132,8 +133,8 @@ fn check_names(names: &[String], known: BTreeSet<String>) -> Result<(), Failure>
     Err(Failure::new((ErrorCode::LockEntryNotFound, help), message))
 }
 
-/// Resolves everything that the Boxfile names, in all its profiles, for all its platforms, and calls
-/// `each` with each result.
+/// Resolves the declarations of the Boxfile for all its profiles and platforms, and calls `each`
+/// with each result.
 pub(crate) fn resolve_all(
     loaded: &Loaded,
     tools: &Tools<'_>,
@@ -159,7 +160,7 @@ pub(crate) fn resolve_all(
     Ok(lock)
 }
 
-/// Writes the lock, unless it is only to be shown, and prints what changed.
+/// Writes the lock unless `dry_run`, and prints the changes.
 fn finish(file: &LockFile, lock: &Lock, dry_run: bool, as_json: bool) -> Result<(), Failure> {
     let written = !dry_run && file.write(lock)?;
     if as_json {

@@ -1,4 +1,4 @@
-//! Messages about a lock: what changes in it, and why `--locked` refuses it.
+//! Messages about a lock: its changes, and why `--locked` refuses it.
 
 use box_contract::ErrorCode;
 use box_contract::Platform;
@@ -15,15 +15,15 @@ use super::loaded::Loaded;
 /// The lock of a command that must not change it.
 pub(crate) struct Fixed<'a> {
     pub(crate) file: &'a LockFile,
-    /// The option that forbids the change: `--locked` or `--check`.
+    /// The option that forbids changes: `--locked` or `--check`.
     pub(crate) option: &'static str,
-    /// The command that would write the right lock.
+    /// The command that writes the correct lock.
     pub(crate) command: &'a str,
 }
 
 impl Fixed<'_> {
-    /// Refuses a lock that is missing, or that does not fit what the Boxfile names. Nothing is
-    /// resolved for that.
+    /// Refuses a lock that is missing, or that does not match the declarations of the Boxfile.
+    /// Resolves nothing.
     pub(crate) fn check_declared(
         &self,
         loaded: &Loaded,
@@ -38,12 +38,12 @@ impl Fixed<'_> {
         self.refuse(found.iter().map(of_mismatch).collect())
     }
 
-    /// Refuses a lock that is not the one that was resolved.
+    /// Refuses a lock that differs from the resolved one.
     pub(crate) fn check_resolved(&self, new: &Lock) -> Result<(), Failure> {
         self.refuse(changes(self.file.lock.as_ref(), new).iter().map(of_change).collect())
     }
 
-    /// Returns the end of a message about an option that forbids what would help.
+    /// Returns the end of a message about an option that forbids the fix.
     fn forbids(&self) -> String {
         match self.option {
             "--check" => String::new(),
@@ -51,7 +51,7 @@ impl Fixed<'_> {
         }
     }
 
-    /// Returns the failure of a lock with entries that are out of date, if there are any.
+    /// Returns the failure of a lock with outdated entries, if there are any.
     fn refuse(&self, entries: Vec<Outdated>) -> Result<(), Failure> {
         if entries.is_empty() {
             return Ok(());
@@ -69,7 +69,7 @@ impl Fixed<'_> {
     }
 }
 
-/// An entry that is out of date, for people and as data.
+/// An outdated entry, as text and as JSON.
 struct Outdated {
     line: String,
     data: Value,
@@ -78,8 +78,8 @@ struct Outdated {
 const NOT_LOCKED: &str = "not locked yet";
 const NOT_DECLARED: &str = "no longer declared";
 
-/// Describes an entry that does not fit what the Boxfile names: as data, a change whose new digest
-/// is not known.
+/// Describes an entry that does not match the declarations of the Boxfile. As JSON, it is a change
+/// without a new digest.
 fn of_mismatch(mismatch: &Mismatch<'_>) -> Outdated {
     let (change, old, found) = match mismatch {
         Mismatch::NotLocked(_) => ("added", None, NOT_LOCKED.to_owned()),
@@ -98,7 +98,7 @@ fn of_mismatch(mismatch: &Mismatch<'_>) -> Outdated {
     Outdated { line, data: entry_json(mismatch.key(), change, old, None) }
 }
 
-/// Describes an entry that is not what was resolved.
+/// Describes an entry that differs from the resolved one.
 fn of_change(change: &Change<'_>) -> Outdated {
     let (key, found) = match change {
         Change::Added(entry) => (entry.key(), NOT_LOCKED.to_owned()),
@@ -112,12 +112,12 @@ fn of_change(change: &Change<'_>) -> Outdated {
     Outdated { line: format!("{}: {found}", titled(key)), data: change_json(change) }
 }
 
-/// Describes the difference between two locks, a line for each entry and each layer.
+/// Describes the differences between two locks, in one line for each entry and each layer.
 pub(crate) fn describe(old: Option<&Lock>, new: &Lock) -> Vec<String> {
     changes(old, new).iter().flat_map(lines).collect()
 }
 
-/// Returns what a newer lock changes, all of it if there is no older one.
+/// Returns the changes of a newer lock. Without an older one, all entries are added.
 fn changes<'l>(old: Option<&'l Lock>, new: &'l Lock) -> Vec<Change<'l>> {
     match old {
         Some(old) => old.changes(new),
@@ -145,8 +145,8 @@ fn lines(change: &Change<'_>) -> Vec<String> {
     }
 }
 
-/// Describes what differs between two versions of an entry. Its size and layers follow from the
-/// digest, and are named only if they alone differ.
+/// Describes the differences between two versions of an entry. Size and layers depend on the digest,
+/// and are described only if nothing else differs.
 fn differences(
     old: &LockEntry,
     new: &LockEntry,
@@ -170,13 +170,13 @@ fn differences(
     differences
 }
 
-/// Reports as data what became of a lock.
+/// Returns the changes of a lock as JSON.
 pub(crate) fn report(file: &LockFile, new: &Lock, written: bool) -> Value {
     let changes: Vec<Value> = changes(file.lock.as_ref(), new).iter().map(change_json).collect();
     json!({ "lock": file.path().display().to_string(), "written": written, "changes": changes })
 }
 
-/// Writes a change as data.
+/// Returns a change as JSON.
 fn change_json(change: &Change<'_>) -> Value {
     match change {
         Change::Added(new) => entry_json(new.key(), "added", None, Some(new)),
@@ -185,8 +185,8 @@ fn change_json(change: &Change<'_>) -> Value {
     }
 }
 
-/// Writes down what changes in an entry. A digest that is missing or not known is `null`; layers are
-/// compared where both versions are known.
+/// Returns the change of an entry as JSON. A missing or unknown digest is `null`. Layers are
+/// compared if both versions are known.
 fn entry_json(
     (name, platform): (&str, Option<Platform>),
     change: &str,
@@ -205,12 +205,12 @@ fn entry_json(
     })
 }
 
-/// Names an entry, with its platform if it has one.
+/// Returns the name of an entry, with its platform if it has one.
 fn titled((name, platform): (&str, Option<Platform>)) -> String {
     platform.map_or_else(|| name.to_owned(), |platform| format!("{name} ({platform})"))
 }
 
-/// Shows a source; an empty one is that of an installed kernel.
+/// Formats a source. The source of an installed kernel is empty.
 fn shown_source(source: &str) -> String {
     if source.is_empty() { "as installed".to_owned() } else { format!("\"{source}\"") }
 }

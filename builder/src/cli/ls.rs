@@ -1,4 +1,4 @@
-//! `boxbuild ls`: the files of a box.
+//! `boxbuild ls`: lists the files of a box.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -52,7 +52,6 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = stored::open(&args.subject)?;
     let side = Side::of_box(&opened, args.component)?;

@@ -1,5 +1,5 @@
-//! The command line. One file per subcommand; this is the only part that reads the environment,
-//! and [`terminal`] the only one that prints.
+//! The command line, with one file for each subcommand. Only this module reads the environment, and
+//! only [`terminal`] prints.
 
 mod budget;
 mod build;
@@ -103,7 +103,7 @@ impl Cli {
 }
 
 impl Command {
-    /// Runs the command. Returns how it ended, and whether it reports as JSON.
+    /// Runs the command. Returns its result, and whether it reports as JSON.
     fn run(&self) -> (Result<(), failure::Failure>, bool) {
         match self {
             Self::Init(args) => (init::run(args), args.json),
@@ -134,14 +134,13 @@ impl Command {
     }
 }
 
-/// Reads the command line.
+/// Parses the command line.
 fn parse() -> Result<Cli, clap::Error> {
     let args = env::args_os().map(|arg| arg.to_string_lossy().into_owned());
     let command = Cli::command().color(color_of(args));
     Cli::from_arg_matches(&command.try_get_matches()?)
 }
 
-/// Runs the program.
 pub(crate) fn main() -> ExitCode {
     let cli = match parse() {
         Ok(cli) => cli,
@@ -151,7 +150,7 @@ pub(crate) fn main() -> ExitCode {
         Ok((Ok(()), _)) if terminal::lost() => ExitCode::FAILURE,
         Ok((Ok(()), _)) => ExitCode::SUCCESS,
         Ok((Err(failure), as_json)) => failure::report(&failure, as_json),
-        // The panic's own message is printed already.
+        // The panic has already printed its message.
         Err(_) => {
             terminal::error(&Problem::panicked("boxbuild").text());
             ExitCode::from(exit::BUG)

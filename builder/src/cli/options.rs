@@ -1,4 +1,4 @@
-//! The options that several commands have.
+//! Options that several commands have.
 
 use std::path::PathBuf;
 
@@ -73,12 +73,12 @@ pub(crate) struct LockedOption {
 }
 
 impl LockedOption {
-    /// Gives a failure the exit code that `--locked` promises if a pin is stale.
+    /// Sets the exit code of `--locked` if a pin is stale.
     pub(crate) fn blame_pin(&self, failure: Failure) -> Failure {
         if failure.has(ErrorCode::LockPinStale) { self.blame(failure) } else { failure }
     }
 
-    /// Gives a failure because of the lock the exit code that `--locked` promises.
+    /// Sets the exit code of `--locked` for a failure that the lock has caused.
     pub(crate) fn blame(&self, failure: Failure) -> Failure {
         if self.locked { failure.with_exit(exit::LOCKED) } else { failure }
     }
@@ -95,7 +95,7 @@ pub(crate) fn lock_command(project: &ProjectOptions, inputs: &InputOptions) -> S
     format!("boxbuild lock{file}{checkout}{lock}")
 }
 
-/// Reads a platform of the command line.
+/// Parses a platform.
 pub(crate) fn platform(text: &str) -> Result<Platform, String> {
     text.parse().map_err(|error: box_contract::UnknownPlatform| error.to_string())
 }

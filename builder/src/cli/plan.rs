@@ -1,4 +1,4 @@
-//! `boxbuild plan`: what a build will do.
+//! `boxbuild plan`: shows the steps and the result of a build in advance.
 
 use box_contract::Platform;
 use box_contract::exit;
@@ -39,7 +39,6 @@ pub(crate) struct Args {
     inputs: InputOptions,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     match preview.root {
         Ok(_) => Ok(()),
-        // As data, the plan has said it.
+        // The JSON report contains the conflicts.
         Err(_) if args.project.json => Err(Failure::reported(exit::FAILED)),
         Err(unmerged) => Err(of_build(&BuildError::Conflicts(unmerged), &loaded.sources)),
     }
@@ -75,7 +74,7 @@ fn lock_text(old: Option<&Lock>, changes: &[String]) -> String {
     }
 }
 
-/// Returns a plan for a person.
+/// Returns a plan as text.
 fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> String {
     let known = match &preview.known {
         Some(digest) => format!("the box is there: {digest}"),
@@ -102,7 +101,7 @@ fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> S
         let (of, size) = (component.name(), readable(*bytes));
         lines.push(("file", format!("{path}, at {to} of the {of}, {size}")));
     }
-    // One image has nothing to share a root with.
+    // A single image has no other image to share a root with.
     if preview.images.len() > 1 {
         lines.extend(composition_lines(&preview.composition));
     }
@@ -150,7 +149,7 @@ fn policy_text(policy: &PolicyUse) -> String {
     format!("\"{pattern}\" {word}: {} {paths}", policy.decides)
 }
 
-/// Returns a plan as data.
+/// Returns a plan as JSON.
 fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[String]) -> Value {
     let boxfile = loaded.boxfile();
     let mut composition = json!(preview.composition);

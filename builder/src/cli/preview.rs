@@ -1,4 +1,4 @@
-//! Reading a box's images as a build does, up to the composed root: for `plan` and `check --images`.
+//! Reads a box's images like a build, up to the composed root, for `plan` and `check --images`.
 
 use box_contract::Platform;
 use boxbuild::compose::merged::Unused;
@@ -12,16 +12,16 @@ use super::locking::Fixed;
 use super::options::LockedOption;
 use super::stages::Stages;
 
-/// The preview of a build, and what a command reports of it.
+/// The preview of a build, with the lock and the warnings.
 pub(crate) struct Previewed {
     pub(crate) preview: Preview,
     /// The lock that a build would write.
     pub(crate) lock: Lock,
-    /// The warnings about what was read.
+    /// The warnings about the files that were read.
     pub(crate) warnings: Vec<Report>,
 }
 
-/// Previews a build for a platform. A lock that is `fixed` must fit.
+/// Previews a build for a platform. A `fixed` lock must match.
 pub(crate) fn preview(
     loaded: &Loaded,
     tools: &Tools<'_>,

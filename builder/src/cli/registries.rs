@@ -1,4 +1,4 @@
-//! The client for registries of this program.
+//! This program's client for registries.
 
 use std::env;
 
@@ -9,7 +9,7 @@ use oci_registry::Registry;
 use super::failure::Failure;
 use super::terminal;
 
-/// Makes the client of this command. Progress is shown to people, unless a machine reads along.
+/// Makes the client of a command that fetches. It shows progress unless `as_json`.
 pub(crate) fn client(options: &RegistryOptions, as_json: bool) -> Result<Registry, Failure> {
     Ok(cli_registry::client(options, &|name| env::var_os(name), screen(as_json, Way::Fetch))?)
 }
@@ -19,7 +19,7 @@ pub(crate) fn sender(options: &RegistryOptions, as_json: bool) -> Result<Registr
     Ok(cli_registry::client(options, &|name| env::var_os(name), screen(as_json, Way::Send))?)
 }
 
-/// Returns how this command uses the network.
+/// Returns the network options of a command.
 pub(crate) fn network(as_json: bool) -> NetworkOptions {
     cli_registry::network(&|name| env::var_os(name), screen(as_json, Way::Fetch))
 }

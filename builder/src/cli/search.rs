@@ -1,10 +1,11 @@
-//! The search for a Boxfile in the current directory and those above it.
+//! The search for a Boxfile in the working directory and the directories above it.
 //!
-//! Like cargo, a command without `-f` uses the nearest Boxfile. One that is found above is named in a
-//! note. Whoever can write to a directory above could otherwise put a Boxfile there for others to
-//! build, in `/tmp` for example. So one above is used only if nobody but this user and root could have
-//! put it there. Nowhere may it be a symbolic link out of its directory: its lines are shown in
-//! messages. The search ends at the home directory, at `/` and where another file system is mounted.
+//! Like cargo, a command without `-f` uses the nearest Boxfile. If it is in a directory above, a note names it.
+//!
+//! A user who can write to a directory above, for example `/tmp`, could put a Boxfile there for others to
+//! build. So a Boxfile above is used only if no other user but root could have put it there. It must not be a
+//! symbolic link out of its directory, because messages show its lines. The search ends at the home directory,
+//! at `/` and at a mount point.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use safe_text::shell_path;
 use super::failure::{Failure, chain};
 use super::terminal;
 
-/// Returns the Boxfile to use: as named, or the nearest.
+/// Returns the Boxfile to use: the named one, or the nearest.
 pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let found = match named {
         Some(path) => path.to_owned(),
@@ -28,7 +29,7 @@ pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(found)
 }
 
-/// Returns the project of the Boxfile to use, as named or the nearest, with its checkout, as named or as found.
+/// Returns the project of the named or nearest Boxfile, with the named or found checkout.
 pub(crate) fn project(named: Option<&Path>, checkout: Option<&Path>) -> Result<Project, Failure> {
     let file = boxfile(named)?;
     let base = project::base(&file);
@@ -45,12 +46,12 @@ pub(crate) fn project(named: Option<&Path>, checkout: Option<&Path>) -> Result<P
     Ok(Project::within(&file, checkout).found(named.is_none()))
 }
 
-/// Returns where the searches for a Boxfile and for its checkout end.
+/// Returns the limits of the search for a Boxfile and for its checkout.
 pub(super) fn search() -> Search {
     Search::of_user(|name| env::var_os(name))
 }
 
-/// Finds the nearest Boxfile, and says so where it is not in this directory.
+/// Finds the nearest Boxfile, and notes its path if it is not in this directory.
 fn nearest() -> Result<PathBuf, Failure> {
     if let Some(here) = in_directory(Path::new("")) {
         return check_link(here);
@@ -75,7 +76,7 @@ fn nearest() -> Result<PathBuf, Failure> {
     Ok(found)
 }
 
-/// Refuses a Boxfile that is a link out of its directory.
+/// Refuses a Boxfile that is a symbolic link out of its directory.
 fn check_link(found: PathBuf) -> Result<PathBuf, Failure> {
     let help = "name the Boxfile to use with `-f PATH`";
     let failed = |error| Failure::new((ErrorCode::BoxfileNotFound, help), chain(&error));
@@ -83,7 +84,7 @@ fn check_link(found: PathBuf) -> Result<PathBuf, Failure> {
     Ok(found)
 }
 
-/// Returns the Boxfile of a directory, and warns where there are further ones.
+/// Returns the Boxfile of a directory, and warns if there are others.
 fn in_directory(directory: &Path) -> Option<PathBuf> {
     let mut found = boxfiles(directory);
     let first = found.next()?;
@@ -95,12 +96,12 @@ fn in_directory(directory: &Path) -> Option<PathBuf> {
 }
 
 fn boxfiles(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    // What is no file, or a link to nothing, is an error when it is read.
+    // Anything but a file, or a dangling link, is an error when it is read.
     NAMES.iter().map(|name| directory.join(name)).filter(|it| it.symlink_metadata().is_ok())
 }
 
-/// Returns the nearest directory above `start` that has a Boxfile, relative to `start`: one that is
-/// on the same file system, and not above the home directory.
+/// Returns the nearest directory above `start` with a Boxfile, as a path relative to `start`. It has to be on
+/// the same file system and not above the home directory.
 fn above(start: &Path, search: &Search) -> Option<PathBuf> {
     let mut relative = PathBuf::new();
     for directory in search.above(start) {
@@ -112,13 +113,12 @@ fn above(start: &Path, search: &Search) -> Option<PathBuf> {
     None
 }
 
-/// Returns whose files are used where they are found: this user's, root's, and those of the one who
-/// became root with sudo.
+/// Returns the users whose files may be used without naming them: this user, root, and the user who ran sudo.
 pub(super) fn trusted() -> Trusted {
     Trusted::of_user(|name| env::var_os(name))
 }
 
-/// Returns why a file is not used only because it is there.
+/// Returns why a file must not be used unless the user names it, or `None` if it may.
 pub(super) fn distrust(file: &Path, trusted: &Trusted) -> Option<String> {
     let stranger = trusted.stranger(file);
     stranger.map_or_else(|error| Some(error.to_string()), |it| Some(it?.to_string()))

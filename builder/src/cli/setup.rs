@@ -1,4 +1,4 @@
-//! `boxbuild setup`: puts a guest kernel where every build finds it.
+//! `boxbuild setup`: installs a guest kernel for all builds of the user.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,6 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// Runs `boxbuild setup`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let place = installed::set_up_kernel(args.kernel).ok_or_else(|| {
         let help = "set HOME or XDG_DATA_HOME";
@@ -68,15 +67,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gets the kernel that this version is tested with, and puts it where every build finds it.
+/// Installs the kernel with which this version is tested.
 pub(crate) fn tested_kernel(place: &Path, as_json: bool) -> Result<(), Failure> {
     let package = from_package(as_json, place)?;
     let file = LIBKRUNFW.read(&package)?;
     Ok(publish(&file, place).map_err(FileError::of("write", place))?)
 }
 
-/// Returns the kernel that is set up, if there is one. Whatever else is there is replaced, but for a
-/// directory.
+/// Returns the installed kernel, if there is one. Other files at its path are replaced, but a
+/// directory is refused.
 fn present(place: &Path) -> Result<Option<Vec<u8>>, Failure> {
     match read_file(place, Links::Follow, MAX_FILE) {
         Ok(file) => Ok(Some(file)),
@@ -90,7 +89,7 @@ fn present(place: &Path) -> Result<Option<Vec<u8>>, Failure> {
     }
 }
 
-/// Gets the kernel's file from where the command line says.
+/// Gets the kernel's file from the source that the command line names.
 fn get(args: &Args, place: &Path) -> Result<Vec<u8>, Failure> {
     let url = || args.from.as_ref()?.to_str().filter(|from| from.contains("://"));
     let file = match (&args.from, url()) {
@@ -108,12 +107,12 @@ fn get(args: &Args, place: &Path) -> Result<Vec<u8>, Failure> {
     LIBKRUNFW.read(&file).map_err(failed)
 }
 
-/// Names where the kernel comes from.
+/// Returns the source of the kernel, for messages.
 fn source(args: &Args) -> String {
     args.from.as_ref().map_or_else(|| PACKAGE.requirement(), |it| it.display().to_string())
 }
 
-/// Downloads the package that has the kernel, into a directory that is removed again.
+/// Downloads the package with the kernel into a temporary directory.
 fn from_package(as_json: bool, place: &Path) -> Result<Vec<u8>, Failure> {
     if !as_json {
         let (package, member) = (PACKAGE.requirement(), LIBKRUNFW.name);
@@ -125,7 +124,7 @@ fn from_package(as_json: bool, place: &Path) -> Result<Vec<u8>, Failure> {
     Ok(guest_kernel::download(scratch.path())?)
 }
 
-/// Downloads a file by its URL. Whatever server sends it, its sha256 decides.
+/// Downloads a file by its URL. The server need not be trusted, because the sha256 is checked.
 fn from_url(url: &str, args: &Args) -> Result<Vec<u8>, Failure> {
     let url: RemoteUrl = url.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?;
     let internal = || Failure::new(ErrorCode::Internal, "the pinned digest is not a sha256");
@@ -158,7 +157,7 @@ fn wrong_digest(message: String) -> Failure {
     Failure::new((ErrorCode::DigestMismatch, help), message)
 }
 
-/// Returns the version of the kernel in a file that a box can have.
+/// Returns the version of the kernel in a file. Refuses a kernel that boxes cannot use.
 fn version(file: &[u8], args: &Args) -> Result<String, Failure> {
     let kernel = guest_kernel::extract_named(args.kernel, file).map_err(|error| {
         let message = format!("{} cannot be used: {error}", source(args));
@@ -168,7 +167,7 @@ fn version(file: &[u8], args: &Args) -> Result<String, Failure> {
     Ok(if version.is_empty() { "of unknown version".to_owned() } else { version })
 }
 
-/// Puts the kernel in its place. A build that runs meanwhile reads the old one or the new one.
+/// Replaces the installed kernel atomically. A build at the same time reads the old or the new one.
 fn publish(file: &[u8], place: &Path) -> std::io::Result<()> {
     create_directories(parent_of(place), 0o755)?;
     let draft = FileDraft::beside(place, 0o644)?;
@@ -190,7 +189,7 @@ fn report(as_json: bool, place: &Path, sha256: &Digest, version: &str, changed: 
     terminal::result(&format!("guest kernel {version} ({short}) {now} in {place}"));
 }
 
-/// Reads a sha256 of the command line, with or without the algorithm in front.
+/// Parses a sha256, with or without `sha256:` in front.
 fn sha256(text: &str) -> Result<Digest, String> {
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
     Digest::from_hex(hex).ok_or_else(|| "a sha256 has 64 hexadecimal digits".to_owned())

@@ -1,5 +1,5 @@
-//! How far a build is, for people: a line on a terminal for a stage that takes longer than a second,
-//! and with `--verbose` how long each took.
+//! The progress of a build: a line on the terminal for a stage that takes longer than a second, and
+//! the duration of each stage with `--verbose`.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +11,9 @@ use safe_text::readable;
 
 use super::terminal;
 
-/// A stage that takes no longer is not shown. A line that something else wrote stays as long.
+/// How long a stage runs before it is shown. Lines of other writers also stay this long.
 const UNSEEN: Duration = Duration::from_secs(1);
-/// How often the line is looked after.
+/// The interval at which the line is updated.
 const TICK: Duration = Duration::from_millis(250);
 
 /// The stages of a command.
@@ -23,16 +23,16 @@ pub(crate) struct Stages {
     _shown: Option<Sender<()>>,
 }
 
-/// A stage that is under way.
+/// The current stage.
 struct Stage {
     title: String,
     started: Instant,
-    /// Bytes read and bytes in all, where they are known.
+    /// The number of bytes read, and of bytes in total, if known.
     bytes: Option<(u64, u64)>,
 }
 
 impl Stages {
-    /// Starts without a stage. Nothing is shown where a machine reads along.
+    /// Starts without a stage. Prints no progress if `silent`.
     pub(crate) fn new(silent: bool) -> Self {
         let current = Arc::new(Mutex::new(None));
         let watched = !silent && terminal::shows_status();
@@ -40,19 +40,19 @@ impl Stages {
         Self { current, _shown: shown }
     }
 
-    /// Ends the stage that is under way, and begins another one.
+    /// Ends the current stage, and begins another one.
     pub(crate) fn begin(&self, title: &str) {
         self.enter(Stage::new(title.to_owned(), None));
     }
 
-    /// Ends the stage that is under way.
+    /// Ends the current stage.
     pub(crate) fn end(&self) {
         if let Some(stage) = lock(&self.current).take() {
             stage.finish();
         }
     }
 
-    /// Returns what a build is to call at each of its steps.
+    /// Returns the function that a build has to call at each of its steps.
     pub(crate) fn observer(&self) -> impl Fn(Step) + Sync {
         |step| match step {
             Step::Decode { layers, bytes } => {
@@ -88,7 +88,7 @@ impl Stage {
         Self { title, started: Instant::now(), bytes }
     }
 
-    /// Removes its line, and says how long it took.
+    /// Removes the stage's line, and prints its duration as a detail.
     fn finish(self) {
         let duration = self.started.elapsed();
         if duration >= UNSEEN && terminal::shows_status() {
@@ -97,7 +97,7 @@ impl Stage {
         terminal::detail(&self.title, format_args!("{:.1} s", duration.as_secs_f64()));
     }
 
-    /// Returns its line after a time.
+    /// Returns the line of the stage after `duration`.
     fn line(&self, duration: Duration) -> String {
         let bytes =
             self.bytes.map(|(read, all)| format!("{} of {}, ", readable(read), readable(all)));
@@ -105,12 +105,12 @@ impl Stage {
     }
 }
 
-/// Shows the stages on a thread of its own, until the sender is dropped.
+/// Shows the stages on a separate thread, until the returned sender is dropped.
 fn show(current: Arc<Mutex<Option<Stage>>>) -> Sender<()> {
     let (shown, ended) = mpsc::channel();
     let show = move || {
         while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-            // Held while the line is written, so that it does not outlive its stage.
+            // Locked while the line is written, so that the line does not outlive its stage.
             let current = lock(&current);
             let stage = current.as_ref().map(|stage| (stage, stage.started.elapsed()));
             if let Some((stage, duration)) = stage.filter(|(_, duration)| *duration >= UNSEEN)
@@ -120,7 +120,7 @@ fn show(current: Arc<Mutex<Option<Stage>>>) -> Sender<()> {
             }
         }
     };
-    // A build goes without its display where no thread can be had.
+    // If no thread can be started, the build has no display.
     thread::Builder::new().name("stages".to_owned()).spawn(show).ok();
     shown
 }

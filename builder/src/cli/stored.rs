@@ -14,7 +14,7 @@ use cli_common::store::{
 use super::failure::{Explain, Failure};
 use super::terminal;
 
-/// This program, for what both have.
+/// This program, for the shared commands.
 pub(crate) const PROGRAM: Program = Program {
     variable: |name| env::var_os(name),
     note: terminal::note,
@@ -50,7 +50,7 @@ pub(crate) fn load(args: &LoadArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens the box that a command is about.
+/// Opens the box of a command.
 pub(crate) fn open(subject: &BoxArgument) -> Result<OpenBox, Failure> {
     Ok(subject.find(&PROGRAM)?.open()?)
 }

@@ -1,5 +1,5 @@
-//! The one place that prints: results go to standard output, everything else to standard error, in
-//! colour and as much of it as the command line asks for.
+//! The only module that prints. Results go to standard output, everything else to standard error, with the colours and
+//! the level of detail that the command line asks for.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::env;
@@ -20,26 +20,26 @@ use serde_json::Value;
 static LOST: AtomicBool = AtomicBool::new(false);
 /// Whether the terminal shows a text of [`status`]. Changed only while standard error is locked.
 static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
-/// When [`status`] was last called.
+/// The time of the last call of [`status`].
 static SHOWN: Mutex<Option<Instant>> = Mutex::new(None);
 /// The settings of this process.
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
-/// How many bytes of a long result are written at once.
+/// The size of one write of a long result, in bytes.
 const BUFFER: usize = 64 << 10;
-/// Cuts what does not fit on a line (DECAWM).
+/// Truncates lines at the edge of the terminal (DECAWM off, <https://vt100.net/docs/vt510-rm/DECAWM.html>).
 const CUT: &str = "\x1b[?7l";
-/// Wraps it again.
+/// Wraps long lines again (DECAWM on).
 const WRAP: &str = "\x1b[?7h";
 
 /// How much is printed on standard error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Loudness {
-    /// Errors.
+    /// Only errors.
     Quiet,
-    /// Notes and warnings, too.
+    /// Also notes and warnings.
     #[default]
     Normal,
-    /// Details, too.
+    /// Also details.
     Verbose,
 }
 
@@ -49,9 +49,9 @@ struct Settings {
     colour: bool,
 }
 
-/// Sets how much is printed on standard error, and whether in colour: once, before anything is.
+/// Sets how much is printed on standard error, and whether in colour. Call it once, before the first output.
 pub(crate) fn configure(loudness: Loudness, colour: bool) {
-    // The first settings stay.
+    // A second call has no effect.
     let _ = SETTINGS.set(Settings { loudness, colour });
 }
 
@@ -59,28 +59,27 @@ fn settings() -> Settings {
     SETTINGS.get().copied().unwrap_or_default()
 }
 
-/// Prints a result. A reader that has gone away is no error; see [`lost`] for others.
+/// Prints a result. A reader that has closed the pipe is no error. For other errors, see [`lost`].
 pub(crate) fn result(text: &str) {
     pieces([text, "\n"]);
 }
 
-/// Prints a result that is JSON. A name from outside can be in it, so that what would move a terminal's
-/// cursor is written as an escape.
+/// Prints a JSON result. Control characters in foreign names are escaped.
 pub(crate) fn json(document: &str) {
     result(&shown_json(document));
 }
 
-/// Prints JSON that may be too long for the memory, as it is written, like [`json`].
+/// Prints JSON like [`json`], as it is written, because it may be too long for the memory.
 pub(crate) fn json_of(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
     drop(cleared());
     let mut out = ShownJson(BufWriter::with_capacity(BUFFER, io::stdout().lock()));
     let written = write(&mut out).and_then(|()| out.0.write_all(b"\n"));
     check(written.and_then(|()| out.0.flush()));
-    // What is left in the buffer could not be written either.
+    // Drops the rest of the buffer, which could not be written either.
     drop(out.0.into_parts());
 }
 
-/// Writes JSON in pieces, each of which is whole characters, as [`shown_json`] has it.
+/// Writes JSON in pieces through [`shown_json`]. Each piece has to end at a character boundary.
 struct ShownJson<W>(W);
 
 impl<W: Write> Write for ShownJson<W> {
@@ -99,13 +98,13 @@ impl<W: Write> Write for ShownJson<W> {
     }
 }
 
-/// Prints a JSON object with one more field, a list that may be too long for the memory, like
-/// [`json`].
+/// Prints a JSON object like [`json`], with the list `items` as an additional field. The list may be too long for the
+/// memory.
 pub(crate) fn json_list(head: &Value, field: &str, items: impl Iterator<Item = impl Serialize>) {
     let head = head.to_string();
     let head = format!("{},\"{field}\":[", head.strip_suffix('}').unwrap_or(&head));
     let items = items.enumerate().map(|(at, item)| {
-        // Maps with other keys than texts are all that cannot be written.
+        // Only a map whose keys are not texts would fail.
         let item = serde_json::to_string(&item).unwrap_or_default();
         if at == 0 { item } else { format!(",{item}") }
     });
@@ -113,18 +112,18 @@ pub(crate) fn json_list(head: &Value, field: &str, items: impl Iterator<Item = i
     pieces(all.map(|it| shown_json(&it)));
 }
 
-/// Prints a long result piece by piece, until the reader has gone away.
+/// Prints a long result in pieces, until the reader closes the pipe.
 pub(crate) fn pieces(pieces: impl IntoIterator<Item = impl AsRef<str>>) {
     // Standard output is often the same terminal.
     drop(cleared());
     let mut out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
     let written = pieces.into_iter().try_for_each(|it| out.write_all(it.as_ref().as_bytes()));
     check(written.and_then(|()| out.flush()));
-    // What is left in the buffer could not be written either.
+    // Drops the rest of the buffer, which could not be written either.
     drop(out.into_parts());
 }
 
-/// Reports that a result could not be written. A reader that has gone away is no error.
+/// Reports that a result could not be written. A reader that has closed the pipe is no error.
 pub(crate) fn check(written: io::Result<()>) {
     if let Some(error) = written.err().filter(|it| it.kind() != ErrorKind::BrokenPipe) {
         LOST.store(true, Ordering::Relaxed);
@@ -132,8 +131,7 @@ pub(crate) fn check(written: io::Result<()>) {
     }
 }
 
-/// Returns the writer for a result that is data of somebody else: harmless to a terminal, unless that is to have it as
-/// it is. The caller reports write errors.
+/// Returns the writer for foreign data: filtered for a terminal unless `is_raw`. The caller reports write errors.
 pub(crate) fn data(is_raw: bool) -> ForeignWriter<io::StdoutLock<'static>> {
     ForeignWriter::new(io::stdout().lock(), is_result_watched() && !is_raw)
 }
@@ -143,23 +141,22 @@ pub(crate) fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Returns whether a person watches.
+/// Returns whether standard error is a terminal.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Returns whether results go to a terminal.
+/// Returns whether standard output is a terminal.
 pub(crate) fn is_result_watched() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Returns whether somebody who watches is to see how far something is.
+/// Returns whether [`status`] may be used: on a terminal that can clear lines, unless `--quiet`.
 pub(crate) fn shows_status() -> bool {
     is_watched() && !is_dumb(env::var_os("TERM")) && settings().loudness > Loudness::Quiet
 }
 
-/// Shows how far something is, on a line that the next such text, or any other, replaces. It is cut
-/// where the terminal ends.
+/// Shows progress on a line that the next output replaces. The line is truncated at the edge of the terminal.
 pub(crate) fn status(text: &str) {
     let mut out = io::stderr().lock();
     STATUS_IS_SHOWN.store(!text.is_empty(), Ordering::Relaxed);
@@ -168,25 +165,25 @@ pub(crate) fn status(text: &str) {
     drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));
 }
 
-/// Returns whether [`status`] was not called for this time.
+/// Returns whether [`status`] was not called for `time`.
 pub(crate) fn status_is_older_than(time: Duration) -> bool {
     let shown = *SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
     shown.is_none_or(|shown| shown.elapsed() >= time)
 }
 
-/// Prints something for the person who watches, a warning or a note, unless only errors are wanted.
+/// Prints a note or warning on standard error, unless `--quiet`.
 pub(crate) fn note(text: &str) {
     if settings().loudness > Loudness::Quiet {
         print(text);
     }
 }
 
-/// Returns whether only results and errors are wanted.
+/// Returns whether only results and errors are printed.
 pub(crate) fn is_quiet() -> bool {
     settings().loudness <= Loudness::Quiet
 }
 
-/// Prints a detail, such as where something was found, if details are wanted.
+/// Prints a detail with `--verbose`, for example the path of a file.
 pub(crate) fn detail(title: &str, text: impl Display) {
     if settings().loudness == Loudness::Verbose {
         print(&format!("{title}: {text}"));
@@ -198,7 +195,7 @@ pub(crate) fn error(text: &str) {
     print(text);
 }
 
-/// Prints a text line by line; nothing in it can move the cursor.
+/// Prints a text on standard error, line by line, without control characters.
 fn print(text: &str) {
     let lines: Vec<String> = text.split('\n').map(shown).collect();
     let text = lines.join("\n");
@@ -206,7 +203,7 @@ fn print(text: &str) {
     drop(writeln!(cleared(), "{text}"));
 }
 
-/// Clears the text of [`status`], if one is shown, and returns standard error.
+/// Clears the text of [`status`], if there is one, and returns standard error.
 fn cleared() -> StderrLock<'static> {
     let mut out = io::stderr().lock();
     if STATUS_IS_SHOWN.swap(false, Ordering::Relaxed) {

@@ -60,7 +60,7 @@ pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     let opened = stored::open(&args.subject)?;
     let client = registries::sender(&args.registries, args.json)?;
     let store = args.subject.store.root(&PROGRAM);
-    // It remembers how blobs were compressed, which a box in a directory can do without.
+    // The store remembers compressed blobs. A box in a directory can be sent without it.
     let store = store.ok().filter(|root| root.join("version").exists());
     let store = store.and_then(|_| args.subject.store.open(&PROGRAM).ok());
     let pushed = send(&opened, to, &client, (!args.again, store.as_ref()), args.json)?;
@@ -72,7 +72,7 @@ pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads where a box is pushed to.
+/// Parses the destination of a push.
 pub(crate) fn destination(text: &str) -> Result<RemoteName, String> {
     let name = RemoteName::parse(text)?;
     match (&name.tag, name.digest) {
@@ -81,7 +81,7 @@ pub(crate) fn destination(text: &str) -> Result<RemoteName, String> {
     }
 }
 
-/// Sends a box, and says what was sent.
+/// Sends a box, and prints a summary.
 pub(crate) fn send(
     opened: &OpenBox,
     to: &RemoteName,
@@ -114,7 +114,7 @@ pub(crate) fn send(
     Ok(pushed)
 }
 
-/// Returns what was pushed, as data.
+/// Returns the report of a push as JSON.
 pub(crate) fn pushed_json(to: &RemoteName, pushed: &Pushed) -> serde_json::Value {
     json!({
         "reference": to.to_string(),
@@ -127,7 +127,7 @@ pub(crate) fn pushed_json(to: &RemoteName, pushed: &Pushed) -> serde_json::Value
     })
 }
 
-/// Says what a push has done.
+/// Summarizes a push.
 fn sent(pushed: &Pushed) -> String {
     match pushed.bytes {
         0 => "the registry has this box already".to_owned(),

@@ -1,4 +1,4 @@
-//! `boxbuild verify`: whether a box is what it says.
+//! `boxbuild verify`: verifies that a box is consistent and undamaged.
 
 use box_contract::{ErrorCode, exit};
 use box_inspect::entry::shown_bytes;
@@ -29,7 +29,6 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = stored::open(&args.subject).map_err(|failure| {
         let is_damaged = failure.has(ErrorCode::BoxDamaged);
@@ -55,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Returns the exit code for an error of this code, as `boxlaunch verify` does.
+/// Returns the exit code for an error code, the same as `boxlaunch verify`.
 fn exit_code(code: ErrorCode) -> u8 {
     if code == ErrorCode::BoxDamaged { exit::DIFFERENT } else { code.exit() }
 }

@@ -1,4 +1,4 @@
-//! The warnings of a command: for a person as they come, as data in the command's report.
+//! The warnings of a command: printed at once, or collected as JSON for its report.
 
 use box_contract::plan::Unsupported;
 use boxbuild::Report;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::terminal;
 
-/// Warnings on their way to a person, or collected for the field `warnings` of a report.
+/// Prints warnings, or collects them for the field `warnings` of a report.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
     as_json: bool,
@@ -14,7 +14,7 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    /// Returns a collection without warnings yet. With `as_json` nothing is printed.
+    /// Returns an empty collection. With `as_json`, nothing is printed.
     pub(crate) const fn new(as_json: bool) -> Self {
         Self { as_json, found: Vec::new() }
     }
@@ -28,14 +28,14 @@ impl Warnings {
         }
     }
 
-    /// Adds what keeps boxlaunch of this version from starting the box.
+    /// Adds a warning for each reason why boxlaunch of this version cannot start the box.
     pub(crate) fn add_unsupported(&mut self, unsupported: &[Unsupported]) {
         for unsupported in unsupported {
             self.add_message(&format!("boxlaunch will not start this box: {unsupported}"));
         }
     }
 
-    /// Adds a warning without a place in a text.
+    /// Adds a warning without a span.
     pub(crate) fn add_message(&mut self, message: &str) {
         if self.as_json {
             self.found.push(json!({
@@ -46,7 +46,7 @@ impl Warnings {
         }
     }
 
-    /// Returns the collected warnings as data.
+    /// Returns the collected warnings as JSON.
     pub(crate) fn json(&self) -> Value {
         json!(self.found)
     }

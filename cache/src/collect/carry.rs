@@ -1,4 +1,4 @@
-//! Carrying out what was decided.
+//! Carries out a plan.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,10 +14,10 @@ use crate::error::IoContext;
 use crate::gate::Gate;
 use crate::{Label, StoreError};
 
-/// What the name of a file in `tmp/` begins with that was taken from its place.
+/// The prefix of a file in `tmp/` that was removed from the store and not freed yet.
 const GONE: &str = "gone-";
 
-/// So many files are taken in any case, so that a collection comes to its end.
+/// The number of files that are moved even if there is no time left, so that a collection always ends.
 const MIN_AT_ONCE: usize = 64;
 
 /// How much of a plan was carried out.
@@ -27,21 +27,21 @@ pub(super) struct Done {
     pub(super) boxes: usize,
     pub(super) records: usize,
     pub(super) blobs: usize,
-    /// Whether all was.
+    /// Whether the whole plan was carried out.
     pub(super) is_all: bool,
-    /// How many files and directories were taken.
+    /// The number of files and directories that were moved.
     moved: usize,
 }
 
-/// The store, and until when something may be taken from it.
+/// The store, with the deadline for this round.
 struct Carrier<'r> {
     root: &'r Path,
     end: Instant,
     done: Done,
 }
 
-/// Takes what goes from its place, while the gate is held alone, until a point in time. A kill at any moment leaves boxes with all
-/// their blobs.
+/// Carries out `plan` until `end`, while the gate is held exclusively. A kill at any moment leaves only boxes with all their
+/// blobs.
 pub(super) fn out(
     root: &Path,
     gate: &Gate,
@@ -49,8 +49,8 @@ pub(super) fn out(
     ended: &[PathBuf],
     end: Instant,
 ) -> Result<Done, StoreError> {
-    // Says to the next collection that blobs without anything that refers to them are no sign of a fault. The length of an empty
-    // file takes no space, which a full disk would not have.
+    // Marks the store, so that the next collection accepts blobs without references. The mark is the length of an empty file,
+    // because that takes no space on a full disk.
     gate.file.set_len(plan.empties.into()).context("mark", root)?;
     let mut carrier = Carrier { root, end, done: Done::default() };
     carrier.done.is_all = carrier.carry(plan)?;
@@ -59,7 +59,7 @@ pub(super) fn out(
 }
 
 impl Carrier<'_> {
-    /// Returns whether all was carried out.
+    /// Returns whether the whole plan was carried out.
     fn carry(&mut self, plan: &Plan) -> Result<bool, StoreError> {
         for (label, digest) in &plan.names {
             remove_label(self.root, label, *digest)?;
@@ -99,7 +99,7 @@ impl Carrier<'_> {
         Ok(true)
     }
 
-    /// Takes a file or directory from its place; one that is gone already is no error. Returns whether there is time for more.
+    /// Moves a file or directory to `tmp/`. A missing one is no error. Returns whether there is time for more.
     fn take(&mut self, part: &str, name: &str) -> Result<bool, StoreError> {
         take(self.root, part, name)?;
         self.done.moved += 1;
@@ -107,20 +107,20 @@ impl Carrier<'_> {
     }
 }
 
-/// Removes a label, unless it means another box by now.
+/// Removes a label, unless it has been given to another box.
 fn remove_label(root: &Path, label: &Label, digest: Option<Digest>) -> Result<(), StoreError> {
     let now = label.means(root)?;
     let path = label.path(root).filter(|_| digest.is_none() || now == digest);
     path.map_or(Ok(()), |path| remove(&path))
 }
 
-/// Takes a file or directory from its place. What is gone already is no error.
+/// Moves a file or directory to `tmp/`. A missing one is no error.
 fn take(root: &Path, part: &str, name: &str) -> Result<(), StoreError> {
     let path = root.join(part).join(name);
     let gone = root.join("tmp").join(format!("{GONE}{part}-{name}"));
     match fs::rename(&path, &gone) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        // Something of this name was taken before and is not freed yet, and a directory has no file in its place.
+        // An entry of this name was moved before and is not freed yet. A directory cannot be renamed onto it.
         Err(error) if is_occupied(&error) => {
             free_gone(root);
             fs::rename(&path, gone).context("remove", &path)
@@ -133,8 +133,8 @@ fn is_occupied(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists)
 }
 
-/// Frees the bytes of what was taken. What cannot be removed takes space, and hinders nobody; another process may free it at the
-/// same time.
+/// Deletes the moved files. An entry that cannot be deleted takes space, but does no harm. Another process may be deleting the
+/// same entries.
 pub(crate) fn free_gone(root: &Path) {
     let Ok(entries) = fs::read_dir(root.join("tmp")) else { return };
     for path in entries.flatten().map(|it| it.path()) {

@@ -1,4 +1,4 @@
-//! How long a collection takes in a store with ten thousand blobs. Run by hand: it proves nothing.
+//! Measures a collection in a store with ten thousand blobs. Run it by hand; it asserts nothing.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -1,17 +1,17 @@
-//! Collecting: a store is brought below a size, and loses what nobody needs.
+//! Collection: reduces a store to a size limit, and removes unused content.
 //!
-//! **What is kept, whatever the size.** A box that runs, one that a person gave a name, one that a thin directory elsewhere names
-//! that is still there, one that was made or used within the last hour, and everything that a process uses that has the store open;
-//! see [`Why`]. All else goes by age: the box or the record that was used least recently goes first, until the store is small
-//! enough. A blob goes with the last box or record that refers to it. Blobs to which nothing refers go at once.
+//! **What is kept, regardless of the size.** A running box, a box to which a person gave a name, a box to which an existing thin
+//! directory elsewhere refers, a box that was made or used within the last hour, and everything that is used by a process that
+//! has the store open; see [`Why`]. Other boxes and records are removed by age, the least recently used first, until the store is
+//! small enough. A blob is removed with the last box or record that refers to it. Blobs without references are always removed.
 //!
-//! **Beside others.** A collection reads the store twice: first beside everybody else, and then, while it holds the gate alone, only
-//! what has changed. Under the gate it takes from the store what goes: names, boxes and records first and blobs last, each by one
-//! `rename` or `unlink`. After a tenth of a second it lets go of the gate, frees the bytes of what it has taken, and begins again if
-//! there is more. So nobody waits for long, and whoever looks for something while it does not hold the gate finds all of it or nothing.
+//! **Concurrency.** A collection reads the store twice: first without blocking other processes, and then only the changes, while
+//! it holds the gate exclusively. While it holds the gate, it removes names, boxes and records first and blobs last, each by one
+//! `rename` or `unlink`. After a tenth of a second it releases the gate, deletes the moved files, and starts again if there is
+//! more. So no process waits for long. Between two rounds, other processes find an object either complete or absent.
 //!
-//! **Crash story.** A collection that is killed leaves a store that has lost some of what was to go. What was taken and not freed is in
-//! `tmp/` under a name that begins with `gone-`; the next collection frees it.
+//! **Crash story.** A collection that is killed leaves a consistent store, with a part of the plan carried out. Files that were
+//! moved and not deleted are in `tmp/`, with names that begin with `gone-`. The next collection deletes them.
 
 mod carry;
 #[cfg(test)]
@@ -39,49 +39,50 @@ pub(crate) use carry::free_gone;
 use plan::plan;
 use scan::{Known, Scan, size_of_directory};
 
-/// How long a process that begins to use something may take. Longer than that, nothing is collected.
+/// How long to wait for the gate, which other processes hold for a moment when they begin to use something. Then the collection
+/// fails.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long others wait at once for a collection.
+/// The longest time for which a collection blocks other processes.
 const AT_ONCE: Duration = Duration::from_millis(100);
-/// How long they get in between.
+/// The pause in which other processes can take the gate.
 const BETWEEN: Duration = Duration::from_millis(20);
 
-/// What the collector has to know of the blobs of a store, which is not the store's to know.
+/// Reads the formats that the collector does not know: box manifests and thin directories.
 pub trait Contents {
-    /// Returns the blobs that the manifest of a box names; `None` if it is none.
+    /// Returns the blobs to which a box manifest refers, or `None` if it is no such manifest.
     fn blobs(&self, manifest: &[u8]) -> Option<Vec<Digest>>;
 
-    /// Returns the digest of the box in a directory elsewhere, and the blobs that its manifest names; `None` if there is none. What
-    /// the directory lacks is in `blobs`, the directory of the store's blobs.
+    /// Returns the box in a directory outside the store: its digest, and the blobs to which its manifest refers. `blobs` is the
+    /// store's blob directory, which has the files that the directory lacks. Returns `None` if there is no box.
     fn thin(&self, directory: &Path, blobs: &Path) -> Option<(Digest, Vec<Digest>)>;
 }
 
-/// What goes.
+/// The rules of a collection.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// The size in bytes that the store is to have at most; `None` if it may be of any.
+    /// The size limit of the store in bytes, or `None` for no limit.
     pub cap: Option<u64>,
-    /// What was not used for so long goes also from a store that is small enough.
+    /// Boxes and records that were not used for this long are removed even if the store is small enough.
     pub older_than: Option<Duration>,
-    /// A box that was made or used within this time is kept: [`Rules::YOUNG`], if nobody says otherwise.
+    /// Boxes that were made or used within this time are kept. The default is [`Rules::YOUNG`].
     pub young: Duration,
-    /// Labels that go, each with the box that it has to mean. A box whose last label goes is removed as one of `boxes` is.
+    /// Labels to remove, each only if it means this box. A box that loses its last label is removed like one of `boxes`.
     pub names: BTreeMap<Label, Digest>,
-    /// Boxes that go, whatever their age, with the records of the builds that made them.
+    /// Boxes to remove regardless of their age, with the records of the builds that made them.
     pub boxes: BTreeSet<Digest>,
-    /// Of `boxes` and of those that lose their last label, those go as well that run or that have other labels.
+    /// Also removes requested boxes that run or have other labels.
     pub is_forced: bool,
-    /// Nothing goes; the report says what would.
+    /// Removes nothing. The report lists what would be removed.
     pub dry_run: bool,
 }
 
 impl Rules {
-    /// How long a box is kept that was made or used.
+    /// The default for [`Rules::young`].
     pub const YOUNG: Duration = Duration::from_secs(60 * 60);
 }
 
 impl Default for Rules {
-    /// Only that goes to which nothing refers.
+    /// Removes only content without references.
     fn default() -> Self {
         Self {
             cap: None,
@@ -95,72 +96,72 @@ impl Default for Rules {
     }
 }
 
-/// Why a box is kept whatever the size of the store. Of several reasons, the first one is said.
+/// Why a box is kept regardless of the size of the store. If there are several reasons, the first one is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// It runs.
+    /// The box runs.
     Running,
-    /// A person gave it a name.
+    /// A person gave the box a name.
     Tagged,
-    /// A thin directory elsewhere names it.
+    /// A thin directory elsewhere refers to the box.
     Thin,
-    /// A process that has the store open made or used it.
+    /// A process that has the store open made or used the box.
     Used,
-    /// It was made or used within the last hour.
+    /// The box was made or used within the last hour.
     Young,
-    /// Something is in its directory that is not the store's.
+    /// The directory of the box contains foreign files.
     Foreign,
 }
 
-/// A box of which a report speaks.
+/// A box in a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reported {
-    /// Its digest.
+    /// The digest of the box.
     pub digest: Digest,
-    /// The names that it has, or had, sorted.
+    /// The names that the box has or had, sorted.
     pub names: Vec<String>,
-    /// The thin directories elsewhere that name it.
+    /// The thin directories elsewhere that refer to the box.
     pub directories: Vec<PathBuf>,
-    /// Why it is kept; `None` of one that goes, or that is only young enough.
+    /// Why the box is kept. `None` if it is removed, or kept only because the store is small enough.
     pub reason: Option<Why>,
     /// The size of its blobs.
     pub bytes: u64,
 }
 
-/// What a collection did, or would do. A size counts each file in units of 4096 bytes, as file systems do.
+/// The result of a collection or of a dry run. Sizes count each file in units of 4096 bytes, like file systems.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// The size of the store before.
     pub before: u64,
-    /// Its size after.
+    /// The size of the store after.
     pub after: u64,
-    /// The size that it was to have at most.
+    /// The size limit of the store.
     pub cap: Option<u64>,
-    /// The boxes that were removed, in the order of their last use.
+    /// The boxes that were removed, the least recently used first.
     pub removed: Vec<Reported>,
     /// The names that were removed, sorted.
     pub removed_names: Vec<String>,
-    /// How many results of steps of builds were removed.
+    /// The number of removed records, which are results of build steps.
     pub removed_records: usize,
-    /// How many blobs were removed.
+    /// The number of removed blobs.
     pub removed_blobs: usize,
-    /// The boxes that are left, in the order of their digests.
+    /// The boxes that are left, sorted by digest.
     pub kept: Vec<Reported>,
-    /// The size of what is kept whatever the cap.
+    /// The size of the content that is kept regardless of the limit.
     pub kept_bytes: u64,
-    /// The part of it that is kept only because a process has the store open.
+    /// The part of `kept_bytes` that is kept only because a process has the store open.
     pub used_bytes: u64,
-    /// How many files and directories were found that are not the store's. They are left as they are.
+    /// The number of foreign files and directories, which are left as they are.
     pub foreign: usize,
 }
 
 impl Report {
-    /// Returns whether the store is larger than it was to be, as everything that is left is kept.
+    /// Returns whether the store is still larger than its limit, because everything in it is kept.
     pub fn is_over(&self) -> bool {
         self.cap.is_some_and(|cap| self.after > cap)
     }
 
-    /// Leaves out what was not removed yet.
+    /// Returns the part of the report that was carried out.
     fn as_far_as(&self, done: &carry::Done) -> Self {
         let mut report = self.clone();
         report.removed.truncate(done.boxes);
@@ -170,7 +171,7 @@ impl Report {
         report
     }
 
-    /// Adds what was removed after this.
+    /// Adds the report of the next round.
     fn with(mut self, later: Self) -> Self {
         self.removed.extend(later.removed);
         self.removed_names.extend(later.removed_names);
@@ -186,26 +187,26 @@ impl Report {
     }
 }
 
-/// The size of a box of a store.
+/// The size of a box.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BoxSize {
-    /// The size of its blobs that no other box refers to.
+    /// The size of the blobs to which only this box refers.
     pub own: u64,
-    /// The size of its other blobs.
+    /// The size of the other blobs of the box.
     pub shared: u64,
 }
 
-/// Collects what a store need not have.
+/// Removes unneeded content from a store.
 #[derive(Debug)]
 pub struct Collector {
     root: PathBuf,
 }
 
 impl Collector {
-    /// Opens the store in a directory; `None` if there is none.
+    /// Opens the store in the directory `root`. Returns `None` if there is none.
     ///
     /// # Errors
-    /// As [`StoredBoxes::blobs_of`]: a store that another user can change is refused.
+    /// The errors of [`StoredBoxes::blobs_of`]: a store that another user can change is refused.
     pub fn open(root: &Path) -> Result<Option<Self>, StoreError> {
         StoredBoxes::blobs_of(root)?;
         if !root.join("version").exists() {
@@ -220,7 +221,7 @@ impl Collector {
         Ok(Some(Self { root: root.to_owned() }))
     }
 
-    /// Returns the size of the store: of its blobs, records and their data. It takes some microseconds for each.
+    /// Returns the size of the store: its blobs, its records and their data. This takes some microseconds for each file.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -240,16 +241,16 @@ impl Collector {
         Ok(self.scan(contents, &mut Known::default())?.box_sizes())
     }
 
-    /// Collects.
+    /// Runs a collection.
     ///
     /// # Errors
-    /// [`StoreError::NoRoots`] if the store has blobs, and nothing that refers to any; [`StoreError::Busy`] if another process keeps
-    /// the store locked; [`StoreError::File`]. What was removed until then stays removed.
+    /// [`StoreError::NoRoots`] if the store has blobs but no references; [`StoreError::Busy`] if another process holds the gate
+    /// for too long; [`StoreError::File`]. Content that was removed before the error stays removed.
     pub fn collect(&self, contents: &dyn Contents, rules: &Rules) -> Result<Report, StoreError> {
         self.collect_in(contents, rules, AT_ONCE)
     }
 
-    /// Collects, and keeps others waiting for so long at once.
+    /// Runs a collection that blocks other processes for at most `at_once` in each round.
     fn collect_in(
         &self,
         contents: &dyn Contents,
@@ -285,7 +286,8 @@ impl Collector {
                 return Ok(so_far);
             }
             report = Some(so_far);
-            // Labels and boxes went at once. What others made since then was not asked for.
+            // The first round has removed all requested labels and boxes. The request does not apply to new ones of the same
+            // names.
             rules.names.clear();
             gone.append(&mut rules.boxes);
             gone.extend(plan.demanded);
@@ -298,7 +300,7 @@ impl Collector {
     }
 }
 
-/// Removes a file; one that is gone already is no error.
+/// Removes a file. A missing file is no error.
 fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error).context("remove", path),

@@ -1,4 +1,4 @@
-//! What goes: a decision about what was scanned, which touches nothing.
+//! Decides what to remove from a scanned store, without changing it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, SystemTime};
@@ -10,31 +10,31 @@ use super::{Report, Reported, Rules, Why};
 use crate::ActionKey;
 use crate::label::Label as Text;
 
-/// A time that is so much later than now says nothing: the clock was changed.
+/// A time that is this much later than now counts as the oldest one, because the clock was changed.
 const LATER: Duration = Duration::from_secs(60 * 60);
 
-/// What goes, in the order in which it does.
+/// What to remove, in this order.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Names, each with the box that it means, if that is there.
+    /// Labels, each with the box that it means, or `None` if that box does not exist.
     pub(super) names: Vec<(Text, Option<Digest>)>,
     pub(super) boxes: Vec<Digest>,
     /// The names of files in `roots/`.
     pub(super) roots: Vec<String>,
-    /// Records, with their data.
+    /// Records, which are removed with their data.
     pub(super) records: Vec<ActionKey>,
     /// The data of actions without a record.
     pub(super) data: Vec<ActionKey>,
     pub(super) blobs: Vec<Digest>,
-    /// Whether nothing is left that refers to anything.
+    /// Whether no references are left afterwards.
     pub(super) empties: bool,
-    /// The boxes that go because somebody asked for it.
+    /// The boxes that are removed because the rules name them.
     pub(super) demanded: BTreeSet<Digest>,
     pub(super) report: Report,
 }
 
 impl Plan {
-    /// Returns whether nothing goes.
+    /// Returns whether there is nothing to remove.
     pub(super) fn is_empty(&self) -> bool {
         let Self { names, boxes, roots, records, data, blobs, .. } = self;
         let keys = records.is_empty() && data.is_empty();
@@ -42,22 +42,22 @@ impl Plan {
     }
 }
 
-/// What refers to blobs.
+/// A box or record, which refers to blobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Id {
     Record(ActionKey),
     Box(Digest),
 }
 
-/// Decides what goes; `gone` are the boxes that were asked for and are gone already. Returns `None` if nothing refers to any blob,
-/// though blobs would go.
+/// Makes a plan. `gone` are the requested boxes that earlier rounds have removed. Returns `None` if there are blobs to remove but
+/// no references at all.
 pub(super) fn plan(scan: &Scan, rules: &Rules, gone: &BTreeSet<Digest>) -> Option<Plan> {
     let mut work = Work::new(scan, rules);
     work.demanded.extend(gone);
     work.remove_demanded();
     work.remove_useless();
     let has_records = scan.records.values().any(|it| it.refers.is_some());
-    // What referred to a box that is gone says that there was one.
+    // A dangling name or root shows that the store once had a box.
     let has_names = !scan.boxes.is_empty() || !scan.dangling.is_empty() || !scan.gone.is_empty();
     if !has_records && !has_names && !scan.is_emptied && !work.blobs.is_empty() {
         return None;
@@ -71,11 +71,11 @@ struct Work<'s> {
     scan: &'s Scan,
     rules: &'s Rules,
     before: u64,
-    /// The size of what is left.
+    /// The size of the content that is left.
     size: u64,
-    /// How often what is left refers to a blob.
+    /// The number of references to each blob from the content that is left.
     counts: HashMap<Digest, usize>,
-    /// When each record was used, or one that refers to it.
+    /// When each record was used, directly or through a record that refers to it.
     used: HashMap<ActionKey, SystemTime>,
     demanded: BTreeSet<Digest>,
     boxes: Vec<Digest>,
@@ -117,7 +117,8 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// Removes what was asked for, and the records of the builds that made such a box: they would keep its blobs.
+    /// Removes the requested boxes and labels, and the records of the builds that made such a box, because these would keep its
+    /// blobs.
     fn remove_demanded(&mut self) {
         let scan = self.scan;
         scan.boxes.iter().for_each(|(digest, entry)| self.remove_asked(digest, entry));
@@ -128,7 +129,7 @@ impl<'s> Work<'s> {
         records.into_iter().for_each(|(key, entry)| self.remove_record(*key, entry));
     }
 
-    /// Removes the labels of a box that were asked for, and the box if that was, or if no label is left.
+    /// Removes the requested labels of a box. Removes the box if it was requested or has no label left.
     fn remove_asked(&mut self, digest: &Digest, entry: &BoxEntry) {
         let Rules { names, boxes, is_forced, .. } = self.rules;
         let labels = entry.labels.iter().filter(|it| names.get(&it.text) == Some(digest));
@@ -147,7 +148,7 @@ impl<'s> Work<'s> {
         self.names.extend(labels);
     }
 
-    /// Removes what is of no use: blobs to which nothing refers, names of boxes that are not there, and the like.
+    /// Removes useless content: blobs without references, unreadable records, data without records, and dangling names and roots.
     fn remove_useless(&mut self) {
         let Self { scan, rules, .. } = *self;
         let unused = scan.blobs.keys().filter(|blob| !self.counts.contains_key(blob));
@@ -168,7 +169,7 @@ impl<'s> Work<'s> {
         let dangling = scan.dangling.iter().filter(|it| demanded(it) || !self.is_recent(it.given));
         let dangling: Vec<_> = dangling.map(|it| (it.text.clone(), None)).collect();
         self.names.extend(dangling);
-        // A build notes the root before it makes the directory.
+        // A build writes the root before it creates the directory.
         let gone = scan.gone.iter().filter(|(_, changed)| !self.is_recent(*changed));
         let gone: Vec<_> = gone.map(|(name, _)| name.clone()).collect();
         self.roots.extend(gone);
@@ -191,7 +192,7 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// Returns what may go, the least recently used first.
+    /// Returns the boxes and records that may be removed, the least recently used first.
     fn candidates(&self) -> Vec<(SystemTime, Id)> {
         let boxes = self.scan.boxes.iter().filter(|(digest, entry)| {
             !self.gone_boxes.contains(*digest) && self.reason(entry).is_none()
@@ -238,7 +239,7 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// Removes the blobs to which nothing refers any more.
+    /// Drops one reference to each blob, and removes the blobs without references.
     fn release(&mut self, blobs: &[Digest]) {
         for blob in blobs {
             let Some(count) = self.counts.get_mut(blob) else { continue };
@@ -262,7 +263,7 @@ impl<'s> Work<'s> {
         self.scan.living.blobs.contains(blob) || changed.is_some_and(|it| self.is_covered(it))
     }
 
-    /// Returns why a box is kept whatever the size of the store.
+    /// Returns why a box is kept regardless of the size of the store.
     fn reason(&self, entry: &BoxEntry) -> Option<Why> {
         let reasons = [
             (entry.is_running, Why::Running),
@@ -288,7 +289,7 @@ impl<'s> Work<'s> {
         self.is_covered(time) || self.is_young(time)
     }
 
-    /// Returns a time that is not later than now.
+    /// Returns `time`, limited to now, or the epoch if it is later than now by more than [`LATER`].
     fn known(&self, time: SystemTime) -> SystemTime {
         let now = self.scan.now;
         if time > now + LATER { SystemTime::UNIX_EPOCH } else { time.min(now) }
@@ -300,7 +301,7 @@ impl<'s> Work<'s> {
 
     fn finish(mut self) -> Plan {
         let scan = self.scan;
-        // Of a box that goes, all names do.
+        // A box that is removed loses all its names.
         let left = scan.boxes.iter().filter(|(digest, _)| !self.gone_boxes.contains(*digest));
         let kept: Vec<_> = left.map(|it| self.reported(it)).collect();
         let records = scan.records.iter().filter(|(key, _)| !self.records.contains(*key));
@@ -339,7 +340,7 @@ impl<'s> Work<'s> {
     fn reported(&self, (digest, entry): (&Digest, &BoxEntry)) -> Reported {
         let sizes = entry.blobs.iter().filter_map(|it| self.scan.blobs.get(it));
         let is_gone = self.gone_boxes.contains(digest);
-        // Of a box that stays, those names that stay.
+        // The report lists the remaining names of a box that stays.
         let stays =
             |it: &&Label| is_gone || !self.names.contains(&(it.text.clone(), Some(*digest)));
         let names = entry.labels.iter().filter(stays).map(|it| it.text.text().to_owned());
@@ -352,7 +353,7 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// Returns the size of what is kept whatever the cap, and the part of it that only processes keep that have the store open.
+    /// Returns the size of the content that is kept regardless of the limit, and the part of it that only open sessions keep.
     fn kept_bytes(&self) -> (u64, u64) {
         let (mut kept, mut used) = (HashSet::new(), HashSet::new());
         let mut bytes = (0, 0);
@@ -387,7 +388,8 @@ impl<'s> Work<'s> {
     }
 }
 
-/// Returns when each record was used: a record that refers to others was made with them, so that they count as used when it was.
+/// Returns the time of the last use of each record. A record counts as used whenever a record that refers to it was used, because
+/// it was needed to make that one.
 fn used(scan: &Scan) -> HashMap<ActionKey, SystemTime> {
     let sound = scan.records.iter().filter(|(_, entry)| entry.refers.is_some());
     let mut newest: Vec<_> = sound.map(|(key, entry)| (entry.used, *key)).collect();

@@ -1,4 +1,4 @@
-//! What a store has, when it was used, and what refers to what.
+//! Reads the content of a store: the objects, their last use, and their references.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Metadata};
@@ -22,72 +22,70 @@ use crate::session::Living;
 use crate::store::open_existing;
 use crate::{ActionKey, StoreError};
 
-/// File systems give space in units of this many bytes.
+/// The allocation unit of file systems in bytes.
 const UNIT: u64 = 4096;
-/// The most bytes of a manifest that is read.
+/// The size limit of a manifest in bytes.
 const MAX_MANIFEST: u64 = 1 << 20;
-/// What the directory of a box of the store has; of `blobs/sha256` nothing but the directories.
+/// The entries of a box's directory. `blobs` contains only an empty directory `sha256`.
 const OF_BOX: [&str; 3] = [INDEX, "oci-layout", "blobs"];
 
-/// A file: its size, and when it was made or changed.
+/// The size of a file and the time of its last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) size: u64,
     pub(super) changed: SystemTime,
 }
 
-/// A name of a box, or what it was pulled as.
+/// A label of a box: a name, or the reference under which the box was pulled.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Label {
     pub(super) text: Text,
-    /// Whether a person gave it, or pulled the box. A name that a build gives goes by age.
+    /// Whether a person gave the name or pulled the box. A name that a build gave does not keep the box.
     pub(super) is_tag: bool,
-    /// When it was given.
+    /// When the label was given.
     pub(super) given: SystemTime,
 }
 
-/// A box.
 #[derive(Debug, Clone)]
 pub(super) struct BoxEntry {
-    /// Whether the store has its directory. If not, a thin directory elsewhere names it all the same.
+    /// Whether the store has the directory of the box. If not, a thin directory elsewhere still refers to the box.
     pub(super) is_there: bool,
     pub(super) used: SystemTime,
     pub(super) size: u64,
-    /// The blobs that it refers to, its manifest among them.
+    /// The blobs to which the box refers, with its manifest.
     pub(super) blobs: Arc<[Digest]>,
     pub(super) labels: Vec<Label>,
     pub(super) directories: Vec<Thin>,
     pub(super) is_running: bool,
-    /// Whether its directory has something that is not the store's.
+    /// Whether the directory of the box contains foreign files.
     pub(super) is_foreign: bool,
 }
 
-/// A thin directory elsewhere.
+/// A thin directory outside the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Thin {
-    /// The name of the file in `roots/`.
+    /// The name of its file in `roots/`.
     pub(super) root: String,
     pub(super) path: PathBuf,
 }
 
-/// A record.
 #[derive(Debug, Clone)]
 pub(super) struct RecordEntry {
     pub(super) used: SystemTime,
-    /// Its size with that of its data.
+    /// The size of the record and its data.
     pub(super) size: u64,
-    /// What it refers to; `None` if it is damaged, or of an earlier version.
+    /// The references of the record, or `None` if it is damaged or has an earlier format.
     pub(super) refers: Option<Arc<Refers>>,
 }
 
-/// What a record refers to.
+/// The references of a record.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Refers {
     pub(super) blobs: Vec<Digest>,
     pub(super) actions: Vec<ActionKey>,
 }
 
-/// All that a store has.
+/// The content of a store.
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) now: SystemTime,
@@ -95,19 +93,19 @@ pub(super) struct Scan {
     pub(super) blobs: BTreeMap<Digest, Item>,
     pub(super) boxes: BTreeMap<Digest, BoxEntry>,
     pub(super) records: BTreeMap<ActionKey, RecordEntry>,
-    /// The data of actions that have no record.
+    /// The data of actions without a record.
     pub(super) data: BTreeMap<ActionKey, Item>,
-    /// The names of boxes that are not there.
+    /// The labels of boxes that do not exist.
     pub(super) dangling: Vec<Label>,
-    /// The files in `roots/` of directories that are gone, or that have no box any more, with their times.
+    /// The files in `roots/` whose directory is gone or has no box any more, with their times.
     pub(super) gone: Vec<(String, SystemTime)>,
-    /// How many files and directories are not the store's.
+    /// The number of foreign files and directories.
     pub(super) foreign: usize,
-    /// Whether the last collection has left nothing that refers to anything.
+    /// Whether the last collection left no references.
     pub(super) is_emptied: bool,
 }
 
-/// What a scan has read, so that the next one reads only what has changed.
+/// The results of a scan, so that the next one reads only the changes.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     records: HashMap<ActionKey, (Stamp, Option<Arc<Refers>>)>,
@@ -115,7 +113,7 @@ pub(super) struct Known {
     thin: HashMap<String, (Stamp, PathBuf, Option<ThinBox>)>,
 }
 
-/// The box of a thin directory: its digest, and the blobs that it refers to.
+/// The box of a thin directory: its digest, and the blobs to which it refers.
 type ThinBox = (Digest, Arc<[Digest]>);
 /// The inode of a file and the time of its last change.
 type Stamp = (u64, i64, i64);
@@ -125,7 +123,7 @@ fn stamp(file: &Metadata) -> Stamp {
 }
 
 impl Scan {
-    /// Reads what a store has.
+    /// Reads the content of the store in `root`.
     pub(super) fn of(
         root: &Path,
         contents: &dyn Contents,
@@ -197,7 +195,7 @@ impl Scan {
         for (name, file) in entries(&directory)? {
             let digest = Digest::from_hex(&name).filter(|_| file.is_dir());
             let Some(digest) = digest else {
-                // A draft belongs to a build, and is removed by the next one if that was killed.
+                // A draft belongs to a build. If the build was killed, the next one removes the draft.
                 self.foreign += usize::from(!name.starts_with('.'));
                 continue;
             };
@@ -223,7 +221,7 @@ impl Scan {
     fn read_names(&mut self, root: &Path) -> Result<(), StoreError> {
         let directory = root.join("names");
         for (name, file) in self.files(&directory)? {
-            // A damaged one means nothing, and is left: a build that gives it mends it.
+            // A damaged name is ignored and left: a build that gives the name repairs it.
             let Ok(Some(named)) = read_name(&directory.join(&name)) else {
                 self.foreign += 1;
                 continue;
@@ -238,7 +236,7 @@ impl Scan {
         let directory = root.join("pulled");
         for (name, file) in self.files(&directory)? {
             let found = read(&directory.join(&name), Pulled::decode);
-            // A damaged one means nothing, and is left: a pull mends it.
+            // A damaged reference is ignored and left: a pull repairs it.
             let Some(Pulled { reference, digest, is_asked, .. }) =
                 found.ok().flatten().filter(|it| it.file_name() == name)
             else {
@@ -307,7 +305,7 @@ impl Scan {
         entry.directories.push(thin);
     }
 
-    /// Lists the files of a directory of the store. Others are not the store's, and only counted.
+    /// Lists the files in a directory of the store. Other entries are counted as foreign.
     fn files(&mut self, directory: &Path) -> Result<Vec<(String, Metadata)>, StoreError> {
         let mut all = entries(directory)?;
         let before = all.len();
@@ -358,7 +356,7 @@ pub(super) fn size_of_directory(directory: &Path) -> Result<u64, StoreError> {
     Ok(files.map(|(_, file)| in_units(file.len())).sum())
 }
 
-/// Lists a directory; nothing if it is not there. What another process removes meanwhile is left out.
+/// Lists a directory. A missing directory is empty. Entries that another process removes in the meantime are left out.
 fn entries(directory: &Path) -> Result<Vec<(String, Metadata)>, StoreError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -382,7 +380,7 @@ fn read_record(path: &Path) -> Result<Option<Refers>, StoreError> {
     Ok(record.map(|Record { blobs, actions, .. }| Refers { blobs, actions }))
 }
 
-/// Reads the path of a thin directory; `None` if somebody else can change it, or it is none.
+/// Reads the path of a thin directory. Returns `None` if another user can change the file, or if it contains no absolute path.
 fn read_root(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     let Ok(file) = open_regular(path, Links::Refuse) else { return Ok(None) };
     if !is_private(&file).context("examine", path)? {
@@ -392,8 +390,8 @@ fn read_root(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     Ok(bytes.map(|it| path_of(&it)).filter(|it| it.is_absolute()))
 }
 
-/// Returns the blobs that a box refers to. If its manifest is missing or damaged, the others cannot be found, and nobody can start
-/// it.
+/// Returns the blobs to which a box refers. If its manifest is missing or damaged, returns only the manifest's digest; the box
+/// cannot be started then.
 fn blobs_of(
     digest: &Digest,
     root: &Path,
@@ -414,7 +412,7 @@ fn blobs_of(
     Ok(blobs)
 }
 
-/// Returns a manifest and the blobs that it names, each once.
+/// Returns the digest of a manifest and of its blobs, without duplicates.
 fn with(digest: &Digest, mut blobs: Vec<Digest>) -> Arc<[Digest]> {
     blobs.push(*digest);
     blobs.sort_unstable();
@@ -422,13 +420,13 @@ fn with(digest: &Digest, mut blobs: Vec<Digest>) -> Arc<[Digest]> {
     blobs.into()
 }
 
-/// Returns whether somebody says that this box runs; see [`crate::hold`].
+/// Returns whether a process has marked the box as running; see [`crate::hold`].
 fn is_held(index: &Path) -> bool {
     let file = open_existing(index).ok().flatten();
     file.is_some_and(|file| file.try_lock().is_err())
 }
 
-/// Returns whether a box's directory has something that no build puts there.
+/// Returns whether a box's directory contains an entry that no build creates.
 fn has_foreign(directory: &Path) -> Result<bool, StoreError> {
     for (name, file) in entries(directory)? {
         let is_own = OF_BOX.contains(&&*name) && file.is_dir() == (name == "blobs");

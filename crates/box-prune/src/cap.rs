@@ -1,4 +1,4 @@
-//! How large a store may be.
+//! The size limit of a store.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,39 +8,40 @@ use box_contract::{age, size};
 use rustix::fs::statvfs;
 use safe_text::shown;
 
-/// The variable that says how large the store may be: `50G`, `0` or `none`.
+/// The environment variable with the size limit of the store, for example `50G`, `0` or `none`.
 pub const VARIABLE: &str = "BOXBUILD_STORE_MAX";
-/// The default, on a disk that is large.
+/// The default limit on a large disk.
 const MAX_DEFAULT: u64 = 20 << 30;
-/// The part of a disk that a store takes by default at most.
+/// The default limit is at most this fraction of the disk: a tenth.
 const PART: u64 = 10;
-/// The short units of a size, and their bytes.
+/// The short units of a size, in bytes.
 const SHORT: [(&str, u64); 4] = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)];
 
-/// How large a store may be.
+/// The size limit of a store.
 ///
 /// ```
 /// use box_prune::Cap;
 ///
 /// assert_eq!(Cap::parse("50G"), Ok(Cap::Bytes(50 << 30)));
 /// assert_eq!(Cap::parse("none"), Ok(Cap::None));
+/// assert!(Cap::parse("50").is_err());
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Cap {
-    /// 20 GiB, or a tenth of the disk that it is on if that is less.
+    /// 20 GiB, or a tenth of the store's disk if that is less.
     #[default]
     Default,
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// As large as it gets.
+    /// No limit.
     None,
 }
 
 impl Cap {
-    /// Reads the size that somebody wrote.
+    /// Parses the value of an option.
     ///
     /// # Errors
-    /// What is expected, for people.
+    /// A message with the expected form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let wrong = "write a size such as 50G or 512MiB, 0, or none";
         match text {
@@ -54,18 +55,18 @@ impl Cap {
         bytes.or_else(|| size::parse(text)).map(Self::Bytes).ok_or(wrong)
     }
 
-    /// Reads the value of [`VARIABLE`].
+    /// Parses the value of [`VARIABLE`].
     ///
     /// # Errors
-    /// What is expected, for people.
+    /// A message with the variable and the expected form.
     pub fn from_variable(value: Option<OsString>) -> Result<Self, String> {
         let Some(value) = value.filter(|it| !it.is_empty()) else { return Ok(Self::Default) };
         let text = value.to_string_lossy();
         Self::parse(&text).map_err(|wrong| format!("{VARIABLE} is {:?}: {wrong}", shown(&text)))
     }
 
-    /// Returns the bytes that the store in a directory may have; `None` if any number of them. A disk whose size is not known counts as
-    /// a large one.
+    /// Returns the limit in bytes for the store in the directory `root`, or `None` if there is no limit. A disk of unknown size
+    /// ([statvfs(3)](https://man7.org/linux/man-pages/man3/statvfs.3.html) fails) counts as large.
     pub fn bytes(self, root: &Path) -> Option<u64> {
         match self {
             Self::None => None,
@@ -79,10 +80,10 @@ impl Cap {
     }
 }
 
-/// Reads the time since the last use that somebody wrote.
+/// Parses the time since the last use, for example `12h`.
 ///
 /// # Errors
-/// What is expected, for people.
+/// A message with the expected form.
 pub fn age(text: &str) -> Result<Duration, &'static str> {
     age::seconds(text).map(Duration::from_secs).ok_or("write a time such as 90s, 10m, 12h or 7d")
 }

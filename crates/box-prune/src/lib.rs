@@ -1,7 +1,4 @@
-//! Keeps the store of both programs below its size, and says what went and what was kept.
-//!
-//! [`box_cache::collect`] has the rules. This crate knows what it takes to apply them to boxes: which blobs a box has, how large
-//! a store may be, and how a report reads.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod cap;
@@ -18,7 +15,7 @@ use box_layout::{Documents, Places};
 pub use cap::{Cap, VARIABLE, age};
 pub use report::{asked_lines, called, json, lines, over, size_line};
 
-/// Knows which blobs the boxes of a store have.
+/// Lists the blobs of boxes for the collector.
 #[derive(Debug, Clone, Copy)]
 pub struct BoxContents;
 
@@ -35,10 +32,10 @@ impl Contents for BoxContents {
     }
 }
 
-/// Collects in the store in a directory. One that is not there loses nothing.
+/// Removes unused content from the store in the directory `root`. A missing store is an empty report.
 ///
 /// # Errors
-/// Those of [`Collector::open`] and [`Collector::collect`].
+/// The errors of [`Collector::open`] and [`Collector::collect`].
 pub fn collect(root: &Path, rules: &Rules) -> Result<Report, StoreError> {
     match Collector::open(root)? {
         Some(collector) => collector.collect(&BoxContents, rules),
@@ -46,13 +43,14 @@ pub fn collect(root: &Path, rules: &Rules) -> Result<Report, StoreError> {
     }
 }
 
-/// Looks at the size of a store to which a command has added so many bytes (see [`box_cache::Store::added`]), and collects if it is
-/// larger than it may be. Returns what was collected, if something was, or if the store is too large all the same.
+/// Collects in the store `root` if it is larger than `cap`, after a command has added `added` bytes to it (see
+/// [`box_cache::Store::added`]). Returns the report if something was removed, or if the store is still too large.
 ///
-/// If nothing was added, nothing is looked at. Whatever the command made or used stays, as long as its store is open.
+/// Does not read the store if `added` is 0. While the command has its store open, everything that it made or used is kept.
 ///
 /// # Errors
-/// Those of [`Collector::collect`]. A store that another process keeps locked, or in which nothing refers to any blob, is left as it is.
+/// The errors of [`Collector::collect`], except that a store which another process has locked, or which has no roots, is left as
+/// it is.
 pub fn after_adding(root: &Path, added: u64, cap: Cap) -> Result<Option<Report>, StoreError> {
     let Some(cap) = cap.bytes(root).filter(|_| added > 0) else { return Ok(None) };
     let Some(collector) = Collector::open(root)? else { return Ok(None) };

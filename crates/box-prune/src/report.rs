@@ -1,4 +1,4 @@
-//! What is said of a collection.
+//! Formats the report of a collection.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use box_digest::Digest;
 use safe_text::{counted, readable, shown};
 use serde_json::{Value, json};
 
-/// Returns what a person reads of a collection, line by line.
+/// Formats a report for a terminal, line by line.
 pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
     let removed = if dry_run { "would remove" } else { "removed" };
     let mut lines: Vec<_> = report.removed.iter().map(|it| removed_line(removed, it)).collect();
@@ -33,7 +33,7 @@ pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
     lines
 }
 
-/// Returns the lines of `boxlaunch rmi`: what was removed of the names in `asked`, and what stays.
+/// Formats the report of `boxlaunch rmi`: which of the names in `asked` were removed, and which boxes are kept.
 pub fn asked_lines(report: &Report, asked: &BTreeMap<Label, Digest>) -> Vec<String> {
     let mut lines: Vec<_> = report.removed.iter().map(|it| removed_line("removed", it)).collect();
     for (label, digest) in asked {
@@ -60,7 +60,7 @@ pub fn asked_lines(report: &Report, asked: &BTreeMap<Label, Digest>) -> Vec<Stri
     lines
 }
 
-/// Returns how much was freed, and what is left.
+/// Formats how much space was freed, and the size of the store.
 pub fn size_line(report: &Report, dry_run: bool) -> String {
     let freed = report.before.saturating_sub(report.after);
     let freed = match (freed, dry_run) {
@@ -73,8 +73,8 @@ pub fn size_line(report: &Report, dry_run: bool) -> String {
     format!("{freed}; the store has {}{most}", readable(report.after))
 }
 
-/// Returns what is said of a store that is larger than it may be, as all that is left is kept; with advice if the reasons are not said
-/// as well.
+/// Formats the warning that the store is still too large after a collection, because everything in it is kept. `with_advice` is
+/// for callers that do not print the reasons.
 pub fn over(report: &Report, store: &Path, with_advice: bool) -> Option<String> {
     let cap = report.cap.filter(|_| report.is_over())?;
     let store = shown(&store.display().to_string());
@@ -99,7 +99,7 @@ fn removed_line(removed: &str, gone: &Reported) -> String {
     line
 }
 
-/// Returns what a person calls a box: its names, or its digest.
+/// Returns the names of a box, or its digest if it has none.
 pub fn called(of: &Reported) -> String {
     if of.names.is_empty() { of.digest.to_string() } else { names(&of.names) }
 }
@@ -135,7 +135,7 @@ const fn word(why: Why) -> &'static str {
     }
 }
 
-/// Returns a report for programs.
+/// Returns the report as JSON.
 pub fn json(report: &Report, dry_run: bool) -> Value {
     json!({
         "dry_run": dry_run,

@@ -1,17 +1,17 @@
-//! The option `--color`, when messages have colours, and which terminals can clear a line.
+//! The option `--color`: when messages have colours, and which terminals can clear a line.
 
 use std::ffi::OsString;
 
 use clap::{ColorChoice, ValueEnum as _};
 
-/// The variables that `--color=auto` follows, for the manual of a program.
+/// The variables that `--color=auto` follows, for a program's manual.
 pub const VARIABLES: (&str, &str) =
     ("NO_COLOR, CLICOLOR_FORCE", "Whether messages have colours, unless `--color` says so.");
 
 /// Returns to the start of the line and erases it, on a terminal that is not [dumb](is_dumb).
 pub const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Returns whether a terminal of the type in `TERM` has neither colours nor a way to clear a line.
+/// Returns whether the terminal type in `TERM` supports neither colours nor [`CLEAR_LINE`].
 pub fn is_dumb(terminal: Option<OsString>) -> bool {
     terminal.is_some_and(|it| it == "dumb")
 }
@@ -32,8 +32,8 @@ pub struct ColorOption {
 }
 
 impl ColorOption {
-    /// Returns whether messages have colours. Without the option, that depends on where they go, and on
-    /// variables that mean what they mean to cargo: <https://no-color.org>,
+    /// Returns whether messages have colours. `--color=auto` depends on whether they go to a terminal,
+    /// and on variables that cargo also follows: <https://no-color.org>,
     /// <https://bixense.com/clicolors>.
     pub fn has_colour(
         self,
@@ -51,8 +51,7 @@ impl ColorOption {
     }
 }
 
-/// Returns when a command line wants colours, for the help and the errors that are printed before it
-/// is read as a whole.
+/// Returns the `--color` of a command line that is not parsed yet, for its help and its usage errors.
 pub fn color_of(args: impl IntoIterator<Item = String>) -> ColorChoice {
     let mut args = args.into_iter().take_while(|arg| arg != "--");
     let named = args.by_ref().find_map(|arg| match arg.strip_prefix("--color") {

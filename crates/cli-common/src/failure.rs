@@ -1,4 +1,4 @@
-//! A failed command: its errors, as text and as data, and its exit code. Every error of both programs ends here.
+//! A failed command: its errors, as text and as JSON, and its exit code. Every error of both programs ends up here.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -12,22 +12,22 @@ use serde_json::{Value, json};
 
 use crate::problem::{self, Explanation, Problem};
 
-/// A program whose commands fail: what it does otherwise than the other one.
+/// The differences between the two programs in how a command fails.
 pub trait Program: Sized {
-    /// Returns the exit code of a command that fails with an error of this code.
+    /// Returns the exit code of a command that fails with `code`.
     fn exit(code: ErrorCode) -> u8 {
         code.exit()
     }
 
-    /// Returns the text of errors as a person is shown it, with colours where there are any.
+    /// Adds colours to the text of errors, if the program uses colours.
     fn painted(text: &str) -> Cow<'_, str> {
         text.into()
     }
 }
 
-/// A program with a row for an error of a library, so that `?` makes a [`Failure`] of it.
+/// A program that has an [`Explanation`] for the error `E` of a library, so that `?` converts it into a [`Failure`].
 pub trait Table<E>: Program {
-    /// Returns the failure of a command with this error.
+    /// Converts an error into the failure of a command.
     fn failure(error: E) -> Failure<Self>;
 }
 
@@ -36,11 +36,11 @@ pub trait Table<E>: Program {
 pub struct Failure<P> {
     /// The exit code.
     pub exit: u8,
-    /// Empty where nothing is to be said, or the command's result already says what is wrong.
+    /// Empty if the command prints no error, or if its result already describes them.
     problems: Vec<Problem>,
-    /// Set where a text has more errors than are listed: how many are.
+    /// The number of errors that are listed, if the text has more.
     truncated: Option<usize>,
-    /// Lines for people above the errors, without colours.
+    /// Lines above the errors in the text output, without colours.
     words: String,
     program: PhantomData<P>,
 }
@@ -57,12 +57,12 @@ impl<P: Program> Failure<P> {
         Self::of([Problem::new(explanation, message)])
     }
 
-    /// Returns the failure of a wrong command line.
+    /// Returns the failure of an invalid command line.
     pub fn usage(message: impl Display) -> Self {
         Self::new(ErrorCode::Usage, message)
     }
 
-    /// Returns the failure of a command that has nothing to say: its result already says what is wrong.
+    /// Returns a failure without errors, for a command whose result already describes the errors.
     pub const fn reported(exit: u8) -> Self {
         Self {
             exit,
@@ -73,60 +73,60 @@ impl<P: Program> Failure<P> {
         }
     }
 
-    /// Returns the failure of a command with these errors, of which there is at least one. The first decides on the exit code.
+    /// Returns a failure with these errors, at least one. The first one decides the exit code.
     pub fn of(problems: impl IntoIterator<Item = Problem>) -> Self {
         let problems: Vec<_> = problems.into_iter().collect();
         let exit = problems.first().map_or(exit::FAILED, |it| P::exit(it.code));
         Self { problems, ..Self::reported(exit) }
     }
 
-    /// Returns the failure of a text with these diagnostics.
+    /// Returns a failure with the diagnostics of a text.
     pub fn of_diagnostics(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
         let failure = Self::of(Problem::of_diagnostics(code, found, sources));
         let failure = failure.with_exit(P::exit(code));
         if found.len() < MAX_KEPT { failure } else { failure.cut() }
     }
 
-    /// Adds lines for people below each message, and the same as fields of the data.
+    /// Adds lines below the text of each error, and the same details as JSON fields.
     #[must_use]
     pub fn with_details(self, lines: &str, data: &[(&str, Value)]) -> Self {
         let problems = self.problems.into_iter().map(|it| it.with_details(lines, data)).collect();
         Self { problems, ..self }
     }
 
-    /// Returns the same failure with lines for people above the errors.
+    /// Sets the lines above the errors in the text output.
     #[must_use]
     pub fn with_words(self, words: String) -> Self {
         Self { words, ..self }
     }
 
-    /// Returns the same failure with another exit code.
+    /// Sets the exit code.
     #[must_use]
     pub const fn with_exit(mut self, exit: u8) -> Self {
         self.exit = exit;
         self
     }
 
-    /// Returns the same failure as one of a text with more errors than are listed.
+    /// Marks the list of errors as incomplete.
     #[must_use]
     pub fn cut(self) -> Self {
         Self { truncated: Some(MAX_KEPT), ..self }
     }
 
-    /// Returns its errors, and the warnings among them.
+    /// Returns the errors, with the warnings among them.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Returns whether an error has this code.
+    /// Returns whether an error has the code `code`.
     pub fn has(&self, code: ErrorCode) -> bool {
         self.problems.iter().any(|it| it.code == code)
     }
 
-    /// Puts several failures into one. Its exit code is theirs, or that of a failure where they differ.
+    /// Merges several failures. The exit code is the one that all have, or 1 if they differ.
     ///
     /// # Errors
-    /// That failure, unless there is no error.
+    /// The merged failure, if it has at least one error.
     pub fn all(failures: Vec<Self>) -> Result<(), Self> {
         let truncated = failures.iter().find_map(|it| it.truncated);
         let same = failures.windows(2).all(|pair| pair[0].exit == pair[1].exit);
@@ -138,7 +138,7 @@ impl<P: Program> Failure<P> {
         Err(Self { problems, truncated, ..Self::reported(exit) })
     }
 
-    /// Returns what a person reads, with a final newline; nothing if there is no error.
+    /// Returns the text output with a final newline, or an empty text if there is no error.
     pub fn text(&self) -> String {
         if self.problems.is_empty() {
             return String::new();
@@ -152,7 +152,7 @@ impl<P: Program> Failure<P> {
         format!("{}{}\n", self.words, P::painted(&text))
     }
 
-    /// Returns the line of JSON that is printed with `--json`; nothing if there is no error.
+    /// Returns the line that `--json` prints, or an empty text if there is no error.
     pub fn json(&self) -> String {
         let json = match self.truncated {
             _ if self.problems.is_empty() => return String::new(),

@@ -1,8 +1,8 @@
-//! Colours for errors and warnings on a terminal, as rustc and cargo choose them.
+//! Colours for errors and warnings on a terminal, the same as in rustc and cargo.
 //!
-//! They are added to a text that is complete and safe to print, as the last step: whatever a message
-//! quotes can then neither set a colour nor end one. The shape of the lines says what each one is: the
-//! message, the gutter beside a source line, what is underlined, the help.
+//! They are added as the last step, to a text that is complete and safe to print, so that a quoted
+//! text can neither set nor end a colour. The form of a line shows its role: message, gutter,
+//! underline, or help.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ const NOTE: Style = AnsiColor::BrightGreen.on_default().bold();
 const GUTTER: Style = AnsiColor::BrightBlue.on_default().bold();
 const BOLD: Style = Style::new().bold();
 
-/// The words that begin a message, and their colours.
+/// The words that begin a message, with their colours.
 const HEADS: [(&str, Style); 3] = [("error", ERROR), ("warning", WARNING), ("note", NOTE)];
 
-/// Adds colours to the lines of errors, warnings and notes; other lines stay as they are.
+/// Adds colours to the lines of errors, warnings and notes. Other lines stay as they are.
 pub fn paint(text: &str) -> String {
     let mut severity = ERROR;
     let mut lines = Vec::new();
@@ -32,7 +32,7 @@ pub fn paint(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Splits the first line of a message into its first word, that word's colour, and the rest.
+/// Splits the first line of a message into its first word, the word's colour, and the rest.
 fn head(line: &str) -> Option<(&'static str, Style, &str)> {
     HEADS.into_iter().find_map(|(word, style)| {
         let rest = line.strip_prefix(word)?.strip_prefix(": ")?;
@@ -47,14 +47,14 @@ fn painted_head(word: &str, style: Style, rest: &str) -> String {
     format!("{}{}", styled(style, word), styled(BOLD, &format!(": {rest}")))
 }
 
-/// Paints a line below the head; `severity` is the colour of the message that it belongs to.
+/// Paints a line below the head. `severity` is the colour of its message.
 fn painted_line(line: &str, severity: Style) -> Cow<'_, str> {
     let body = line.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
     let margin = &line[..line.len() - body.len()];
     if line == "..." {
         return styled(GUTTER, line).into();
     }
-    // What is not beside a margin is no part of a snippet.
+    // A line without a margin is no part of a snippet.
     if !margin.starts_with(' ') {
         return line.into();
     }
@@ -71,7 +71,7 @@ fn painted_line(line: &str, severity: Style) -> Cow<'_, str> {
         .into()
 }
 
-/// Paints an underline and its label: `^` marks the primary place, `-` another one.
+/// Paints an underline with its label. `^` marks the primary span, `-` another one.
 fn painted_mark(line: &str, severity: Style) -> Cow<'_, str> {
     let mark = line.trim_start();
     let style = match mark.chars().next() {
@@ -90,7 +90,7 @@ fn styled(style: Style, text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Shows styles as words, so that a person can read them.
+    /// Replaces styles by words, so that they are legible.
     fn shown(text: &str) -> String {
         let named = [
             (ERROR, "<error>"),

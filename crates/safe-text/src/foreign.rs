@@ -1,12 +1,14 @@
-//! A writer for bytes of somebody else.
+//! A writer for foreign bytes.
 
 use std::io::{self, Write};
 
 use super::Harmless;
 
-/// Writes bytes of a program, an image or a box: as they are, or through [`Harmless`], for a terminal.
+/// Writes the bytes of a program, an image or a box: unchanged, or through [`Harmless`] for a
+/// terminal.
 ///
-/// When it is dropped it writes what [`Harmless::finish`] returns; an error of that is lost.
+/// When it is dropped, it writes the result of [`Harmless::finish`]. An error of this last write is
+/// lost.
 #[derive(Debug)]
 pub struct ForeignWriter<W: Write> {
     to: W,
@@ -14,7 +16,7 @@ pub struct ForeignWriter<W: Write> {
 }
 
 impl<W: Write> ForeignWriter<W> {
-    /// Writes to `to`; as it is, unless `is_shown` by a terminal.
+    /// Writes to `to`. The bytes are filtered only if a terminal shows them (`is_shown`).
     pub fn new(to: W, is_shown: bool) -> Self {
         Self { to, filter: is_shown.then(Harmless::default) }
     }
@@ -34,7 +36,7 @@ impl<W: Write> Write for ForeignWriter<W> {
 impl<W: Write> Drop for ForeignWriter<W> {
     fn drop(&mut self) {
         let rest = self.filter.as_mut().map(Harmless::finish).unwrap_or_default();
-        // Whoever has to know has flushed before.
+        // A caller that needs the error calls `flush` first.
         drop(self.to.write_all(rest.as_bytes()).and_then(|()| self.to.flush()));
     }
 }

@@ -1,34 +1,43 @@
-//! The output of a program, made harmless to a terminal as it comes.
+//! Makes the output of a program harmless to a terminal, as it arrives.
 
 use std::mem;
 
 use super::visible;
 
 const ESCAPE: char = '\u{1b}';
-/// The control sequence that ends all colours and styles (SGR 0 of ECMA-48).
+/// The control sequence that ends all colours and styles (SGR 0, ECMA-48).
 const RESET: &str = "\u{1b}[0m";
-/// The longest control sequence that is looked at, without ESC, in bytes.
+/// The longest control sequence that is recognized, in bytes without ESC.
 const MAX_SEQUENCE: usize = 48;
 
-/// Makes the bytes of a program harmless to a terminal, in whatever pieces they come.
+/// A filter that makes the bytes of a program harmless to a terminal, whatever pieces they arrive in.
 ///
-/// Text, tabs, line ends and colours pass. A carriage return ends the line, unless there is nothing on it, so that no
-/// text covers another: a progress bar becomes several lines. Colours end with their line. Everything else that
-/// [`visible`] replaces, and what is not UTF-8, becomes U+FFFD.
+/// Text, tabs, line ends and colours pass. A carriage return ends the line unless the line is empty, so that no text
+/// covers another: a progress bar becomes several lines. Colours end with their line. Every other character that
+/// [`visible`] replaces becomes U+FFFD, and so do bytes that are not UTF-8.
 ///
-/// The text that it returns stays the same when it passes through another one.
+/// A second filter does not change the text any more.
+///
+/// # Examples
+///
+/// ```
+/// let mut filter = safe_text::Harmless::default();
+/// assert_eq!(filter.push(b"10%\r20%\n"), "10%\n20%\n");
+/// assert_eq!(filter.push(b"\x1b[2J"), "\u{fffd}[2J");
+/// assert_eq!(filter.finish(), "");
+/// ```
 #[derive(Debug)]
 pub struct Harmless {
-    /// The bytes of a character whose end has not come yet.
+    /// The first bytes of a character that is not complete yet.
     begun: Vec<u8>,
-    /// The bytes that have come of a control sequence, without its ESC.
+    /// The first bytes of a control sequence that is not complete yet, without ESC.
     sequence: Option<String>,
-    /// How long the line is so far, without colours, in bytes.
+    /// The length of the current line in bytes, without colours.
     line: usize,
-    /// A line is broken that would be longer.
+    /// The maximum length of a line in bytes.
     longest: usize,
     is_coloured: bool,
-    /// Whether the last line has ended with a carriage return, to which a line feed may belong.
+    /// Whether the last line ended with a carriage return, to which a line feed may still belong.
     is_returned: bool,
 }
 
@@ -39,7 +48,7 @@ impl Default for Harmless {
 }
 
 impl Harmless {
-    /// Breaks lines that are longer than so many bytes, of which a character takes up to four.
+    /// Breaks lines that are longer than `longest` bytes. A character has up to four.
     pub const fn with_lines_of(longest: usize) -> Self {
         Self {
             begun: Vec::new(),
@@ -51,8 +60,8 @@ impl Harmless {
         }
     }
 
-    /// Takes the next bytes, and returns what is to be written of them. The beginning of a character or of a
-    /// control sequence waits for the rest.
+    /// Adds the next bytes, and returns the text to write. An incomplete character or control sequence is kept until
+    /// the rest arrives.
     pub fn push(&mut self, data: &[u8]) -> String {
         let mut bytes = mem::take(&mut self.begun);
         bytes.extend_from_slice(data);
@@ -70,7 +79,7 @@ impl Harmless {
         text
     }
 
-    /// Returns what is still to be written when nothing more comes; it ends the colours, and not the line.
+    /// Returns the remaining text after the last bytes. It ends the colours, but not the line.
     pub fn finish(&mut self) -> String {
         let mut text = String::new();
         if !mem::take(&mut self.begun).is_empty() {
@@ -82,7 +91,7 @@ impl Harmless {
         text + self.end_colours()
     }
 
-    /// Returns what ends the colours where they are, so that another text may follow.
+    /// Returns the sequence that ends the colours within the line, so that other text can follow.
     pub fn end_colours(&mut self) -> &'static str {
         if mem::take(&mut self.is_coloured) { RESET } else { "" }
     }
@@ -120,7 +129,7 @@ impl Harmless {
         }
     }
 
-    /// Shows a control sequence that no terminal is to obey.
+    /// Writes a control sequence that the terminal must not interpret.
     fn show_sequence(&mut self, sequence: &str, text: &mut String) {
         self.show(ESCAPE, text);
         sequence.chars().for_each(|c| self.show(c, text));
@@ -143,23 +152,23 @@ impl Harmless {
     }
 }
 
-/// Returns whether bytes are the beginning of a character.
+/// Returns whether `bytes` are the beginning of a character.
 fn is_begun(bytes: &[u8]) -> bool {
     str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
 /// The kind of a control sequence.
 enum Sequence {
-    /// Not known yet.
+    /// Not complete yet.
     Begun,
     Colours,
-    /// One that changes nothing at the end of a text: `ESC [ K` erases what is right of it, as grep does after
-    /// each colour.
+    /// A sequence without effect at the end of a text, for example `ESC [ K`, which erases to the right and which
+    /// grep writes after each colour.
     Nothing,
     Other,
 }
 
-/// Judges a control sequence, without its ESC, by the next character.
+/// Returns the kind of `sequence` (without its ESC) after the character `next`.
 fn judge(sequence: &str, next: char) -> Sequence {
     match (sequence.strip_prefix('['), next) {
         (None, '[') => Sequence::Begun,
@@ -170,13 +179,13 @@ fn judge(sequence: &str, next: char) -> Sequence {
     }
 }
 
-/// Returns whether the parameters of an SGR sequence (ECMA-48, 8.3.117) mean colours and styles alone that leave
-/// text legible: neither blinking nor concealed.
+/// Returns whether the parameters of an SGR sequence (ECMA-48, 8.3.117) set only colours and styles that leave text
+/// legible: neither blinking nor concealed.
 fn are_colours(parameters: &str) -> bool {
     let mut numbers = parameters.split(';');
     while let Some(number) = numbers.next() {
         let is_known = match number {
-            // One of the palette (5) or of red, green and blue (2), as ITU-T T.416 and xterm have it.
+            // A colour of the palette (5), or one of red, green and blue (2): ITU-T T.416, as xterm implements it.
             "38" | "48" | "58" => {
                 let count = match numbers.next() {
                     Some("5") => 1,
@@ -204,7 +213,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns what is written of bytes that come in pieces of this size.
+    /// Returns the filtered text of `bytes`, which arrive in pieces of `size` bytes.
     fn harmless(bytes: &[u8], size: usize, mut filter: Harmless) -> String {
         let text: String = bytes.chunks(size.max(1)).map(|it| filter.push(it)).collect();
         text + &filter.finish()
@@ -291,7 +300,7 @@ mod tests {
         assert_eq!(broken("\u{1b}[31mabéé"), "\u{1b}[31mabé\u{1b}[0m\né");
     }
 
-    /// Bytes that are often those of control sequences, of line ends, and of characters.
+    /// Bytes that are often parts of control sequences, line ends and characters.
     fn written() -> impl Strategy<Value = Vec<u8>> {
         let pieces = [
             &b"\x1b"[..],
@@ -327,7 +336,7 @@ mod tests {
         proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
     }
 
-    /// Removes the colours of a text, each of which has to be one that may pass.
+    /// Removes the colours from a text. Each must be one that may pass.
     fn without_colours(text: &str) -> String {
         let mut parts = text.split(ESCAPE);
         let first = parts.next().unwrap_or_default().to_owned();
@@ -354,7 +363,7 @@ mod tests {
             let text = whole(&bytes);
             let plain = without_colours(&text);
             prop_assert!(plain.chars().all(|c| matches!(c, '\n' | '\t') || visible(c) == c), "{plain:?}");
-            // Each line, and the end, is without colour.
+            // Neither a line nor the text ends with a colour.
             for line in text.split('\n') {
                 let last = line.rsplit(ESCAPE).next().filter(|_| line.contains(ESCAPE));
                 let is_reset = last.is_none_or(|it| it.starts_with("[0m") || it.starts_with("[m"));

@@ -16,14 +16,14 @@ pub use foreign::ForeignWriter;
 pub use harmless::Harmless;
 pub use variable::{VARIABLE_FORM, is_variable};
 
-/// The binary units, the largest first, and their bytes.
+/// The binary units with their sizes in bytes, the largest first.
 pub const BINARY: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
-/// Returns `c`, or U+FFFD for a control character, an invisible one, and one that changes the
-/// reading direction. The two selectors by which a character is an emoji or a text (U+FE0E and U+FE0F) stay.
+/// Returns `c`, or U+FFFD if `c` is a control character, is invisible, or changes the reading direction. The variation
+/// selectors U+FE0E and U+FE0F, which choose between text and emoji, stay.
 ///
-/// Invisible are the control characters and Unicode's `Default_Ignorable_Code_Point`
-/// (<https://www.unicode.org/reports/tr44/#Default_Ignorable_Code_Point>), and a few that fonts show as nothing.
+/// Invisible characters are Unicode's `Default_Ignorable_Code_Point`
+/// (<https://www.unicode.org/reports/tr44/#Default_Ignorable_Code_Point>), and a few that fonts show as blank.
 pub const fn visible(c: char) -> char {
     match c {
         '\0'..='\u{1f}'
@@ -51,10 +51,13 @@ pub const fn visible(c: char) -> char {
     }
 }
 
-/// Finds the characters of a text of several lines that hide something from whoever reads it in an editor: those that
-/// [`visible`] replaces, but for what every text may have. That is line feeds, with or without a carriage return before
-/// them, tabs, a byte order mark at the start, and one of each that scripts and emoji are made with after a character that
-/// is seen: a selector (U+FE0E and U+FE0F), and a joiner (U+200C and U+200D). Each comes with its offset in bytes.
+/// Finds the characters of a text that hide something in an editor, with their offsets in bytes. These are the characters
+/// that [`visible`] replaces, with the exceptions that every text may have:
+///
+/// - line feeds, with or without a carriage return before them, and tabs
+/// - a byte order mark at the start
+/// - after a visible character, one variation selector (U+FE0E or U+FE0F), or one joiner (U+200C or U+200D), which scripts
+///   and emoji need
 pub fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
     let is_joiner = |c: char| matches!(c, '\u{200c}' | '\u{200d}');
     let is_selector = |c: char| matches!(c, '\u{fe0e}' | '\u{fe0f}');
@@ -70,12 +73,12 @@ pub fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
     text.char_indices().filter(move |(at, c)| !may_be(*at, *c))
 }
 
-/// Makes a text safe to print on one line: line ends and tabs are replaced, too.
+/// Makes a text safe to print on one line. Line ends and tabs are replaced, too.
 pub fn shown(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-/// Puts a user's text into a message: in backticks, made [`shown`], and at most 60 characters long.
+/// Formats a user's text for a message: in backticks, as [`shown`], and cut after 60 characters.
 pub fn quote(text: &str) -> String {
     const MAX_LEN: usize = 60;
     let mut shown: String = text.chars().take(MAX_LEN).map(visible).collect();
@@ -85,9 +88,16 @@ pub fn quote(text: &str) -> String {
     format!("`{shown}`")
 }
 
-/// Writes a name or path as one word of a command that a person pastes into a POSIX shell: as it is, or
-/// in quotes. What cannot be seen is written as `$'\033'`, which bash, zsh and ksh read (POSIX.1-2024,
-/// Shell Command Language, 2.2.4).
+/// Formats a name or path as one word of a command that a person pastes into a POSIX shell, in quotes if necessary.
+/// Invisible characters become `$'\033'`, which bash, zsh and ksh understand (POSIX.1-2024, Shell Command Language,
+/// 2.2.4).
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(safe_text::shell_word("/a/b"), "/a/b");
+/// assert_eq!(safe_text::shell_word("a b"), "'a b'");
+/// ```
 pub fn shell_word(word: impl AsRef<OsStr>) -> String {
     let bytes = word.as_ref().as_bytes();
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:@%+=,-".contains(byte);
@@ -98,7 +108,7 @@ pub fn shell_word(word: impl AsRef<OsStr>) -> String {
         None => {
             let escaped = |byte: &u8| match byte {
                 byte if is_plain(byte) || *byte == b' ' => char::from(*byte).to_string(),
-                // Three octal digits are read no further, unlike hexadecimal ones.
+                // Octal escapes end after three digits. Hexadecimal ones do not end.
                 byte => format!("\\{byte:03o}"),
             };
             format!("$'{}'", bytes.iter().map(escaped).collect::<String>())
@@ -106,18 +116,18 @@ pub fn shell_word(word: impl AsRef<OsStr>) -> String {
     }
 }
 
-/// Writes a path as [`shell_word`] does, so that no command takes it for an option.
+/// Formats a path like [`shell_word`], with `./` before a leading `-`, so that no command takes it for an option.
 pub fn shell_path(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     let begins_like_option = path.as_os_str().as_bytes().starts_with(b"-");
     if begins_like_option { shell_word(Path::new(".").join(path)) } else { shell_word(path) }
 }
 
-/// The most characters of a message that are shown: a file can have a name of megabytes. The longest
-/// path of Linux fits.
+/// The length limit of a message in characters. The longest path of Linux fits; an archive's file names can have
+/// megabytes.
 const MAX_MESSAGE: usize = 4096;
 
-/// Cuts a message that is longer than 4096 characters, and says how much is left out.
+/// Cuts a message after 4096 characters, and appends how many bytes are missing.
 pub fn clipped(text: String) -> String {
     match text.char_indices().nth(MAX_MESSAGE) {
         None => text,
@@ -125,7 +135,7 @@ pub fn clipped(text: String) -> String {
     }
 }
 
-/// Joins the texts of an error and of its causes; one that only repeats the text before is left out.
+/// Joins the texts of an error and of its causes. A cause that only repeats the text before it is left out.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut texts = vec![error.to_string()];
     texts.extend(iter::successors(error.source(), |&it| it.source()).map(ToString::to_string));
@@ -133,14 +143,14 @@ pub fn with_causes(error: &dyn Error) -> String {
     texts.join(": ")
 }
 
-/// Makes a text of several lines safe to print: line ends and tabs stay.
+/// Makes a text of several lines safe to print. Line ends and tabs stay.
 pub fn shown_lines(text: &str) -> String {
     let keep = |c: char| matches!(c, '\n' | '\t');
     text.chars().map(|c| if keep(c) { c } else { visible(c) }).collect()
 }
 
-/// Makes a JSON document safe to print without changing what it says: in its strings, what
-/// [`visible`] replaces is written as an escape.
+/// Makes a JSON document safe to print. Each character that [`visible`] replaces becomes an escape, so that the values
+/// stay the same.
 pub fn shown_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -156,8 +166,8 @@ pub fn shown_json(json: &str) -> String {
     text
 }
 
-/// Splits a command line at blanks, as a shell would. Returns `None` for a single word, and for what
-/// only a shell can read.
+/// Splits a command line at blanks like a shell. Returns `None` for fewer than two words, and for syntax that only a shell
+/// can expand.
 pub fn words(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
@@ -176,7 +186,7 @@ pub fn words(line: &str) -> Option<Vec<String>> {
     (quote.is_none() && words.len() > 1).then_some(words)
 }
 
-/// Writes a number of bytes with the largest fitting binary unit.
+/// Formats a number of bytes with the largest fitting binary unit: `1536` → `1.5 KiB`.
 pub fn readable(bytes: u64) -> String {
     match BINARY.into_iter().find(|(_, size)| bytes >= *size) {
         Some((unit, size)) => {
@@ -187,12 +197,12 @@ pub fn readable(bytes: u64) -> String {
     }
 }
 
-/// Writes a number and what it counts, as one or as several.
+/// Formats a number with the noun that it counts, in singular or plural.
 pub fn counted(number: usize, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
 }
 
-/// Writes an exact number of bytes.
+/// Formats an exact number of bytes.
 pub fn bytes(count: u64) -> String {
     if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
 }
@@ -257,7 +267,7 @@ mod tests {
         }
         let text = "\u{feff}a\r\nb\t👩\u{200d}🔬 می\u{200c}خواهم\u{a0} ❤\u{fe0f}\u{200d}🔥";
         assert_eq!(hidden(text).count(), 0);
-        // A message in bits, and one in bytes.
+        // Hidden messages: one encoded in bits, the other in bytes.
         for run in
             ["a\u{200d}\u{200c}", "a\u{200d}\u{fe0f}", "a\u{fe0f}\u{fe0e}", " \u{200c}", "\u{fe0f}"]
         {

@@ -3,8 +3,15 @@
 /// The rule of [`is_variable`] in words.
 pub const VARIABLE_FORM: &str = "has letters, digits and `_`, and does not begin with a digit";
 
-/// Returns whether `text` may name an environment variable: `[A-Za-z_][A-Za-z0-9_]*` (POSIX.1-2017,
-/// base definitions, 3.235).
+/// Returns whether `text` is a valid name for an environment variable: `[A-Za-z_][A-Za-z0-9_]*`
+/// (POSIX.1-2017, base definitions, 3.235).
+///
+/// # Examples
+///
+/// ```
+/// assert!(safe_text::is_variable("API_KEY"));
+/// assert!(!safe_text::is_variable("API-KEY"));
+/// ```
 pub fn is_variable(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !text.is_empty() && text.bytes().all(inner) && !text.as_bytes()[0].is_ascii_digit()

@@ -1,4 +1,4 @@
-//! `boxbuild diff`: what differs between two boxes, images or directories.
+//! `boxbuild diff`: shows the differences between two boxes, images or directories.
 
 mod operand;
 
@@ -60,13 +60,12 @@ fn field(text: &str) -> Result<Field, String> {
     fields.find(|it| it.name() == text).ok_or_else(|| format!("a field is {}", names.join(", ")))
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let open = |word| Operand::open(word, args.component, &args.store);
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     operand::check_same_rootfs(&a, &b)?;
     let path = path(args, &a.side, &b.side)?;
-    // Found again each time: together they can be larger than the memory.
+    // Compared again for each use, because all differences together can be larger than the memory.
     let all = || compare(&a.side, &b.side, &path, &args.ignore);
     let whole = args.component.is_none() && path.is_empty();
     let parts = if whole { operand::parts(&a, &b, all().next().is_none()) } else { Vec::new() };
@@ -86,12 +85,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             );
         }
     }
-    // A result that is lost is a failure: see `main`.
+    // A lost result is a failure: see `main`.
     let same = counts.all() == 0 && plan.is_empty() && parts.is_empty();
     if same || terminal::lost() { Ok(()) } else { Err(Failure::reported(exit::DIFFERENT)) }
 }
 
-/// Returns the path to compare, with the links in its directories followed. One side may lack it.
+/// Returns the path to compare, with the symbolic links in its directories resolved. One side may lack the path.
 fn path(args: &Args, a: &Side, b: &Side) -> Result<Vec<u8>, Failure> {
     let path = args.path.as_bytes();
     match [a, b].map(|side| side.find(path, Follow::Parents)) {
@@ -105,7 +104,7 @@ fn path(args: &Args, a: &Side, b: &Side) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Returns whether a whole box is compared with an image, which is like a part of it.
+/// Returns whether a whole box is compared with an image, which corresponds to one component of a box.
 const fn is_box_and_image(a: SideKind, b: SideKind) -> bool {
     matches!(
         (a, b),
@@ -113,7 +112,7 @@ const fn is_box_and_image(a: SideKind, b: SideKind) -> bool {
     )
 }
 
-/// How many entries differ.
+/// The number of entries that differ.
 #[derive(Debug, Serialize)]
 struct Counts {
     added: usize,
@@ -139,7 +138,7 @@ impl Counts {
         self.added + self.removed + self.changed
     }
 
-    /// Sums up the differences: those of the files, of the plan's fields, and of other parts.
+    /// Summarizes the differences in the files, in the fields of the plan, and in other parts.
     fn summary(&self, fields: usize, parts: usize) -> String {
         let Self { added, removed, changed } = self;
         let files = match (self.all(), fields + parts) {
@@ -155,7 +154,7 @@ impl Counts {
     }
 }
 
-/// Returns a difference as data.
+/// Returns a difference as JSON.
 fn line(difference: &Difference<'_>) -> Value {
     let (change, field, a, b) = match &difference.change {
         Change::Added(b) => ("added", None, None, Some(b)),

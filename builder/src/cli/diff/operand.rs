@@ -1,4 +1,4 @@
-//! The operands of a comparison on the command line.
+//! The operands of a comparison.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,16 +17,16 @@ use crate::cli::init::{misnamed, parse};
 use crate::cli::stored::PROGRAM;
 use cli_common::store::StoreOption;
 
-/// Something to be compared.
+/// An operand.
 #[derive(Debug)]
 pub(super) struct Operand {
     pub(super) side: Side,
-    /// The box that it is of.
+    /// The box, if the operand is one.
     opened: Option<OpenBox>,
 }
 
 impl Operand {
-    /// Opens what a word of the command line names.
+    /// Opens the box, image or directory that a word of the command line names.
     pub(super) fn open(
         word: &OsStr,
         component: Option<ComponentName>,
@@ -45,7 +45,7 @@ impl Operand {
         let subject = BoxReference::parse(word).map_err(|error| {
             misnamed(&word.to_string_lossy()).unwrap_or_else(|| Failure::from(error))
         })?;
-        // Comparing the files of a layout would say nothing of what is in it.
+        // A layout is opened as a box. Its blobs would be compared as files otherwise.
         let Some(path) = subject.path().filter(|it| !box_layout::is_layout(it)) else {
             return Self::of_box(&subject, component, store);
         };
@@ -78,39 +78,40 @@ impl Operand {
     }
 }
 
-/// Returns `true` for an OCI image layout that was never meant to be a box.
+/// Returns whether an OCI image layout is no box at all.
 fn is_of_another(error: &box_layout::OpenError) -> bool {
     use box_layout::OpenError::{Manifests, OtherArtifact};
     matches!(error, OtherArtifact { .. } | Manifests { .. })
 }
 
-/// Returns the failure of a path with nothing to compare.
+/// Returns the failure of a path that cannot be compared.
 fn not_comparable(message: String) -> Failure {
     let help = "name a box such as NAME.box, an image such as oci:DIR, or a directory";
     Failure::new((ErrorCode::BoxNotFound, help), message)
 }
 
-/// Returns the failure of an image that only a registry has.
+/// Returns the failure of an image in a registry.
 fn not_asked(reference: &str) -> Failure {
     let help = format!("copy it first: skopeo copy {reference} oci:DIR:latest");
     let message = format!("`boxbuild diff` does not read images from a registry: {reference}");
     Failure::new((ErrorCode::Offline, help), message)
 }
 
-/// Refuses two boxes of which one must be forged.
+/// Refuses two boxes with contradictory listings of the same rootfs, of which at least one must be
+/// forged.
 pub(super) fn check_same_rootfs(a: &Operand, b: &Operand) -> Result<(), OpenError> {
     let origins = &a.side.listing.origins;
     let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Ok(()) };
     opened::check_same_rootfs(a, b, origins)
 }
 
-/// Compares what two boxes have beside their rootfs; other operands have nothing there.
+/// Compares the parts of two boxes outside their rootfs. Other operands have no such parts.
 pub(super) fn parts(a: &Operand, b: &Operand, equal: bool) -> Vec<PartDifference> {
     let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Vec::new() };
     box_inspect::diff::parts(a, b, equal)
 }
 
-/// Compares the run plans of two boxes; other operands have none.
+/// Compares the run plans of two boxes. Other operands have no plan.
 pub(super) fn plans(a: &Operand, b: &Operand) -> Result<Vec<FieldDifference>, Failure> {
     let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Ok(Vec::new()) };
     differences(a.plan(), b.plan()).map_err(|error| {

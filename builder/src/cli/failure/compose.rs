@@ -1,4 +1,4 @@
-//! The rows of the table of errors for images and declarations that do not make a box.
+//! Explanations for images and declarations that do not make a box.
 
 use std::borrow::Cow;
 
@@ -54,7 +54,7 @@ impl Explain for ComposeError {
     }
 }
 
-/// Returns what to do about a program that is not there or cannot be executed.
+/// Returns the help for a program that is missing or cannot be executed.
 fn no_program(near: Option<&str>, words: Option<&str>, reason: Unrunnable) -> Cow<'static, str> {
     match (reason, words, near) {
         (Unrunnable::OtherMachine, ..) => format!(

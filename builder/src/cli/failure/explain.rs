@@ -1,5 +1,5 @@
-//! The table of errors: for each error of a library its code, and what to do about it. The messages
-//! themselves only state facts.
+//! The table of errors: the code and the help for each error of a library. The libraries' messages contain
+//! only facts.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -31,14 +31,14 @@ use oci_layer::{LayerError, LayerErrorKind};
 /// The help for a file that differs from a checksum in the Boxfile.
 pub(super) const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
 
-/// The help where a checkout has a pointer in the place of a file.
+/// The help for a checkout that has a pointer of Git LFS instead of a file.
 pub(super) const FETCH_LFS: &str =
     "run `git lfs pull` in the checkout; in CI, have the checkout fetch files of Git LFS";
 
-/// The help for another kernel than the lean one.
+/// The help for a kernel that is not the lean one.
 const COMPILED_KERNEL: &str = "`cargo xtask kernel` in the checkout of boxbuild prints where it is";
 
-/// The help for a kernel without something that a box needs.
+/// The help for a kernel that lacks a feature that a box needs.
 const NO_SUCH_KERNEL: &str =
     "take another kernel, such as `kernel \"lean\"`, or compile this one with it";
 
@@ -46,20 +46,20 @@ const NO_SUCH_KERNEL: &str =
 const A_KERNEL: &str = "name a libkrunfw.so.5 or an uncompressed ELF kernel (vmlinux); \
                                    `boxbuild setup` gets one that boxes can have";
 
-/// Returns a row with a help.
+/// Returns an explanation with a help.
 pub(super) fn help(code: ErrorCode, text: impl Into<Cow<'static, str>>) -> Explanation {
     (code, text).into()
 }
 
-/// Returns the row of an error; of one that only the operating system explains, with this help.
+/// Returns the explanation of an error. If only the operating system explains it, uses `text` as the help.
 fn or(error: &FileError, text: &'static str) -> Explanation {
     let explanation = error.explain();
     if explanation.code == Io { help(Io, text) } else { explanation }
 }
 
-/// An error of a library, as this program explains it.
+/// An error of a library for which this program has an explanation.
 pub(crate) trait Explain: Error {
-    /// Returns the error's code, and what to do about it.
+    /// Returns the error's code and help.
     fn explain(&self) -> Explanation;
 }
 
@@ -84,7 +84,7 @@ impl Explain for BuildError {
                 InitInvalid,
                 "take the box-init of the same boxbuild: `cargo xtask box-init` builds it",
             ),
-            // The failure has a row for each of several.
+            // Each of the errors gets an explanation in the failure.
             Self::Several(_) | Self::Rejected(_) => FileInvalid.into(),
             Self::Platform { .. } => help(
                 PlatformUnsupported,
@@ -124,7 +124,7 @@ impl Explain for Cause {
     }
 }
 
-/// Says which image was probably meant.
+/// Returns the reference that was probably meant.
 fn intended(meant: &Meant) -> String {
     match meant {
         Meant::Unprefixed { path, form } => {
@@ -136,7 +136,7 @@ fn intended(meant: &Meant) -> String {
     }
 }
 
-/// The help for files that are too large for a checkout, or too many.
+/// The help for files of a checkout that are too large, or too many.
 const IN_AN_IMAGE: &str = "files that are so large, or so many, belong in a layer of an image: the limits are in docs/hostile-input.md";
 
 impl Explain for FilesError {
@@ -197,7 +197,7 @@ impl Explain for ProjectError {
     }
 }
 
-/// Returns the row of a lock's error. The diagnostics of a malformed lock have helps of their own.
+/// Returns the explanation of a lock's error. The diagnostics of a malformed lock have helps already.
 pub(super) fn lock(error: &LockFileError) -> Explanation {
     match error {
         LockFileError::NotWritable(source) => {
@@ -253,7 +253,7 @@ impl Explain for box_find::FindError {
     }
 }
 
-/// The help for images that are too much together.
+/// The help for images that are too large together.
 const LESS: &str = "build the images with less in them: the limits are in docs/hostile-input.md";
 
 impl Explain for LayerError {
@@ -327,7 +327,8 @@ impl Explain for boxbuild::budget::MeasureError {
     }
 }
 
-/// Returns how to list what is in a directory of a box or of a component in it; an empty path is the root.
+/// Returns the command that lists a directory of a box or of one of its components. An empty path is the
+/// root.
 fn listed_by(directory: &str, component: Option<ComponentName>) -> String {
     let path = if directory.is_empty() { "/" } else { directory };
     let component = component.map(|it| format!("--component {} ", it.name())).unwrap_or_default();
@@ -389,7 +390,7 @@ impl Explain for InputError {
 impl Explain for FileError {
     fn explain(&self) -> Explanation {
         match self.source.kind() {
-            // It could be read, and is not what it should be.
+            // The file could be read, but its content is wrong.
             io::ErrorKind::InvalidData => FileInvalid.into(),
             _ => self.source.explain(),
         }

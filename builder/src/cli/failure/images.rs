@@ -1,4 +1,4 @@
-//! The rows of the table of errors for images that cannot be read, and boxes that cannot be exported.
+//! Explanations for images that cannot be read, and boxes that cannot be exported.
 
 use std::path::Path;
 
@@ -96,16 +96,17 @@ impl Explain for ExportError {
     }
 }
 
-/// Returns what to write or run where a path has something else than an image.
+/// Returns the help for a path that has something else than an image.
 fn other_form(path: &Path, expected: Form, found: Found) -> String {
     let form = |form: Form| format!("\"{}{}\"", form.prefix(), path.display());
-    // As one word of a shell: whoever wrote the Boxfile chose it.
+    // As one word of a shell, because the author of the Boxfile chose the path.
     let word = |before: &str, after: &str| shell_word(format!("{before}{}{after}", path.display()));
     match (found, expected) {
         (Found::Nothing, Form::Layout) => {
             format!("copy an image there: skopeo copy docker://NAME {}", word("oci:", ":latest"))
         }
-        // Here and below, nothing is written over what is there.
+        // The commands in this arm and below write to new paths, so that they never overwrite an
+        // existing file.
         (Found::Lacks(_), Form::Layout) => {
             "name another directory: `skopeo copy docker://NAME oci:IMAGE:latest` makes one"
                 .to_owned()

@@ -1,4 +1,4 @@
-//! A failed command: its errors, as text and as data, and its exit code. Every error ends here.
+//! A failed command: its errors, as text and as JSON, and its exit code. Every error ends up here.
 
 mod compose;
 mod explain;
@@ -23,7 +23,7 @@ use safe_text::{clipped, with_causes};
 use super::{conflicts, terminal};
 pub(crate) use explain::Explain;
 
-/// This program, whose commands fail.
+/// This program.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Boxbuild;
 
@@ -64,15 +64,14 @@ fn rejected(report: &Report) -> Failure {
     if is_cut { failure.cut() } else { failure }
 }
 
-/// Returns the failure of a full store, where that is the cause of an error. What was read or
-/// built at that moment has nothing to do with it.
+/// Returns the failure of a full store if that is the cause of an error. The input that was read or built at that moment is not
+/// to blame.
 fn of_full_store(error: &(dyn Error + 'static)) -> Option<Failure> {
     let full = StoreError::Full(StoreError::full(error)?.to_owned());
     Some(Failure::new(full.explain(), chain(&full)))
 }
 
-/// Returns the failure of a build. An error that the Boxfile is to blame for shows its place
-/// there.
+/// Returns the failure of a build. An error in the Boxfile is shown with its span.
 pub(crate) fn of_build(error: &BuildError, sources: &Sources) -> Failure {
     if let BuildError::Rejected(report) = error {
         return rejected(report);
@@ -102,7 +101,7 @@ pub(crate) fn of_build(error: &BuildError, sources: &Sources) -> Failure {
     Failure::of_diagnostics(explanation.code, &[diagnostic], sources)
 }
 
-/// Shows a failure, as text or as data, and returns the exit code. A person who watches is also told how many errors there are.
+/// Prints a failure, as text or as JSON, and returns the exit code. On a terminal, the number of errors follows.
 pub(crate) fn report(failure: &Failure, as_json: bool) -> ExitCode {
     match (failure.problems().is_empty(), as_json) {
         (true, _) => {}
@@ -116,7 +115,7 @@ pub(crate) fn report(failure: &Failure, as_json: bool) -> ExitCode {
     ExitCode::from(failure.exit)
 }
 
-/// Adds to the error of a command that the other program has, where to find it.
+/// Adds a tip to the error of an unknown command that boxlaunch has.
 fn point_to_boxlaunch(error: &mut clap::Error) {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
         return;
@@ -130,7 +129,7 @@ fn point_to_boxlaunch(error: &mut clap::Error) {
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
 }
 
-/// Adds to the error of an argument that a command with a Boxfile does not take, how one is named.
+/// Adds a tip about `-f` to the error of an unexpected argument.
 fn point_to_file(error: &mut clap::Error) {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
@@ -143,7 +142,7 @@ fn point_to_file(error: &mut clap::Error) {
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.to_owned().into()]));
 }
 
-/// Shows what is wrong with a command line, or the help that it asked for.
+/// Prints the error of a command line, or the requested help.
 pub(crate) fn usage(mut error: clap::Error) -> ExitCode {
     point_to_boxlaunch(&mut error);
     point_to_file(&mut error);
@@ -155,8 +154,7 @@ pub(crate) fn usage(mut error: clap::Error) -> ExitCode {
     if terminal::lost() { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS }
 }
 
-/// Joins an error and its causes. Names from outside can be in them, so that what would move the
-/// cursor or begin a line is replaced.
+/// Joins an error and its causes. They can contain foreign names, so control characters are replaced.
 pub(crate) fn chain(error: &dyn Error) -> String {
     clipped(shown(&with_causes(error)))
 }

@@ -1,4 +1,4 @@
-//! The rows of the table of errors for downloads and registries.
+//! Explanations for errors of downloads and registries.
 
 use box_contract::ErrorCode::*;
 use box_registry::BoxRegistryError;

@@ -1,4 +1,4 @@
-//! `boxbuild init`: a first Boxfile for images that are there.
+//! `boxbuild init`: writes a first Boxfile for existing images.
 
 mod scaffold;
 
@@ -67,7 +67,6 @@ pub(crate) struct Args {
     registries: RegistryOptions,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let file = if args.toml { "Boxfile.toml" } else { "Boxfile" };
     check_free(Path::new(file), args.force)?;
@@ -103,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports as data what a Boxfile is written for.
+/// Returns the report of the command as JSON.
 fn report(name: &str, agent: &Found, business: Option<&Found>) -> Value {
     let image = |component: ComponentName, image: &Found| json!({ "component": component, "image": image.reference });
     let agent = image(ComponentName::Agent, agent);
@@ -112,7 +111,7 @@ fn report(name: &str, agent: &Found, business: Option<&Found>) -> Value {
     json!({ "name": name, "images": images })
 }
 
-/// Checks that a text is a Boxfile: names from outside are in it.
+/// Checks that a text is a valid Boxfile, because it contains foreign names.
 fn check_text(file: &str, text: &str) -> Result<(), Failure> {
     let none = |_: &str| Err(String::new());
     let document = boxfile_spec::read(Source::new(file, text), None, none);
@@ -122,14 +121,13 @@ fn check_text(file: &str, text: &str) -> Result<(), Failure> {
     Err(Failure::of_diagnostics(ErrorCode::BoxfileInvalid, &document.found, &document.sources))
 }
 
-/// Whether there is a directory `skills` with a skill in it.
+/// Returns whether there is a directory `skills` with a skill in it.
 fn has_skills() -> bool {
     let entries = std::fs::read_dir("skills").into_iter().flatten().flatten();
     entries.into_iter().any(|entry| is_skill(&entry.path()))
 }
 
-/// Reads a reference as the language does, and opens the image, which must be one for the component:
-/// a build would refuse another.
+/// Parses a reference and opens the image. Refuses an image for another component, as a build would.
 fn inspect(component: ComponentName, reference: &str, args: &Args) -> Result<Found, Failure> {
     let process = open_named(reference, args)?;
     let config = ImageConfig { component, process: &process };
@@ -144,7 +142,7 @@ fn inspect(component: ComponentName, reference: &str, args: &Args) -> Result<Fou
     Ok(Found::new(reference, &process))
 }
 
-/// Returns how the program of an image runs.
+/// Opens the image of a reference, and returns its process configuration.
 fn open_named(reference: &str, args: &Args) -> Result<Config, Failure> {
     let parsed = parse(reference).map_err(|failure| misnamed(reference).unwrap_or(failure))?;
     if !matches!(parsed, ImageRef::Registry { .. }) {
@@ -159,7 +157,7 @@ fn open_named(reference: &str, args: &Args) -> Result<Config, Failure> {
     Ok(open(&parsed, Some(registries))?)
 }
 
-/// Returns the failure of a path that is given as it is, and has an image.
+/// Returns the failure of a path without a prefix, if there is an image at the path.
 pub(super) fn misnamed(reference: &str) -> Option<Failure> {
     let prefix = oci_image::form_of(Path::new(reference))?.prefix();
     let message = format!("`{reference}` does not say of which kind the image is");
@@ -168,13 +166,14 @@ pub(super) fn misnamed(reference: &str) -> Option<Failure> {
     Some(Failure::new((ErrorCode::ImageNotFound, help), message))
 }
 
-/// Opens an image, whose path starts here, and returns how its program runs.
+/// Opens an image, with paths relative to the working directory, and returns its process
+/// configuration.
 fn open(reference: &ImageRef, registries: Option<Registries<'_>>) -> Result<Config, SourceError> {
     let access = Access { base: Path::new(""), registries };
     Ok(oci_image::open(reference, None, Platform::BUILT, &access)?.process)
 }
 
-/// Reads a reference as the language does.
+/// Parses a reference by the rules of the Boxfile language.
 pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
     let image = in_quotes(Syntax::Kdl, reference);
     let text = format!("box \"x\"\nagent {{ image {image}; }}\n");
@@ -191,7 +190,7 @@ pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
     }
 }
 
-/// Finds the images of this directory.
+/// Finds the images in this directory and in `images`.
 fn discover() -> Result<(Found, Option<Found>), Failure> {
     let (mut agents, mut businesses) = (Vec::new(), Vec::new());
     for (form, path) in images() {
@@ -219,10 +218,11 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
     }
 }
 
-/// Opens the only image of a directory or file. Returns `true` with the business application's.
+/// Opens the only image in a directory or file. Returns `true` with it if it is for the business
+/// component.
 fn look_at(form: Form, path: &Path) -> Result<(Found, bool), String> {
     let reference = format!("{}{}", form.prefix(), path.display());
-    // A path with a colon would be read as one with a tag.
+    // A Boxfile would read a colon in the path as the start of a tag.
     let named = parse(&reference).ok().filter(|parsed| parsed.to_string() == reference);
     let named = named.filter(|_| path.to_str().is_some_and(|path| !path.contains(':')));
     let Some(named) = named else {
@@ -245,7 +245,7 @@ fn says_business(name: &str) -> bool {
     name.split(|c: char| !c.is_ascii_alphanumeric()).any(|it| it.eq_ignore_ascii_case("business"))
 }
 
-/// Returns what holds images in this directory and in `images`, sorted, and in which form each is.
+/// Returns the images in this directory and in `images`, sorted by path, each with its form.
 fn images() -> Vec<(Form, PathBuf)> {
     let mut found: Vec<_> = [".", "images"]
         .iter()
@@ -267,7 +267,7 @@ fn checked_name(name: &str) -> Result<String, Failure> {
     Err(Failure::new((ErrorCode::BoxfileInvalid, NAME_FORM), message))
 }
 
-/// Refuses a directory that has a Boxfile, unless it is the file to replace.
+/// Refuses a directory with a Boxfile, unless `force` allows to replace it.
 fn check_free(file: &Path, force: bool) -> Result<(), Failure> {
     let mut there = NAMES.iter().map(Path::new).filter(|path| path.exists());
     match there.find(|path| !force || *path != file) {
@@ -276,7 +276,7 @@ fn check_free(file: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
-/// Writes a file as a whole or not at all. Only with `force` may it exist.
+/// Writes a file atomically. It may exist only with `force`.
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     if force {
         return Ok(replace(path, text).map_err(FileError::of("write", path))?);

@@ -11,16 +11,16 @@ use safe_text::secrets::mask_words;
 /// The properties of an image.
 pub(super) struct Found {
     pub(super) reference: String,
-    /// The program and arguments of its config.
+    /// The program and arguments in its config.
     pub(super) program: Option<String>,
     user: Option<String>,
     workdir: Option<String>,
-    /// The TCP port that it names, or the only one that it exposes.
+    /// The TCP port in its label, or the only one that it exposes.
     port: Option<u16>,
 }
 
 impl Found {
-    /// Takes from an image's config what a person wants to see.
+    /// Extracts the properties from an image's config.
     pub(super) fn new(reference: &str, process: &Config) -> Self {
         let config = ImageConfig { component: ComponentName::Agent, process };
         let (program, args) = config.program();
@@ -37,12 +37,12 @@ impl Found {
             program: (!argv.is_empty()).then(|| visible(&argv.join(" "))),
             user: process.user().as_deref().filter(|it| !it.is_empty()).map(visible),
             workdir: config.workdir().map(visible),
-            // A label that cannot be used says nothing.
+            // A malformed label counts as absent.
             port: config.port().ok().flatten().or(first.filter(|_| second.is_none())),
         }
     }
 
-    /// Returns the agent's port, and a comment on it.
+    /// Returns the agent's port, with a comment.
     fn listens(&self) -> (&'static str, u16) {
         match self.port {
             Some(port) => (
@@ -56,7 +56,7 @@ impl Found {
         }
     }
 
-    /// Says in a comment what the image brings along.
+    /// Returns a comment that describes the image's process.
     fn described(&self) -> String {
         let mut parts = vec![match &self.program {
             Some(program) => format!("runs `{program}`"),
@@ -68,7 +68,8 @@ impl Found {
     }
 }
 
-/// Takes out of a stranger's text what could end a comment or show it otherwise than it is.
+/// Makes foreign text safe for a comment: without line ends and control characters, and at most 80
+/// characters long.
 fn visible(text: &str) -> String {
     safe_text::shown(text).chars().take(80).collect()
 }
@@ -78,14 +79,14 @@ pub(super) struct Scaffold {
     pub(super) name: String,
     pub(super) agent: Found,
     pub(super) business: Option<Found>,
-    /// The agent's program, in the place of the image's.
+    /// The agent's program, instead of the image's.
     pub(super) entrypoint: Option<String>,
     /// Whether there is a directory `skills`.
     pub(super) skills: bool,
 }
 
 impl Scaffold {
-    /// Writes it as KDL.
+    /// Returns the text in KDL.
     pub(super) fn kdl(&self) -> String {
         let agent = &self.agent;
         let mut text = format!(
@@ -119,7 +120,7 @@ impl Scaffold {
         text + "\n// A box that takes longer to be ready is stopped.\nbudget total=\"5s\"\n"
     }
 
-    /// Writes it as TOML.
+    /// Returns the text in TOML.
     pub(super) fn toml(&self) -> String {
         let agent = &self.agent;
         let mut text = format!(

@@ -1,4 +1,4 @@
-//! Stores that were left half-done, damaged or changed by others.
+//! Stores that were left incomplete, damaged or changed by other programs.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn a_collection_that_was_killed_is_finished_by_the_next_one() {
     let blob = place.blob("a", 1);
     place.make_box(&[blob]);
     place.age(DAY);
-    // As far as it had come: the box is taken, its blobs are not, and nothing is freed.
+    // The state after a kill: the box was moved, its blobs were not, and nothing was freed.
     File::options().write(true).open(place.root().join("gate")).unwrap().set_len(1).unwrap();
     let taken = place.root().join("boxes");
     let [name] = &list(&taken)[..] else { panic!() };

@@ -1,4 +1,4 @@
-//! What is kept although it is old.
+//! Content that is kept although it is old.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn a_thin_directory_keeps_its_box_until_it_is_gone() {
         (reason(&report), &report.kept[0].directories),
         (vec![Some(Why::Thin)], &vec![thin.clone()])
     );
-    // Also one whose box lost its own directory.
+    // Even if the store has lost the directory of the box.
     fs::remove_dir_all(place.root().join("boxes").join(made.hex())).unwrap();
     assert_eq!(reason(&place.collect_to(0)), [Some(Why::Thin)]);
     assert!(place.has(blob));
@@ -106,7 +106,7 @@ fn a_box_that_is_being_published_is_waited_for() {
         let collecting = scope.spawn(|| place.collect_to(0));
         thread::sleep(Duration::from_millis(200));
         assert!(place.has(blob) && place.has(old), "nothing is removed meanwhile");
-        // It may look for more while somebody waits.
+        // The publishing process can check for more blobs while the collection waits.
         assert!(store.size(&blob).is_some() && store.size(&Digest::of(b"none")).is_none());
         drop(publishing);
         collecting.join().unwrap()
@@ -130,7 +130,7 @@ fn what_a_person_tagged_pulled_or_loaded_is_kept() {
     let reference = "ghcr.io/acme/agent:v1".to_owned();
     let pulled = Pulled { reference, digest: boxes[2], registry_digest: boxes[0], is_asked: true };
     place.open().note_pulled(&pulled).unwrap();
-    // A start that fetches it, too, takes nothing from that.
+    // A later fetch by a start does not change that the user pulled it.
     place.open().note_pulled(&Pulled { is_asked: false, ..pulled.clone() }).unwrap();
     place.age(30 * DAY);
     let rules = Rules { older_than: Some(DAY), cap: Some(0), ..Rules::default() };
@@ -138,7 +138,7 @@ fn what_a_person_tagged_pulled_or_loaded_is_kept() {
     assert_eq!(report.removed.iter().map(|it| it.digest).collect::<Vec<_>>(), [boxes[3]]);
     assert_eq!(reason(&report), [Some(Why::Tagged); 3]);
     assert!(report.is_over());
-    // What was pulled goes by its reference, and the box with it.
+    // A pulled box is removed by its reference.
     let label = Label::Pulled(pulled.reference.clone());
     let names = [(label, boxes[2])].into();
     let report = place.collect(&Rules { names, ..Rules::default() });

@@ -1,4 +1,4 @@
-//! Each rule of keeping, on stores on a disk.
+//! Each rule for keeping content, on stores on a disk.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -20,13 +20,14 @@ mod records;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// What a file takes that has fewer bytes than a unit.
+/// The space of a file that is smaller than a unit.
 const UNIT: u64 = 4096;
-/// The size of a record, and of a box beside its blobs.
+/// The size of a record, and of a box without its blobs.
 const RECORD: u64 = UNIT;
 const BOX: u64 = 4 * UNIT;
 
-/// A manifest of these tests is a list of digests, one a line, and a thin directory has the digest of its box in a file.
+/// A format for tests: a manifest is a list of digests, one on each line, and a thin directory has the digest of its box
+/// in a file.
 pub(super) struct Lines;
 
 impl Contents for Lines {
@@ -41,7 +42,7 @@ impl Contents for Lines {
     }
 }
 
-/// A store that nobody has open.
+/// A store that no process has open.
 pub(super) struct TestStore {
     directory: tempfile::TempDir,
 }
@@ -61,14 +62,14 @@ impl TestStore {
         Store::open(&self.root()).unwrap()
     }
 
-    /// Makes a blob of so many units.
+    /// Makes a blob of `units` units.
     fn blob(&self, name: &str, units: u64) -> Digest {
         let mut bytes = name.as_bytes().to_vec();
         bytes.resize(usize::try_from(units * UNIT).unwrap(), b' ');
         self.open().put(&bytes).unwrap()
     }
 
-    /// Makes a box of blobs.
+    /// Makes a box with `blobs`.
     pub(super) fn make_box(&self, blobs: &[Digest]) -> Digest {
         let lines: Vec<_> = blobs.iter().map(Digest::hex).collect();
         let store = self.open();
@@ -101,7 +102,7 @@ impl TestStore {
         }
     }
 
-    /// Makes a thin directory elsewhere.
+    /// Makes a thin directory outside the store.
     fn thin(&self, name: &str, digest: Digest) -> PathBuf {
         let path = self.directory.path().join(name);
         self.open().add_root(&path).unwrap();
@@ -110,7 +111,7 @@ impl TestStore {
         path
     }
 
-    /// Makes everything that is in the store now so much older.
+    /// Makes all content of the store older.
     pub(super) fn age(&self, by: Duration) {
         for part in DIRECTORIES {
             for entry in fs::read_dir(self.root().join(part)).unwrap() {

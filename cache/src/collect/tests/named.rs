@@ -1,4 +1,4 @@
-//! Boxes and names that a person asks to remove.
+//! Boxes and names that the user asks to remove.
 
 use super::*;
 
@@ -17,13 +17,13 @@ fn what_is_asked_for_goes_with_all_that_keeps_it() {
         let names = [(Label::Name(name.to_owned()), means)].into();
         Rules { names, ..Rules::default() }
     };
-    // Somebody gave the name to another box meanwhile.
+    // The name means another box in the meantime.
     assert_eq!(place.collect(&named("a", shared)).removed_names, [""; 0]);
     let report = place.collect(&named("a", made));
     assert_eq!((report.removed_names, place.names()), (vec!["a".to_owned()], vec!["b".to_owned()]));
     assert_eq!(report.kept[0].names, ["b"]);
     assert!(place.has_box(made) && place.has_record(built));
-    // It began to run meanwhile.
+    // The box runs in the meantime.
     for rules in [named("b", made), Rules { boxes: [made].into(), ..Rules::default() }] {
         let report = place.collect(&rules);
         assert_eq!(
@@ -65,7 +65,7 @@ fn what_was_asked_for_once_does_not_go_again_when_it_comes_back() {
     }
     place.name("a", made);
     let names = [(Label::Name("a".to_owned()), made)].into();
-    // In several rounds, as no time is left for one.
+    // In several rounds, because each one has no time.
     let report =
         place.collector().collect_in(&Lines, &Rules { names, ..Rules::default() }, Duration::ZERO);
     let report = report.unwrap();

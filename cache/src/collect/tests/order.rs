@@ -1,4 +1,4 @@
-//! What goes, in which order and how much.
+//! What is removed, in which order and how much.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn the_least_recently_used_goes_first_and_no_more_than_has_to() {
             made
         })
         .collect();
-    // Each has 5 units of its own, one of its manifest and 4 beside.
+    // Each box has a blob of 5 units, a manifest of one, and 4 in its directory.
     let size = 10 * UNIT + 4 * (6 * UNIT + BOX);
     assert_eq!(place.collector().size().unwrap(), size - 4 * BOX);
     drop(hold(&place.root(), &boxes[0]));
@@ -54,11 +54,12 @@ fn what_was_not_used_for_long_goes_if_that_is_asked_for() {
     place.age(2 * HOUR);
     place.collect(&Rules { older_than: Some(DAY), ..Rules::default() });
     assert!(place.has_box(new) && !place.has_box(old));
-    // Who names a shorter time than an hour means it.
+    // An explicit time of less than an hour takes precedence over the young age.
     let young = place.make_box(&[place.blob("young", 1)]);
     place.collect(&Rules { older_than: Some(HOUR), ..Rules::default() });
     assert!(place.has_box(young) && !place.has_box(new));
-    // What a session used would be kept for two seconds more: its clock is another one.
+    // A session protects content for two more seconds, because its clock differs from the file
+    // system's.
     place.age(Duration::from_secs(1));
     place.collect(&Rules { older_than: Some(Duration::ZERO), ..Rules::default() });
     assert!(!place.has_box(young));

@@ -1,10 +1,10 @@
-//! Random stores: what is kept is whole.
+//! Random stores: what is kept is complete.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What a random store has, by the numbers of its blobs.
+/// The content of a random store. Numbers stand for blobs.
 #[derive(Debug, Clone)]
 struct Random {
     boxes: Vec<(Vec<u8>, u16, u8)>,
@@ -43,7 +43,7 @@ proptest! {
             let time = SystemTime::now() - u32::from(hours) * (HOUR / 4) - HOUR / 8;
             File::open(path).unwrap().set_modified(time).unwrap();
         };
-        // (box, what keeps it)
+        // Boxes that have to be kept, with their blobs.
         let mut kept = Vec::new();
         let mut held = Vec::new();
         for (at, (blobs, hours, kind)) in random.boxes.iter().enumerate() {
@@ -92,7 +92,7 @@ proptest! {
             prop_assert!(place.has_box(*made) && place.has(*made));
             prop_assert!(blobs.iter().all(|it| place.has(*it)));
         }
-        // Whatever is left has all that it refers to.
+        // Everything that is left has all its references.
         let scan = place.collector().scan(&Lines, &mut Known::default()).unwrap();
         for entry in scan.boxes.values() {
             prop_assert!(entry.blobs.iter().all(|it| scan.blobs.contains_key(it)));
@@ -103,7 +103,7 @@ proptest! {
         prop_assert!(scan.dangling.is_empty());
         let again = place.collect(&rules);
         prop_assert_eq!(again.before, report.after);
-        // What was young only because of a record that went is old now.
+        // A record that was young only because of another, removed record is old now.
         let refers = random.records.iter().any(|(_, actions, _)| !actions.is_empty());
         if random.older_than.is_none() || !refers {
             prop_assert_eq!(again.before, again.after);

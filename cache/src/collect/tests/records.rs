@@ -1,4 +1,4 @@
-//! Records, and the blobs that they refer to.
+//! Records, and the blobs to which they refer.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn a_record_keeps_its_blobs_and_is_as_young_as_who_refers_to_it() {
     place.age(DAY);
     let between = place.record(3, &[other], &[]);
     place.age(DAY);
-    // A build that takes its result from the store reads this record alone.
+    // A build that takes its result from the store reads only this record.
     place.open().action(&built).unwrap();
     place.age(DAY);
     let size = 3 * (3 * UNIT + RECORD);
@@ -45,7 +45,7 @@ fn a_store_without_anything_that_refers_to_its_blobs_is_left_alone() {
     let collect = || place.collector().collect(&Lines, &Rules { cap: Some(0), ..Rules::default() });
     assert!(matches!(collect(), Err(StoreError::NoRoots(_))));
     assert!(place.has(blob));
-    // Nor does a record of another version refer to any.
+    // A record of another version has no references either.
     let record = place.root().join("actions").join(Digest::of(b"key").hex());
     fs::write(&record, [Digest::of(b"v").as_bytes().as_slice(), b"v"].concat()).unwrap();
     place.age(DAY);
@@ -54,7 +54,8 @@ fn a_store_without_anything_that_refers_to_its_blobs_is_left_alone() {
     place.age(DAY);
     collect().unwrap();
     assert!(!place.has(blob) && !record.exists());
-    // The last collection left nothing: blobs of a build that was killed then are no sign of a fault.
+    // The last collection removed everything, so blobs of a build that was killed afterwards do not
+    // indicate damage.
     let blob = place.blob("a", 1);
     place.age(DAY);
     collect().unwrap();

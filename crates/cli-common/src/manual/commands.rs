@@ -1,4 +1,4 @@
-//! The commands `completions` and `man`, which both programs have.
+//! The commands `completions` and `man` of both programs.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub struct CompletionsArgs {
 }
 
 impl CompletionsArgs {
-    /// Returns the examples that the help of this command ends with.
+    /// Returns the examples at the end of this command's help.
     pub fn examples(program: &str) -> String {
         format!(
             "Examples:\n  \
@@ -25,7 +25,7 @@ impl CompletionsArgs {
         )
     }
 
-    /// Returns the completions of a program.
+    /// Returns the completions for a program.
     pub fn text(&self, mut program: Command) -> String {
         let name = program.get_name().to_owned();
         let mut text = Vec::new();
@@ -43,18 +43,18 @@ pub struct ManArgs {
 }
 
 impl ManArgs {
-    /// Returns the examples that the help of this command ends with.
+    /// Returns the examples at the end of this command's help.
     pub fn examples(program: &str) -> String {
         format!(
             "Examples:\n  {program} man | man -l -\n  {program} man --output /usr/local/share/man/man1"
         )
     }
 
-    /// Returns the page of a program, in roff; or writes all pages where a directory is given, and
-    /// returns `None`.
+    /// Returns the page of a program, in roff. With `--output`, writes all pages into that
+    /// directory and returns `None`.
     ///
     /// # Errors
-    /// [`FileError`] where the pages cannot be written.
+    /// [`FileError`] if the pages cannot be written.
     pub fn page(&self, manual: &Manual, program: Command) -> Result<Option<String>, FileError> {
         let Some(directory) = &self.output else {
             let page = manual.page(program).map_err(FileError::of("write", "the manual"))?;

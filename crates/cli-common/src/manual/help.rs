@@ -1,4 +1,4 @@
-//! The help that a command shows after its options, taken apart.
+//! Splits the help that follows a command's options into its parts.
 
 use clap::Command;
 
@@ -7,12 +7,12 @@ use clap::Command;
 pub(crate) struct Help {
     /// The lines of the examples, without their indentation.
     pub(crate) examples: Vec<String>,
-    /// All other lines but the list of exit codes, which has a section of its own.
+    /// All other lines, without the exit codes, which have a separate section.
     pub(crate) notes: Vec<String>,
 }
 
 impl Help {
-    /// Takes the help of a command apart.
+    /// Splits the help of a command.
     pub(crate) fn of(command: &Command) -> Self {
         let help = command.get_after_long_help().or_else(|| command.get_after_help());
         help.map_or_else(Self::default, |text| Self::parse(&text.to_string()))
@@ -35,7 +35,7 @@ impl Help {
     }
 }
 
-/// Returns a line without the two spaces that indent it in the help.
+/// Removes the two spaces by which the help indents a line.
 fn outdented(line: &str) -> String {
     line.strip_prefix("  ").unwrap_or(line).to_owned()
 }

@@ -1,8 +1,8 @@
 //! Manual pages and shell completions.
 //!
-//! A page has the sections of man-pages(7): NAME, SYNOPSIS, DESCRIPTION, OPTIONS, COMMANDS, EXAMPLES,
-//! NOTES, ENVIRONMENT, FILES, EXIT STATUS, SEE ALSO. The examples and notes are the help that a command
-//! shows after its options.
+//! A page has the sections of [man-pages(7)](https://man7.org/linux/man-pages/man7/man-pages.7.html):
+//! NAME, SYNOPSIS, DESCRIPTION, OPTIONS, COMMANDS, EXAMPLES, NOTES, ENVIRONMENT, FILES, EXIT STATUS, SEE
+//! ALSO. The examples and notes come from the help that follows a command's options.
 mod commands;
 mod help;
 
@@ -19,10 +19,10 @@ use host_fs::publish::FileDraft;
 pub use commands::{CompletionsArgs, ManArgs};
 use help::Help;
 
-/// The sections of a program's manual that do not follow from its command line.
+/// The sections of a program's manual that its clap definition does not provide.
 #[derive(Debug, Clone, Copy)]
 pub struct Manual {
-    /// The variables that the program reads, and what each is for.
+    /// The variables that the program reads, with their purpose.
     pub environment: &'static [(&'static str, &'static str)],
     /// The files that the program reads and writes.
     pub files: &'static [(&'static str, &'static str)],
@@ -31,21 +31,21 @@ pub struct Manual {
 }
 
 impl Manual {
-    /// Returns the page of a program, in roff.
+    /// Renders the page of a program, in roff.
     ///
     /// # Errors
-    /// None in practice: writing to memory.
+    /// None in practice, because it writes to memory.
     fn page(&self, program: Command) -> io::Result<Vec<u8>> {
         let program = documented(program);
         self.render(&program, &program)
     }
 
-    /// Writes the pages of a program and of all its commands into a directory, which is made where it
-    /// is missing: `PROGRAM.1`, `PROGRAM-COMMAND.1`. A page replaces what has its name as a whole: a
-    /// link there is not followed, and a pipe not waited for.
+    /// Writes the pages of a program and of its commands into `directory`, which is created if it is
+    /// missing: `PROGRAM.1`, `PROGRAM-COMMAND.1`. A page replaces an existing file of its name. It does
+    /// not follow a symbolic link, and does not open a pipe.
     ///
     /// # Errors
-    /// The operating system's.
+    /// An I/O error.
     fn write_pages(&self, program: Command, directory: &Path) -> io::Result<()> {
         let program = documented(program);
         fs::create_dir_all(directory)?;
@@ -63,7 +63,7 @@ impl Manual {
     fn render(&self, command: &Command, program: &Command) -> io::Result<Vec<u8>> {
         let is_program = command.get_name() == program.get_name();
         let version = program.get_version().unwrap_or_default();
-        // A date that is empty would be no argument at all, and the version take its place.
+        // An empty date would be dropped, and the version would take its position.
         let man = Man::new(command.clone())
             .date(" ")
             .source(format!("{} {version}", program.get_name()))
@@ -97,15 +97,15 @@ impl Manual {
     }
 }
 
-/// Returns a program with the commands that have pages: all but `help`.
+/// Returns a program with the commands that have pages: all except `help`.
 fn documented(program: Command) -> Command {
     let mut program = program.disable_help_subcommand(true);
     program.build();
     program
 }
 
-/// Returns the section with the usage as `--help` has it: clap_mangen writes `[-C  ]` for an option that
-/// takes a value.
+/// Renders the synopsis from the usage line of `--help`, because clap_mangen writes `[-C  ]` for an
+/// option that takes a value.
 fn synopsis(command: &Command) -> Roff {
     let usage = command.clone().render_usage().to_string();
     let lines = usage.trim_start_matches("Usage:").lines().map(|line| line.trim().to_owned());
@@ -114,7 +114,7 @@ fn synopsis(command: &Command) -> Roff {
     roff
 }
 
-/// Adds a section whose lines are shown as they are.
+/// Adds a section whose lines are not filled.
 fn literal(roff: &mut Roff, title: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
@@ -127,7 +127,7 @@ fn literal(roff: &mut Roff, title: &str, lines: &[String]) {
     roff.control("fi", []);
 }
 
-/// Adds a section of terms, each with its meaning.
+/// Adds a section of terms with their meanings.
 fn terms<T: AsRef<str>>(roff: &mut Roff, title: &str, terms: &[(T, &str)]) {
     if terms.is_empty() {
         return;
@@ -160,7 +160,7 @@ mod tests {
         Command::new("tool").about("Does it").subcommand(command)
     }
 
-    /// Reads the arguments of a command.
+    /// Parses the arguments of a command.
     fn parsed<T: Args>(args: &[&str]) -> T {
         let command = T::augment_args(Command::new("tool").no_binary_name(true));
         T::from_arg_matches(&command.get_matches_from(args)).unwrap()

@@ -1,4 +1,4 @@
-//! The rows of the errors from files with boxes, which both programs write and read.
+//! Explanations for the errors of archives of boxes.
 
 use std::io::ErrorKind;
 
@@ -11,9 +11,9 @@ use host_fs::publish::PublishError;
 
 use super::Explanation;
 
-/// The help for a file that is not as it was written.
+/// The help for a file that has changed since it was written.
 const AGAIN: &str = "copy the file again, or save the boxes again: `boxlaunch save`";
-/// The help for a stream of another order.
+/// The help for an archive that cannot be read as a stream.
 const NO_STREAM: &str =
     "write it to a file that is not compressed, and load that: `boxlaunch load FILE`";
 
@@ -79,7 +79,7 @@ fn no_boxes() -> Explanation {
     (BoxNotFound, "`boxlaunch save` and `boxbuild save` write files with boxes").into()
 }
 
-/// Explains the error of a box that is read from a file.
+/// Explains an error of a box in an archive.
 fn in_archive(error: &BoxRegistryError) -> Explanation {
     match error {
         BoxRegistryError::Absent { .. }
@@ -96,7 +96,7 @@ fn in_archive(error: &BoxRegistryError) -> Explanation {
         BoxRegistryError::Sink { source, .. } if StoreError::full(source).is_some() => {
             (DiskFull, "free some space there, or name another directory with --store").into()
         }
-        // No file is a registry, and nothing is compressed.
+        // These do not occur: an archive is no registry, and loading compresses nothing.
         BoxRegistryError::Read { .. }
         | BoxRegistryError::Sink { .. }
         | BoxRegistryError::Compress { .. }

@@ -1,4 +1,4 @@
-//! Errors with places in a file that a person has written.
+//! Errors with spans in a file that the user has written.
 
 use box_contract::ErrorCode;
 use diagnostics::{Diagnostic, Diagnostics, Label, Sources, Span};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Problem;
 
 impl Problem {
-    /// Returns what was found in a text, sorted by its places.
+    /// Converts the diagnostics of a text, sorted by their spans.
     pub fn of_diagnostics(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Vec<Self> {
         let placed = |it: &Diagnostic| {
             let code = if it.is_too_large() { ErrorCode::TooLarge } else { code };
@@ -18,8 +18,8 @@ impl Problem {
     }
 }
 
-/// Writes a diagnostic down: what a person reads, and for each place the file, lines and columns
-/// from 1, and the bytes from 0.
+/// Returns the JSON form of a diagnostic: its message, and for each span the file, the lines and
+/// columns (from 1), and the offset in bytes (from 0).
 pub fn diagnostic_json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
     let diagnostic = diagnostic.redacted(sources);
     let labels = diagnostic.labels().iter().enumerate();

@@ -1,4 +1,4 @@
-//! The rows of the errors of the operating system, which both programs meet.
+//! Explanations for the errors of the operating system.
 
 use std::io::{self, ErrorKind};
 

@@ -1,4 +1,4 @@
-//! The rows of the errors from finding a box, and of the store that it is in, which both programs read.
+//! Explanations for the errors of finding a box and of its store.
 
 use box_cache::StoreError;
 use box_contract::ErrorCode::*;
@@ -8,7 +8,7 @@ use safe_text::shell_word;
 use super::Explanation;
 use host_fs::own::STORE_RO;
 
-/// Returns whether a name may be meant as the beginning of a digest.
+/// Returns whether a name could be the beginning of a digest.
 pub fn is_cut_digest(name: &str) -> bool {
     name.len() >= 8 && name.bytes().all(|it| it.is_ascii_hexdigit())
 }

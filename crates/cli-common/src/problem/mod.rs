@@ -1,7 +1,7 @@
-//! The errors of a command, as text for people and as JSON for scripts.
+//! The errors of a command, as text and as JSON.
 //!
-//! A program's table gives each error of a library its [`Explanation`]; a [`Problem`] is that with
-//! the error's message.
+//! A program's table gives each error of a library its [`Explanation`]. A [`Problem`] is an explanation with the
+//! error's message.
 mod archived;
 mod diagnostics;
 mod file;
@@ -22,15 +22,15 @@ use serde_json::{Value, json};
 pub use diagnostics::diagnostic_json;
 pub use found::is_cut_digest;
 
-/// So many errors are shown to a person; as data, there are all of them.
+/// The number of errors that the text output shows. JSON contains all of them.
 const MAX_SHOWN: usize = 50;
 
-/// The row of an error in a program's table: its code, and the help if there is one.
+/// The row of an error in a program's table: its code, and its help if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// The stable code.
     pub code: ErrorCode,
-    /// Advice; further lines are indented when it is shown.
+    /// The advice. Lines after the first are indented in the text output.
     pub help: Option<Cow<'static, str>>,
 }
 
@@ -46,24 +46,24 @@ impl From<ErrorCode> for Explanation {
     }
 }
 
-/// One error of a failed command. As JSON it is what `docs/errors.md` describes.
+/// One error of a failed command. `docs/errors.md` describes its JSON form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Problem {
     /// The stable code.
     #[serde(skip)]
     pub code: ErrorCode,
-    /// The message with its details, for people.
+    /// The message with its details.
     #[serde(skip)]
     text: String,
-    /// The lines of the help below it.
+    /// The help below the message, in lines.
     #[serde(skip)]
     help: String,
     json: Value,
 }
 
 impl Problem {
-    /// Returns an error without places in a file.
+    /// Returns an error without a span in a file.
     pub fn new(explanation: impl Into<Explanation>, message: impl Display) -> Self {
         let Explanation { code, help } = explanation.into();
         let text = message.to_string();
@@ -74,8 +74,8 @@ impl Problem {
         Self { help, ..Self::placed(code, format!("error: {text}"), json) }
     }
 
-    /// Returns an error with places in a file. The text shows them to people, help included; the
-    /// object has all but the code. A warning among the errors of a file has none.
+    /// Returns an error with spans in a file. `text` shows them with the help. `json` has all fields except the
+    /// code, which only an error gets: a warning among the errors of a file has none.
     pub fn placed(code: ErrorCode, text: String, mut json: Value) -> Self {
         if json["severity"] == "error" {
             json["code"] = code.name().into();
@@ -83,7 +83,7 @@ impl Problem {
         Self { code, text, help: String::new(), json }
     }
 
-    /// Returns the error of a program that panicked. The panic has printed its own message.
+    /// Returns the error of a program that panicked. The panic has already printed its message.
     pub fn panicked(program: &str) -> Self {
         let help = format!(
             "this is a bug in {program}; please report it, with the command that you ran and all \
@@ -92,7 +92,7 @@ impl Problem {
         Self::new((ErrorCode::Internal, help), format_args!("{program} panicked"))
     }
 
-    /// Adds lines for people below the message, and the same as fields of the object.
+    /// Adds lines below the message, and the same details as JSON fields.
     #[must_use]
     pub fn with_details(mut self, lines: &str, data: &[(&str, Value)]) -> Self {
         self.text += lines;
@@ -100,19 +100,19 @@ impl Problem {
         self
     }
 
-    /// Returns the error as a person reads it, without a final newline.
+    /// Returns the text of the error, without a final newline.
     pub fn text(&self) -> String {
         format!("{}{}", self.text, self.help)
     }
 }
 
-/// Returns errors as a person reads them, without a final newline.
+/// Returns the text of several errors, without a final newline.
 pub fn text(problems: &[Problem]) -> String {
     first(problems.iter().map(Problem::text), "\n\n", "more errors")
 }
 
-/// Counts errors and the warnings among them, such as "3 errors, 1 warning"; `None` for fewer than two
-/// of them.
+/// Counts errors and the warnings among them, for example "3 errors, 1 warning". Returns `None` if there are
+/// fewer than two.
 pub fn tally(problems: &[Problem]) -> Option<String> {
     let errors = problems.iter().filter(|it| it.json["severity"] == "error").count();
     let counted = [(errors, "error"), (problems.len() - errors, "warning")];
@@ -122,12 +122,12 @@ pub fn tally(problems: &[Problem]) -> Option<String> {
     (problems.len() > 1).then(|| shown.collect::<Vec<_>>().join(", "))
 }
 
-/// Joins the first 50 texts; of others, says how many there are, and of `what`.
+/// Joins the first 50 texts. If there are more, appends how many of `what` are left out.
 pub fn first(texts: impl ExactSizeIterator<Item = String>, separator: &str, what: &str) -> String {
     first_of(texts.len(), texts, separator, what)
 }
 
-/// Joins texts as [`first`] does, where so many are counted and not all of them kept: at least the first 50 are.
+/// Like [`first`], if there are `count` texts but only some of them are kept: at least the first 50.
 pub fn first_of(
     count: usize,
     texts: impl Iterator<Item = String>,

@@ -1,4 +1,4 @@
-//! The rows of the errors of downloads and registries, which both programs ask.
+//! Explanations for the errors of downloads and registries.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -12,7 +12,7 @@ use oci_registry::RegistryError;
 
 use super::Explanation;
 
-/// The help for a server that cannot be asked.
+/// The help if a server does not answer.
 const UNREACHABLE: &str =
     "check the host's name, the network and, where there is a proxy, HTTPS_PROXY";
 
@@ -53,7 +53,7 @@ impl From<&HttpError> for Explanation {
     }
 }
 
-/// Returns which lines to write into the configuration of registries.
+/// Returns the help that shows the lines to add to the configuration of registries.
 fn in_config(file: Option<&Path>, host: &str, setting: &str) -> String {
     let file = file.unwrap_or(Path::new("registries.toml")).display();
     format!("write into {file}:\n[registry.{host:?}]\n{setting}")
@@ -88,7 +88,7 @@ impl From<&BoxRegistryError> for Explanation {
             BoxRegistryError::Damaged { .. } => {
                 row(BoxDamaged, "build the box again: `boxbuild build`")
             }
-            // Those of files with boxes, which have a table of their own.
+            // Errors of archives, which `archived.rs` explains.
             BoxRegistryError::Read { .. } => Io.into(),
             BoxRegistryError::Absent { .. }
             | BoxRegistryError::Content { .. }

@@ -1,4 +1,4 @@
-//! The rows of the errors from opening a box, which both programs do.
+//! Explanations for the errors of opening a box.
 
 use std::io::ErrorKind;
 

@@ -1,17 +1,17 @@
-//! The rows of the errors of the virtual host, which both programs start.
+//! Explanations for the errors of the virtual host.
 
 use box_contract::ErrorCode::*;
 use virtual_host::HostError as Error;
 
 use super::Explanation;
 
-/// The help where no program can fetch the virtual host's kernel.
+/// The help if no program can fetch the virtual host's kernel.
 const A_PACKAGE: &str = "name the file of a Debian package linux-image-*-cloud-amd64";
 
 impl From<&Error> for Explanation {
     fn from(error: &Error) -> Self {
         match error {
-            // What has no apt has no `apt-get install` either.
+            // A system without apt cannot run `apt-get install`.
             Error::Missing { package: "apt", .. } => (VirtualHostMissing, A_PACKAGE).into(),
             Error::Missing { package, .. } => {
                 (VirtualHostMissing, format!("sudo apt-get install {package}")).into()

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::size::after_adding_alone;
 use super::{CommandFault, Program, StoreOption, cap};
 
-/// The word for standard input and output.
+/// The path that means standard input or output.
 const STREAM: &str = "-";
 
 /// Writes boxes to one file, for a host without a registry, and prints their digests.
@@ -37,7 +37,7 @@ pub struct SaveArgs {
 }
 
 impl SaveArgs {
-    /// Returns the examples that the help of this command ends with.
+    /// Returns the examples at the end of this command's help.
     pub fn examples(program: &str) -> String {
         format!(
             "Examples:\n  \
@@ -47,10 +47,10 @@ impl SaveArgs {
         )
     }
 
-    /// Writes the boxes. Returns the result to print, without a final newline: none if the boxes went to `stdout`.
+    /// Writes the boxes. Returns the result to print, without a final newline, or `None` if the boxes went to `stdout`.
     ///
     /// # Errors
-    /// What is wrong with the command line, with a box or with the file.
+    /// [`CommandFault`] if the command line is wrong, a box cannot be read, or the file cannot be written.
     pub fn run(
         &self,
         program: &Program,
@@ -62,7 +62,7 @@ impl SaveArgs {
         let stores = || self.store.stores(program);
         let documents = references.iter().map(|it| it.find(stores())?.documents());
         let documents: Vec<Documents> = documents.collect::<Result<_, FindError>>()?;
-        // What the store has stays until it is written.
+        // Keeps a collection from removing the boxes of the store before they are written.
         let root = self.store.root(program).ok();
         let held = |it: &Documents| hold(root.as_deref()?, &it.digest);
         let _held: Vec<_> = documents.iter().filter_map(held).collect();
@@ -88,7 +88,7 @@ impl SaveArgs {
         Ok(Some(digests.map(|it| it.to_string()).collect::<Vec<_>>().join("\n")))
     }
 
-    /// Returns where the boxes go to.
+    /// Returns the path to write to.
     fn output(
         &self,
         references: &[BoxReference],
@@ -140,7 +140,7 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// Returns the examples that the help of this command ends with.
+    /// Returns the examples at the end of this command's help.
     pub fn examples(program: &str) -> String {
         format!(
             "Examples:\n  \
@@ -153,7 +153,7 @@ impl LoadArgs {
     /// Loads the boxes. Returns the result to print, without a final newline.
     ///
     /// # Errors
-    /// What is wrong with the command line, with the file, or with the store. A load that fails has moved no name.
+    /// [`CommandFault`] if the command line, the file or the store is wrong. A load that fails moves no name.
     pub fn run(
         &self,
         program: &Program,
@@ -191,7 +191,7 @@ impl LoadArgs {
     }
 }
 
-/// Returns the fault of a command line that asks for what cannot be.
+/// Returns a usage error.
 fn usage(message: &str, help: &'static str) -> CommandFault {
     CommandFault::Usage { message: message.to_owned(), help: Some(help) }
 }
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::Explanation;
 
-    /// Returns where boxes would go to, or the help of the fault.
+    /// Returns the path of the output, or the help of the error.
     fn output_of(words: &[&str]) -> Result<PathBuf, String> {
         let command = SaveArgs::augment_args(clap::Command::new("save"));
         let matches = command.try_get_matches_from(["save"].iter().chain(words)).unwrap();

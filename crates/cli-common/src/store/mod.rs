@@ -1,4 +1,4 @@
-//! The store on a command line: the option `--store`, the boxes in it, and the commands that both programs have for it.
+//! The store on a command line: the option `--store`, the argument for a box, and the commands that both programs have for it.
 
 mod archive;
 mod size;
@@ -19,35 +19,35 @@ use crate::Explanation;
 pub use archive::{LoadArgs, SaveArgs};
 pub use size::{PruneArgs, after_adding, after_adding_alone, cap, result};
 
-/// The program whose command line this is: how it reads its environment, and how it tells a person something.
+/// How a program reads its environment and prints notes.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
-    /// Reads a variable of the environment.
+    /// Reads an environment variable.
     pub variable: fn(&str) -> Option<OsString>,
-    /// Tells a person a line, unless only errors and results are wanted.
+    /// Prints a line on standard error, unless the program is quiet.
     pub note: fn(&str),
-    /// Returns whether only errors and results are wanted.
+    /// Returns whether the program prints only errors and results.
     pub is_quiet: fn() -> bool,
 }
 
 /// An error of a command about the store.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandFault {
-    /// The command line asks for what cannot be.
+    /// The command line asks for something impossible.
     #[error("{message}")]
     Usage {
-        /// What is wrong.
+        /// The message.
         message: String,
-        /// What to write instead.
+        /// The help, if there is one.
         help: Option<&'static str>,
     },
-    /// There is no store, or a box is not in it.
+    /// There is no store, or the box is not in it.
     #[error(transparent)]
     Find(#[from] FindError),
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A file with boxes cannot be read or written.
+    /// An archive of boxes cannot be read or written.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
 }
@@ -77,21 +77,20 @@ impl StoreOption {
     /// Returns the directory of the store.
     ///
     /// # Errors
-    /// [`FindError::NoStore`] if neither the command line nor the environment says where it is.
+    /// [`FindError::NoStore`] if neither the command line nor the environment names one.
     pub fn root(&self, program: &Program) -> Result<PathBuf, FindError> {
         own::store(self.store.as_deref(), program.variable).ok_or(FindError::NoStore)
     }
 
-    /// Returns the stores in which boxes are looked for. Without a place for a store, a directory that is whole can be read all the
-    /// same.
+    /// Returns the stores in which to look for boxes. A missing store is no error, because a box in a directory needs none.
     pub fn stores(&self, program: &Program) -> Stores {
         Stores { own: self.root(program).ok(), base: base_store(program) }
     }
 
-    /// Opens the store to add to it, and says so if that has to wait for another process.
+    /// Opens the store for writing. Prints a note if it has to wait for another process.
     ///
     /// # Errors
-    /// What is wrong with the store, or with that of the machine.
+    /// [`CommandFault`] if the store or the shared read-only store cannot be opened.
     pub fn open(&self, program: &Program) -> Result<Store, CommandFault> {
         let root = self.root(program)?;
         let text = format!("waiting for another process that uses the store {}", root.display());
@@ -101,7 +100,7 @@ impl StoreOption {
     }
 }
 
-/// Returns the directory of the store of the machine, if there is one.
+/// Returns the directory of the shared read-only store, if there is one.
 pub fn base_store(program: &Program) -> Option<PathBuf> {
     static WARNED: Once = Once::new();
     let base = own::base_store(program.variable)?;
@@ -125,7 +124,7 @@ pub struct BoxArgument {
 }
 
 impl BoxArgument {
-    /// Returns the word of the command line.
+    /// Returns the argument as it was written.
     pub fn word(&self) -> &OsStr {
         self.reference.as_os_str()
     }
@@ -136,10 +135,10 @@ impl BoxArgument {
         store.unwrap_or_default() + &shell_word(self.word())
     }
 
-    /// Parses the word of the command line.
+    /// Parses the argument.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// [`FindError`] if it is malformed.
     pub fn parse(&self) -> Result<BoxReference, FindError> {
         BoxReference::parse(self.word())
     }
@@ -147,12 +146,12 @@ impl BoxArgument {
     /// Finds the box.
     ///
     /// # Errors
-    /// What is wrong with its name, and why it is not found.
+    /// [`FindError`] if the argument is malformed or the box is not found.
     pub fn find(&self, program: &Program) -> Result<Found, FindError> {
         self.parse()?.find(self.store.stores(program))
     }
 
-    /// Returns whether the command line says by its digest which box it means.
+    /// Returns whether the argument contains the digest of the box.
     pub fn names_digest(&self) -> bool {
         self.parse().is_ok_and(|it| it.names_digest())
     }

@@ -1,4 +1,4 @@
-//! The size of the store: the command that makes it smaller, and the look at it after commands that add to it.
+//! The size of the store: the command that reduces it, and the check after a command that adds to it.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub struct PruneArgs {
 }
 
 impl PruneArgs {
-    /// Returns the examples that the help of this command ends with.
+    /// Returns the examples at the end of this command's help.
     pub fn examples(command: &str) -> String {
         let examples = [
             ("", "down to the size that the store may have"),
@@ -45,10 +45,10 @@ impl PruneArgs {
         "Examples:".to_owned() + &examples.map(line).concat()
     }
 
-    /// Removes what the arguments say. Returns the result to print, without a final newline.
+    /// Collects in the store. Returns the result to print, without a final newline.
     ///
     /// # Errors
-    /// What is wrong with the command line, with the environment or with the store.
+    /// [`CommandFault`] if the command line, the environment or the store is wrong.
     pub fn run(&self, program: &Program) -> Result<Option<String>, CommandFault> {
         let root = self.store.root(program)?;
         let cap = self.max_size.map_or_else(|| cap(program), Ok)?;
@@ -66,7 +66,7 @@ impl PruneArgs {
     }
 }
 
-/// Returns what a command prints of a collection, without a final newline.
+/// Formats the report of a collection for standard output, without a final newline.
 pub fn result(program: &Program, report: &Report, dry_run: bool, as_json: bool) -> Option<String> {
     let text = if as_json {
         shown_json(&box_prune::json(report, dry_run).to_string())
@@ -79,17 +79,17 @@ pub fn result(program: &Program, report: &Report, dry_run: bool, as_json: bool) 
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns how large the store may be, as the environment says.
+/// Returns the size limit of the store from the environment.
 ///
 /// # Errors
-/// What is wrong with the variable.
+/// [`CommandFault::Usage`] if the variable is malformed.
 pub fn cap(program: &Program) -> Result<Cap, CommandFault> {
     let cap = Cap::from_variable((program.variable)(VARIABLE));
     cap.map_err(|message| CommandFault::Usage { message, help: None })
 }
 
-/// Looks at the size of the store after a command that may have added to it, and says what was removed unless `is_silent`.
-/// Returns a warning if something is wrong: that is no failure of the command.
+/// Collects in the store if a command has made it too large. Prints the freed space unless `is_silent`. Returns a warning if
+/// the store stays too large or cannot be collected, which is no failure of the command.
 pub fn after_adding(program: &Program, store: &Store, cap: Cap, is_silent: bool) -> Option<String> {
     match box_prune::after_adding(store.root(), store.added(), cap) {
         Ok(None) => None,
@@ -106,12 +106,12 @@ pub fn after_adding(program: &Program, store: &Store, cap: Cap, is_silent: bool)
     }
 }
 
-/// Tells a warning, if there is one.
+/// Prints a warning, if there is one.
 fn warn(program: &Program, warning: Option<String>) {
     warning.iter().for_each(|text| (program.note)(&format!("warning: {text}")));
 }
 
-/// As [`after_adding`], for a command without other warnings.
+/// Like [`after_adding`], but prints the warning, for a command without other warnings.
 pub fn after_adding_alone(program: &Program, store: &Store, cap: Cap, is_silent: bool) {
     warn(program, after_adding(program, store, cap, is_silent).filter(|_| !is_silent));
 }

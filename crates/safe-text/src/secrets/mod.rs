@@ -1,7 +1,7 @@
-//! The one rule for what looks like a secret: the names and values of variables, command lines, and
-//! the texts of configuration files. Nothing that looks like one is printed.
+//! The one rule for text that looks like a secret: names and values of variables, command lines, and
+//! configuration files. Such text is never printed.
 //!
-//! The rule finds mistakes; it cannot prove that a value is no secret.
+//! The rule finds mistakes. It cannot prove that a value is not a secret.
 
 mod config;
 mod words;
@@ -14,10 +14,10 @@ pub use words::{Leak, leaks, mask_words};
 /// The text that is printed in place of a secret.
 pub const MASK: &str = "****";
 
-/// Where a declared secret gets its value, as advice to declare one says.
+/// How a declared secret gets its value, for advice to declare one.
 pub const PASSED: &str = "`boxlaunch run --secret` gives its value";
 
-/// The ends of the names of variables that hold secrets.
+/// Names of variables that end like this hold secrets.
 const SECRET_ENDS: [&str; 26] = [
     "PASSWORD",
     "PASSWD",
@@ -46,11 +46,10 @@ const SECRET_ENDS: [&str; 26] = [
     "_PAT",
     "_PWD",
 ];
-/// Ends of names that hold no secret all the same: words of language models, and words that end as
-/// `PGPASS` does.
+/// Exceptions to [`SECRET_ENDS`]: tokens of language models, and words that happen to end in `PASS`.
 const HARMLESS_ENDS: [&str; 7] =
     ["BOS_TOKEN", "EOS_TOKEN", "PAD_TOKEN", "STOP_TOKEN", "UNK_TOKEN", "BYPASS", "COMPASS"];
-/// The values of `…_AUTH` that say how to authenticate, and not with what.
+/// Values of `…_AUTH` that name a method and are no credentials.
 const AUTH_METHODS: [&str; 22] = [
     "anonymous",
     "apikey",
@@ -98,24 +97,35 @@ const SECRET_STARTS: [&str; 19] = [
     "npm_",
 ];
 
-/// Returns whether an environment variable looks like one that holds a secret.
+/// Returns whether an environment variable seems to hold a secret.
 ///
-/// It does if its value begins as a well-known kind of token does (`ghp_…`, `AKIA…`), is a JSON web
-/// token, is a private key in PEM, or is a URL with a password; if its value has a secret among its
-/// words (`OPTS=--password=…`); and if its name ends as those of secrets do (`…TOKEN`, `…PASSWORD`,
-/// `…API_KEY`, `…_AUTH`, in upper or lower case), unless the value is empty, an absolute path of
-/// several parts, a number (`MAX_TOKEN=4096`), a boolean or a method (`REQUIRE_AUTH=basic`), or the
-/// name is that of a language model's word (`EOS_TOKEN`).
+/// The value alone decides if it begins like a well-known token (`ghp_…`, `AKIA…`), is a JSON web token or
+/// a private key in PEM, contains a URL with a password, or has a secret among its words
+/// (`OPTS=--password=…`).
+///
+/// Otherwise the name decides. It has to end like the name of a secret, in upper or lower case: `…TOKEN`,
+/// `…PASSWORD`, `…API_KEY`, `…_AUTH`. The value must not be empty, an absolute path of several parts, a
+/// number (`MAX_TOKEN=4096`), a boolean, or a method (`REQUIRE_AUTH=basic`). Names of language models'
+/// tokens (`EOS_TOKEN`) do not count.
+///
+/// # Examples
+///
+/// ```
+/// use safe_text::secrets::looks_secret;
+///
+/// assert!(looks_secret("DATABASE_URL", "postgres://app:hunter2@db/x"));
+/// assert!(!looks_secret("DATABASE_URL", "postgres://app@db/x"));
+/// ```
 pub fn looks_secret(name: &str, value: &str) -> bool {
     is_secret(name, value) || !leaks(None, value).is_empty()
 }
 
-/// Returns whether a value is a secret by itself, or as a whole under this name.
+/// Returns whether a value is a secret by itself, or as a whole because of its name.
 fn is_secret(name: &str, value: &str) -> bool {
     is_token(value) || (names_secret(name, value) && !is_harmless(value))
 }
 
-/// Returns whether a value is one that only a secret looks like.
+/// Returns whether a value has the form of a secret, whatever its name is.
 fn is_token(value: &str) -> bool {
     let begins = |start: &&str| value.len() >= 16 && value.starts_with(*start);
     SECRET_STARTS.iter().any(begins)
@@ -124,9 +134,9 @@ fn is_token(value: &str) -> bool {
         || is_web_token(value)
 }
 
-/// Returns whether a name is that of a secret, with or without a number at its end. `…_AUTH` is not if the
-/// value is a method (`REQUIRE_AUTH=basic`), nor is `…AUTHORIZATION` unless the value has the form of the
-/// header's.
+/// Returns whether a variable's name marks a secret, with or without a number at its end. `…_AUTH` does
+/// not if the value is a method (`REQUIRE_AUTH=basic`). `…AUTHORIZATION` does only if the value is empty
+/// or has the form of the HTTP header.
 fn names_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
@@ -146,31 +156,32 @@ fn is_harmless(value: &str) -> bool {
         || matches!(value, "true" | "false" | "yes" | "no" | "on" | "off")
 }
 
-/// Returns whether a value has a URL with a user's password: `scheme://user:password@host`.
+/// Returns whether a value contains a URL with a password: `scheme://user:password@host`.
 fn has_password(value: &str) -> bool {
     value.split("://").skip(1).any(|rest| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
-        // A shell or a program puts the value of `$PASSWORD` in its place.
+        // A shell or a program expands `$PASSWORD`.
         user.is_some_and(|(_, password)| !password.is_empty() && !password.starts_with('$'))
     })
 }
 
-/// Returns whether a text is a JSON web token: parts in base64 of which the first is an object, `{"`
-/// (RFC 7515, section 3.1).
+/// Returns whether a text is a JSON web token: base64 parts of which the first is an object, `{"`
+/// (<https://www.rfc-editor.org/rfc/rfc7515#section-3.1>).
 fn is_web_token(value: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     value.starts_with("eyJ") && value.matches('.').count() >= 2 && value.bytes().all(inner)
 }
 
-/// Returns whether a text has a private key in PEM (RFC 7468, section 2): public keys and certificates
-/// begin alike, and are not secret.
+/// Returns whether a text contains a private key in PEM
+/// (<https://www.rfc-editor.org/rfc/rfc7468#section-2>). Public keys and certificates have the same form
+/// with another label, and are not secret.
 fn is_private_key(value: &str) -> bool {
     let labels = value.split("-----BEGIN ").skip(1).filter_map(|rest| rest.split("-----").next());
     labels.into_iter().any(|label| label.contains("PRIVATE KEY"))
 }
 
-/// Returns whether a text is a decimal number: `5`, `-1`, `0.5`.
+/// Returns whether a text is a decimal number, for example `5`, `-1` or `0.5`.
 fn is_number(value: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let value = value.strip_prefix('-').unwrap_or(value);
@@ -179,7 +190,7 @@ fn is_number(value: &str) -> bool {
         .map_or_else(|| digits(value), |(whole, part)| digits(whole) && digits(part))
 }
 
-/// Writes an asterisk for each byte of a text but for line ends, so that places stay where they are.
+/// Replaces each byte of a text by an asterisk. Line ends stay, so that all offsets stay valid.
 pub fn asterisks(text: &str) -> String {
     let one = |c: char| match c {
         '\r' | '\n' => c.to_string(),
@@ -188,8 +199,7 @@ pub fn asterisks(text: &str) -> String {
     text.chars().map(one).collect()
 }
 
-/// Hides the values of a text of variables, a `.env` file, and what is no variable; every place stays
-/// where it was.
+/// Masks an `.env` file: every value, and every line that is not a variable. All offsets stay valid.
 pub fn masked_env_file(text: &str) -> String {
     let line = |line: &str| match line.split_once('=') {
         _ if line.trim_start().starts_with('#') => asterisks(line),
@@ -299,7 +309,7 @@ mod tests {
         }
     }
 
-    /// The environments of official images, and of others that are pulled much.
+    /// The environments of official images, and of other popular ones.
     #[test]
     fn popular_images_have_no_secrets() {
         for entry in include_str!("popular.env").lines() {

@@ -1,4 +1,4 @@
-//! Secrets in command lines, and in texts that have some.
+//! Finds secrets in command lines, and in texts that contain command lines.
 
 use std::ops::Range;
 
@@ -8,9 +8,9 @@ use crate::is_variable;
 /// A secret in a command line or a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leak {
-    /// The option or variable that it is the value of, as it is written.
+    /// The option or variable of which the secret is the value, as it is written.
     pub option: Option<String>,
-    /// The bytes of the argument that have it.
+    /// The span of the secret in the argument, in bytes.
     pub place: Range<usize>,
 }
 
@@ -22,16 +22,27 @@ impl Leak {
     }
 }
 
-/// Returns the name of the variable that says the same as an option: `--api-key` → `API_KEY`.
+/// Returns the variable that corresponds to an option: `--api-key` → `API_KEY`.
 pub(super) fn variable_of(option: &str) -> String {
     option.trim_start_matches('-').replace(['-', '.'], "_").to_ascii_uppercase()
 }
 
-/// Finds the secrets in an argument of a command line, which follows another one, or in a text:
-/// well-known tokens, and what by its name is a secret, as in `--password=…`, `PASSWORD=…`, or an
-/// argument that follows `--password`. In a text that begins with an option, a word is such an argument.
+/// Finds the secrets in an argument of a command line, or in a text. `before` is the argument before it.
 ///
-/// A value that begins with `$` is a variable of a shell, and no secret.
+/// Secrets are well-known tokens, and values with the name of a secret: `--password=…`, `PASSWORD=…`, or
+/// the argument after `--password`. In a text that begins with an option, the words count as arguments.
+///
+/// A value that begins with `$` is a shell variable and not a secret.
+///
+/// # Examples
+///
+/// ```
+/// use safe_text::secrets::leaks;
+///
+/// let found = leaks(None, "--password=hunter2");
+/// assert_eq!(found[0].place, 11..18);
+/// assert!(leaks(None, "--password=$PASSWORD").is_empty());
+/// ```
 pub fn leaks(before: Option<&str>, argument: &str) -> Vec<Leak> {
     let option = before.filter(|it| is_option(it));
     let is_word = !argument.contains(char::is_whitespace);
@@ -47,7 +58,7 @@ pub fn leaks(before: Option<&str>, argument: &str) -> Vec<Leak> {
     let (mut found, mut last) = (Vec::<Leak>::new(), "");
     let options = argument.starts_with('-');
     for place in words(argument) {
-        // A value in quotes may have blanks.
+        // A quoted value may contain blanks.
         if found.last().is_some_and(|it| place.start < it.place.end) {
             continue;
         }
@@ -62,8 +73,8 @@ pub fn leaks(before: Option<&str>, argument: &str) -> Vec<Leak> {
     found
 }
 
-/// Finds the secret of a header, which has one word, or two: `Authorization: Bearer …`. That of
-/// `Password: …` may be a question.
+/// Finds the secret of an HTTP header, which has one word or two: `Authorization: Bearer …`. `Password:
+/// …` may be a prompt and does not count.
 fn header(argument: &str) -> Option<Leak> {
     let (name, value) = argument.split_once(": ")?;
     if !name.contains('-') && !["authorization", "cookie"].contains(&&*name.to_ascii_lowercase()) {
@@ -76,7 +87,7 @@ fn header(argument: &str) -> Option<Leak> {
         .then(|| Leak { option: Some(name.to_owned()), place: place_of(argument, value) })
 }
 
-/// Finds the secrets in one word of a text, which may be a URL with parameters.
+/// Finds the secrets in one word of a text. The word may be a URL with parameters.
 fn secrets_of_word(text: &str, place: Range<usize>) -> Vec<Leak> {
     let word = &text[place.clone()];
     if let Some(leak) = assigned(text, place.clone()) {
@@ -101,7 +112,7 @@ fn assigned(text: &str, place: Range<usize>) -> Option<Leak> {
     })
 }
 
-/// Extends the place of a word that begins with a quote to where the quote is closed.
+/// Extends the span of a word that begins with a quote to the closing quote.
 fn whole(text: &str, place: Range<usize>) -> Range<usize> {
     let Some(quote) = text[place.clone()].chars().next().filter(|it| "\"'".contains(*it)) else {
         return place;
@@ -115,7 +126,7 @@ fn is_option(word: &str) -> bool {
     word.starts_with('-') && !word.contains(['=', ' '])
 }
 
-/// Returns whether a word after an option is a secret because of it.
+/// Returns whether `word`, which follows `option`, is a secret because of it.
 fn is_value_of(option: &str, word: &str) -> bool {
     !word.starts_with('-') && is_plain(word) && is_secret(&variable_of(option), word)
 }
@@ -129,18 +140,19 @@ pub(super) fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| "\"'`,;()".contains(c))
 }
 
-/// Lists the places of the words of a text.
+/// Returns the spans of the words of a text.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     text.split_whitespace().map(move |word| place_of(text, word))
 }
 
-/// Returns where a part of a text is in it.
+/// Returns the span of `part` in `text`, of which it is a slice.
 fn place_of(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()
 }
 
-/// Puts [`MASK`] in place of the secrets in the words of a command line. Returns which words had one.
+/// Replaces the secrets in the words of a command line by [`MASK`]. Returns the indices of the changed
+/// words.
 pub fn mask_words(words: &mut [String]) -> Vec<usize> {
     let mut masked = Vec::new();
     for at in 0..words.len() {

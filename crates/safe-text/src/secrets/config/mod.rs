@@ -1,5 +1,5 @@
-//! Secrets in the text of a configuration file, KDL or TOML, be it well-formed or not: an error about a
-//! line shows the line, and the line can have one.
+//! Finds secrets in the text of a configuration file, KDL or TOML, even if it is malformed. An error that shows a
+//! line of the file must not show a secret on that line.
 
 mod tokens;
 
@@ -12,23 +12,22 @@ use super::{MASK, is_secret, leaks, names_secret};
 use crate::is_variable;
 use crate::shown;
 
-/// The declaration of a secret, which has its name and no value.
+/// The keyword that declares a secret by its name, without a value.
 const DECLARATION: &str = "secret";
-/// The length in bytes from which a value without quotes is a secret, if its name is that of one. What is
-/// shorter is looked at again for each name inside of it.
+/// The length in bytes above which an unquoted value after a secret's name is always a secret. Testing a long value
+/// again for each name inside it would take quadratic time.
 const MAX_BARE: usize = 1 << 10;
 /// The properties of [`DECLARATION`] whose values are no secrets.
 const KNOWN: [&str; 2] = ["path", "component"];
 
-/// Finds the places in a configuration text that must not be shown: strings and bare values that follow
-/// the name of a secret (`API_TOKEN="…"`, `password = …`, `"--password" "…"`), what [`leaks`]
-/// recognizes, private keys, and values that are written into a declaration `secret`. The places are
-/// sorted and do not overlap; quotes are not in them.
+/// Finds the spans of a configuration text that must not be shown: quoted and bare values after the name of a secret
+/// (`API_TOKEN="…"`, `password = …`, `"--password" "…"`), everything that [`leaks`] finds, private keys, and values
+/// in a `secret` declaration. The spans are sorted, do not overlap, and do not include quotes.
 pub fn config_secrets(text: &str) -> Vec<Range<usize>> {
     let tokens = tokens(text);
     let mut found = private_keys(text);
     let (mut line, mut table, mut done) = (false, false, 0);
-    // How many braces and brackets of a declaration are open.
+    // The number of open braces and brackets in the declaration.
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {
         let begins = at == 0 || tokens[at - 1].is_sign(b"\n;{}");
@@ -59,7 +58,7 @@ fn is_declaration(word: &str) -> bool {
     word.split('.').next() == Some(DECLARATION)
 }
 
-/// A token, and what is around it.
+/// A token in its context.
 struct Following<'t> {
     text: &'t str,
     tokens: &'t [Token],
@@ -77,7 +76,7 @@ impl Following<'_> {
         name.is_some_and(|it| is_declaration(it.of(self.text)))
     }
 
-    /// Finds the values that this token names as secrets.
+    /// Finds the values to which this token gives a secret's name.
     fn named(&self) -> Vec<Range<usize>> {
         let name = self.tokens[self.at].of(self.text);
         let mut next = self.at + 1;
@@ -88,7 +87,7 @@ impl Following<'_> {
         if self.sign(next, b"(") {
             next += if self.sign(next + 2, b")") { 3 } else { 1 };
         }
-        // Looked at first: where a value ends may be far away.
+        // Tested first, because finding the end of a value can be slow.
         let variable = variable_of(name);
         let names = is_variable(&variable) && names_secret(&variable, "");
         if !names || (name == DECLARATION && !assigned) {
@@ -111,8 +110,8 @@ impl Following<'_> {
         Some(place).filter(|it| is_long || self.is_secret(name, it)).into_iter().collect()
     }
 
-    /// Returns the values in brackets or braces, up to the next ones or, where they are not closed, the
-    /// next assignment.
+    /// Returns the values in the brackets or braces at `open`. An unclosed bracket ends at the next assignment, an
+    /// unclosed brace at the next brace.
     fn items(&self, open: usize) -> impl Iterator<Item = &Token> {
         let ends: &[u8] = if self.sign(open, b"[") { b"]=:" } else { b"{}" };
         let inside = self.tokens.iter().enumerate().skip(open + 1);
@@ -121,7 +120,7 @@ impl Following<'_> {
         values.map(|(_, it)| it)
     }
 
-    /// Returns whether the text at a place is a secret under a name.
+    /// Returns whether the text at `place` is a secret if its name is `name`.
     fn is_secret(&self, name: &str, place: &Range<usize>) -> bool {
         let value = &self.text[place.clone()];
         let is_name = name == DECLARATION && is_variable(value);
@@ -130,8 +129,8 @@ impl Following<'_> {
         is_plain && is_secret(&variable_of(name), value)
     }
 
-    /// Returns the place of a value without quotes: up to a blank, or what separates values. A password
-    /// may have `,` and `;` inside.
+    /// Returns the span of an unquoted value, which ends at a blank or a closing bracket. A `,` or `;` ends it only
+    /// before one of these, because a password can contain both.
     fn bare(&self, start: usize) -> Range<usize> {
         let rest = &self.text[start..];
         let is_last =
@@ -144,7 +143,7 @@ impl Following<'_> {
         start..start + end
     }
 
-    /// Finds a value that this token, in a declaration of a secret, is or names.
+    /// Finds the value that this token is, or to which it gives a name, in a declaration of a secret.
     fn declared(&self) -> Option<Range<usize>> {
         let token = &self.tokens[self.at];
         if self.sign(self.at + 1, b"=") {
@@ -159,8 +158,8 @@ impl Following<'_> {
     }
 }
 
-/// Finds the private keys in PEM. One that does not end before the next begins is as long as its text
-/// looks like a key's.
+/// Finds private keys in PEM. A key without an end marker extends as far as the text looks like a key
+/// ([`unended_key`]), at most to the next begin marker.
 fn private_keys(text: &str) -> Vec<Range<usize>> {
     const BEGIN: &str = "-----BEGIN ";
     let (mut found, mut at) = (Vec::new(), 0);
@@ -179,12 +178,12 @@ fn private_keys(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the length of a private key without its last line: the rest of its first one, and what follows in base64.
-/// A line ends with a quote, too: each may be a string of its own.
+/// Returns the length of a private key that has no end marker: the rest of its first line, and the base64 lines
+/// after it. A quote ends a line, too, because each line may be a separate string.
 fn unended_key(text: &str) -> usize {
     const LONG: usize = 16;
     let is_inner = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
-    // What stands before an encrypted key, RFC 1421.
+    // The headers of an encrypted key: <https://www.rfc-editor.org/rfc/rfc1421>.
     let is_field = |line: &str| ["Proc-Type:", "DEK-Info:"].iter().any(|it| line.starts_with(it));
     let (mut len, mut at, mut follows) = (0, 0, false);
     for line in text.split_inclusive(|c| "\n\"'`".contains(c)) {
@@ -203,7 +202,7 @@ fn unended_key(text: &str) -> usize {
     len
 }
 
-/// Sorts places, and merges those that overlap.
+/// Sorts `places`, and merges overlapping spans.
 fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.retain(|it| !it.is_empty());
     places.sort_by_key(|it| (it.start, it.end));
@@ -217,16 +216,16 @@ fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// The secrets of a text, to be kept out of messages about it.
+/// The secrets of a text, which messages about the text must not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
     whole: HashSet<String>,
-    /// All of them, each with a line end, so that a part of one is found at once.
+    /// All secrets, each followed by a line end, so that one search finds a part of any of them.
     joined: String,
 }
 
 impl Secrets {
-    /// Adds what is written between quotes: as it is, with its escapes resolved, and as [`shown`].
+    /// Adds the text between two quotes: as it is written, with its escapes resolved, and both as [`shown`].
     pub fn add(&mut self, written: &str) {
         let plain = unescaped(written);
         for spelled in [shown(&plain), shown(written), plain, written.to_owned()] {
@@ -238,25 +237,25 @@ impl Secrets {
         }
     }
 
-    /// Returns whether it has no secrets.
+    /// Returns whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.whole.is_empty()
     }
 
-    /// Puts [`MASK`] in place of secrets in a message: where one, or a part of one, is between quotes,
-    /// and of other words those that no message has by itself. What is `visible` beside the message may
-    /// be in it.
+    /// Replaces the secrets in a message by [`MASK`]. Between quotes, a part of a secret is replaced, too. Other
+    /// words are replaced only if no ordinary message has them. A word of `visible`, the text that is printed with
+    /// the message, is kept.
     pub fn redact(&self, message: &str, visible: &str) -> String {
         let is_quote = |c: char| "`\"'".contains(c);
         let is_end = |c: char| c.is_whitespace() || c == '=';
         let mask = |piece: &str| {
-            // A message that says how to write a text has its quotes escaped.
+            // A message that proposes a text to write has its quotes escaped.
             let part = piece.trim_end_matches(is_quote).trim_end_matches(['…', '\\']);
             if self.has(part, visible) {
                 return format!("{MASK}{}", &piece[part.len()..]);
             }
             let word = |word: &str| {
-                // The quote that ends the piece is of its last word: write `NAME value`.
+                // The quote after the piece follows its last word, such as `value` in `write X value`.
                 let inner =
                     word.trim_end_matches(|c| is_end(c) || is_quote(c) || "…\\".contains(c));
                 let inner = inner.trim_matches(|c| ",.;:()[]/".contains(c));
@@ -268,7 +267,8 @@ impl Secrets {
         message.split_inclusive(is_quote).map(mask).collect()
     }
 
-    /// Returns whether a text is a secret or a longer part of one, and not shown anyway.
+    /// Returns whether `part` is a secret, or a part of one that has at least four characters, and is not in
+    /// `visible`.
     fn has(&self, part: &str, visible: &str) -> bool {
         let is_shown = || visible.split(|c: char| !is_inner(c)).any(|word| word == part);
         let is_long = part.chars().nth(3).is_some();
@@ -277,7 +277,7 @@ impl Secrets {
     }
 }
 
-/// Resolves the escapes of KDL and TOML; an unknown escape stays as it is.
+/// Resolves the escapes of KDL and TOML. The character after the backslash of an unknown escape is kept.
 fn unescaped(written: &str) -> String {
     let (mut plain, mut rest) = (String::new(), written);
     while let Some((before, after)) = rest.split_once('\\') {
@@ -305,19 +305,19 @@ fn unescaped(written: &str) -> String {
     plain + rest
 }
 
-/// Splits what follows `\u{` after the digits. Only the next bytes are looked at, as a text may begin
-/// many escapes and end none.
+/// Splits the text after `\u{` at the closing brace. Reads only the next seven bytes, because a text may begin many
+/// escapes and end none.
 fn in_braces(text: &str) -> Option<(&str, &str)> {
     let end = text.bytes().take(7).position(|byte| byte == b'}')?;
     Some((&text[..end], &text[end + 1..]))
 }
 
-/// Returns whether a character can be inside of a name.
+/// Returns whether a name can contain `c`.
 fn is_inner(c: char) -> bool {
     c.is_alphanumeric() || "_-.".contains(c)
 }
 
-/// Returns whether a text is no word of a message.
+/// Returns whether a text is unlikely to be a word of a message.
 fn is_distinct(secret: &str) -> bool {
     let is_word = secret.bytes().all(|it| it.is_ascii_lowercase());
     secret.len() >= 4 && (!is_word || secret.len() >= 16)
@@ -441,7 +441,7 @@ mod tests {
             let text = part.repeat((1 << 20) / part.len());
             assert!(config_secrets(&text).len() < text.len());
         }
-        // Each of these values goes to the end of the text.
+        // Each of these values extends to the end of the text.
         for part in [
             "--token=",
             "token=$",

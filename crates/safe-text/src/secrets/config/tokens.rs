@@ -1,9 +1,10 @@
-//! Splits the text of a configuration file into tokens that KDL and TOML have in common. No input is an
-//! error: an unclosed string ends with its line, an unclosed multi-line string with the text.
+//! Splits the text of a configuration file into the tokens that KDL and TOML have in common. No input
+//! is an error: an unclosed string ends at the end of its line, an unclosed multi-line string at the
+//! end of the text.
 
 use std::ops::Range;
 
-/// The characters that are tokens of their own.
+/// Characters that are always a token on their own.
 const SIGNS: &[u8] = b"=:,;(){}[]\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,11 +13,11 @@ pub(super) enum Kind {
     Quoted,
     /// Characters without quotes.
     Word,
-    /// A character that separates others, or the end of a line.
+    /// A separator, or the end of a line.
     Sign(u8),
 }
 
-/// A token. The place of a quoted one is what is between the quotes.
+/// A token. The span of a quoted token does not include its quotes.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -28,18 +29,17 @@ impl Token {
         &text[self.place.clone()]
     }
 
-    /// Returns whether it is one of these signs.
+    /// Returns whether the token is one of `signs`.
     pub(super) fn is_sign(&self, signs: &[u8]) -> bool {
         matches!(self.kind, Kind::Sign(sign) if signs.contains(&sign))
     }
 
-    /// Returns whether it is a word or quoted.
+    /// Returns whether the token is a word or a quoted string.
     pub(super) fn is_text(&self) -> bool {
         !matches!(self.kind, Kind::Sign(_))
     }
 }
 
-/// Splits a text.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let (mut tokens, mut at) = (Vec::new(), 0);
     while let Some(c) = text[at..].chars().next() {
@@ -54,7 +54,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         }
         let (kind, len) = match u8::try_from(c) {
             Ok(sign) if SIGNS.contains(&sign) => (Some(Kind::Sign(sign)), 1),
-            // The name of what KDL leaves out is a word as others are.
+            // KDL's slashdash comment leaves its node out, but the node's name is still a word.
             _ if rest.starts_with("\\\n") || rest.starts_with("/-") => (None, 2),
             _ if c.is_whitespace() => (None, c.len_utf8()),
             _ => (Some(Kind::Word), word_len(rest)),
@@ -65,7 +65,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// Returns the length of the quotes that a text begins with, and those that close it.
+/// Returns the length of the opening quotes of `text`, and the quotes that close them.
 fn quotes(text: &str) -> Option<(usize, String)> {
     let hashes = text.len() - text.trim_start_matches('#').len();
     let sign = text[hashes..].chars().next().filter(|it| matches!(it, '"' | '\''))?;
@@ -74,8 +74,8 @@ fn quotes(text: &str) -> Option<(usize, String)> {
     Some((hashes + sign.len(), sign + &text[..hashes]))
 }
 
-/// Returns the length of what is before the closing quotes, or else of the line; of text that may have
-/// several lines, all.
+/// Returns the length of the text before the closing quotes. If they are missing, returns the length of
+/// the line, or of all of `text` for a multi-line string.
 fn inner_len(text: &str, close: &str) -> usize {
     let several = close.len() >= 3 && close.as_bytes()[2] == close.as_bytes()[0];
     let is_escaped = close.starts_with('"') && !close.ends_with('#');
@@ -92,7 +92,7 @@ fn inner_len(text: &str, close: &str) -> usize {
     text.len()
 }
 
-/// Returns the length of a word. A `:` is a part of it unless a blank or a quote follows.
+/// Returns the length of a word. A `:` is a part of the word unless a blank or a quote follows.
 fn word_len(text: &str) -> usize {
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
