@@ -69,9 +69,9 @@ pub enum PortMode {
 pub enum DiskMode {
     /// The guest reads it.
     ReadOnly,
-    /// The guest writes to it. Its content ends with the VM.
+    /// The guest reads and writes it. The content need not outlive the VM.
     ReadWrite,
-    /// The guest writes to it, and a flush reaches the host's disk.
+    /// The guest reads and writes it, and a flush reaches the host's disk.
     Kept,
 }
 
@@ -80,7 +80,7 @@ pub enum DiskMode {
 pub enum ShareMode {
     /// The guest reads it. libkrun itself refuses everything else.
     ReadOnly,
-    /// The guest writes to it.
+    /// The guest reads and writes it.
     ReadWrite,
 }
 
