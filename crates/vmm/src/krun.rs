@@ -34,8 +34,7 @@ const LOG_NO_ENV: u32 = 1;
 /// The value for an absent file descriptor.
 const NO_FD: i32 = -1;
 const STDERR: i32 = 2;
-/// The kernel parameter that mounts devtmpfs on `/dev` of the first root
-/// ([`devtmpfs.mount`](https://docs.kernel.org/admin-guide/kernel-parameters.html)).
+/// The kernel parameter that mounts devtmpfs on `/dev` of the first root (`drivers/base/devtmpfs.c`).
 const MOUNT_DEVICES: &CStr = c"devtmpfs.mount=1";
 /// The number of entries that libkrun reads from an environment and adds to the command line (`MAX_ARGS`, which is private).
 const MAX_WORDS: usize = 4096;
