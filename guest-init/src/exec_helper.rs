@@ -118,7 +118,7 @@ fn run(exec: Exec) -> io::Result<u8> {
     loop {
         match caller.serve() {
             Ok(Some(status)) => return Ok(status),
-            // The output's reader has gone. Without this the process would end by SIGPIPE. Init kills the command.
+            // The output's reader has gone. The status is the same as after SIGPIPE, and init kills the command.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(PIPE_CLOSED),
             served => drop(served?),
         }

@@ -220,7 +220,7 @@ impl<'s> Walk<'s> {
         })
     }
 
-    /// Checks the links, and returns the place.
+    /// Checks the links, and returns the file's directory and name.
     fn end(self, name: OsString) -> Result<FileSlot, NamedError> {
         let path = self.way.path().join(&name);
         self.check(&path)?;

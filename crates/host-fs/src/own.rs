@@ -1,28 +1,28 @@
 //! The directories and files of boxbuild among a user's files, the user's files that affect a build, and the
 //! installed programs. boxlaunch uses the same list: no box may write to these paths.
 //!
-//! The names of the variables are defined here.
+//! Other modules and programs take the names of these variables from here.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::{absolute_path, named_path, user_directory};
 
-/// The directory of the store.
+/// The variable for the directory of the store.
 pub const STORE: &str = "BOXBUILD_STORE";
-/// The directory of a store that is only read, such as one for all users of a host.
+/// The variable for the directory of a store that is only read, such as one for all users of a host.
 pub const STORE_RO: &str = "BOXBUILD_STORE_RO";
-/// The path of the init.
+/// The variable for the path of the init.
 pub const INIT: &str = "BOXBUILD_INIT";
-/// The guest kernel, as a path or as a word such as `lean`.
+/// The variable for the guest kernel: a path, or a word such as `lean`.
 pub const KERNEL: &str = "BOXBUILD_KERNEL";
-/// The path of the configuration of registries.
+/// The variable for the path of the configuration of registries.
 pub const REGISTRIES: &str = "BOXBUILD_REGISTRIES";
-/// The certificates to trust, the same variable as for OpenSSL.
+/// The variable for the file of certificates to trust, which OpenSSL reads as well.
 pub const CERTIFICATES: &str = "SSL_CERT_FILE";
-/// The credentials of registries, the same variable as for podman.
+/// The variable for the file with credentials of registries, which podman reads as well.
 pub const AUTH_FILE: &str = "REGISTRY_AUTH_FILE";
-/// The directory of docker's configuration, which contains credentials.
+/// The variable for the directory of docker's configuration, which contains credentials.
 pub const DOCKER: &str = "DOCKER_CONFIG";
 
 /// All variables that this module reads.

@@ -33,7 +33,7 @@ pub(crate) const CPUS: u8 = 1;
 /// The model's features that QEMU 7.2 does not emulate. Later versions may emulate them, and so change the CPU.
 const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,\
     -nrip-save,-xsavec";
-/// The kernel command line: a quiet console, and a power-off at a panic. The clock is exact, so no calibration is
+/// The kernel command line: a quiet console, and a reboot at a panic, at which QEMU ends. The clock is exact, so no calibration is
 /// needed. The timer of the local APIC cannot be calibrated: the kernel would wait 0.4 s to find that out, in a loop
 /// of PAUSEs, which are slow to emulate, and use another timer.
 ///

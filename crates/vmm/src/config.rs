@@ -32,7 +32,7 @@ pub struct VmmConfig {
     pub shared_network: Option<RawFd>,
     /// Whether the guest reaches its network through [`NETWORK_SOCKET`](crate::NETWORK_SOCKET).
     pub has_network: bool,
-    /// Whether the supervisor sends init a list of the host's directories to mount.
+    /// Whether the supervisor sends init a message with the mounts of the host (directories and volumes) or a task.
     pub has_mounts: bool,
     /// The supervisor's decisions on the jail.
     pub jail: Terms,

@@ -57,7 +57,10 @@ pub fn terms<'a>(
 }
 
 /// Returns the user and group that own the writable shares, or the read-only shares if none is writable. The VM has
-/// to run as this user.
+/// to run as this user. Returns `None` if there are no shares, or only read-only ones of several owners.
+///
+/// # Errors
+/// [`VmmError::SharedOwners`] if the writable shares have several owners.
 fn owner(shares: &[ServedShare]) -> Result<Option<(u32, u32)>, VmmError> {
     let owners = |writable: bool| {
         let of: BTreeSet<_> =

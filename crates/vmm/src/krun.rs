@@ -34,8 +34,7 @@ const LOG_NO_ENV: u32 = 1;
 /// The value for an absent file descriptor.
 const NO_FD: i32 = -1;
 const STDERR: i32 = 2;
-/// The kernel parameter that mounts devtmpfs on `/dev` of the first root
-/// ([`devtmpfs.mount`](https://docs.kernel.org/admin-guide/kernel-parameters.html)).
+/// The kernel parameter that mounts devtmpfs on `/dev` of the first root (`drivers/base/devtmpfs.c`).
 const MOUNT_DEVICES: &CStr = c"devtmpfs.mount=1";
 /// The number of entries that libkrun reads from an environment and adds to the command line (`MAX_ARGS`, which is private).
 const MAX_WORDS: usize = 4096;
@@ -69,9 +68,9 @@ pub enum PortMode {
 pub enum DiskMode {
     /// The guest reads it.
     ReadOnly,
-    /// The guest writes to it. Its content ends with the VM.
+    /// The guest reads and writes it. The content need not outlive the VM.
     ReadWrite,
-    /// The guest writes to it, and a flush reaches the host's disk.
+    /// The guest reads and writes it, and a flush reaches the host's disk.
     Kept,
 }
 
@@ -80,7 +79,7 @@ pub enum DiskMode {
 pub enum ShareMode {
     /// The guest reads it. libkrun itself refuses everything else.
     ReadOnly,
-    /// The guest writes to it.
+    /// The guest reads and writes it.
     ReadWrite,
 }
 

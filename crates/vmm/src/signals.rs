@@ -62,7 +62,7 @@ impl StopSignals {
         i32::from_ne_bytes([a, b, c, d])
     }
 
-    /// Forgets the signals that were read: another process has received them.
+    /// Forgets that a signal was read: it is forwarded to another process and does not end this one.
     pub fn forget(&self) {
         self.taken.set(false);
     }

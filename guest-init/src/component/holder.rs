@@ -1,8 +1,8 @@
 //! The holder of a component: a fork of init that supervises the component from inside.
 //!
-//! It enters the component's namespaces, in which it is PID 1, and builds the component's root. Then it starts programs
-//! on init's request, reaps all processes and reports how they ended. Init never enters a component, and no workload
-//! can see init.
+//! It enters the component's namespaces and builds the component's root. Then it starts programs on init's request, reaps
+//! all processes and reports how they ended. Init never enters a component. If the component has a PID namespace, the
+//! holder is PID 1 in it, and no workload can see init.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

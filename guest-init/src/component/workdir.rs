@@ -1,8 +1,8 @@
 //! The working directory. It is made before any workload runs, and each workload enters it with its rights.
 //!
 //! The image decides where it is, by its configuration and its symbolic links. Links may lead anywhere in the
-//! component's root. The kernel's *magic links* (`/proc/self/fd/5`, `/proc/1/root`) lead to open files outside of every
-//! root, and are never followed ([openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html),
+//! component's root. The kernel's *magic links* (`/proc/self/fd/5`, `/proc/1/root`) can lead out of every root, and are
+//! never followed ([openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html),
 //! `RESOLVE_NO_MAGICLINKS`). A plan whose working directory is textually in `/proc`, `/sys` or `/dev` has been refused
 //! before (`RunPlan::check`).
 

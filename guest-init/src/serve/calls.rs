@@ -128,7 +128,8 @@ impl Server<'_> {
             HostMessage::InputEnd(_) => self.end_input(id),
             HostMessage::Credit(credit) => self.grant(id, credit.bytes),
             HostMessage::Resize(resize) => self.resize(id, resize.size),
-            // Only the host may stop and measure the box, set its clock and send it variables, secrets and mounts.
+            // Only the host may stop and measure the box, set its clock, connect its components to the network, and send
+            // it variables, secrets and mounts.
             HostMessage::Shutdown(_)
             | HostMessage::Measure(_)
             | HostMessage::Clock(_)

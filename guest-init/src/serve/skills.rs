@@ -1,4 +1,4 @@
-//! The host's requests about loaded skills, which are processes outside of all components.
+//! The host's requests about loaded skills. Each one runs as a process outside of all components.
 
 use std::os::fd::AsFd as _;
 

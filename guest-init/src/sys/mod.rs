@@ -43,7 +43,8 @@ pub fn send_signal(pid: Pid, number: i32) {
 }
 
 /// The first version of the kernel's `struct clone_args` with the field `cgroup`
-/// ([clone(2)](https://man7.org/linux/man-pages/man2/clone.2.html), `CLONE_ARGS_SIZE_VER2`).
+/// ([clone(2)](https://man7.org/linux/man-pages/man2/clone.2.html)): `CLONE_ARGS_SIZE_VER2` in
+/// `include/uapi/linux/sched.h`.
 #[repr(C)]
 #[derive(Default)]
 struct CloneArgs {

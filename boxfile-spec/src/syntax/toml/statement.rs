@@ -111,7 +111,7 @@ impl Statement {
         self.put(Item { content: read.map_or(Content::Broken, Content::Value), span });
     }
 
-    /// Reads a word. The parser joins several words to one; only the first of them is the value.
+    /// Reads a word. The parser joins several words to one. If the first of them is a value, the others are an error.
     fn word(&mut self, raw: Raw<'_>, span: Span) -> Option<Data> {
         let read = word::scalar(raw, span);
         match read.as_ref().err().and_then(|_| word::second(raw.as_str(), span)) {

@@ -132,7 +132,7 @@ impl Parent {
         }
     }
 
-    /// Renames an entry, and replaces the other one.
+    /// Renames an entry. If an entry has the new name already, it is replaced.
     pub(super) fn rename(
         &self,
         from: impl rustix::path::Arg,

@@ -172,7 +172,7 @@ pub struct Section<F> {
 }
 
 impl<F: Deref<Target = File>> Section<F> {
-    /// Reads `size` bytes from `offset`, or up to the end of the file.
+    /// Returns a reader of `size` bytes from `offset`, or up to the end of the file.
     pub const fn new(file: F, offset: u64, size: u64) -> Self {
         Self { file, offset, rest: size }
     }

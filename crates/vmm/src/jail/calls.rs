@@ -238,7 +238,7 @@ pub(super) const MODE_FLAGS: [u32; 2] =
 
 /// `PR_SET_VMA` (`linux/prctl.h`), with which newer C libraries name their memory.
 const PR_SET_VMA: u32 = 0x5356_4d41;
-/// Stands for the id of the process itself, which the filter replaces with the real one.
+/// A placeholder that the filter replaces with the process's own id.
 pub(super) const SELF: u32 = u32::MAX;
 
 #[cfg(test)]

@@ -224,7 +224,7 @@ fn enter(group: &Path, process: &str) -> io::Result<()> {
 
 /// Returns whether the service manager has delegated a group
 /// ([systemd.resource-control(5)](https://man7.org/linux/man-pages/man5/systemd.resource-control.5.html),
-/// `Delegate=`). Root can write to every group, but may change only delegated ones.
+/// `Delegate=`). The mark decides, because root can write to every group, delegated or not.
 fn is_marked(group: &Path) -> bool {
     let marked = |name| {
         let mut value = [0; 8];

@@ -18,8 +18,8 @@ const STREAM: u32 = 1;
 const MAX_FRAME: u32 = 1 << 14;
 /// The greatest number of frames of an answer.
 const MAX_FRAMES: usize = 64;
-/// The greatest length of an answer's message. It has a number; the message of A3S also has a text and details. The
-/// default window lets a server send twice as much.
+/// The greatest length of an answer's message, in bytes. The message consists of a number, and for A3S also of a text and
+/// details. The default window lets a server send twice as much.
 const MAX_MESSAGE: usize = 32 << 10;
 /// The length of gRPC's message prefix: a flag for compression, and the message's length
 /// ([format](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)).
@@ -71,7 +71,7 @@ impl Check {
         }
     }
 
-    /// Makes the check. Returns `None` if the server is healthy, or else the name of its status.
+    /// Makes the check. Returns `None` if the server is healthy, or else the name or number of its status.
     ///
     /// # Errors
     /// The error of the connection, or that the answer is malformed.

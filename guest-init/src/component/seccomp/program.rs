@@ -83,7 +83,8 @@ const REQUESTS: Look = Look {
 };
 const LOOKS: [Look; 4] = [FAMILIES, CLONE_FLAGS, PERSONALITIES, REQUESTS];
 
-/// The number of instructions before the search, and after it. The search has one for each border between two ranges.
+/// The indices of the search's first instruction, and of the first one after it. The search has one instruction for each
+/// border between two ranges.
 const BEFORE: usize = 3;
 const AFTER: usize = BEFORE + RANGES - 1;
 const FIRST_ANSWER: usize = first_of_look(LOOKS.len());

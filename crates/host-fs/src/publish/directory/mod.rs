@@ -29,8 +29,8 @@ const ATTEMPTS: usize = 1000;
 pub enum Swap {
     /// In one step, or there was no old one: the old or the new directory existed at every moment.
     Atomic,
-    /// The file system has no `RENAME_EXCHANGE`: between the two steps, the destination did not exist and the old
-    /// directory had a temporary name.
+    /// The file system has no `RENAME_EXCHANGE`. A crash between the two steps would have left no destination, and the
+    /// old directory beside it under a temporary name.
     InSteps,
 }
 
