@@ -42,7 +42,7 @@ impl Form {
     }
 
     /// Returns the mode of the documents, before the umask. Other users must not be able to change which blobs of the
-    /// store a thin directory names: boxlaunch refuses such a box.
+    /// store a thin directory names: boxlaunch refuses a box that they can change.
     const fn mode(self) -> u32 {
         match self {
             Self::Whole => 0o666,
