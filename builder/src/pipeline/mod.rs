@@ -89,8 +89,8 @@ impl Resolved<'_> {
     }
 
     /// Runs a stage that reads the decoded layers. If the store's data of a layer is damaged or gone, the store
-    /// forgets the layer, so that the next attempt decodes it again, up to [`ATTEMPTS`] times. One attempt
-    /// may not be enough, because concurrent builds of refused images may remove the layer again.
+    /// forgets the layer, so that the next attempt decodes it again, up to [`ATTEMPTS`] times. One attempt may not be
+    /// enough, because concurrent builds of refused images may remove the layer again.
     fn retry_damaged<T>(&self, stage: impl Fn() -> Result<T, BuildError>) -> Result<T, BuildError> {
         let mut forgotten = HashMap::new();
         let result = loop {
