@@ -37,7 +37,7 @@ pub enum BuildError {
     /// A text file of the checkout is invalid.
     #[error("{} is refused", .0.file())]
     Rejected(Box<Report>),
-    /// A file differs from the digest in the Boxfile.
+    /// The digest of a file is not the digest in the Boxfile.
     #[error("{what} is {found}, but the Boxfile names {expected}")]
     WrongFile { span: Option<Span>, what: String, expected: Digest, found: Digest },
     /// The program that starts the agent's program is absent. `lacking` names the roots that would have to have it.

@@ -42,7 +42,7 @@ impl Form {
     }
 
     /// Returns the mode of the documents, before the umask. Other users must not be able to change which blobs of the
-    /// store a thin directory names: boxlaunch refuses such a box.
+    /// store a thin directory names: boxlaunch refuses a box that they can change.
     const fn mode(self) -> u32 {
         match self {
             Self::Whole => 0o666,
@@ -52,7 +52,7 @@ impl Form {
 }
 
 /// Writes a box's directory and returns how it was put at `output`. An existing box is replaced. If the same box in
-/// the same form is there unchanged, `write` is a no-op and returns `None`.
+/// the same form is there unchanged, it is left alone, and the result is `None`.
 ///
 /// Blobs are copies of the store's blobs. On btrfs and XFS they are reflinks, which share their bytes on the disk.
 /// All files are flushed to the disk before the directory gets its name.

@@ -122,7 +122,7 @@ impl SegmentSink for SegmentWriter<'_, '_, '_> {
     }
 }
 
-/// Divides the contents of files between a pack and a segment, and returns the offsets in both.
+/// Divides the contents of files between a pack and a segment. Returns the contents of each with their offsets.
 fn divide<'d, S: SegmentSink>(
     files: impl Iterator<Item = (Content, &'d [u8])>,
     pack: &mut impl Write,

@@ -39,7 +39,8 @@ pub enum ProgramError {
     /// It is a file of another kind.
     #[error("it is {0}")]
     NotAProgram(&'static str),
-    /// It is a program for another operating system, or it has to be unpacked first.
+    /// It is of a known kind that Linux does not start: a program for another operating system, an archive, a web page, or
+    /// a script after a byte order mark.
     #[error("it is {0}")]
     Foreign(&'static str),
     /// It is a Git LFS pointer: the checkout lacks the content.

@@ -89,7 +89,7 @@ impl Binary {
         Ok(blob)
     }
 
-    /// Puts the file into a root as [`AGENT_PATH`]. It replaces an existing file.
+    /// Puts the file into a root as [`AGENT_PATH`]. It replaces an existing entry.
     pub fn put_into(&self, root: &mut Tree) {
         let agent = root.ensure_directory(Tree::ROOT, b"agent");
         let bin = root.ensure_directory(agent, b"bin");

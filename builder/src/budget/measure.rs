@@ -51,8 +51,8 @@ struct Refused {
 /// the virtual host. `env` are variables for the box, each as `NAME=VALUE`.
 ///
 /// # Errors
-/// The virtual host does not start, or a start of the box fails, with boxlaunch's message. A start that exceeds the
-/// budget is not an error.
+/// The box shares the network of its host, the virtual host does not start, or a start of the box fails. The last error
+/// has boxlaunch's message. A start that exceeds the budget is not an error.
 pub fn measure(
     host: VirtualHost,
     opened: &OpenBox,

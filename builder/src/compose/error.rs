@@ -41,7 +41,7 @@ pub enum ComposeError {
         words: Option<String>,
         /// Why it cannot be executed.
         reason: Unrunnable,
-        /// The span in the Boxfile that names the program, or the image that names it.
+        /// The span in the Boxfile that names the program, or else the image whose config names it.
         span: Span,
     },
     /// A file of the image cannot be read.
@@ -71,7 +71,7 @@ pub enum ComposeError {
         file: String,
         place: String,
         obstacle: Box<Obstacle>,
-        /// The span of the path in the component.
+        /// The span in the Boxfile that names that path.
         span: Span,
     },
     /// Two images that share one root have different C libraries.

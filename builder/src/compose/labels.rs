@@ -90,10 +90,10 @@ impl<'p> ImageConfig<'p> {
         own.or_else(|| self.label(WORKDIR).filter(|path| !path.is_empty()))
     }
 
-    /// Returns the number of the signal that asks the program to end. `None` for SIGTERM.
+    /// Returns the number of the signal that asks the program to end. `None` for SIGTERM, and if the config sets none.
     ///
     /// # Errors
-    /// [`ComposeError::Config`] if there is no such signal.
+    /// [`ComposeError::Config`] if there is no such signal, or if it does not ask a program to end.
     pub fn stop_signal(&self) -> Result<Option<u8>, ComposeError> {
         let declared = self.process.stop_signal().as_deref().filter(|text| !text.is_empty());
         let Some(text) = declared else { return Ok(None) };
@@ -108,7 +108,7 @@ impl<'p> ImageConfig<'p> {
         }
     }
 
-    /// Returns the port on which the agent listens.
+    /// Returns the port on which the agent listens. `None` without the label.
     ///
     /// # Errors
     /// [`ComposeError::Config`] if it is not a port.

@@ -165,8 +165,8 @@ fn check_skills(
     })
 }
 
-/// Checks that a working directory can be used. It may be missing, because the guest creates it, and a parent may be
-/// a link. A file at its path would make the start of the component fail.
+/// Checks that a working directory can be used. It may be missing, because the guest creates it, and links may lead to
+/// it. A file at its path, or at a parent's path, would make the start of the component fail.
 fn check_workdir(
     tree: &Tree,
     component: ComponentName,

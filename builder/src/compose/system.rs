@@ -111,8 +111,8 @@ impl System {
         Ok(())
     }
 
-    /// Creates a directory and its parents, with the attributes of the image's directories. A link among them would
-    /// redirect a mount (CVE-2026-41579 in another runtime).
+    /// Creates a directory and its parents, with the attributes of the image's directories. If one of them is a link in
+    /// the image, that is an error, because it would redirect a mount (CVE-2026-41579 in another runtime).
     fn make_directory(
         &mut self,
         image: &Tree,
@@ -154,7 +154,7 @@ impl System {
     }
 }
 
-/// Returns the files that replace the image's files in every case, as in every container runtime.
+/// Returns the files that the box adds even if the image has them, as every container runtime does.
 fn always(
     component: ComponentName,
     plan: &RunPlan,

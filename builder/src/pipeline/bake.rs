@@ -168,7 +168,7 @@ mod tests {
             chosen(&whole, &contents, 9),
             (vec![1, 2], [Some(0), Some(4096), Some(12_288), None])
         );
-        // The tree has no content that only the first segment has, but content that both have stays there.
+        // Without `a` and `b`, the first segment is not needed. `b` is in both segments and belongs to the first.
         assert_eq!(chosen(&tree(&[c]), &contents, 9), (vec![2], [None, None, Some(4096), None]));
         assert_eq!(chosen(&tree(&[b]), &contents, 9).0, [1]);
         assert_eq!(chosen(&tree(&[]), &contents, 9).0, [0; 0]);

@@ -89,8 +89,8 @@ impl Resolved<'_> {
     }
 
     /// Runs a stage that reads the decoded layers. If the store's data of a layer is damaged or gone, the store
-    /// forgets the layer, so that the next attempt decodes it again, up to [`ATTEMPTS`] times. Concurrent builds of
-    /// refused images may remove it each time.
+    /// forgets the layer, so that the next attempt decodes it again, up to [`ATTEMPTS`] times. One attempt may not be
+    /// enough, because concurrent builds of refused images may remove the layer again.
     fn retry_damaged<T>(&self, stage: impl Fn() -> Result<T, BuildError>) -> Result<T, BuildError> {
         let mut forgotten = HashMap::new();
         let result = loop {
@@ -107,7 +107,7 @@ impl Resolved<'_> {
         result
     }
 
-    /// Records that this build decodes a layer that the store lacked.
+    /// Records that this build decodes a layer of which the store had no decoded form.
     pub(super) fn decoded_now(&self, key: ActionKey) {
         self.decoded.lock().unwrap_or_else(PoisonError::into_inner).push(key);
     }
@@ -180,7 +180,7 @@ fn is_left(forgotten: &mut HashMap<ActionKey, u8>, key: ActionKey) -> bool {
     *times <= ATTEMPTS
 }
 
-/// Returns whether the images are the reason of an error, so that only other images could help. After an error that
+/// Returns whether an error is caused by the images, so that only other images could help. After an error that
 /// the user can fix in the Boxfile or on the host, the decoded layers are kept, so that the next attempt is fast.
 fn is_final(error: &BuildError) -> bool {
     match error {

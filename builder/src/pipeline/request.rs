@@ -78,7 +78,7 @@ pub enum NamedBy {
     Variable(&'static str),
     /// The Boxfile, at this span.
     Boxfile(Span),
-    /// None: it was found at its installed path.
+    /// No source: the file was found at its installed path.
     Nothing,
 }
 

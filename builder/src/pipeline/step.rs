@@ -5,7 +5,7 @@ use std::io::{self, Read};
 /// A step of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The layers that the store lacks are decoded.
+    /// The layers of which the store has no decoded form are decoded.
     Decode {
         /// The number of layers.
         layers: usize,

@@ -111,8 +111,7 @@ impl Project {
         boxfile_spec::read_within(text, profile, &self.checkout.reach, |path| self.read_base(path))
     }
 
-    /// Reads a file that the Boxfile extends. It must be in the checkout, even if its
-    /// path has symbolic links.
+    /// Reads a file that the Boxfile extends. Symbolic links in its path must not lead out of the checkout.
     fn read_base(&self, path: &str) -> Result<Source, String> {
         let path = self.base.join(path);
         let file = inside::open(&self.checkout(), &path).map_err(|error| error.to_string())?;

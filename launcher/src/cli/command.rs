@@ -102,7 +102,7 @@ impl CommandOptions {
     /// # Errors
     /// Standard input is no terminal, or two options exclude each other.
     pub(super) fn check(&self) -> Result<(), CommandError> {
-        // `--max-output` needs no `--json` according to the parser, and `--json` is refused beside `--tty`.
+        // `--max-output` requires `--json`, but the parser does not enforce that beside `--tty`, which conflicts with `--json`.
         if self.tty && self.max_output.is_some() {
             let help = "leave out one of them";
             return Err(usage("--max-output is for --json, which has no terminal", help));

@@ -65,7 +65,8 @@ pub(crate) fn health(args: &HealthArgs) -> Result<u8, CommandError> {
     report(args, reason.as_deref(), duration_ms)
 }
 
-/// Reports the health of a component without a health check. Such an agent is healthy while it runs.
+/// Reports the health of a component without a health check. An agent is then healthy while it runs. For a business application,
+/// it is an error.
 fn unchecked(record: &Record, args: &HealthArgs) -> Result<u8, CommandError> {
     match (args.component, record.state) {
         (ComponentName::Business, _) => Err(LaunchError::NoHealthCheck(args.component).into()),

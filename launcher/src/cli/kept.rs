@@ -1,11 +1,13 @@
-//! The directories and files of this host that boxlaunch and boxbuild trust. No share gives a box access to them.
+//! The directories and files of this host that boxlaunch and boxbuild trust. A share through which a box could write to them is
+//! refused. So is a share of boxlaunch's state, even a read-only one.
 //!
-//! A box that can write there controls the host's later actions: the box that a registry name resolves to, the files that count
-//! as verified, the content of another box's volume. A box that can read boxlaunch's state sees the logs and the volumes of other
-//! boxes. The store, the configuration and the kernels contain no secrets.
+//! A box that can write there controls the host's later actions: the image or box that a registry name resolves to, the files
+//! that count as verified, the content of another box's volume. A box that can read boxlaunch's state sees the logs and the
+//! volumes of other boxes. A read-only share of a directory above the state is allowed, with a notice. The store, the
+//! configuration and the kernels contain no secrets.
 //!
 //! The same applies to the installed programs, to single files that variables name, such as the init, and to the credentials of
-//! registries. A box may not even read the credentials.
+//! registries. A box may not even read the credentials, also not through a directory above them.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,7 +24,7 @@ use super::error::{CommandError, usage};
 use super::paths;
 use super::run::RunArgs;
 
-/// A directory that the programs trust.
+/// A protected directory: the programs trust its content.
 struct ProtectedFile {
     path: PathBuf,
     /// The program that owns it.
@@ -59,7 +61,8 @@ fn files(program: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) ->
     installed.into_iter().chain(own::files(variable)).filter(|it| !is_word(it)).collect()
 }
 
-/// Checks that a box can write neither to itself nor to a protected file, and that it can read nothing private of other boxes.
+/// Checks that a box can write neither to itself nor to a protected file or directory, and that it can read neither credentials
+/// nor boxlaunch's state, which has the logs and volumes of other boxes.
 ///
 /// # Errors
 /// The first share that would allow it, with the alternative.
@@ -213,7 +216,7 @@ mod tests {
             };
             (is_allowed(Access::ReadOnly), is_allowed(Access::ReadWrite))
         };
-        // A directory that does not exist yet is protected, too, because a box could make it.
+        // A protected directory that does not exist yet counts, too, because a box could make it.
         assert_eq!(may(".config"), (true, false));
         for path in [".local/state/boxbuild", ".local/state/boxbuild/boxes/a"] {
             assert_eq!(may(path), (false, false), "{path}");

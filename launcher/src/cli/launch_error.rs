@@ -53,7 +53,7 @@ pub(crate) enum LaunchError {
     Record(RecordError),
     #[error(transparent)]
     Client(ClientError),
-    /// The box lacks the component that a command is to run in, or the component has no program.
+    /// The box lacks the component that a command is to run in.
     #[error("the box has no {} component to run the command in", .0.name())]
     NoComponent(ComponentName),
     /// A component declares no health check.

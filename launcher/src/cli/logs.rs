@@ -109,7 +109,7 @@ fn follow(
     }
 }
 
-/// Prints the full log of a run since a time.
+/// Prints the full log of a run since a time, and then the trajectories since that time.
 fn show_run(
     mut log: RunLog,
     since: u64,

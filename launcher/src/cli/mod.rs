@@ -236,7 +236,8 @@ fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
     }
 }
 
-/// Prints the start time of a kernel whose init only connects to the host, in milliseconds, as one JSON object.
+/// Prints how long a kernel takes until its init, which does nothing else, has connected to the host: milliseconds, as one JSON
+/// object.
 fn measure_floor() -> Result<(), LaunchError> {
     let started = process_start()?;
     let arguments: Vec<_> = env::args().skip(2).collect();

@@ -109,7 +109,7 @@ pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
 /// Returns the file for the result, after a check that it can be written.
 ///
 /// # Errors
-/// The box has no task, or the directory cannot be written to.
+/// The path is `-` or not a regular file, the box has no task, or the directory cannot be written to.
 pub(super) fn result_place(
     args: &RunArgs,
     plan: &RunPlan,

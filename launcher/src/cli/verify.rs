@@ -119,8 +119,8 @@ fn check(
     found(verified)
 }
 
-/// Compares the plan in the rootfs with the config's plan, or from format epoch 3 on, checks the superblock against the size of
-/// the parts. Returns the error of the rootfs.
+/// Checks the rootfs and returns its error. Before [`SEGMENTED_EPOCH`], compares the plan in the rootfs with the config's plan.
+/// From that epoch on, compares the size in the superblock with the size of all parts.
 fn check_rootfs(documents: &Documents) -> Result<Option<OpenError>, CommandError> {
     let checked = documents.open_rootfs().and_then(|rootfs| {
         if documents.config.epoch < SEGMENTED_EPOCH {

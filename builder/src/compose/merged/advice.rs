@@ -13,7 +13,7 @@ use super::patterns::{PatternNode, Patterns, pattern};
 /// for each system file and account file, which are fewer.
 pub const MAX_ADVICE: usize = 20;
 
-/// When the paths of one directory get one pattern.
+/// The rule by which the paths of one directory get one pattern.
 struct Grouping {
     /// A directory with fewer parts in its path is no group: the files in `/etc` or `/usr` have nothing in common.
     least_parts: usize,

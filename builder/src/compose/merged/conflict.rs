@@ -32,7 +32,7 @@ pub struct Conflict {
     pub difference: FieldDifference,
     /// The entries of the agent's image and of the business image.
     pub sides: [Side; 2],
-    /// A further reason for the conflict.
+    /// What a user must know to decide it, if there is anything.
     pub note: Option<Note>,
 }
 
@@ -83,14 +83,14 @@ impl fmt::Display for Side {
     }
 }
 
-/// A further reason for a conflict.
+/// What a user must know to decide a conflict, such as why its policy cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// The file describes a whole system.
     SystemFile(SystemFile),
     /// The files cannot be united, because two lines clash.
     Accounts(AccountClash),
-    /// The policy is `merge`, but the entries are not two account files with the same attributes.
+    /// The policy is `merge`, but the entries are not two small account files with the same attributes.
     NotUnitable,
     /// The policy is `drop`, and both are directories.
     DroppedAttributes,

@@ -76,8 +76,8 @@ impl Patterns {
         if pattern.is_empty() { "/".to_owned() } else { pattern }
     }
 
-    /// Returns whether the pattern of a node may match other paths too: a star in it matches a sibling of a directory
-    /// on the path.
+    /// Returns whether the pattern of a node may match other paths, too: a star in it matches the name of a sibling of
+    /// the node, or of a directory above it.
     pub(super) fn is_wide(&self, place: usize) -> bool {
         let way = self.way(place);
         if !way.iter().any(|it| self.places[*it].name.contains('*')) {

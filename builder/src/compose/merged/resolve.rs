@@ -63,7 +63,7 @@ impl<'a> Resolver<'a> {
         let [agent, business] = self.found(shared);
         let difference = difference(agent, business);
         if difference.is_none() || self.are_directories(shared) {
-            // If the entry is the same as several of the agent's tree, the first path applies.
+            // If an inode of the business tree has several paths, the agent's entry at the first path applies.
             let [agent, business] = shared.found;
             self.same.entry(business).or_insert(agent);
         }

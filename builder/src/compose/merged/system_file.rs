@@ -10,7 +10,7 @@ use box_inspect::sbom::{APK_DATABASES, DPKG_DATABASE};
 /// A file that only a policy with its exact path decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemFile {
-    /// The database of a package manager, whose name it holds.
+    /// The database of the package manager with this name.
     Packages(&'static str),
     /// The cache of the dynamic loader.
     LoaderCache,

@@ -254,8 +254,8 @@ impl Finder<'_> {
     }
 }
 
-/// Returns why Linux does not start a file with this error. `None` for a file of an unknown kind, and for an ELF file of
-/// which more is needed than was read.
+/// Returns why Linux does not start a file with this error. `None` if that is not certain: for a file of an unknown kind,
+/// and for an ELF file of which more is needed than was read.
 fn unrunnable(error: &ProgramError, is_whole: bool) -> Option<(Unrunnable, String)> {
     let reason = match error {
         ProgramError::WrongMachine { .. } => Unrunnable::OtherMachine,
@@ -276,8 +276,8 @@ fn library(path: &str) -> Option<CLibrary> {
     }
 }
 
-/// Returns the program that `env` starts if it is the interpreter of a script. For example, `#!/usr/bin/env python3`
-/// starts `python3`.
+/// Returns the program that `env` starts, if `env` is the interpreter of `script` and its first line names a program.
+/// For example, `#!/usr/bin/env python3` starts `python3`.
 fn by_env(script: &[u8], interpreter: &[u8]) -> Option<String> {
     let line = script.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split_whitespace().skip(1);

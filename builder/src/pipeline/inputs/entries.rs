@@ -75,7 +75,7 @@ pub(super) fn image_digest(entry: &LockEntry, span: Span) -> Result<Digest, Buil
     }
 }
 
-/// Checks that an entry matches the image to which it pins.
+/// Checks that an entry matches the image that it pins.
 pub(super) fn check_image(
     entry: &LockEntry,
     image: &Image<'_>,

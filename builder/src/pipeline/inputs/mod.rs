@@ -87,7 +87,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// The inputs that [`check`] has checked already, for other profiles of the box.
+/// The skills that [`check`] has checked for the box or for another of its profiles.
 #[derive(Debug, Default)]
 pub struct Checked(skills::Checked);
 

@@ -23,8 +23,7 @@
 //!   `check`, a checksum of the entry, which is ignored.
 //! - `epoch` is the format epoch of the box's bytes. The caller of [`Lock::new`] chooses it.
 //! - An `entry` is a [`LockEntry`]. Content is verified against its digests. The lock itself needs no protection,
-//!   because
-//!   every user with write access to it can edit the Boxfile, too.
+//!   because every user with write access to it can edit the Boxfile, too.
 //!
 //! The text is TOML. It is parsed with serde, but written by this module and not by a serializer, because the layout
 //! is part of the format. A diff has to show exactly the change, and two branches that add different entries have to

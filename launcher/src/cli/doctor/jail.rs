@@ -117,7 +117,8 @@ fn cgroups(facts: &Facts) -> &'static str {
     }
 }
 
-/// Returns the commands that allow namespaces to ordinary users until the next boot.
+/// Returns the commands that allow ordinary users to make namespaces until the next boot. For root, or if no setting forbids it,
+/// returns the help for containers.
 fn namespaces(facts: &Facts) -> String {
     let command = |it: &Switch| format!("`sudo sysctl {}={}`", it.name, it.allows);
     let commands: Vec<_> = facts.forbidden_by.iter().map(command).collect();

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
     Ok(screen.close(code))
 }
 
-/// Boots the box, runs the agent or the command, and returns the exit code.
+/// Boots the box, runs the command or waits for the agent, and returns the exit code.
 fn boot(
     args: &RunArgs,
     started: Instant,

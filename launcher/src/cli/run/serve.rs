@@ -1,4 +1,4 @@
-//! A started box: its purpose, its end, and the messages about it.
+//! A started box: the command or the agent that it runs, its end, and the messages about it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the agent or the command once the agent is ready, and stops the box. Returns the exit code.
+    /// Runs the command, or waits for the end of the agent, and stops the box. A detached box keeps running. Returns the exit code.
     pub(super) fn serve(
         &self,
         started: Started,
@@ -111,7 +111,7 @@ impl Run<'_> {
             }
             ending => ending,
         };
-        // The box ends with its agent, so it needs no request.
+        // After the end of its agent, the box ends without a request.
         if !matches!(ending, Ok(Ending::Agent(_))) {
             client.ask_to_stop(args.grace());
         }
@@ -158,7 +158,7 @@ impl Run<'_> {
         None
     }
 
-    /// Runs the agent or the command until it ends, or returns at once with `--until-ready`.
+    /// Runs the command until it ends, or waits for the end of the agent. With `--until-ready`, returns at once.
     fn work(
         &self,
         client: &mut Client<'_>,

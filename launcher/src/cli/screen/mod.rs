@@ -17,8 +17,8 @@ use vmm::signals::StopSignals;
 use super::error::{CommandError, signal_code};
 use super::terminal::printed;
 
-/// The terminal of a run. Writing to it does not delay a signal. Output of programs in the box cannot move the cursor or hide
-/// boxlaunch's messages, unless `--raw` is given: see [`Harmless`].
+/// The standard output and standard error of a run. Writing does not delay the handling of a signal. On a terminal, programs in
+/// the box cannot move the cursor or hide boxlaunch's messages, unless `--raw` is given: see [`Harmless`].
 ///
 /// Writes are asynchronous, so only [`Screen::close`] reports whether they succeeded.
 #[derive(Debug)]

@@ -103,7 +103,8 @@ fn access(option: Option<&str>) -> Result<Access, String> {
     }
 }
 
-/// Checks that all declared shares are given, and no undeclared ones by name.
+/// Checks that the box declares each share and skill that the command line names, and that each is given once. [`lacking`] finds
+/// the declared ones that are not given.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
     check_shares(&args.shares, &plan.shares)?;
     let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);

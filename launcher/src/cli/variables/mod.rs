@@ -42,7 +42,7 @@ impl EnvOption {
         Ok(Self { component, name: name.to_owned(), value: value.map(str::to_owned) })
     }
 
-    /// Parses the option's value if it cannot name a component.
+    /// Parses the value of an option that must not name a component.
     pub(super) fn parse_of_command(text: &str) -> Result<Self, String> {
         let parsed = Self::parse(text)?;
         let is_narrow = parsed.component.is_some();
