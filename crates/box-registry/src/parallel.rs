@@ -1,14 +1,14 @@
-//! Several blobs at once.
+//! Parallel work on several blobs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder};
 
-/// Calls a function with each item, on at most so many threads, and returns the results in the order of the items.
+/// Calls `work` with each item, on at most `threads` threads, and returns the results in the order of the items.
 ///
 /// # Errors
-/// The first one. What has begun is waited for, and nothing more is begun.
+/// The first error. Calls that have begun are completed, and no others begin.
 pub fn each<T: Sync, R: Send, E: Send>(
     items: &[T],
     threads: usize,
@@ -31,7 +31,7 @@ pub fn each<T: Sync, R: Send, E: Send>(
         }
     };
     thread::scope(|scope| {
-        // Where no thread can be had, the others do the work.
+        // If a thread cannot be started, the other threads do its work.
         let more = threads.clamp(1, items.len().max(1)) - 1;
         (0..more).for_each(|_| drop(Builder::new().spawn_scoped(scope, run)));
         run();
