@@ -60,9 +60,9 @@ mod tests {
             let doubled = each(&items, threads, |it| Ok::<_, ()>(it * 2)).unwrap();
             assert_eq!(doubled, items.iter().map(|it| it * 2).collect::<Vec<_>>());
             let calls = AtomicUsize::new(0);
-            let failed = each(&items, threads, |it| {
+            let failed = each(&items, threads, |item| {
                 calls.fetch_add(1, Ordering::Relaxed);
-                if *it == 3 { Err(*it) } else { Ok(()) }
+                if *item == 3 { Err(*item) } else { Ok(()) }
             });
             assert_eq!(failed, Err(3));
             assert!(calls.into_inner() >= 4);

@@ -47,7 +47,7 @@ pub struct Screen {
     pub note: fn(&str),
     /// Shows a text on a line that changes; an empty text removes the line.
     pub status: fn(&str),
-    /// Whether the line is on a terminal.
+    /// Whether a user watches the line, as on a terminal.
     pub is_watched: bool,
     /// The direction of the counted bytes.
     pub way: Way,

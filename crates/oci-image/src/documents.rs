@@ -87,7 +87,6 @@ pub(super) enum Document {
 ///
 /// # Errors
 /// The reason why the document is rejected.
-/// The fault in it.
 pub(super) fn read(bytes: &[u8], expected: Option<&str>) -> Result<Document, String> {
     judge(parse(bytes)?, expected)
 }

@@ -83,14 +83,15 @@ fn parse(text: &str) -> Option<Vec<Scheme>> {
     Some(schemes)
 }
 
-/// Splits off a token (RFC 9110, section 5.6.2).
+/// Splits off a token ([RFC 9110, section 5.6.2](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2)).
 fn token(text: &str) -> Option<(&str, &str)> {
     let inner = |it: char| it.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(it);
     let end = text.find(|it| !inner(it)).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Splits off a parameter's value: a token or a quoted string (RFC 9110, section 5.6.4).
+/// Splits off a parameter's value: a token or a quoted string
+/// ([RFC 9110, section 5.6.4](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.4)).
 fn param_value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         return token(text).map(|(value, rest)| (value.to_owned(), rest));

@@ -16,7 +16,7 @@ use crate::name::{Reference, Repository};
 /// The options of a client for registries.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Mirrors, plain http, and trusted realms.
+    /// Mirrors, plain HTTP, trusted realms and certificates.
     pub config: RegistryConfig,
     /// The file from which `config` was read, or would be if it existed. Errors name it.
     pub config_file: Option<PathBuf>,

@@ -102,8 +102,8 @@ impl Session {
         self.server.unauthorized(what, &self.state().search())
     }
 
-    /// Returns an error if the credentials were refused and the anonymous answer is 403 or 404: the resource may exist for the
-    /// login.
+    /// Returns the response, or an error if the credentials were refused and the anonymous response is 403 or 404: the
+    /// resource may exist for the login.
     fn found(&self, what: &str, response: FinalResponse) -> Result<FinalResponse, RegistryError> {
         let status = response.response.status();
         let is_hidden = matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN);

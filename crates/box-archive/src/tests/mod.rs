@@ -87,14 +87,14 @@ impl Stage {
     fn found(&self) -> Vec<(Digest, Option<String>)> {
         let store = self.store();
         let boxes = StoredBoxes::open(&self.path("store")).unwrap();
-        let all = boxes.all().unwrap().into_iter().map(|it| {
-            let places = Places::new(boxes.directory(&it.digest), Some(&boxes.blobs()));
+        let all = boxes.all().unwrap().into_iter().map(|stored| {
+            let places = Places::new(boxes.directory(&stored.digest), Some(&boxes.blobs()));
             let opened = OpenBox::open(places).unwrap();
-            assert_eq!(opened.digest, it.digest);
+            assert_eq!(opened.digest, stored.digest);
             for blob in opened.manifest.blobs() {
                 assert_eq!(store.verify(&blob.digest).unwrap(), blob.size);
             }
-            (it.digest, it.label.map(|it| it.text().to_owned()))
+            (stored.digest, stored.label.map(|label| label.text().to_owned()))
         });
         all.collect()
     }

@@ -207,12 +207,13 @@ fn archives_that_could_be_read_in_two_ways_or_lead_elsewhere() {
         docker(|it| it.file("manifest.json", 0o644, "{}")),
         docker(|it| it.file("manifest.json", 0o644, Value::from(many).to_string())),
         docker(|it| it.file("manifest.json", 0o644, list("c.json", &[]))),
-        docker(|it| {
-            let it = it.file("manifest.json", 0o644, list(&format!("{hex}.json"), &[]));
-            it.file(&format!("{hex}.json"), 0o644, config)
+        docker(|layer| {
+            let layer = layer.file("manifest.json", 0o644, list(&format!("{hex}.json"), &[]));
+            layer.file(&format!("{hex}.json"), 0o644, config)
         }),
-        docker(|it| {
-            it.file("manifest.json", 0o644, list("c.json", &["l.tar"]))
+        docker(|layer| {
+            layer
+                .file("manifest.json", 0o644, list("c.json", &["l.tar"]))
                 .file("c.json", 0o644, config)
         }),
         docker(|it| {

@@ -89,7 +89,7 @@ macro_rules! is {
 }
 pub(super) use is;
 
-/// Whether a pull ends with this error.
+/// Makes a check that a pull ends with this error.
 macro_rules! fails {
     ($pattern:pat $(if $guard:expr)?) => {
         |outcome: &Result<(), PullError>, _: &Stage| is!(outcome, $pattern $(if $guard)?)
