@@ -1,5 +1,5 @@
-//! Reads and writes the registry's manifest ([OCI image-spec
-//! v1.1.1](https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md)).
+//! Reads and writes the registry's manifest
+//! ([OCI image-spec v1.1.1](https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md)).
 
 use std::collections::BTreeMap;
 

@@ -301,8 +301,8 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
 }
 
 impl<D: Draft> Partial<D> {
-    /// Returns the headers that request the rest of the file ([RFC 9110, sections
-    /// 13.1.5](https://www.rfc-editor.org/rfc/rfc9110#section-13.1.5) and
+    /// Returns the headers that request the rest of the file
+    /// ([RFC 9110, sections 13.1.5](https://www.rfc-editor.org/rfc/rfc9110#section-13.1.5) and
     /// [14.2](https://www.rfc-editor.org/rfc/rfc9110#section-14.2)). Returns none if the rest could be of another version.
     fn range(&self, is_immutable: bool) -> HeaderMap {
         let from = self.writer.size();
@@ -333,8 +333,8 @@ const fn is_other_content(error: &DownloadError) -> bool {
     matches!(error, WrongSize { .. } | TooLarge { .. } | WrongDigest { .. } | Content { .. })
 }
 
-/// Reads the first byte and the total of `bytes FIRST-LAST/TOTAL` ([RFC 9110, section
-/// 14.4](https://www.rfc-editor.org/rfc/rfc9110#section-14.4)). The total is `None` if it is `*`.
+/// Reads the first byte and the total of `bytes FIRST-LAST/TOTAL`
+/// ([RFC 9110, section 14.4](https://www.rfc-editor.org/rfc/rfc9110#section-14.4)). The total is `None` if it is `*`.
 fn content_range(value: &HeaderValue) -> Option<(u64, Option<u64>)> {
     let (range, total) = value.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;
     let (first, _) = range.split_once('-')?;

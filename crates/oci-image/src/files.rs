@@ -27,8 +27,8 @@ pub(super) trait Files: fmt::Debug + Send + Sync {
     fn open(&self, name: &str) -> Result<Option<Opened>, SourceError>;
 }
 
-/// The maximum size of a Git LFS pointer, in bytes. [The
-/// specification](https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md#the-pointer) requires
+/// The maximum size of a Git LFS pointer, in bytes.
+/// [The specification](https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md#the-pointer) requires
 /// less than 1024.
 const MAX_LFS_POINTER: u64 = 1024;
 

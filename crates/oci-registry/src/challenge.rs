@@ -1,7 +1,7 @@
-//! Reads `WWW-Authenticate`, the header with which a registry requests credentials: [RFC 9110,
-//! section 11](https://www.rfc-editor.org/rfc/rfc9110#section-11), [RFC 6750, section
-//! 3](https://www.rfc-editor.org/rfc/rfc6750#section-3), and the [token
-//! specification](https://distribution.github.io/distribution/spec/auth/token/) of the distribution
+//! Reads `WWW-Authenticate`, the header with which a registry requests credentials:
+//! [RFC 9110, section 11](https://www.rfc-editor.org/rfc/rfc9110#section-11),
+//! [RFC 6750, section 3](https://www.rfc-editor.org/rfc/rfc6750#section-3), and the
+//! [token specification](https://distribution.github.io/distribution/spec/auth/token/) of the distribution
 //! project.
 
 use std::collections::BTreeMap;

@@ -13,8 +13,8 @@ use crate::refusal;
 use crate::server::Resource;
 use crate::session::Session;
 
-/// The maximum size of a manifest or an index, in bytes. Registries must accept this size (OCI distribution-spec, [Pushing
-/// Manifests](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pushing-manifests)).
+/// The maximum size of a manifest or an index, in bytes. Registries must accept this size (OCI distribution-spec,
+/// [Pushing Manifests](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pushing-manifests)).
 pub const MAX_MANIFEST: u64 = 4 << 20;
 /// The media types of manifests of Docker's first schema, plain and signed. Some registries still send them. They are never
 /// requested, and the readers of manifests have a message for them.

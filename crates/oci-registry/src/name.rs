@@ -18,8 +18,8 @@ pub struct Repository {
     name: String,
 }
 
-/// A tag: at most 128 letters, digits, `_`, `.` and `-` (OCI distribution-spec, [Pulling
-/// manifests](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)).
+/// A tag: at most 128 letters, digits, `_`, `.` and `-` (OCI distribution-spec,
+/// [Pulling manifests](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag(String);
 

@@ -10,8 +10,8 @@ use crate::server::{Resource, Server};
 
 /// The maximum size of an error response's body, in bytes.
 const LIMIT: u64 = 16 << 10;
-/// The error codes of the OCI distribution-spec, [Error
-/// Codes](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#error-codes).
+/// The error codes of the OCI distribution-spec,
+/// [Error Codes](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#error-codes).
 /// Messages repeat only these: any other text is untrusted, and could repeat a secret of the
 /// request.
 const CODES: [&str; 15] = [

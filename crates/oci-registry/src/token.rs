@@ -69,8 +69,8 @@ fn request(
 ) -> Result<FinalResponse, HttpError> {
     let mut query: Vec<_> = realm.scopes.iter().map(|scope| ("scope", scope.as_str())).collect();
     query.extend(realm.service.map(|service| ("service", service)));
-    // A form has one `scope`, a list separated by spaces ([RFC 6749, section
-    // 3.3](https://www.rfc-editor.org/rfc/rfc6749#section-3.3)).
+    // A form has one `scope`, a list separated by spaces
+    // ([RFC 6749, section 3.3](https://www.rfc-editor.org/rfc/rfc6749#section-3.3)).
     let joined = realm.scopes.join(" ");
     let realm = realm.url;
     let response = match credentials {

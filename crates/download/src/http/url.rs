@@ -71,8 +71,8 @@ impl RemoteUrl {
         self.0.host_str()?.trim_matches(['[', ']']).parse().ok()
     }
 
-    /// Returns whether scheme, host and port are the same ([RFC
-    /// 6454](https://www.rfc-editor.org/rfc/rfc6454)).
+    /// Returns whether scheme, host and port are the same
+    /// ([RFC 6454](https://www.rfc-editor.org/rfc/rfc6454)).
     pub fn same_origin(&self, other: &Self) -> bool {
         self.0.origin() == other.0.origin()
     }
