@@ -11,9 +11,10 @@ pub struct Policy {
     pub patience: Duration,
     /// The minimum rate of a server in bytes per second, measured over each `patience`.
     pub least_rate: u64,
-    /// The time limit of an empty download.
+    /// The time limit of a download, before its size is added.
     pub grace: Duration,
-    /// The bytes per second by which the time limit grows. Pauses between attempts do not count.
+    /// The number of bytes for which the time limit grows by one second. Pauses between attempts do
+    /// not count.
     pub overall_rate: u64,
     /// The number of attempts without progress.
     pub tries: u32,

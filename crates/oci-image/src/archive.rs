@@ -117,7 +117,7 @@ fn problem(start: &[u8]) -> Option<Found> {
     if start.is_empty() {
         return Some(Found::Empty);
     }
-    // An archive without members ends with its first block, of zeros.
+    // The first block of an archive without members is its end mark, a block of zeros.
     let is_tar = start.get(USTAR) == Some(b"ustar".as_slice())
         || (start.len() == BLOCK && start.iter().all(|byte| *byte == 0));
     if is_lfs_pointer(start) {

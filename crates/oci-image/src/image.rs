@@ -22,8 +22,8 @@ pub struct Image<'a> {
     pub(super) source: Arc<dyn BlobSource + 'a>,
     /// The platform of the image.
     pub platform: Platform,
-    /// The image's identity: the digest of its manifest, or of its config if it has no manifest, as in an archive of `docker
-    /// save`.
+    /// The image's identity: the digest of its manifest, or of its config if it has no manifest, as in an archive of
+    /// `docker save`.
     pub manifest: Digest,
     /// The manifest's size in bytes; 0 if there is no manifest.
     pub manifest_size: u64,

@@ -3,9 +3,9 @@
 //! Go programs, which most readers of images are, accept `Layers` as `layers`, and use the last one of duplicate keys
 //! ([`json.Unmarshal`](https://pkg.go.dev/encoding/json#Unmarshal)). Other programs accept the exact spelling only. A document
 //! with both keys would be two different images with one digest. So a key that differs from a known one only in case is rejected,
-//! even if the known key is absent, and so is a duplicate of a known key. For example, `{"Layers": []}` and `{"layers": [],
-//! "layers": []}` are rejected. A `null` counts as an absent key, because Go writes empty lists and maps as `null`. Unknown keys
-//! are ignored.
+//! even if the known key is absent, and so is a duplicate of a known key. For example, `{"Layers": []}` and
+//! `{"layers": [], "layers": []}` are rejected. A `null` counts as an absent key, because Go writes empty lists and maps as
+//! `null`. Unknown keys are ignored.
 
 use std::fmt;
 

@@ -180,7 +180,7 @@ pub(super) fn wrong_digest(
     SourceError::Damaged { at, what, found, expected }
 }
 
-/// Reads a whole stream, at most to the document's limit.
+/// Reads a whole stream. Returns an error if it exceeds the document's limit.
 pub(super) fn read_bounded(
     opened: Opened,
     at: &str,
