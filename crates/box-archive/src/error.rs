@@ -10,9 +10,10 @@ use box_registry::BoxRegistryError;
 use host_fs::FileError;
 use host_fs::publish::PublishError;
 
-/// An error of a file with boxes, or of one that was to be.
+/// An error of reading or writing a file with boxes.
 ///
-/// A message may have names of an archive and of its boxes: it is to be shown as foreign text.
+/// A message may contain names from an archive and its boxes, so it has to be shown as untrusted
+/// text.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ArchiveError {
@@ -22,43 +23,43 @@ pub enum ArchiveError {
     /// There is no such file or directory.
     #[error(transparent)]
     Missing(FileError),
-    /// It is something else than an archive or a directory with boxes.
+    /// The path is not an archive or a directory with boxes.
     #[error("{what} has no boxes: {reason}")]
     NoBoxes { what: String, reason: String },
-    /// What is in it could be read in two ways, or not at all.
+    /// The content is malformed or ambiguous.
     #[error("{what} is not sound: {reason}")]
     Malformed { what: String, reason: String },
-    /// It is an archive that a reader that cannot go back does not understand.
+    /// The archive does not have the order that reading it as a stream requires.
     #[error("{what} cannot be read as a stream: {reason}")]
     NotAStream { what: String, reason: String },
-    /// The index names more than is read.
+    /// The index has more manifests than are allowed.
     #[error("{what} names more than {MAX_MANIFESTS} manifests")]
     TooMany { what: String },
-    /// There are several boxes, and one is needed. Holds their names and digests.
+    /// There are several boxes, and one is needed. `boxes` has their names and digests.
     #[error("{what} has {} boxes: {}", boxes.len(), boxes.join(", "))]
     WhichBox { what: String, boxes: Vec<String> },
-    /// None of the boxes has the digest. Holds their names and digests.
+    /// No box has the digest. `boxes` has the names and digests of the boxes.
     #[error("{what} has no box {digest}; it has {}", boxes.join(", "))]
     Absent { what: String, digest: Digest, boxes: Vec<String> },
-    /// A box cannot be read from it, or not be kept.
+    /// A box cannot be read from the file, or not be written to the store.
     #[error(transparent)]
     Box(#[from] BoxRegistryError),
-    /// A box on this machine, or one that was loaded, cannot be opened.
+    /// A local or loaded box cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A blob of a box on this machine is not what its manifest names.
+    /// A blob of a local box does not match its manifest.
     #[error("the blob {digest} of the box is damaged: {found}")]
     Damaged { digest: Digest, found: String },
-    /// The file gives a box a name that another box of the store has.
+    /// The file has a name for a box that another box of the store has.
     #[error("the name {name} belongs to {holder}, which is another box than the one in the file")]
     NameTaken { name: String, holder: String },
-    /// The store fails.
+    /// The store has failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The directory or the file cannot be put in its place.
+    /// The directory or the file cannot be moved to its path.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// The place is in a box, in another image layout or in a store, which hold nothing else.
+    /// The path is in a box, in another image layout or in a store. These must have no other files.
     #[error("{} is in {}, {what}, which holds nothing else", path.display(), within.display())]
     Within { path: PathBuf, within: PathBuf, what: &'static str },
     /// The stream cannot be written.

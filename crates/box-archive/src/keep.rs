@@ -1,4 +1,4 @@
-//! Gives boxes of the store the names that a file has for them.
+//! Gives boxes of the store their names from a file.
 
 use box_cache::{Named, Owner, Pulled, Store, StoreError};
 use box_contract::RemoteName;
@@ -10,29 +10,29 @@ use crate::ArchiveError;
 /// Which names the boxes of a file get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
-    /// None: they are found by their digests.
+    /// No names: the boxes are found by their digests.
     None,
-    /// Those that the file gives them. If another box has one of these, nothing is loaded.
+    /// The names in the file. If another box has one of them, nothing is loaded.
     Free,
-    /// Those that the file gives them, whatever box has them.
+    /// The names in the file, even if other boxes have them.
     Replace,
 }
 
-/// What became of a name.
+/// The outcome for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameGiven {
-    /// The box has it.
+    /// The box has the name.
     Given,
-    /// The box has it, and another box had it before: the one of this digest.
+    /// The box has the name, and the box of this digest had it before.
     Moved(Digest),
-    /// It is no name that a box of a store can have.
+    /// The name is not valid for a box of a store.
     NotAName,
 }
 
-/// A name that a box of a store can have.
+/// A valid name of a box of a store.
 enum Label {
     Name(Named),
-    /// The name of a box in a registry: `run` then needs no registry.
+    /// The name of a box in a registry, with which `run` needs no registry.
     Pulled(Pulled),
 }
 
@@ -40,7 +40,7 @@ impl Label {
     fn new(digest: Digest, name: &str) -> Option<Self> {
         let remote = RemoteName::parse(name).ok().filter(|it| it.tag.is_some());
         if let Some(remote) = remote {
-            // What a file says of a digest nobody has checked, unless it is the box's.
+            // The file's digest of the registry's manifest is not verified, so only the box's own digest is accepted.
             if remote.digest.is_some_and(|it| it != digest) {
                 return None;
             }
@@ -56,7 +56,7 @@ impl Label {
     }
 }
 
-/// Returns what a box will be found by; `None` if the name is none.
+/// Returns the name by which a box will be found, or `None` if it is not valid.
 pub(crate) fn text(digest: Digest, name: &str) -> Option<String> {
     Some(match Label::new(digest, name)? {
         Label::Name(_) => name.to_owned(),
@@ -64,7 +64,7 @@ pub(crate) fn text(digest: Digest, name: &str) -> Option<String> {
     })
 }
 
-/// Checks that no other box has a name.
+/// Returns an error if another box has the name.
 pub(crate) fn check(store: &Store, digest: Digest, name: &str) -> Result<(), ArchiveError> {
     match Label::new(digest, name) {
         Some(Label::Name(named)) => store.check_name(name, &named).map_err(name_taken),
@@ -109,7 +109,8 @@ pub(crate) fn name(
     Ok(before.filter(|it| *it != digest).map_or(NameGiven::Given, NameGiven::Moved))
 }
 
-/// Returns the other box that was pulled under a reference: what a file says of a registry, nobody has verified.
+/// Returns the other box that was pulled under the same reference. A file's reference is not verified, so it must not replace
+/// that box silently.
 fn other_pulled(store: &Store, pulled: &Pulled) -> Result<Option<Digest>, StoreError> {
     let before = store.pulled(&pulled.reference)?.map(|it| it.digest);
     Ok(before.filter(|it| *it != pulled.digest))

@@ -1,4 +1,4 @@
-//! From a file with boxes to the store: what is missing is known first, and then read.
+//! Loads a file with boxes into the store: plans the missing blobs first, and then reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use box_registry::{RemoteBlob, fetch, missing};
 use crate::keep::{self, NameGiven, Names};
 use crate::{Archive, ArchiveError, Boxed};
 
-/// What a load will do.
+/// The plan of a load.
 #[derive(Debug)]
 pub struct Plan<'a> {
     archive: &'a Archive,
@@ -24,20 +24,20 @@ pub struct Plan<'a> {
 pub struct Loaded {
     /// The box digest.
     pub digest: Digest,
-    /// The names that the file gives it, and what became of each.
+    /// The names of the box in the file, and the outcome for each.
     pub names: Vec<(String, NameGiven)>,
-    /// How many blobs it has.
+    /// The number of its blobs.
     pub blobs: usize,
-    /// How many bytes these have.
+    /// The size of its blobs, in bytes.
     pub bytes: u64,
-    /// How many of the blobs the store lacked. Those that it shares with a box before it are counted there.
+    /// The number of its blobs that the store lacked. A blob that is shared with an earlier box counts for the earlier box.
     pub new_blobs: usize,
-    /// How many bytes these have.
+    /// The size of these blobs, in bytes.
     pub new_bytes: u64,
 }
 
 impl<'a> Plan<'a> {
-    /// Finds out what a store lacks of boxes of an archive, and whether it has room for that. No blob is read.
+    /// Determines which blobs of the boxes a store lacks, and checks that it has space for them. No blob is read.
     ///
     /// # Errors
     /// [`ArchiveError::Box`] and [`ArchiveError::Store`].
@@ -52,22 +52,23 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// Returns how many blobs the boxes have together.
+    /// Returns the number of all blobs of the boxes.
     pub fn blobs(&self) -> usize {
         self.all().len()
     }
 
-    /// Returns how many bytes all blobs have.
+    /// Returns the size of all blobs of the boxes, in bytes.
     pub fn bytes(&self) -> u64 {
         self.all().into_iter().fold(0, |all, (_, size)| all.saturating_add(size))
     }
 
-    /// Returns how many bytes the store will have more.
+    /// Returns the size of the missing blobs, in bytes.
     pub fn new_bytes(&self) -> u64 {
         self.missing.iter().fold(0, |all, it| all.saturating_add(it.plain.size))
     }
 
-    /// Checks that no two boxes of the file have one name, and that no other box has one of them, if these have to be free.
+    /// Checks that no two boxes of the file have the same name and, with [`Names::Free`], that no other box of the store has one
+    /// of the names.
     ///
     /// # Errors
     /// [`ArchiveError::Malformed`], [`ArchiveError::NameTaken`] and [`ArchiveError::Store`].
@@ -96,12 +97,11 @@ impl<'a> Plan<'a> {
         blobs.map(|it| (it.plain.digest, it.plain.size)).collect()
     }
 
-    /// Reads what the store lacks, and makes the boxes findable: by their digests, and by the names that the file gives them, if
-    /// `names` says so.
+    /// Reads the blobs that the store lacks, and makes the boxes available by their digests and by the names that `names`
+    /// selects.
     ///
     /// # Errors
-    /// [`ArchiveError`]. Blobs that are complete stay in the store, and need not be read again; a box is found only if it is
-    /// whole.
+    /// [`ArchiveError`]. Complete blobs stay in the store and are not read again. Only a complete box becomes available.
     pub fn load(&self, store: &Store, names: Names) -> Result<Vec<Loaded>, ArchiveError> {
         self.check_names(store, names)?;
         let blobs = self.boxes.iter().flat_map(|it| &it.remote.blobs);
@@ -110,7 +110,8 @@ impl<'a> Plan<'a> {
         for it in &self.boxes {
             it.remote.keep_manifest(store)?;
         }
-        // Until the boxes have their names, nobody deletes their blobs. If one of them cannot be opened, none gets a name.
+        // Until the boxes have their names, this keeps garbage collection from their blobs. If a box cannot be opened, none gets
+        // a name.
         let published = self.boxes.iter().map(|it| it.remote.publish_in(store));
         let _published: Vec<_> = published.collect::<Result<_, _>>()?;
         let mut new: BTreeSet<_> = self.missing.iter().map(|it| it.plain.digest).collect();
@@ -118,7 +119,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Gives a box its names; `new` are the blobs that no box before it had.
+/// Gives a box its names. `new` has the blobs that no earlier box had.
 fn loaded(
     it: &Boxed,
     new: &mut BTreeSet<Digest>,

@@ -1,4 +1,4 @@
-//! Reads files with boxes: which boxes are there, and their blobs.
+//! Reads files with boxes: finds the boxes, and reads their blobs.
 
 use std::fmt;
 use std::fs::File;
@@ -19,21 +19,21 @@ use oci_layer::{Compression, MemberIndex, START, decompressed};
 use crate::ArchiveError;
 use crate::stream::Stream;
 
-/// The most names that a file gives one box: each is a file in the store.
+/// The maximum number of names of a box. Each is a file in the store.
 const MAX_NAMES: usize = 16;
-/// The most bytes of all manifests of a file together. Real ones have a few thousand bytes each.
+/// The maximum size of all manifests of a file, in bytes. A real manifest has a few thousand bytes.
 pub(crate) const MAX_MANIFESTS_BYTES: u64 = 16 << 20;
 /// A file or directory with boxes, or a stream.
 #[derive(Debug)]
 pub struct Archive {
-    /// What it is called, for messages.
+    /// Its description for messages.
     title: String,
     place: FileSource,
-    /// What its index names.
+    /// The entries of its index.
     listed: Vec<Listed>,
 }
 
-/// Where the files are.
+/// The source of the files.
 enum FileSource {
     Tar(File, MemberIndex),
     Directory(PathBuf),
@@ -53,14 +53,14 @@ impl fmt::Debug for FileSource {
 /// A box in a file.
 #[derive(Debug, Clone)]
 pub struct Boxed {
-    /// Its manifest, and where its blobs are.
+    /// Its manifest and its stored blobs.
     pub remote: Remote,
-    /// The names that the file gives it, in the order of its index.
+    /// Its names in the file, in the order of the index.
     pub names: Vec<String>,
 }
 
 impl Boxed {
-    /// Returns its name and its digest, for a message.
+    /// Returns its name and its digest, for messages.
     pub fn called(&self) -> String {
         let digest = self.remote.digest;
         self.names.first().map_or_else(|| digest.to_string(), |name| format!("{name} ({digest})"))
@@ -68,10 +68,11 @@ impl Boxed {
 }
 
 impl Archive {
-    /// Opens an archive or a directory. An archive that is compressed as a whole, with gzip or zstd, is read as a stream.
+    /// Opens an archive or a directory. An archive that is compressed with gzip or zstd is read as a stream.
     ///
     /// # Errors
-    /// [`ArchiveError::Missing`], [`ArchiveError::File`], [`ArchiveError::NoBoxes`] and [`ArchiveError::Malformed`], and those of [`Self::read`].
+    /// [`ArchiveError::Missing`], [`ArchiveError::File`], [`ArchiveError::NoBoxes`] and [`ArchiveError::Malformed`], and the errors of
+    /// [`Self::read`].
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         let title = path.display().to_string();
         if path.is_dir() {
@@ -95,10 +96,10 @@ impl Archive {
         Self::new(title, FileSource::Tar(file, members))
     }
 
-    /// Reads the beginning of an archive from a stream, which may be compressed with gzip or zstd: its index and the manifests.
+    /// Reads the index and the manifests from the beginning of a stream, which may be compressed with gzip or zstd.
     ///
     /// # Errors
-    /// [`ArchiveError::NotAStream`] if these are not at its beginning, and as [`Self::open`].
+    /// [`ArchiveError::NotAStream`] if they are not at the beginning, and the errors of [`Self::open`].
     pub fn read(title: String, stream: impl Read + Send + 'static) -> Result<Self, ArchiveError> {
         let (stream, listed) = Stream::open(title.clone(), decompressed(stream))?;
         Ok(Self { title, place: FileSource::Stream(Box::new(stream)), listed })
@@ -107,7 +108,7 @@ impl Archive {
     fn new(title: String, place: FileSource) -> Result<Self, ArchiveError> {
         let mut archive = Self { title, place, listed: Vec::new() };
         let at = |name: &str| Path::new(&archive.title).join(name);
-        // ocipkg writes archives without it.
+        // ocipkg writes archives without this file.
         if let Some(version) = archive.document(LAYOUT_FILE)? {
             check_layout_file(&at(LAYOUT_FILE), version)?;
         }
@@ -120,15 +121,15 @@ impl Archive {
         ArchiveError::NoBoxes { what: self.title.clone(), reason: format!("it has no file {name}") }
     }
 
-    /// Returns what messages call it.
+    /// Returns the description for messages.
     pub(crate) fn title(&self) -> &str {
         &self.title
     }
 
-    /// Reads the manifests that the index names, and returns the boxes among them, in its order. Of their blobs nothing is read.
+    /// Reads the manifests of the index, and returns the boxes among them in the order of the index. Their blobs are not read.
     ///
     /// # Errors
-    /// [`ArchiveError::NoBoxes`], and [`ArchiveError::Box`] if one of the boxes is not sound.
+    /// [`ArchiveError::NoBoxes`], and [`ArchiveError::Box`] if one of the boxes is malformed.
     pub fn boxes(&self) -> Result<Vec<Boxed>, ArchiveError> {
         let (mut boxes, mut other) = (Vec::new(), None);
         for listed in &self.listed {
@@ -148,7 +149,7 @@ impl Archive {
         Ok(boxes)
     }
 
-    /// Returns the one box of a file, or the one of this digest.
+    /// Returns the only box of a file, or the box of this digest.
     ///
     /// # Errors
     /// As [`Self::boxes`]; [`ArchiveError::WhichBox`] and [`ArchiveError::Absent`].
@@ -171,7 +172,7 @@ impl Archive {
         }
     }
 
-    /// Reads a manifest, verified.
+    /// Reads and verifies a manifest.
     fn found(&self, listed: &Listed) -> Result<Found, ArchiveError> {
         let &Listed { digest, size, .. } = listed;
         let bytes = match &self.place {
@@ -179,7 +180,7 @@ impl Archive {
             _ => self.manifest(digest, size)?,
         };
         let what = format!("the manifest {digest} in {}", self.title);
-        // Any other type is not one of a box.
+        // A box has one of these types.
         let media_type = listed.media_type.as_deref();
         let media_type = media_type
             .map(|it| MANIFEST_TYPES.into_iter().find(|known| *known == it).unwrap_or("another"));
@@ -205,7 +206,7 @@ impl Archive {
         BoxRegistryError::Content { what: self.title.clone(), digest, reason }
     }
 
-    /// Opens a blob, and returns how many bytes it has.
+    /// Opens a blob, and returns its size in bytes.
     fn blob(&self, digest: &Digest) -> Result<(Box<dyn Read + '_>, u64), BoxRegistryError> {
         let what = || self.title.clone();
         let opened = self.open_file(&blob_name(digest));
@@ -213,7 +214,7 @@ impl Archive {
         opened.ok_or_else(|| BoxRegistryError::Absent { what: what(), digest: *digest })
     }
 
-    /// Reads a file that no digest names; `None` if there is none.
+    /// Reads a file that is not a blob. Returns `None` if it does not exist.
     fn document(&self, name: &str) -> Result<Option<Vec<u8>>, ArchiveError> {
         let at = Path::new(&self.title).join(name);
         let failed = || FileError::of("read", &at);
@@ -226,7 +227,7 @@ impl Archive {
         Ok(Some(bytes))
     }
 
-    /// Opens a file of the layout; `None` if there is none, or in its place something else than a file.
+    /// Opens a file of the layout. Returns `None` if it does not exist or is not a regular file.
     fn open_file(&self, name: &str) -> io::Result<Option<(Box<dyn Read + '_>, u64)>> {
         match &self.place {
             FileSource::Tar(file, members) => Ok(members.file(name).map(|(offset, size)| {
@@ -246,7 +247,7 @@ impl Archive {
         }
     }
 
-    /// Reads blobs, each into its target; `named` are those that any box names: a stream has no others.
+    /// Returns an origin that reads blobs into their targets. `named` has all blobs of the boxes; a stream must not have others.
     pub(crate) fn origin<'a>(&'a self, named: &'a [(Digest, u64)]) -> impl Origin + 'a {
         Blobs { archive: self, named }
     }
@@ -265,7 +266,7 @@ impl Archive {
     }
 }
 
-/// Takes a blob from a reader.
+/// Fills a target from a reader.
 pub(crate) fn fill(
     title: &str,
     target: &Inflating<'_>,
@@ -285,7 +286,7 @@ pub(crate) fn fill(
     })
 }
 
-/// An archive before its blobs are read: of a stream, nothing is read yet.
+/// An archive before its blobs are read. A stream cannot return any blob yet.
 struct Early<'a>(&'a Archive);
 
 impl Origin for Early<'_> {
@@ -325,7 +326,7 @@ impl Origin for Blobs<'_> {
     }
 }
 
-/// Returns what a blob goes into.
+/// Returns the target of a blob.
 pub(crate) fn into<'s>(
     target: Targets<'_, 's>,
     digest: &Digest,
@@ -333,7 +334,7 @@ pub(crate) fn into<'s>(
     target(digest).map_err(|source| BoxRegistryError::Sink { digest: *digest, source })
 }
 
-/// Checks how much an index names.
+/// Checks that an index is within its limits.
 pub(crate) fn checked(title: &str, listed: Vec<Listed>) -> Result<Vec<Listed>, ArchiveError> {
     let what = || title.to_owned();
     let bytes = listed.iter().fold(0_u64, |all, it| all.saturating_add(it.size));
@@ -358,7 +359,7 @@ pub(crate) fn too_long(title: &str, name: &str, size: u64) -> ArchiveError {
     ArchiveError::Malformed { what: title.to_owned(), reason }
 }
 
-/// Returns the error of headers that do not read: at the beginning it is no archive.
+/// Returns the error of an invalid header. If it is the first, the file is not an archive.
 pub(crate) fn not_tar(title: &str, offset: u64, reason: String) -> ArchiveError {
     let what = title.to_owned();
     if offset == 0 {

@@ -1,4 +1,4 @@
-//! What is said of files with boxes, to people and as JSON.
+//! The reports about files with boxes, as text and as JSON.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use crate::{Loaded, NameGiven, Plan, Saved};
 
 impl Saved {
-    /// Returns what a person is told of the output.
+    /// Returns the line about the output, for the user.
     pub fn line(&self, output: &Path, boxes: usize) -> String {
         let (output, size) = (shown(&output.display().to_string()), readable(self.bytes));
         format!("saved: {output}, {}, {} blobs, {size}", counted(boxes, "box", "boxes"), self.blobs)
     }
 
-    /// Returns the report: the digest of each box in the order of the command line, and the name that it has there.
+    /// Returns the JSON report, with the digest and the name of each box in the order of the command line.
     pub fn json(&self, output: &Path, boxes: &[(Digest, Option<&str>)]) -> Value {
         let boxes = boxes.iter().map(|(digest, name)| json!({ "box": digest, "name": name }));
         json!({
@@ -28,7 +28,7 @@ impl Saved {
 }
 
 impl Plan<'_> {
-    /// Returns what a person is told before the store gets anything.
+    /// Returns the line for the user before anything is read.
     pub fn line(&self) -> String {
         let (new, all) = (self.missing.len(), self.blobs());
         let amounts = format!("{} of {}", readable(self.new_bytes()), readable(self.bytes()));
@@ -37,7 +37,7 @@ impl Plan<'_> {
 }
 
 impl Loaded {
-    /// Returns what a person is told: what was new, and what became of the names.
+    /// Returns the lines for the user: the new blobs, and the outcome for each name.
     pub fn lines(&self) -> Vec<String> {
         let Self { digest, blobs, bytes, new_blobs, new_bytes, .. } = self;
         let given = self.names.iter().filter(|(_, given)| *given != NameGiven::NotAName);
@@ -58,7 +58,7 @@ impl Loaded {
         std::iter::once(first).chain(others).collect()
     }
 
-    /// Returns the report.
+    /// Returns the JSON report.
     pub fn json(&self) -> Value {
         let names = self.names.iter().map(|(name, given)| {
             let replaced = match given {

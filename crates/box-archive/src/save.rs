@@ -19,36 +19,36 @@ use host_fs::read::{Section, read_open};
 
 use crate::ArchiveError;
 
-/// The permissions of each file of an archive.
+/// The permissions of each file in an archive.
 const MODE: u32 = 0o444;
-/// How many bytes are written at once.
+/// The size of a write, in bytes.
 const PIECE: usize = 1 << 20;
 
-/// Boxes that are to be one file.
+/// Boxes that are written to one file.
 #[derive(Debug)]
 pub struct Bundle<'a> {
-    /// The digest of each box and the name that it gets, in their order.
+    /// The digest of each box and its name, sorted.
     entries: BTreeSet<(Digest, Option<&'a str>)>,
     /// The manifests of the boxes.
     manifests: BTreeMap<Digest, Vec<u8>>,
-    /// The other blobs, each once, and a box that has it.
+    /// The other blobs, each with one of its boxes.
     blobs: BTreeMap<Digest, (&'a Descriptor, &'a Documents)>,
 }
 
-/// What was written.
+/// The result of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saved {
-    /// How many blobs there are, manifests included.
+    /// The number of blobs, including manifests.
     pub blobs: usize,
-    /// How many bytes these have.
+    /// The size of the blobs, in bytes.
     pub bytes: u64,
 }
 
 impl<'a> Bundle<'a> {
-    /// Takes boxes, each with the name that it gets. The order does not matter. Of their blobs nothing is read yet.
+    /// Collects boxes, each with its name in the file. Their order does not matter. Their blobs are not read yet.
     ///
     /// # Errors
-    /// [`ArchiveError::TooMany`], and those of a manifest that cannot be read any more.
+    /// [`ArchiveError::TooMany`], and the errors of reading a manifest.
     pub fn of(
         boxes: impl IntoIterator<Item = (&'a Documents, Option<&'a str>)>,
     ) -> Result<Self, ArchiveError> {
@@ -85,7 +85,7 @@ impl<'a> Bundle<'a> {
         self.manifests.keys().copied()
     }
 
-    /// Returns what will be written.
+    /// Returns the result that a save will have.
     pub fn saved(&self) -> Saved {
         let documents = self.manifests.values().map(|it| it.len() as u64);
         let sizes = documents.chain(self.blobs.values().map(|(blob, _)| blob.size));
@@ -96,8 +96,8 @@ impl<'a> Bundle<'a> {
     /// Writes the boxes as an archive.
     ///
     /// # Errors
-    /// [`ArchiveError::Damaged`] for a blob that is not what its manifest names, [`ArchiveError::Open`] and
-    /// [`ArchiveError::Write`]; what was written then is no archive.
+    /// [`ArchiveError::Damaged`] if a blob does not match its manifest, [`ArchiveError::Open`] and [`ArchiveError::Write`]. The
+    /// output is then not a complete archive.
     pub fn write_archive(&self, out: &mut dyn Write) -> Result<Saved, ArchiveError> {
         let mut archive = Archive::new(out);
         for (name, bytes) in self.documents() {
@@ -123,8 +123,8 @@ impl<'a> Bundle<'a> {
     /// Writes the boxes to a new file.
     ///
     /// # Errors
-    /// As [`Self::write_archive`], [`ArchiveError::Within`], [`PublishError::Exists`] and the operating system's. There is no file
-    /// then.
+    /// The errors of [`Self::write_archive`], [`ArchiveError::Within`], [`PublishError::Exists`], and errors of the operating
+    /// system. The file then does not exist.
     pub fn write_file(&self, to: &Path) -> Result<Saved, ArchiveError> {
         check_place(to)?;
         let draft = FileDraft::beside(to, 0o666).map_err(FileError::of("write", to))?;
@@ -142,13 +142,12 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// Writes the boxes to a new directory. btrfs and XFS copy no bytes: the blobs have the same place on the disk as those of
-    /// the boxes.
+    /// Writes the boxes to a new directory. On btrfs and XFS the blobs share their disk blocks with the blobs of the boxes.
     ///
     /// # Errors
-    /// As [`Self::write_file`].
+    /// As for [`Self::write_file`].
     pub fn write_directory(&self, to: &Path) -> Result<Saved, ArchiveError> {
-        // Without a slash at the end, which would follow a symbolic link.
+        // A slash at the end would follow a symbolic link.
         let to: &Path = &to.components().collect::<PathBuf>();
         check_place(to)?;
         let draft = DirectoryDraft::beside(to, 0o777)?;
@@ -171,7 +170,8 @@ impl<'a> Bundle<'a> {
         for (digest, (named, documents)) in &self.blobs {
             let blob = open(documents, named)?;
             let mut file = new_file(&directory, &digest.hex(), 0o666).map_err(failed())?;
-            // By the kernel; what came of it is hashed.
+            // The kernel copies ([copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html)), so the result
+            // is hashed afterwards.
             io::copy(&mut (&blob.file).take(named.size), &mut file).map_err(failed())?;
             file.seek(SeekFrom::Start(0)).map_err(failed())?;
             let (found, _) = Digest::of_reader(&file).map_err(failed())?;
@@ -181,7 +181,7 @@ impl<'a> Bundle<'a> {
         Ok(())
     }
 
-    /// Returns the files beside the blobs.
+    /// Returns the files besides the blobs.
     fn documents(&self) -> [(&'static str, Vec<u8>); 2] {
         let descriptor = |(digest, name): &(Digest, Option<&str>)| {
             let size = self.manifests.get(digest).map_or(0, |it| it.len() as u64);
@@ -200,7 +200,7 @@ impl<'a> Bundle<'a> {
     }
 }
 
-/// Reads a box's manifest again, as its bytes are.
+/// Reads the bytes of a box's manifest.
 fn manifest(documents: &Documents) -> Result<Vec<u8>, ArchiveError> {
     let digest = documents.digest;
     let blob = documents.open_blob(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0))?;
@@ -210,7 +210,7 @@ fn manifest(documents: &Documents) -> Result<Vec<u8>, ArchiveError> {
     Ok(bytes)
 }
 
-/// Opens a blob, which has to have its size.
+/// Opens a blob, and checks its size.
 fn open(documents: &Documents, named: &Descriptor) -> Result<Blob, ArchiveError> {
     let blob = documents.open_blob(named)?;
     blob.check_size()?;
@@ -228,7 +228,7 @@ fn read(blob: &Blob, error: io::Error) -> ArchiveError {
     FileError::of("read", &blob.path)(error).into()
 }
 
-/// Writes a document. What is written here has nothing that JSON lacks, so that this does not fail.
+/// Serializes a document. The documents of this crate have no value that JSON cannot express, so this does not fail.
 fn json(document: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(document).unwrap_or_default()
 }
@@ -237,7 +237,7 @@ fn json(document: &impl serde::Serialize) -> Vec<u8> {
 struct Hashing<'b> {
     from: Section<&'b fs::File>,
     hasher: Hasher<Sha256>,
-    /// The error of the file, which is not that of what is written.
+    /// An error of the blob's file, as opposed to an error of the output.
     failed: Option<io::Error>,
 }
 
@@ -264,7 +264,7 @@ impl Read for Hashing<'_> {
     }
 }
 
-/// Refuses a place at which something is, and what [`check_output`] refuses.
+/// Rejects a path that exists, or that is in a box, in another image layout or in a store.
 fn check_place(to: &Path) -> Result<(), ArchiveError> {
     if fs::symlink_metadata(to).is_ok() {
         return Err(exists(to));
@@ -288,13 +288,14 @@ fn exists(path: &Path) -> ArchiveError {
     PublishError::Exists { path: path.to_owned(), what: None }.into()
 }
 
-/// Returns whether boxes for this path become a file, and no directory: its name ends in `.tar`, and with no slash.
+/// Returns whether boxes are written to this path as an archive, and not as a directory: the path ends in `.tar`, without a
+/// slash. For example, `boxes.tar` is an archive, and `boxes.tar/` a directory.
 pub fn is_tar(output: &Path) -> bool {
     let is_directory = output.as_os_str().as_encoded_bytes().ends_with(b"/");
     !is_directory && output.extension().is_some_and(|it| it == "tar")
 }
 
-/// Returns whether a name is that of a compressed archive, which is not written.
+/// Returns whether a path has the name of a compressed archive, a format that is not written.
 pub fn is_compressed(output: &Path) -> bool {
     let extension = output.extension().and_then(|it| it.to_str()).unwrap_or_default();
     let archive =

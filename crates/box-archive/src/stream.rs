@@ -1,8 +1,8 @@
-//! An archive that is read once, from its beginning to its end.
+//! Reads an archive once, from its beginning to its end.
 //!
-//! Its first files are `oci-layout` and `index.json`, and after them come all manifests that the index names. So all that
-//! decides which blobs are wanted is in memory, within bounds, before the first blob comes. What no box names is refused: it
-//! would have to be read, however much it is.
+//! Its first files are `oci-layout`, `index.json` and all manifests of the index. So the manifests, whose size is limited, are in
+//! memory before the first blob arrives, and the wanted blobs are known. A file that is no blob of a box is an error, because its
+//! data would have to be read, whatever its size is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};
@@ -19,12 +19,12 @@ use safe_text::shown;
 use crate::ArchiveError;
 use crate::read::{checked, fill, into, not_tar, too_long};
 
-/// The most bytes that are read after the end of an archive: programs fill the last record up to some kilobytes. Whoever writes to
-/// a pipe does not find it closed then.
+/// The maximum number of bytes that are read after the end of an archive, because programs pad the last record to some kilobytes.
+/// Otherwise a program that writes to a pipe would find it closed.
 const REST: u64 = 1 << 20;
-/// The most bytes of all headers before a member's data.
+/// The maximum size of all headers before a member's data, in bytes.
 const HEADERS: u64 = 4 << 20;
-/// The most directories of an archive.
+/// The maximum number of directories in an archive.
 const DIRECTORIES: usize = 1024;
 
 /// A stream whose manifests were read.
@@ -34,26 +34,26 @@ pub(crate) struct Stream {
     members: Mutex<Members>,
 }
 
-/// The members that are still to come.
+/// The remaining members.
 struct Members {
     from: BufReader<Box<dyn Read + Send>>,
-    /// How many bytes were read.
+    /// The number of bytes that were read.
     offset: u64,
-    /// Where the headers of the next member begin.
+    /// The offset of the next member's headers.
     next: u64,
     directories: usize,
-    /// The names of the files so far. All of them are wanted, so that there are not many.
+    /// The names of the previous files. They are few, because unwanted files are errors.
     seen: BTreeSet<Vec<u8>>,
 }
 
-/// A file of an archive, whose data come next.
+/// A file of an archive. Its data is read next.
 struct File {
     name: String,
     size: u64,
 }
 
 impl File {
-    /// Returns the digest that is its name, if it is a blob.
+    /// Returns the digest in its name, if it is a blob.
     fn digest(&self) -> Option<Digest> {
         Digest::from_hex(self.name.strip_prefix(BLOBS)?.strip_prefix('/')?)
     }
@@ -104,7 +104,7 @@ impl Stream {
         Ok(self.manifests.get(digest).cloned().ok_or_else(absent)?)
     }
 
-    /// Reads to the end: what is wanted, into its targets, and passes over what boxes name.
+    /// Reads to the end of the archive. The `wanted` blobs are read into their targets, and the other `named` ones are skipped.
     pub(crate) fn fetch<'s>(
         &self,
         named: &[(Digest, u64)],
@@ -149,9 +149,9 @@ impl Stream {
     }
 }
 
-/// Why the next member cannot be had.
+/// The reason why the next member cannot be read.
 enum Failed {
-    /// Its headers do not read, or it is one that no archive of boxes has; at this offset.
+    /// Its headers are invalid, or an archive of boxes must not have such a member. Has the offset.
     Unsound(u64, String),
     Read(io::Error),
 }
@@ -171,7 +171,7 @@ impl Members {
         Self { from, offset: 0, next: 0, directories: 0, seen: BTreeSet::new() }
     }
 
-    /// Returns the next file; `None` at the end.
+    /// Returns the next file, or `None` at the end.
     fn file(&mut self) -> Result<Option<File>, Failed> {
         loop {
             self.skip(self.next - self.offset)?;
@@ -205,7 +205,7 @@ impl Members {
         }
     }
 
-    /// Reads a file that has to come next.
+    /// Reads a file that must come next.
     fn document(&mut self, title: &str, name: &str) -> Result<Vec<u8>, ArchiveError> {
         match self.file().map_err(|error| error.named(title))? {
             None if self.seen.is_empty() => Err(ArchiveError::NoBoxes {
@@ -222,7 +222,7 @@ impl Members {
         }
     }
 
-    /// Reads the data of a file, which are few.
+    /// Reads the data of a small file.
     fn content(&mut self, size: u64) -> Result<Vec<u8>, Failed> {
         let mut bytes = Vec::new();
         let read = self.from.by_ref().take(size).read_to_end(&mut bytes).map_err(Failed::Read)?;
@@ -230,7 +230,7 @@ impl Members {
         Ok(bytes)
     }
 
-    /// Passes over bytes.
+    /// Skips bytes.
     fn skip(&mut self, size: u64) -> Result<(), Failed> {
         let skipped = io::copy(&mut self.from.by_ref().take(size), &mut io::sink());
         let skipped = skipped.map_err(Failed::Read)?;
@@ -245,7 +245,7 @@ impl Members {
         Err(Failed::Read(io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// Reads what a program has written after the end. That it cannot be read does not matter any more.
+    /// Reads the padding after the end. Errors are ignored.
     fn drain(&mut self) {
         drop(io::copy(&mut self.from.by_ref().take(REST), &mut io::sink()));
     }

@@ -9,44 +9,45 @@ use oci_registry::RegistryError;
 
 /// An error of a push or a pull of a box.
 ///
-/// A message has no text of a registry but digests, sizes, and media types in quotes.
+/// The only text of a registry in a message are digests, sizes and quoted media types.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum BoxRegistryError {
-    /// The registry cannot be asked, refuses, or sends something else than what was asked for.
+    /// A request to the registry has failed, or the registry sent other content than was requested.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// The box on this machine cannot be read.
+    /// The local box cannot be read.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The reference leads to something else than a box.
+    /// The reference leads to an artifact or image that is not a box.
     #[error("{what} is {found}, not a box")]
     NotABox { what: String, found: String },
-    /// The registry's manifest, or the box's manifest in the registry, is not as one of a box.
+    /// The registry's manifest, or the box's manifest in the registry, is not valid for a box.
     #[error("{what} is not sound: {reason}")]
     Malformed { what: String, reason: String },
-    /// A blob of the box on this machine is not what its manifest names.
+    /// A blob of the local box does not match its manifest.
     #[error("the blob {digest} of the box is damaged: {found}")]
     Damaged { digest: Digest, found: String },
-    /// A blob cannot be compressed: it cannot be read, or the temporary file cannot be written.
+    /// A blob cannot be compressed, because it cannot be read or the temporary file cannot be
+    /// written.
     #[error("the blob {digest} cannot be compressed")]
     Compress { digest: Digest, source: io::Error },
-    /// The store has no room for the box.
+    /// The store has no space for the box.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What was pulled cannot be kept on this machine, or what is there cannot be read.
+    /// A fetched blob cannot be written, or an existing one cannot be read.
     #[error("the blob {digest} cannot be kept")]
     Sink { digest: Digest, source: io::Error },
     /// A file with boxes cannot be read.
     #[error("cannot read {what}")]
     Read { what: String, source: io::Error },
-    /// A file with boxes lacks a blob that one of them names.
+    /// A file with boxes lacks a blob of one of its boxes.
     #[error("{what} lacks the blob {digest}")]
     Absent { what: String, digest: Digest },
-    /// A blob in a file with boxes is not the one that a box names.
+    /// A blob in a file with boxes does not match the manifest of its box.
     #[error("the blob {digest} in {what} is damaged: {reason}")]
     Content { what: String, digest: Digest, reason: String },
-    /// A stream has a document after what it is needed for.
+    /// A stream has a document after the position at which it is needed.
     #[error("{what} has the document {digest} too late for a reader that cannot go back")]
     Later { what: String, digest: Digest },
 }

@@ -1,5 +1,5 @@
-//! The registry's manifest (OCI image-spec v1.1.1, manifest.md,
-//! <https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md>), written and read.
+//! Reads and writes the registry's manifest
+//! ([OCI image-spec v1.1.1](https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md)).
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use box_contract::manifest::{ARTIFACT_TYPE, CONFIG_TYPE, OCI_MANIFEST_TYPE};
 use box_digest::Digest;
 use serde::{Deserialize, Serialize};
 
-/// Media type of the box's own manifest where it is a blob in a registry. It is another one than a manifest's: registries
-/// look for what has that among their manifests.
+/// The media type of the box's manifest as a blob in a registry. It is not the type of an OCI manifest, because registries look
+/// for blobs of that type among their manifests.
 pub const BOX_MANIFEST_TYPE: &str = "application/vnd.boxbuild.manifest.v1+json";
-/// The annotation of a layer with the digest of the plain blob, `sha256:` and 64 hexadecimal digits.
+/// The annotation of a layer with the digest of the plain blob: `sha256:` and 64 hexadecimal digits.
 pub const PLAIN_DIGEST: &str = "vnd.boxbuild.plain.digest";
-/// The annotation of a layer with the size of the plain blob in bytes, in decimal digits.
+/// The annotation of a layer with the size of the plain blob in bytes, as decimal digits.
 pub const PLAIN_SIZE: &str = "vnd.boxbuild.plain.size";
 /// The label and annotation of [`Form::Image`] with the box digest.
 pub const DIGEST_LABEL: &str = "vnd.boxbuild.box.digest";
@@ -22,19 +22,19 @@ pub const DIGEST_LABEL: &str = "vnd.boxbuild.box.digest";
 pub(crate) const IMAGE_CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 /// Media type of a layer of an OCI image.
 const IMAGE_LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
-/// The end of the media type of what is compressed with zstd.
+/// The suffix of the media types of zstd-compressed layers.
 const ZSTD: &str = "+zstd";
-/// The end of the media type of what is compressed with gzip.
+/// The suffix of the media types of gzip-compressed layers.
 const GZIP: &str = "+gzip";
 
-/// How a registry has a box.
+/// The form of a box in a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As an artifact whose config is the box's manifest.
+    /// An artifact whose config is the box's manifest.
     Artifact,
-    /// As an image, for registries that take nothing else.
+    /// An image, for registries that reject artifacts.
     Image,
-    /// As it is: the registry's manifest is the box's.
+    /// The box's manifest and plain blobs, as another tool copied them. For example, `skopeo copy` does.
     Plain,
 }
 
@@ -53,7 +53,8 @@ pub(crate) struct Document {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// The config of [`Form::Image`] (OCI image-spec, config.md): what tools need to take it for an image.
+/// The config of [`Form::Image`] ([config.md](https://github.com/opencontainers/image-spec/blob/v1.1.1/config.md)), with the
+/// fields that tools require.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ImageConfig {
     pub(crate) architecture: String,
@@ -62,7 +63,7 @@ pub(crate) struct ImageConfig {
     pub(crate) rootfs: ImageRootfs,
 }
 
-/// The part of an image's config with its labels.
+/// The labels of an image's config.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct ImageSettings {
@@ -70,7 +71,7 @@ pub(crate) struct ImageSettings {
     pub(crate) labels: BTreeMap<String, String>,
 }
 
-/// The part of an image's config with its layers.
+/// The layers of an image's config.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ImageRootfs {
     #[serde(rename = "type")]
@@ -79,18 +80,18 @@ pub(crate) struct ImageRootfs {
     pub(crate) diff_ids: Vec<Digest>,
 }
 
-/// A blob as it is in a registry.
+/// A blob as it is stored in a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sent {
-    /// Of the bytes in the registry.
+    /// The digest of the stored bytes.
     pub(crate) digest: Digest,
-    /// Of the bytes in the registry.
+    /// The size of the stored bytes.
     pub(crate) size: u64,
-    /// Whether they are a zstd frame.
+    /// Whether the stored bytes are a zstd frame.
     pub(crate) is_zstd: bool,
 }
 
-/// A plain blob, and what a registry has of it.
+/// A plain blob, and the blob in the registry that has its content.
 #[derive(Debug, Clone)]
 pub(crate) struct Layer<'a> {
     pub(crate) plain: &'a Descriptor,
@@ -98,7 +99,7 @@ pub(crate) struct Layer<'a> {
 }
 
 impl Form {
-    /// Returns the word for it in JSON.
+    /// Returns the name of the form in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Artifact => "artifact",
@@ -107,7 +108,7 @@ impl Form {
         }
     }
 
-    /// Tells by which form a manifest is one of a box; `None` for something else.
+    /// Returns the form of a box's manifest, or `None` if the manifest is not for a box.
     pub(crate) fn of(document: &Document) -> Option<Self> {
         let is_artifact = document.artifact_type.as_deref() == Some(ARTIFACT_TYPE);
         match &*document.config.media_type {
@@ -118,7 +119,7 @@ impl Form {
         }
     }
 
-    /// Names a layer.
+    /// Returns the descriptor of a layer.
     fn descriptor(self, layer: &Layer<'_>) -> Descriptor {
         let plain = match self {
             Self::Image => IMAGE_LAYER_TYPE,
@@ -136,7 +137,7 @@ impl Form {
 }
 
 impl Document {
-    /// Returns the manifest of a box in a form: of layers, of which the first is the box's manifest.
+    /// Returns the manifest of a box in this form. The first layer is the box's manifest.
     pub(crate) fn of_box(form: Form, config: Descriptor, layers: &[Layer<'_>]) -> Self {
         let annotations = match (form, layers.first()) {
             (Form::Image, Some(manifest)) => {
@@ -144,7 +145,7 @@ impl Document {
             }
             _ => BTreeMap::new(),
         };
-        // The config of an artifact is the box's manifest.
+        // The config of an artifact is the box's manifest, so it is no layer.
         let skipped = usize::from(form != Form::Image);
         Self {
             schema_version: 2,
@@ -156,8 +157,8 @@ impl Document {
         }
     }
 
-    /// Returns the plain digest and size of each layer that says so, and how it travels. A digest that several layers name is
-    /// that of the first.
+    /// Returns the plain digest, the plain size and the stored blob of each layer with these annotations. The first of several
+    /// layers with the same plain digest counts.
     pub(crate) fn annotated(&self) -> BTreeMap<Digest, (u64, Sent)> {
         let mut found = BTreeMap::new();
         for layer in &self.layers {
@@ -171,14 +172,14 @@ impl Document {
     }
 }
 
-/// Returns the plain digest and size that a layer is annotated with.
+/// Returns the plain digest and size in a layer's annotations.
 fn annotation(layer: &Descriptor) -> Option<(Digest, u64)> {
     let digest = layer.annotations.get(PLAIN_DIGEST)?.parse().ok()?;
     Some((digest, layer.annotations.get(PLAIN_SIZE)?.parse().ok()?))
 }
 
 impl Sent {
-    /// Reads how a layer travels.
+    /// Returns the stored blob of a layer.
     pub(crate) fn of(layer: &Descriptor) -> Result<Self, &'static str> {
         if layer.media_type.ends_with(GZIP) {
             return Err("it has a layer that is compressed with gzip, and zstd is known");
@@ -187,8 +188,8 @@ impl Sent {
         Ok(Self { digest: layer.digest, size: layer.size, is_zstd })
     }
 
-    /// Checks that a plain blob can be in this: no compression makes a blob much larger, so what is larger has something else
-    /// in it.
+    /// Checks that this can be the stored blob of `plain`. Compression makes a blob hardly larger, so a much larger blob has
+    /// other content.
     pub(crate) fn check(&self, plain: &Descriptor) -> Result<(), String> {
         let most = plain.size.saturating_add(plain.size / 128).saturating_add(1024);
         if self.is_zstd && self.size > most {
@@ -203,7 +204,7 @@ impl Sent {
 }
 
 impl ImageConfig {
-    /// Returns the config of an image with these layers, of which the first is the box's manifest.
+    /// Returns the config of an image with these layers. The first layer is the box's manifest.
     pub(crate) fn of_box(layers: &[Layer<'_>]) -> Self {
         let digests = || layers.iter().map(|it| it.plain.digest);
         let labels = digests().take(1).map(|it| (DIGEST_LABEL.to_owned(), it.to_string()));

@@ -1,4 +1,4 @@
-//! From the bytes of a download to a plain blob: inflated within its size, and named by what its own bytes hash to.
+//! Decompresses a downloaded blob within its declared size, and verifies the digest of the plain bytes.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -11,15 +11,15 @@ use zstd::zstd_safe::MAGICNUMBER;
 
 use crate::sink::{Sink, SinkDraft};
 
-/// How a frame begins (RFC 8878, 3.1.1).
+/// The magic number of a zstd frame ([RFC 8878, section 3.1.1](https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1)).
 const MAGIC: [u8; 4] = MAGICNUMBER.to_le_bytes();
-/// The largest window that is read, as a power of two of bytes: 32 MiB. Level 3 has 2 MiB and level 19 has 8 MiB; 32 MiB is the most that
-/// the library of Go takes by itself, with which other tools compress again. Each blob that is fetched at a time has one.
+/// The maximum window, as a power of two of bytes: 32 MiB. Level 3 of zstd uses 2 MiB, and level 19 uses 8 MiB. Go's library,
+/// with which other tools recompress blobs, uses at most 32 MiB by default. Each parallel download has one window in memory.
 const MAX_WINDOW_LOG: u32 = 25;
-/// How much is inflated at once, in bytes.
+/// The size of the output buffer, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// What a blob inflates to, and where that goes.
+/// The target of a download that decompresses a blob into a sink.
 pub struct Inflating<'s> {
     pub(crate) sink: &'s dyn Sink,
     /// The digest of the plain blob.
@@ -27,13 +27,13 @@ pub struct Inflating<'s> {
     /// The size of the plain blob.
     pub(crate) size: u64,
     pub(crate) is_zstd: bool,
-    /// Keeps others from fetching the blob at the same time.
+    /// Keeps other processes from fetching the same blob.
     pub(crate) _claim: Option<ActionLock>,
 }
 
 /// A blob that is being fetched.
 pub struct InflatingDraft<'s> {
-    /// `None` for a blob that travels plain, whose bytes are hashed as plain ones.
+    /// `None` for a blob that is stored plain, so that its plain hash is also the hash of the stored bytes.
     frame: Option<Frame>,
     plain: Plain<'s>,
 }
@@ -46,12 +46,12 @@ struct Plain<'s> {
     size: u64,
 }
 
-/// A zstd frame that is being inflated. There is one in a blob, and nothing else.
+/// A zstd frame that is being decompressed. A blob is exactly one frame.
 struct Frame {
-    /// Of its bytes, as they are in the registry.
+    /// The hash of the compressed bytes.
     hasher: Hasher<Sha256>,
     decoder: Decoder<'static>,
-    /// The bytes of it so far, up to those of [`MAGIC`].
+    /// The first bytes of the frame, at most as many as in [`MAGIC`].
     start: Vec<u8>,
     has_ended: bool,
 }
@@ -69,10 +69,10 @@ impl fmt::Debug for InflatingDraft<'_> {
 }
 
 impl Inflating<'_> {
-    /// Takes a blob of this digest and size from a reader, which has it at its beginning, and keeps what it inflates to.
+    /// Reads a blob of this stored digest and size from the beginning of `from`, and writes its plain bytes to the sink.
     ///
     /// # Errors
-    /// [`FillError`]; nothing is kept then.
+    /// [`FillError`]; the sink then keeps nothing.
     pub fn fill(&self, from: &mut dyn Read, sent: (Digest, u64)) -> Result<(), FillError> {
         let (digest, size) = sent;
         let mut draft = Target::draft(self)?;
@@ -97,13 +97,13 @@ impl Inflating<'_> {
     }
 }
 
-/// Why a blob is not taken from a reader.
+/// The reason why a blob cannot be filled from a reader.
 #[derive(Debug, thiserror::Error)]
 pub enum FillError {
     /// The reader failed, or ended too early.
     #[error(transparent)]
     Read(io::Error),
-    /// What it has is wrong, or cannot be kept.
+    /// The content is wrong, or the sink cannot keep it.
     #[error(transparent)]
     Draft(#[from] DraftError),
 }
@@ -147,7 +147,7 @@ impl Draft for InflatingDraft<'_> {
 }
 
 impl InflatingDraft<'_> {
-    /// Returns what has hashed the bytes as they travel.
+    /// Returns the hasher of the stored bytes.
     fn sent(&self) -> &Hasher<Sha256> {
         self.frame.as_ref().map_or(&self.plain.hasher, |it| &it.hasher)
     }
@@ -210,8 +210,8 @@ impl Frame {
         }
     }
 
-    /// Refuses what begins as no zstd frame does: the library may be compiled to read older formats, whose room it does not bound, and frames
-    /// that are skipped have nothing in them.
+    /// Rejects bytes that do not begin like a zstd frame. The library may have been compiled with support for older formats,
+    /// whose memory it does not limit, and skippable frames have no content.
     fn check_start(&mut self, bytes: &[u8]) -> Result<(), DraftError> {
         let missing = MAGIC.len() - self.start.len();
         self.start.extend(bytes.iter().take(missing));

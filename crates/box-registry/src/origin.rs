@@ -1,4 +1,4 @@
-//! Where manifests and blobs come from: a repository of a registry, or a file with boxes.
+//! Sources of manifests and blobs: a repository of a registry, or a file with boxes.
 
 use std::io;
 
@@ -8,16 +8,16 @@ use oci_registry::{Registry, Repository};
 use crate::error::BoxRegistryError;
 use crate::inflate::Inflating;
 
-/// Makes of the digest of a blob what it goes into; `None` if it is not needed any more.
+/// Returns the target for the digest of a stored blob, or `None` if the blob is no longer needed.
 pub type Targets<'t, 's> = &'t (dyn Fn(&Digest) -> io::Result<Option<Inflating<'s>>> + Sync);
 
-/// A place with the blobs of boxes, as they travel.
+/// A source of stored blobs of boxes.
 pub trait Origin {
-    /// Fetches blobs, each into what `target` makes of its digest. A blob has the digest and the size that it was asked for by
+    /// Fetches blobs, each into the target that `target` returns for its digest. The digest and the size of a blob are verified
     /// before its target keeps it.
     ///
     /// # Errors
-    /// [`BoxRegistryError`]: the first one. What is complete is kept.
+    /// The first [`BoxRegistryError`]. Complete blobs are kept.
     fn fetch<'s>(
         &self,
         wanted: &[(Digest, u64)],
@@ -25,12 +25,12 @@ pub trait Origin {
     ) -> Result<(), BoxRegistryError>;
 }
 
-/// A manifest of an origin: verified against what named it.
+/// A manifest of an origin, verified against the digest that named it.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Its name, for messages.
+    /// Its description for messages.
     pub what: String,
-    /// Its media type as a known one, if it is known.
+    /// Its media type, if it is a known one.
     pub media_type: Option<&'static str>,
     /// The sha256 of its bytes.
     pub digest: Digest,

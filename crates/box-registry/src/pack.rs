@@ -1,4 +1,4 @@
-//! Compresses blobs, to the same bytes on each machine.
+//! Compresses blobs to the same bytes on every host.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -12,20 +12,21 @@ use zstd::stream::write::Encoder;
 
 use crate::form::Sent;
 
-/// The level of compression. It, [`WINDOW_LOG`], the version of the library, and one thread for a frame decide the bytes.
+/// The compression level. The bytes depend on it, on [`WINDOW_LOG`], on the version of the library, and on the single thread of a
+/// frame.
 pub(crate) const LEVEL: i32 = 4;
-/// How far back a match is looked for, as a power of two of bytes: 16 MiB, and by the long-distance matcher, which takes hardly any
-/// time. File systems of Debian are 5 % smaller for it. Whoever pulls has so much in memory for each blob that is fetched at a time.
+/// The window of the long-distance matcher, as a power of two of bytes: 16 MiB. It takes hardly any time, and makes file systems
+/// of Debian 5 % smaller. A pull needs this much memory for each parallel download.
 pub(crate) const WINDOW_LOG: u32 = 24;
 
-/// A blob that is ready to be sent.
+/// A blob that is ready for the upload.
 #[derive(Debug)]
 pub(crate) struct Packed {
     pub(crate) sent: Sent,
     pub(crate) content: FileContent,
 }
 
-/// A file that is sent.
+/// A file to upload.
 #[derive(Debug, Clone)]
 pub(crate) struct FileContent {
     file: Arc<File>,
@@ -38,13 +39,13 @@ impl Content for FileContent {
     }
 
     fn open(&self) -> io::Result<Box<dyn Read + Send + Sync>> {
-        // Other readers of the file share its position.
+        // Other readers of the file share its position, so this one reads at explicit offsets.
         Ok(Box::new(Section::new(Arc::clone(&self.file), 0, self.size)))
     }
 }
 
-/// Compresses a file of so many bytes to a temporary file without a name in a directory, and returns the digest of what it read.
-/// Where zstd does not make it smaller, it stays as it is.
+/// Compresses a file of `size` bytes to an unnamed temporary file in `scratch`, and returns the digest of the plain bytes. If
+/// zstd does not make the file smaller, it is sent uncompressed.
 pub(crate) fn pack(file: File, size: u64, scratch: &Path) -> io::Result<(Digest, Packed)> {
     let packed = BufWriter::new(tempfile::tempfile_in(scratch)?);
     let mut plain = Hashing::new(Section::new(&file, 0, size));
@@ -65,7 +66,7 @@ pub(crate) fn pack(file: File, size: u64, scratch: &Path) -> io::Result<(Digest,
     Ok((plain, Packed { sent, content }))
 }
 
-/// Hashes what is read or written.
+/// Hashes the bytes that are read or written.
 struct Hashing<I> {
     inner: I,
     hasher: Hasher<Sha256>,

@@ -1,14 +1,14 @@
-//! Several blobs at once.
+//! Parallel work on several blobs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder};
 
-/// Calls a function with each item, on at most so many threads, and returns the results in the order of the items.
+/// Calls `work` with each item, on at most `threads` threads, and returns the results in the order of the items.
 ///
 /// # Errors
-/// The first one. What has begun is waited for, and nothing more is begun.
+/// The first error. Calls that have begun are completed, and no others begin.
 pub fn each<T: Sync, R: Send, E: Send>(
     items: &[T],
     threads: usize,
@@ -31,7 +31,7 @@ pub fn each<T: Sync, R: Send, E: Send>(
         }
     };
     thread::scope(|scope| {
-        // Where no thread can be had, the others do the work.
+        // If a thread cannot be started, the other threads do its work.
         let more = threads.clamp(1, items.len().max(1)) - 1;
         (0..more).for_each(|_| drop(Builder::new().spawn_scoped(scope, run)));
         run();
@@ -60,9 +60,9 @@ mod tests {
             let doubled = each(&items, threads, |it| Ok::<_, ()>(it * 2)).unwrap();
             assert_eq!(doubled, items.iter().map(|it| it * 2).collect::<Vec<_>>());
             let calls = AtomicUsize::new(0);
-            let failed = each(&items, threads, |it| {
+            let failed = each(&items, threads, |item| {
                 calls.fetch_add(1, Ordering::Relaxed);
-                if *it == 3 { Err(*it) } else { Ok(()) }
+                if *item == 3 { Err(*item) } else { Ok(()) }
             });
             assert_eq!(failed, Err(3));
             assert!(calls.into_inner() >= 4);

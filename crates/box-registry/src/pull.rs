@@ -1,4 +1,4 @@
-//! Pulls a box: what is missing is known first, and then fetched.
+//! Pulls a box: plans the missing blobs first, and then fetches them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -17,10 +17,10 @@ use crate::parallel;
 use crate::remote::{Remote, RemoteBlob};
 use crate::sink::Sink;
 
-/// What a pull will do.
+/// The plan of a pull.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where the box is.
+    /// The repository of the box.
     pub repository: Repository,
     /// The box.
     pub remote: Remote,
@@ -28,7 +28,7 @@ pub struct Plan {
     pub missing: Vec<RemoteBlob>,
 }
 
-/// What a pull has done.
+/// The result of a pull.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pulled {
     /// The sha256 of the registry's manifest.
@@ -41,10 +41,10 @@ pub struct Pulled {
     pub bytes: u64,
 }
 
-/// Finds out what a reference leads to, and which of its blobs a sink lacks. No blob is fetched.
+/// Resolves a reference to a box, and determines which of its blobs a sink lacks. No blob is fetched.
 ///
 /// # Errors
-/// Those of [`Remote::read`], and [`BoxRegistryError::Sink`].
+/// The errors of [`Remote::read`], and [`BoxRegistryError::Sink`].
 pub fn plan(
     registry: &Registry,
     repository: &Repository,
@@ -56,12 +56,12 @@ pub fn plan(
     Ok(Plan { repository: repository.clone(), remote, missing })
 }
 
-/// How long a blob is waited for that another process fetches.
+/// How long to wait for a blob that another process is fetching.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How many blobs are hashed or read at once.
+/// The number of blobs that are hashed or read in parallel.
 pub const AT_ONCE: usize = 4;
 
-/// Returns the blobs of boxes that a sink lacks, each once.
+/// Returns the blobs of boxes that a sink lacks, without duplicates.
 ///
 /// # Errors
 /// [`BoxRegistryError::Sink`].
@@ -81,23 +81,23 @@ pub fn missing<'r>(
     Ok(parallel::each(&blobs, AT_ONCE, lacks)?.into_iter().flatten().collect())
 }
 
-/// What was fetched.
+/// The amount that was fetched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// How many blobs.
+    /// The number of blobs.
     pub blobs: usize,
-    /// How many bytes, as they travel.
+    /// The size of the stored blobs, in bytes.
     pub bytes: u64,
 }
 
-/// Fetches blobs of an origin into a sink, and remembers how they were compressed: a push to where they came from need not compress
-/// them.
+/// Fetches blobs of an origin into a sink, and remembers their compressed form. A later push to the same registry need not
+/// compress them.
 ///
-/// A blob that another process puts into the same store at this moment is waited for, and is not fetched then. Each thread
-/// waits only while it fetches nothing, so that no two wait for each other.
+/// If another process is fetching a blob into the same store, waits for it and does not fetch the blob. A thread waits only while
+/// it fetches nothing, so there is no deadlock.
 ///
 /// # Errors
-/// [`BoxRegistryError`]. What is complete stays in the sink.
+/// [`BoxRegistryError`]. Complete blobs stay in the sink.
 pub fn fetch(
     origin: &dyn Origin,
     missing: &[RemoteBlob],
@@ -120,7 +120,7 @@ pub fn fetch(
         begun.lock().unwrap_or_else(PoisonError::into_inner).insert(*digest);
         Ok(Some(blob.inflating(sink, claim)))
     })?;
-    // These were inflated, and verified by that.
+    // These blobs were decompressed, which has verified them.
     let begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(store) = sink.store() {
         for RemoteBlob { plain, sent } in missing.iter().filter(|it| begun.contains(&it.digest())) {
@@ -131,7 +131,7 @@ pub fn fetch(
 }
 
 impl Plan {
-    /// Returns how many blobs the box has.
+    /// Returns the number of blobs of the box.
     pub fn blobs(&self) -> usize {
         self.remote.blobs.len()
     }
@@ -141,25 +141,25 @@ impl Plan {
         sum(self.missing.iter().map(RemoteBlob::size))
     }
 
-    /// Returns how many bytes would be fetched for all blobs.
+    /// Returns how many bytes would be fetched for all blobs of the box.
     pub fn total_bytes(&self) -> u64 {
         sum(self.remote.blobs.iter().map(RemoteBlob::size))
     }
 
-    /// Returns how many bytes the sink needs for what it lacks.
+    /// Returns how many plain bytes the sink lacks.
     pub fn plain_bytes(&self) -> u64 {
         sum(self.missing.iter().map(|it| it.plain.size))
     }
 
-    /// Fetches what the sink lacks, several blobs at once, and last the box's manifest: a sink that has that has the box. What a
-    /// pull that was interrupted has completed is not fetched again by the next one.
+    /// Fetches the missing blobs in parallel, and then the box's manifest, so a sink with the manifest has the whole box. After
+    /// an interrupted pull, complete blobs are not fetched again.
     ///
-    /// A blob that another process fetches into the same store at this moment is waited for, and is not fetched then. Each thread
-    /// waits only while it fetches nothing, so that no two pulls wait for each other.
+    /// If another process is fetching a blob into the same store, waits for it and does not fetch the blob. A thread waits only
+    /// while it fetches nothing, so there is no deadlock between two pulls.
     ///
     /// # Errors
-    /// [`BoxRegistryError::Store`] before anything is fetched if the store has no room for the box,
-    /// [`BoxRegistryError::Registry`] and [`BoxRegistryError::Sink`]. What is complete stays in the sink.
+    /// [`BoxRegistryError::Store`] if the store has no space for the box, before anything is fetched;
+    /// [`BoxRegistryError::Registry`] and [`BoxRegistryError::Sink`]. Complete blobs stay in the sink.
     pub fn fetch(&self, registry: &Registry, sink: &dyn Sink) -> Result<Pulled, BoxRegistryError> {
         let Self { repository, remote, missing } = self;
         sink.store().map_or(Ok(()), |store| store.check_space(self.plain_bytes()))?;
@@ -172,7 +172,7 @@ impl Plan {
 }
 
 impl Remote {
-    /// Keeps the box's manifest in a sink that has all its blobs: a sink that has that has the box.
+    /// Writes the box's manifest to a sink that has all its blobs. A sink with the manifest has the whole box.
     ///
     /// # Errors
     /// [`BoxRegistryError::Sink`].
@@ -191,8 +191,8 @@ impl Remote {
     }
 }
 
-/// Keeps other processes from fetching a blob into the same store, and waits while one does. A process that reads from a slow stream
-/// is not waited for without end: a blob that two fetch is the same.
+/// Claims a blob, and waits while another process has claimed it. The wait is limited, because the other process may read from a
+/// slow stream. It does no harm if both fetch the blob.
 fn claim(blob: &RemoteBlob, sink: &dyn Sink) -> io::Result<Option<ActionLock>> {
     let Some(store) = sink.store() else { return Ok(None) };
     let key = known::key("pull", &blob.plain.digest);

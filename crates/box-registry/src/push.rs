@@ -1,4 +1,4 @@
-//! Pushes a box: what the registry has is neither compressed nor sent.
+//! Pushes a box: compresses and sends only the blobs that the registry lacks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::known;
 use crate::pack;
 use crate::parallel;
 
-/// Where a box is pushed to.
+/// The destination of a push.
 #[derive(Debug, Clone, Copy)]
 pub struct Destination<'a> {
     /// The repository.
@@ -30,33 +30,33 @@ pub struct Destination<'a> {
     pub tag: &'a Tag,
     /// Another repository of the same registry that may have some of the blobs.
     pub mount_from: Option<&'a Repository>,
-    /// Whether to believe what the registry's manifest at the tag says of the blobs that it names. It is written by whoever may
-    /// push there; if it was wrong, a push without it mends it.
+    /// Whether to trust the registry's manifest at the tag about its blobs. Every user who may push there can have written it. If
+    /// it was wrong, a push without `reuse` corrects it.
     pub reuse: bool,
-    /// A directory for temporary files, which need as much space as the largest blob and get no names.
+    /// A directory for unnamed temporary files, which need as much space as the largest blob.
     pub scratch: &'a Path,
 }
 
-/// What a push has done.
+/// The result of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pushed {
     /// The sha256 of the registry's manifest.
     pub registry_digest: Digest,
     /// The box digest.
     pub digest: Digest,
-    /// How the registry has the box.
+    /// The form of the box in the registry.
     pub form: Form,
-    /// How many bytes were sent, manifests included.
+    /// The number of sent bytes, including manifests.
     pub bytes: u64,
-    /// How many blobs of the box were sent.
+    /// The number of blobs that were sent.
     pub sent: usize,
-    /// How many blobs of the box came from another repository of the registry.
+    /// The number of blobs that the registry mounted from another repository.
     pub mounted: usize,
-    /// How many blobs of the box were there already.
+    /// The number of blobs that the registry had already.
     pub skipped: usize,
 }
 
-/// What the registry has at the destination.
+/// The box at the destination before the push.
 struct There {
     registry_digest: Digest,
     box_digest: Option<Digest>,
@@ -65,28 +65,28 @@ struct There {
     layers: BTreeMap<Digest, (u64, Sent)>,
 }
 
-/// A push that goes on.
+/// A running push.
 struct Push<'a> {
     opened: &'a OpenBox,
     to: &'a Destination<'a>,
-    /// Where it is remembered how blobs were compressed.
+    /// The store that remembers the compressed form of blobs.
     store: Option<&'a Store>,
     pusher: Pusher,
     manifest: Descriptor,
     manifest_bytes: Vec<u8>,
-    /// How many blobs are sent at once.
+    /// The number of blobs that are sent in parallel.
     parallel: usize,
     bytes: AtomicU64,
     sent: AtomicUsize,
     mounted: AtomicUsize,
 }
 
-/// Pushes a box. The registry's manifest at the destination is read first: if it is that of the same box, that is all.
-///
-/// A registry that refuses the artifact is given the same box as [`Form::Image`].
+/// Pushes a box. If the registry's manifest at the destination is for the same box, nothing is sent. A registry that rejects the
+/// artifact gets the box as [`Form::Image`].
 ///
 /// # Errors
-/// [`BoxRegistryError`]. Blobs that were sent stay in the registry, without a name; the next push does not send them again.
+/// [`BoxRegistryError`]. The blobs that were sent stay in the registry without a manifest, and the next push does not send them
+/// again.
 pub fn push(
     registry: &Registry,
     opened: &OpenBox,
@@ -95,11 +95,11 @@ pub fn push(
     push_with(registry, opened, to, None)
 }
 
-/// Pushes a box as [`push()`] does, and remembers in a store how its blobs were compressed: one that was pushed or pulled before, and
-/// that the registry has, is not compressed again.
+/// Pushes a box as [`push()`] does, and remembers in a store the compressed form of its blobs. A blob that was pushed or pulled
+/// before, and that the registry still has, is not compressed again.
 ///
 /// # Errors
-/// Those of [`push()`].
+/// The errors of [`push()`].
 pub fn push_from(
     registry: &Registry,
     opened: &OpenBox,
@@ -128,7 +128,7 @@ fn push_with(
         None => (Form::Artifact, BTreeMap::new()),
     };
     match push.run(form, &held) {
-        // The registry has lost something that its manifest names.
+        // The registry has lost a blob of its manifest.
         Err(BoxRegistryError::Registry(error)) if error.is_missing_blob() && !held.is_empty() => {
             push.run(form, &BTreeMap::new())
         }
@@ -137,8 +137,8 @@ fn push_with(
 }
 
 impl There {
-    /// Reads what is at the destination, if it is a box of any form. What it says is believed as far as a registry is that refuses a
-    /// manifest whose blobs it lacks.
+    /// Reads the manifest at the destination, if it is for a box in any form. Its layers are trusted, because a registry should
+    /// reject a manifest whose blobs it lacks.
     fn of(manifest: &Manifest) -> Option<Self> {
         let document: Document = serde_json::from_slice(&manifest.bytes).ok()?;
         let form = Form::of(&document)?;
@@ -157,7 +157,7 @@ impl There {
         Some(Self { registry_digest: manifest.digest, box_digest, form, layers })
     }
 
-    /// Returns whether it is a box, and whole.
+    /// Returns whether this is the same box, with all its blobs.
     fn is_of(&self, opened: &OpenBox) -> bool {
         let has = |it: &&Descriptor| reusable(&self.layers, it).is_some();
         self.box_digest == Some(opened.digest) && opened.manifest.blobs().iter().all(has)
@@ -170,7 +170,7 @@ impl There {
     }
 }
 
-/// Returns how a registry has a blob, if what it says can be so.
+/// Returns the stored blob of `plain` at the destination, if its description is plausible.
 fn reusable(held: &BTreeMap<Digest, (u64, Sent)>, plain: &Descriptor) -> Option<Sent> {
     let (size, sent) = held.get(&plain.digest)?;
     (*size == plain.size && sent.check(plain).is_ok()).then_some(*sent)
@@ -203,7 +203,7 @@ impl<'a> Push<'a> {
         })
     }
 
-    /// Sends what is missing, and then the registry's manifest.
+    /// Sends the missing blobs, and then the registry's manifest.
     fn run(
         &self,
         form: Form,
@@ -224,7 +224,7 @@ impl<'a> Push<'a> {
         })?;
         let first = Layer { plain: &self.manifest, sent };
         let layers: Vec<_> = [first].into_iter().chain(layers).collect();
-        // A box that another tool has copied is replaced.
+        // A box that another tool has copied is replaced by an artifact.
         let form = if form == Form::Plain { Form::Artifact } else { form };
         match self.name(form, &layers) {
             Err(BoxRegistryError::Registry(error))
@@ -236,7 +236,7 @@ impl<'a> Push<'a> {
         }
     }
 
-    /// Returns how a blob was compressed before, if the registry has that.
+    /// Returns the remembered compressed form of a blob, if the registry has it.
     fn known(&self, plain: &Descriptor) -> Result<Option<Sent>, BoxRegistryError> {
         let known = self.store.and_then(|store| known::recall(store, &plain.digest));
         match known.filter(|sent| sent.check(plain).is_ok()) {
@@ -245,7 +245,7 @@ impl<'a> Push<'a> {
         }
     }
 
-    /// Compresses a blob and sends it.
+    /// Compresses and sends a blob.
     fn pack_and_send(&self, plain: &Descriptor) -> Result<Sent, BoxRegistryError> {
         let blob = self.opened.open_blob(plain)?;
         blob.check_size()?;
@@ -268,7 +268,7 @@ impl<'a> Push<'a> {
         Ok(packed.sent)
     }
 
-    /// Sends a blob; `None` where the registry has it.
+    /// Sends a blob. Returns `None` if the registry has it already.
     fn send(
         &self,
         sent: &Sent,
@@ -284,7 +284,7 @@ impl<'a> Push<'a> {
         Ok(Some(done))
     }
 
-    /// Writes the registry's manifest in a form.
+    /// Writes the registry's manifest in this form.
     fn name(&self, form: Form, layers: &[Layer<'_>]) -> Result<Pushed, BoxRegistryError> {
         let config = match form {
             Form::Image => self.send_image_config(layers)?,
@@ -313,12 +313,12 @@ impl<'a> Push<'a> {
     }
 }
 
-/// Writes a document. What is written here has nothing that JSON lacks, so that this does not fail.
+/// Serializes a document. The documents of this crate have no value that JSON cannot express, so this does not fail.
 fn json(document: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(document).unwrap_or_default()
 }
 
-/// Reads the box's manifest again, as its bytes are.
+/// Reads the bytes of the box's manifest.
 fn manifest_bytes(opened: &OpenBox) -> Result<Vec<u8>, BoxRegistryError> {
     let digest = opened.digest;
     let blob = opened.open_blob(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0))?;

@@ -1,5 +1,4 @@
-//! What a registry has under a reference, or a file with boxes names: the box's manifest, verified, and where each of its
-//! blobs is.
+//! A box in a registry or in a file with boxes: its verified manifest, and the stored blob of each of its blobs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,46 +21,46 @@ use crate::inflate::Inflating;
 use crate::origin::{Found, Origin, Repo};
 use crate::sink::{Memory, Sink};
 
-/// The greatest length of the config of [`Form::Image`] in bytes.
+/// The maximum size of the config of [`Form::Image`], in bytes.
 const MAX_IMAGE_CONFIG: u64 = 1 << 20;
 
-/// A box in a registry, or in a file with boxes. Of its blobs nothing is fetched.
+/// A box in a registry or in a file with boxes. Its blobs are not fetched yet.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// The sha256 of the registry's manifest: what `@sha256:…` of a registry names.
+    /// The sha256 of the registry's manifest, which `@sha256:…` of a registry means.
     pub registry_digest: Digest,
     /// The box digest: the sha256 of the box's manifest.
     pub digest: Digest,
-    /// How the registry has it.
+    /// The form of the box.
     pub form: Form,
-    /// Verified against the box digest.
+    /// The box's manifest, verified against the box digest.
     pub manifest: Manifest,
     /// The bytes of the box's manifest.
     pub manifest_bytes: Vec<u8>,
-    /// Each blob that the manifest names, once.
+    /// The blobs of the manifest, without duplicates.
     pub blobs: Vec<RemoteBlob>,
 }
 
 /// A blob of a box in a registry.
 #[derive(Debug, Clone)]
 pub struct RemoteBlob {
-    /// The blob as the box's manifest names it.
+    /// The descriptor of the plain blob in the box's manifest.
     pub plain: Descriptor,
     pub(crate) sent: Sent,
 }
 
 impl RemoteBlob {
-    /// Returns the sha256 of the bytes in the registry.
+    /// Returns the sha256 of the stored bytes.
     pub const fn digest(&self) -> Digest {
         self.sent.digest
     }
 
-    /// Returns how many bytes are fetched for it.
+    /// Returns the size of the stored bytes.
     pub const fn size(&self) -> u64 {
         self.sent.size
     }
 
-    /// Returns what it inflates to, on its way into a sink.
+    /// Returns the target that decompresses the blob into a sink.
     pub(crate) fn inflating<'s>(
         &self,
         sink: &'s dyn Sink,
@@ -72,15 +71,15 @@ impl RemoteBlob {
     }
 }
 
-/// Reads one manifest.
+/// Reads the manifests of one box.
 struct Reader<'a> {
     origin: &'a dyn Origin,
-    /// The name of the registry's manifest, for messages.
+    /// The description of the registry's manifest, for messages.
     what: String,
 }
 
 impl Remote {
-    /// Reads what a reference leads to: the registry's manifest, the box's, and of [`Form::Image`] the image's config.
+    /// Reads the box of a reference: the registry's manifest, the box's manifest, and the config of [`Form::Image`].
     ///
     /// # Errors
     /// [`BoxRegistryError::Registry`], [`BoxRegistryError::NotABox`] and [`BoxRegistryError::Malformed`].
@@ -101,10 +100,10 @@ impl Remote {
         Self::of(&Repo { registry, repository }, found)
     }
 
-    /// Reads what a manifest of an origin leads to: the box's manifest, and of [`Form::Image`] the image's config.
+    /// Reads the box of an origin's manifest: the box's manifest, and the config of [`Form::Image`].
     ///
     /// # Errors
-    /// As [`Self::read`], and those of the origin.
+    /// As for [`Self::read`], and the errors of the origin.
     pub fn of(origin: &dyn Origin, found: Found) -> Result<Self, BoxRegistryError> {
         let reader = Reader { origin, what: found.what };
         if found.media_type.is_some_and(|it| it != OCI_MANIFEST_TYPE) {
@@ -137,8 +136,8 @@ impl Remote {
 }
 
 impl Remote {
-    /// Makes the box, whose blobs and manifest are in a store, one of the boxes of the store, if it can be opened: nobody could start
-    /// another one. Until the returned value is dropped, nobody deletes anything of it; names are given before.
+    /// Adds the box, whose blobs and manifest are in the store, to the boxes of the store, if it can be opened. Until the
+    /// returned value is dropped, garbage collection deletes none of its blobs; name the box before.
     ///
     /// # Errors
     /// [`BoxRegistryError::Store`] and [`BoxRegistryError::Open`].
@@ -157,12 +156,12 @@ impl Remote {
     }
 }
 
-/// Returns how a blob travels that is as it is.
+/// Returns the stored blob of a blob that is stored plain.
 fn plain(blob: &Descriptor) -> Option<Sent> {
     Some(Sent { digest: blob.digest, size: blob.size, is_zstd: false })
 }
 
-/// The plain digests that a registry's manifest speaks of.
+/// The stored blobs of a registry's manifest, by their plain digests.
 type Sources = BTreeMap<Digest, (u64, Sent)>;
 
 impl Reader<'_> {
@@ -174,7 +173,7 @@ impl Reader<'_> {
         BoxRegistryError::Malformed { what: self.what.clone(), reason: reason.into() }
     }
 
-    /// Fetches a document that travels as it is.
+    /// Fetches a document that is stored plain.
     fn document(&self, named: &Descriptor) -> Result<Vec<u8>, BoxRegistryError> {
         let sent = Sent { digest: named.digest, size: named.size, is_zstd: false };
         self.fetch(&RemoteBlob { plain: named.clone(), sent }, MAX_DOCUMENT)
@@ -194,8 +193,8 @@ impl Reader<'_> {
         Ok(memory.take())
     }
 
-    /// Reads the box's manifest of [`Form::Image`], and where its blobs are: the image's config names the plain layers in their order,
-    /// also where the annotations were lost.
+    /// Reads the box's manifest and the stored blobs of [`Form::Image`]. The image's config has the digests of the plain layers
+    /// in their order, even if the annotations are lost.
     fn image(&self, document: &Document) -> Result<(Vec<u8>, Sources), BoxRegistryError> {
         if document.config.size > MAX_IMAGE_CONFIG {
             return Err(self.other("an image"));
@@ -214,7 +213,7 @@ impl Reader<'_> {
         for (layer, id) in layers.iter().zip(ids) {
             let sent = Sent::of(layer).map_err(|reason| self.malformed(reason))?;
             let known = sizes.get(id).map(|(size, _)| *size);
-            // Without an annotation, the box's manifest has the size.
+            // Without the annotation, the size is known from the box's manifest.
             let size = known.unwrap_or(if sent.is_zstd { UNKNOWN } else { sent.size });
             places.entry(*id).or_insert((size, sent));
         }
@@ -222,7 +221,7 @@ impl Reader<'_> {
         Ok((manifest, places))
     }
 
-    /// Fetches the box's manifest, which travels as a layer.
+    /// Fetches the box's manifest, which is a layer of the image.
     fn first(&self, digest: &Digest, places: &Sources) -> Result<Vec<u8>, BoxRegistryError> {
         let Some((size, sent)) = places.get(digest).copied() else {
             return Err(self.malformed("it has no layer for the box's manifest"));
@@ -234,7 +233,7 @@ impl Reader<'_> {
         self.fetch(&RemoteBlob { plain, sent }, MAX_DOCUMENT)
     }
 
-    /// Reads the box's manifest. What it means for a start, whoever opens the box checks.
+    /// Parses the box's manifest. Its meaning is checked when the box is opened.
     fn manifest(&self, bytes: &[u8]) -> Result<Manifest, BoxRegistryError> {
         let document: Document = serde_json::from_slice(bytes)
             .map_err(|_| self.malformed("the manifest of its box is not as the OCI's"))?;
@@ -245,7 +244,7 @@ impl Reader<'_> {
         if is_box { Ok(manifest) } else { Err(self.malformed("what it names as a box is none")) }
     }
 
-    /// Finds each blob of a box.
+    /// Returns the stored blob of each blob of a box.
     fn blobs(
         &self,
         manifest: &Manifest,
@@ -282,10 +281,10 @@ impl Reader<'_> {
     }
 }
 
-/// The size of a plain layer that nothing says.
+/// Stands for the unknown size of a plain layer.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Returns the most bytes that a blob of a box may have, as far as its type decides.
+/// Returns the maximum size of a blob of this media type, in bytes.
 fn limit(media_type: &str) -> u64 {
     match media_type {
         CONFIG_TYPE => MAX_CONFIG,

@@ -1,4 +1,4 @@
-//! Where plain blobs go.
+//! Destinations of plain blobs.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,39 +6,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 use box_cache::{BlobWriter, Store};
 use box_digest::Digest;
 
-/// A place for plain blobs, from several threads at once.
+/// A destination of plain blobs, which several threads use at the same time.
 pub trait Sink: Sync {
-    /// Returns whether the place has a blob of this size, undamaged: it is then not fetched.
+    /// Returns whether the sink has an undamaged blob of this size, which is then not fetched.
     ///
     /// # Errors
-    /// The place cannot be read.
+    /// The sink cannot be read.
     fn has(&self, blob: &Digest, size: u64) -> io::Result<bool>;
 
-    /// Starts a blob of so many bytes.
+    /// Begins a blob of this size.
     ///
     /// # Errors
-    /// The place cannot be written to.
+    /// The sink cannot be written.
     fn draft(&self, size: u64) -> io::Result<Box<dyn SinkDraft + '_>>;
 
-    /// Returns the store that the blobs go to, if it is one: in a store each blob is fetched by one process at a time, its free space
-    /// is known, and it remembers how a blob was compressed.
+    /// Returns the store, if the sink is one. A store lets one process at a time fetch each blob, reports its free space, and
+    /// remembers the compressed form of blobs.
     fn store(&self) -> Option<&Store> {
         None
     }
 }
 
-/// The first bytes of a blob. Without a commit nothing of them stays.
+/// An incomplete blob. It is discarded unless it is committed.
 pub trait SinkDraft: Write {
-    /// Keeps what was written under this digest, which is that of the bytes.
+    /// Keeps the written bytes under their digest.
     ///
     /// # Errors
-    /// The place cannot be written to; nothing stays then.
+    /// The sink cannot be written; the blob is then discarded.
     fn commit(self: Box<Self>, blob: &Digest) -> io::Result<()>;
 }
 
 impl Sink for Store {
     fn has(&self, blob: &Digest, size: u64) -> io::Result<bool> {
-        // One that is damaged is mended.
+        // A damaged blob is fetched again.
         Ok(self.size(blob) == Some(size) && self.is_whole(blob))
     }
 
@@ -62,16 +62,16 @@ impl SinkDraft for BlobWriter<'_> {
     }
 }
 
-/// Documents in memory.
+/// A document in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Memory(Arc<Mutex<Vec<u8>>>);
 
-/// A document that is being read.
+/// An incomplete document.
 #[derive(Debug)]
 struct MemoryDraft(Vec<u8>, Arc<Mutex<Vec<u8>>>);
 
 impl Memory {
-    /// Returns the document that was kept last.
+    /// Returns the last document.
     pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! The client for registries: its configuration, credentials, certificates, a proxy.
+//! Makes the client for registries: its configuration, credentials, certificates and proxy.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -21,10 +21,10 @@ use safe_text::with_causes;
 use crate::progress::Progress;
 use crate::{RegistryOptions, Screen};
 
-/// The most bytes of a registry configuration.
+/// The maximum size of the configuration of registries, in bytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// The help for a configuration that says nothing better.
+/// The help for an error of the configuration that has no other help.
 const EXAMPLE: &str = "docs/images.md has an example";
 
 /// An error of the configuration of registries.
@@ -33,16 +33,16 @@ pub enum SetupError {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The file is no text.
+    /// The file is not UTF-8 text.
     #[error(transparent)]
     Text(FileError),
-    /// The file is not as a configuration is.
+    /// The content of the file is malformed.
     #[error("the configuration of registries is wrong")]
     Content(Vec<Diagnostic>, Box<Sources>),
 }
 
 impl SetupError {
-    /// Returns what a user reads.
+    /// Returns the problems, for the user.
     pub fn problems(&self) -> Vec<Problem> {
         let one = |problem| vec![problem];
         match self {
@@ -64,13 +64,13 @@ impl SetupError {
     }
 }
 
-/// Returns the value of a variable of the environment.
+/// Returns the value of an environment variable.
 pub type Variable<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Makes the client of a command. Without a screen it says nothing.
+/// Makes the client of a command. Without a screen it reports nothing. No request is sent yet.
 ///
 /// # Errors
-/// [`SetupError`]. No server is asked yet.
+/// [`SetupError`].
 pub fn client(
     options: &RegistryOptions,
     variable: Variable<'_>,
@@ -89,7 +89,7 @@ pub fn client(
     }))
 }
 
-/// Returns notices for a person: each once, however many images ask.
+/// Returns notices that print each reason once, even if several images have it.
 fn notices(screen: Screen) -> Notices {
     let reported = Mutex::new(BTreeSet::new());
     Notices::new(move |reason| {
@@ -99,7 +99,7 @@ fn notices(screen: Screen) -> Notices {
     })
 }
 
-/// Returns how a command uses the network. Without a screen it says nothing.
+/// Returns the network options of a command. Without a screen it reports nothing.
 pub fn network(variable: Variable<'_>, screen: Option<Screen>) -> NetworkOptions {
     let text = |name| variable(name)?.into_string().ok().filter(|value| !value.is_empty());
     let progress = screen.map(Progress::new);
@@ -113,14 +113,14 @@ pub fn network(variable: Variable<'_>, screen: Option<Screen>) -> NetworkOptions
     }
 }
 
-/// Says that a server is asked again.
+/// Returns the note about a retry.
 fn retrying(retry: &Retry) -> String {
     let Retry { host, attempt, tries, .. } = retry;
     format!("note: {host} gave no usable answer; retrying ({attempt} of {tries})")
 }
 
-/// Reads the configuration that is named, or the user's. Returns it with the path of its file; the
-/// user's need not exist.
+/// Reads the configuration of the option, or the user's in the
+/// [configuration directory](https://specifications.freedesktop.org/basedir-spec/latest/). Returns it with its path. The user's file need not exist.
 fn config(
     options: &RegistryOptions,
     variable: Variable<'_>,
@@ -152,7 +152,7 @@ fn read_config(file: &Path) -> Result<RegistryConfig, SetupError> {
     })
 }
 
-/// Says what is wrong with a configuration, and where. Returns the text without the secrets that are shown.
+/// Returns the diagnostic of a configuration error, and the text with its secrets masked.
 fn shown_error(mut text: String, error: ConfigError) -> (Diagnostic, String) {
     let ConfigError { message, span, help, is_secret } = error;
     if is_secret && let Some(secret) = text.get(span.clone()).map(asterisks) {

@@ -1,7 +1,4 @@
-//! Registries on the command lines of boxbuild and boxlaunch: the options, the user's configuration and credentials, progress, and
-//! pulling a box into the store.
-//!
-//! Nothing here prints or reads the environment: a program passes functions for both.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod client;
@@ -24,17 +21,17 @@ pub struct RegistryOptions {
     pub registry_config: Option<PathBuf>,
 }
 
-/// Where the bytes go that a client counts.
+/// The direction of the transferred bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// To this machine.
+    /// To this host.
     Fetch,
     /// To a registry.
     Send,
 }
 
 impl Way {
-    /// Returns what the program is doing, and what it has done.
+    /// Returns the verbs for a running and a completed transfer.
     const fn words(self) -> [&'static str; 2] {
         match self {
             Self::Fetch => ["fetching", "fetched"],
@@ -43,15 +40,15 @@ impl Way {
     }
 }
 
-/// How a program tells its user what happens.
+/// The functions with which a program informs its user.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     /// Prints a line.
     pub note: fn(&str),
-    /// Shows a text on a line that changes; an empty one removes it.
+    /// Shows a text on a line that changes; an empty text removes the line.
     pub status: fn(&str),
-    /// Whether a person watches that line.
+    /// Whether a user watches the line, as on a terminal.
     pub is_watched: bool,
-    /// What the bytes do that are counted.
+    /// The direction of the counted bytes.
     pub way: Way,
 }

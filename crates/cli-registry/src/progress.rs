@@ -1,4 +1,4 @@
-//! How far downloads are, for people.
+//! Shows the progress of downloads to the user.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,16 +10,15 @@ use safe_text::readable;
 
 use crate::Screen;
 
-/// From this size in bytes on, a blob that is done gets a line that stays.
+/// The minimum size in bytes for which a completed blob gets a permanent line.
 const WORTH_A_LINE: u64 = 1 << 20;
-/// How often a watched line changes at most.
+/// The minimum interval between two changes of a watched line.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// From this time on, the rate of downloads is shown.
+/// The time after which the rate is shown.
 const RATE_AFTER: Duration = Duration::from_secs(1);
 
-/// Shows how far downloads are: on one line that changes if a person watches it, else with a line for
-/// each that is done.
+/// Shows the progress of downloads: on one changing line if a user watches it, or else with a line for each completed download.
 pub(crate) struct Progress {
     screen: Screen,
     state: Mutex<State>,
@@ -27,22 +26,22 @@ pub(crate) struct Progress {
 
 #[derive(Default)]
 struct State {
-    /// Bytes received and bytes in all, of what is under way.
+    /// The received and total bytes of each running download.
     blobs: BTreeMap<Digest, (u64, u64)>,
     reported: Option<Instant>,
-    /// When the first of what is under way began.
+    /// When the first running download began.
     started: Option<Instant>,
-    /// Bytes received since then.
+    /// The bytes received since `started`.
     received: u64,
 }
 
 impl Progress {
-    /// Starts with nothing under way.
+    /// Starts without downloads.
     pub(crate) fn new(screen: Screen) -> Self {
         Self { screen, state: Mutex::default() }
     }
 
-    /// Adds a piece, and shows or prints the progress. Called often, and from several threads.
+    /// Updates a download, and shows the progress. Several threads call this often.
     pub(crate) fn tell(&self, piece: Piece) {
         let Screen { note, status, is_watched, way } = self.screen;
         let [doing, did] = way.words();
@@ -60,7 +59,7 @@ impl Progress {
 }
 
 impl State {
-    /// Notes a piece, and returns whether its blob is whole now.
+    /// Updates a download, and returns whether it is complete.
     fn add(&mut self, piece: Piece) -> bool {
         let Piece { digest, received, total } = piece;
         if self.blobs.is_empty() {
@@ -72,12 +71,12 @@ impl State {
             self.blobs.remove(&digest);
             return true;
         }
-        // Where the total is not known, it is at least this.
+        // If the total is unknown, it is at least the received bytes.
         self.blobs.insert(digest, (received, total.unwrap_or(received)));
         false
     }
 
-    /// Returns `true` if the line may change now.
+    /// Returns whether the line may change now.
     fn is_time(&mut self) -> bool {
         let may = self.reported.is_none_or(|reported| reported.elapsed() >= PAUSE);
         if may {
@@ -86,7 +85,7 @@ impl State {
         may
     }
 
-    /// Returns how fast the downloads are, once that can be said.
+    /// Returns the rate of the downloads, once it is meaningful.
     fn rate(&self) -> Option<String> {
         rate(self.received, self.started?.elapsed())
     }
@@ -100,7 +99,7 @@ impl State {
     }
 }
 
-/// Returns a rate for people, once enough time has passed.
+/// Returns a readable rate, e.g. `2.0 MiB/s`, once enough time has passed.
 fn rate(bytes: u64, taken: Duration) -> Option<String> {
     let milliseconds = u64::try_from(taken.as_millis()).unwrap_or(u64::MAX);
     let second = bytes.saturating_mul(1000).checked_div(milliseconds)?;

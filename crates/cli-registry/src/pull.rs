@@ -37,7 +37,7 @@ pub struct PullArgs {
 }
 
 impl PullArgs {
-    /// Returns the examples that the help of this command ends with.
+    /// Returns the examples at the end of the command's help.
     pub fn examples(program: &str) -> String {
         format!(
             "Examples:\n  \
@@ -47,12 +47,12 @@ impl PullArgs {
         )
     }
 
-    /// Pulls the box. `is_for_start` says that a start needs it, and that no person wants it to be kept. Before anything is fetched,
-    /// `note` is called with what a person has to know: how much it is, and whether the reference means another box than before.
-    /// Returns what was pulled, and the result to print, without a final newline.
+    /// Pulls the box. Returns the result, and its text to print without a final newline. `is_for_start` means that the box is
+    /// pulled for a start, and not to be kept. Before blobs are fetched, `note` gets lines for the user: the size of the
+    /// download, and whether the reference now means another box.
     ///
     /// # Errors
-    /// [`PullError`]. What was fetched whole stays in the store, and the next pull does not fetch it again.
+    /// [`PullError`]. Complete blobs stay in the store, and the next pull does not fetch them again.
     pub fn run(
         &self,
         program: &Program,
@@ -71,7 +71,7 @@ impl PullArgs {
         Ok((pulled, result))
     }
 
-    /// Fetches what the store lacks of the box, and makes it one of the store.
+    /// Fetches the blobs that the store lacks, and adds the box to the store.
     fn pull(
         &self,
         store: &Store,
@@ -88,7 +88,7 @@ impl PullArgs {
         }
         if !self.dry_run {
             plan.fetch(client, store)?;
-            // Until it has its name, nobody deletes what the plan has found in the store.
+            // Until the box has its name, this keeps garbage collection from its blobs.
             let _published = plan.remote.publish_in(store)?;
             let Pulled { reference, digest, registry_digest, .. } = pulled.clone();
             let is_asked = !is_for_start;
@@ -101,27 +101,27 @@ impl PullArgs {
 /// An error of a pull.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
-    /// The registry has no such box, or it cannot be fetched.
+    /// The registry does not have the box, or it cannot be fetched.
     #[error(transparent)]
     Registry(#[from] BoxRegistryError),
-    /// The registry has another box than the digest says.
+    /// The registry's box does not have the requested digest.
     #[error(
         "{name} is the box {found} (the registry's manifest {registry}), and {expected} was asked for"
     )]
     Other {
-        /// What was asked for.
+        /// The requested name.
         name: Box<RemoteName>,
-        /// The digest that was asked for.
+        /// The requested digest.
         expected: Digest,
-        /// The digest of the box that is there.
+        /// The digest of the registry's box.
         found: Digest,
-        /// The digest of the registry's manifest that is there.
+        /// The digest of the registry's manifest.
         registry: Digest,
     },
     /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The command line or the environment names no store, or one that cannot be used.
+    /// The command line and the environment name no store, or an unusable one.
     #[error(transparent)]
     Command(#[from] CommandFault),
 }
@@ -151,33 +151,33 @@ impl From<&PullError> for Explanation {
     }
 }
 
-/// What a pull has done.
+/// The result of a pull.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Pulled {
-    /// What was pulled: `HOST/NAME:TAG`.
+    /// The reference, as `HOST/NAME:TAG`.
     pub reference: String,
     /// The digest of the box.
     #[serde(rename = "box")]
     pub digest: Digest,
     /// The digest of the registry's manifest.
     pub registry_digest: Digest,
-    /// How the registry has the box: `artifact`, `image` or `plain`.
+    /// The form of the box in the registry: `artifact`, `image` or `plain`.
     pub form: &'static str,
-    /// How many blobs the box has.
+    /// The number of blobs of the box.
     pub blobs: usize,
-    /// How many of them were fetched, or would be.
+    /// The number of blobs that were fetched, or would be.
     pub fetched: usize,
-    /// How many bytes were fetched for them, or would be.
+    /// The number of bytes that were fetched, or would be.
     pub bytes: u64,
-    /// How many bytes would be fetched for all blobs.
+    /// The number of bytes that a fetch of all blobs would need.
     pub total_bytes: u64,
-    /// Whether nothing was fetched.
+    /// Whether this was a dry run, without a fetch.
     pub dry_run: bool,
-    /// The box that the reference meant in the store before, if it was another one.
+    /// The box that had the reference in the store before, if it was another one.
     pub replaced: Option<Digest>,
 }
 
-/// Says how much is fetched.
+/// Returns the note about the size of the download.
 fn amounts(pulled: &Pulled) -> String {
     let (some, all) = (readable(pulled.bytes), readable(pulled.total_bytes));
     let (missing, blobs) = (pulled.fetched, pulled.blobs);
@@ -188,8 +188,8 @@ fn amounts(pulled: &Pulled) -> String {
     }
 }
 
-/// Looks up what the name means, and which of its blobs the store lacks. Also returns by what the store will find the box: the tag,
-/// unless that means another box.
+/// Resolves the name to a box, and determines which of its blobs the store lacks. Also returns the name for the box in the store:
+/// the tag, unless the tag now means another box.
 fn planned(
     args: &PullArgs,
     store: &Store,
@@ -199,7 +199,7 @@ fn planned(
     let registry = |error| BoxRegistryError::from(error);
     let repository = Repository::new(&name.host, &name.repository).map_err(registry)?;
     let tag = name.tag.as_deref().map(Tag::new).transpose().map_err(registry)?;
-    // With a tag, a digest may be that of the box, which the registry does not know.
+    // If there is a tag, the digest may be the box digest, which a registry does not know.
     let digest = name.digest.map(Reference::Digest);
     let Some(reference) = tag.map(Reference::Tag).or(digest) else {
         let reason = "it has neither a tag nor a digest".to_owned();
@@ -208,7 +208,7 @@ fn planned(
     let (mut plan, mut found_by) =
         (box_registry::plan(client, &repository, &reference, store)?, name.unpinned());
     if let Some(pin) = name.digest.filter(|pin| !is_meant(&plan, *pin)) {
-        // The tag has moved. The registry may have the manifest of this digest all the same.
+        // The tag has moved. The registry may still have the manifest with the digest.
         if let Some(pinned) = by_digest(client, &repository, pin, store)? {
             (plan, found_by) = (pinned, RemoteName { tag: None, ..name.clone() });
         }
@@ -225,7 +225,7 @@ fn planned(
     }
 }
 
-/// Looks up the box whose manifest has this digest in the registry; `None` if the registry has none.
+/// Returns the plan for the registry's manifest with this digest, or `None` if it does not exist or is not for a box.
 fn by_digest(
     client: &Registry,
     repository: &Repository,
@@ -233,7 +233,7 @@ fn by_digest(
     store: &Store,
 ) -> Result<Option<Plan>, PullError> {
     match box_registry::plan(client, repository, &Reference::Digest(pin), store) {
-        // Some registries give a box's own manifest under its digest, and no blob of it.
+        // Some registries return the box's manifest by its digest, but none of its blobs.
         Ok(plan) => Ok(Some(plan).filter(|it| it.remote.form != Form::Plain)),
         Err(
             BoxRegistryError::Registry(RegistryError::NotFound { .. })
@@ -243,7 +243,7 @@ fn by_digest(
     }
 }
 
-/// Returns whether a digest is that of the box, or of the registry's manifest.
+/// Returns whether a digest is the box digest or the digest of the registry's manifest.
 fn is_meant(plan: &Plan, pin: Digest) -> bool {
     [plan.remote.digest, plan.remote.registry_digest].contains(&pin)
 }

@@ -1,4 +1,4 @@
-//! The body of a response, read with bounds on size and time.
+//! The body of a response, read within limits on its size and time.
 
 use std::io::{self, Read};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::http::{HttpError, timed_out};
 use crate::request::FinalResponse;
 use crate::retry::{Deadline, Policy};
 
-/// How much is read at once.
+/// The size of a read, in bytes.
 pub(crate) const PIECE: usize = 64 << 10;
 
 /// The body of a response.
@@ -23,12 +23,12 @@ pub struct Body<'a> {
     policy: &'a Policy,
     deadline: Deadline,
     received: u64,
-    /// When the rate was last measured, and the bytes received until then.
+    /// The time of the last measurement of the rate, and the bytes received until then.
     measured: (Instant, u64),
 }
 
 impl<'a> Body<'a> {
-    /// Begins to read what a response holds. `what` names it for messages.
+    /// Begins to read a response's body. `what` describes it in messages.
     pub fn new(
         what: &'a str,
         answer: FinalResponse,
@@ -40,19 +40,18 @@ impl<'a> Body<'a> {
         Self { what, host, response, policy, deadline, received: 0, measured }
     }
 
-    /// Returns how many bytes will come, where the server says so.
+    /// Returns the length that the server declares, if any.
     pub(crate) fn announced(&self) -> Option<u64> {
         self.response.content_length()
     }
 
-    /// Returns whether the response says where it ends: otherwise a broken connection looks like the
-    /// end.
+    /// Returns whether the response declares its end. Otherwise a broken connection looks like the end.
     pub(crate) fn has_an_end(&self) -> bool {
         let headers = self.response.headers();
         headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING)
     }
 
-    /// Reads a piece; zero bytes at the end.
+    /// Reads some bytes; returns zero at the end.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, DownloadError> {
         let length = self.response.read(buffer).map_err(|source| self.broken(source))?;
         self.received += length as u64;
@@ -62,10 +61,10 @@ impl<'a> Body<'a> {
         Ok(length)
     }
 
-    /// Reads all of it.
+    /// Reads the whole body.
     ///
     /// # Errors
-    /// [`DownloadError`]: also for more bytes than a limit.
+    /// [`DownloadError`], also if there are more than `limit` bytes.
     pub fn read_whole(mut self, limit: u64) -> Result<Vec<u8>, DownloadError> {
         let too_large = DownloadError::TooLarge { what: self.what.to_owned(), limit };
         if self.announced().is_some_and(|size| size > limit) {
@@ -84,7 +83,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Refuses a server that keeps its connection alive and sends next to nothing.
+    /// Returns an error if the deadline has passed, or the server sends less than the minimum rate.
     fn check_time(&mut self) -> Result<(), DownloadError> {
         let Policy { patience, least_rate: rate, .. } = *self.policy;
         if self.deadline.is_over() {

@@ -1,4 +1,4 @@
-//! From responses to verified bytes: retries, ranges, sizes and digests.
+//! Downloads a file into a target: retries, resumes, and verifies its size and digest.
 
 use std::io::{self, Write};
 
@@ -14,46 +14,46 @@ use crate::request::FinalResponse;
 use crate::retry::{Attempts, Cancel, Retryable, retry};
 use crate::size::Size;
 
-/// How much has to come for the attempts to be counted from the start again.
+/// The progress in bytes after which the attempts are counted from the start again.
 const STEP: u64 = 1 << 20;
 
-/// A file on a server, and how it is asked for.
+/// A file on a server, and the means to request it.
 pub trait Source {
-    /// Why it cannot be had.
+    /// The error of a failed request.
     type Error: From<DownloadError> + Retryable;
 
     /// Returns the name of the file, for messages.
     fn what(&self) -> &str;
 
-    /// Returns whether the server never gives another file under this name. If so, a download is
-    /// resumed also where the server names no version of the file.
+    /// Returns whether the server never serves another file under this name. If so, a download is also resumed if the server
+    /// sends no entity tag.
     fn is_immutable(&self) -> bool;
 
-    /// Asks for the file with these headers besides the source's own.
+    /// Requests the file with these headers and the source's own.
     ///
     /// # Errors
     /// There is no response.
     fn get(&self, headers: HeaderMap) -> Result<FinalResponse, Self::Error>;
 
-    /// Returns the error of a response that does not have the file.
+    /// Returns the error of a response without the file.
     fn refusal(&self, response: FinalResponse) -> Self::Error;
 }
 
-/// Where the bytes of a download go.
+/// The destination of a download.
 pub trait Target {
-    /// What holds the bytes until they are verified.
+    /// The incomplete file, until it is verified.
     type Draft<'a>: Draft
     where
         Self: 'a;
 
-    /// Starts to write.
+    /// Begins a file.
     ///
     /// # Errors
     /// [`DraftError`].
     fn draft(&self) -> Result<Self::Draft<'_>, DraftError>;
 }
 
-/// The first bytes of a file. Without a commit nothing of them stays.
+/// An incomplete file. It is discarded unless it is committed.
 pub trait Draft {
     /// Appends bytes.
     ///
@@ -64,32 +64,32 @@ pub trait Draft {
     /// Returns how many bytes were appended.
     fn size(&self) -> u64;
 
-    /// Returns the sha256 of what was appended.
+    /// Returns the sha256 of the appended bytes.
     fn digest(&self) -> Digest;
 
-    /// Keeps the file, whose size and digest are right.
+    /// Keeps the file. Its size and digest have been checked.
     ///
     /// # Errors
     /// [`DraftError`].
     fn commit(self) -> Result<(), DraftError>;
 }
 
-/// Why bytes are not taken.
+/// The reason why a target does not accept bytes.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
-    /// They cannot be written on this machine.
+    /// They cannot be written on this host.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// They are wrong, as the text says: another server may have the right ones.
+    /// They are wrong, for the reason in the text. Another server may have the correct bytes.
     #[error("{0}")]
     Content(String),
 }
 
 impl DraftError {
-    /// Returns the error of the download of a file, which `what` names.
+    /// Returns the error of the download of `what`.
     pub fn of(self, what: &str) -> DownloadError {
         let what = what.to_owned();
         match self {
@@ -130,17 +130,17 @@ impl Draft for BlobWriter<'_> {
 /// A download of a file.
 #[derive(Debug)]
 pub struct Download<'a, S, T> {
-    /// Where the file comes from.
+    /// The source of the file.
     pub source: &'a S,
-    /// Where it goes to: the store, for one.
+    /// The destination of the file, such as the store.
     pub target: &'a T,
-    /// The sha256 that it must have.
+    /// The required sha256.
     pub digest: Digest,
-    /// The size that it must have.
+    /// The required size.
     pub size: Size,
-    /// How the network is used.
+    /// The network options.
     pub network: &'a NetworkOptions,
-    /// Ends the download early.
+    /// Cancels the download.
     pub cancel: &'a Cancel,
 }
 
@@ -149,21 +149,21 @@ struct Partial<D> {
     writer: D,
     /// The file's strong entity tag.
     tag: Option<HeaderValue>,
-    /// All bytes of the file, where they are known.
+    /// The size of the file, if it is known.
     total: Option<u64>,
     /// Whether the bytes came in several responses.
     resumed: bool,
 }
 
 impl<'a, S: Source, T: Target> Download<'a, S, T> {
-    /// Downloads the file and returns its size in bytes. The target keeps it after its
-    /// last byte was verified; a failure leaves nothing.
+    /// Downloads the file and returns its size in bytes. The target keeps the file once its last byte is verified. After an error
+    /// nothing is kept.
     ///
-    /// A connection that breaks again and again is used again and again, as long as each attempt
-    /// gets farther than all before.
+    /// The attempts are counted from the start again after each MiB of progress, so a large file can be loaded over a connection
+    /// that often breaks.
     ///
     /// # Errors
-    /// Those of the source, and [`DownloadError`].
+    /// The errors of the source, and [`DownloadError`].
     pub fn run(&self, attempts: Attempts) -> Result<u64, S::Error> {
         let mut held = None;
         let mut farthest = 0;
@@ -178,7 +178,7 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
         })
     }
 
-    /// Asks once for the file, or for the part that is missing of what is held.
+    /// Requests the file, or the missing part of it.
     fn attempt(
         &self,
         held: &mut Option<Partial<T::Draft<'a>>>,
@@ -194,7 +194,7 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
                 Partial { resumed: true, ..partial }
             }
             (StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE, Some(_)) => {
-                return self.attempt(held, attempts); // For the whole file now.
+                return self.attempt(held, attempts); // Now request the whole file.
             }
             (_, partial) => {
                 *held = partial;
@@ -205,9 +205,9 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
         let body = Body::new(self.source.what(), answer, &self.network.policy, deadline);
         match self.copy(body, &mut partial).and_then(|()| self.check_content(&partial)) {
             Ok(()) => Ok(self.commit(partial)?),
-            // Parts that do not belong together prove nothing about the file.
+            // The parts may be of different versions of the file, so the error does not condemn the file.
             Err(error) if partial.resumed && is_other_content(&error) => {
-                self.attempt(held, attempts) // For the whole file.
+                self.attempt(held, attempts) // Now request the whole file.
             }
             Err(error) => {
                 *held = Some(partial).filter(|_| error.retry_after().is_some());
@@ -216,7 +216,7 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
         }
     }
 
-    /// Prepares for a response that has the whole file.
+    /// Begins a new file for a response that has all of it.
     fn start(&self, answer: &FinalResponse) -> Result<Partial<T::Draft<'a>>, DownloadError> {
         let tag = answer.response.headers().get(ETAG).filter(|tag| is_strong(tag)).cloned();
         let total = match self.size {
@@ -227,7 +227,7 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
         Ok(Partial { writer, tag, total, resumed: false })
     }
 
-    /// Appends a body to what is held of the file.
+    /// Appends a body to the incomplete file.
     fn copy(
         &self,
         mut body: Body<'_>,
@@ -246,14 +246,14 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
             self.check_canceled()?;
             self.size.check(what, partial.writer.size() + length as u64, false)?;
             partial.writer.append(&buffer[..length]).map_err(|error| error.of(what))?;
-            // That all bytes are there is reported when the file is verified.
+            // The last byte is reported once the file is verified.
             if partial.total != Some(partial.writer.size()) {
                 self.report(partial.writer.size(), partial.total);
             }
         }
     }
 
-    /// Refuses the end of a connection where it need not be the end of the file.
+    /// Returns an error if the connection ends before the file, and the response does not declare its end.
     fn check_end(
         &self,
         body: &Body<'_>,
@@ -267,7 +267,7 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
         }
     }
 
-    /// Refuses a file that is not the expected one.
+    /// Returns an error if the file has another size or digest.
     fn check_content(&self, partial: &Partial<T::Draft<'a>>) -> Result<(), DownloadError> {
         let what = self.source.what();
         self.size.check(what, partial.writer.size(), true)?;
@@ -301,8 +301,9 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
 }
 
 impl<D: Draft> Partial<D> {
-    /// Returns the headers that ask for the rest of the file (RFC 9110, sections 13.1.5 and 14.2);
-    /// none where the server could send the rest of another version.
+    /// Returns the headers that request the rest of the file
+    /// ([RFC 9110, sections 13.1.5](https://www.rfc-editor.org/rfc/rfc9110#section-13.1.5) and
+    /// [14.2](https://www.rfc-editor.org/rfc/rfc9110#section-14.2)). Returns none if the rest could be of another version.
     fn range(&self, is_immutable: bool) -> HeaderMap {
         let from = self.writer.size();
         let mut headers = HeaderMap::new();
@@ -326,22 +327,22 @@ impl<D: Draft> Partial<D> {
     }
 }
 
-/// Returns whether a download has failed because of the bytes that it got.
+/// Returns whether a download has failed because the bytes are wrong.
 const fn is_other_content(error: &DownloadError) -> bool {
     use DownloadError::{Content, TooLarge, WrongDigest, WrongSize};
     matches!(error, WrongSize { .. } | TooLarge { .. } | WrongDigest { .. } | Content { .. })
 }
 
-/// Reads `bytes FIRST-LAST/TOTAL` (RFC 9110, section 14.4) into the first byte and the total; the
-/// total may be unknown, `*`.
+/// Reads the first byte and the total of `bytes FIRST-LAST/TOTAL`
+/// ([RFC 9110, section 14.4](https://www.rfc-editor.org/rfc/rfc9110#section-14.4)). The total is `None` if it is `*`.
 fn content_range(value: &HeaderValue) -> Option<(u64, Option<u64>)> {
     let (range, total) = value.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;
     let (first, _) = range.split_once('-')?;
     Some((first.parse().ok()?, total.parse().ok()))
 }
 
-/// Returns whether an entity tag changes with every bit of the file (RFC 9110, section 8.8.3): it is
-/// a quoted text without `W/` before it.
+/// Returns whether an entity tag is strong, so that it changes with every byte of the file: it is a quoted string without `W/`
+/// ([RFC 9110, section 8.8.3](https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3)).
 fn is_strong(tag: &HeaderValue) -> bool {
     matches!(tag.as_bytes(), [b'"', .., b'"'])
 }

@@ -12,15 +12,15 @@ use crate::retry::Retryable;
 
 /// An error of a download.
 ///
-/// `what` is the name of the file for messages. No message has a password, a token, or a part of a
-/// URL that could be one: of a redirect only the server is named.
+/// `what` is the description of the file. No message contains a password, a token or a part of a URL that could be one. The
+/// server that a redirect leads to is named without the rest of the URL.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum DownloadError {
     /// There is no response.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// The server refuses, or fails.
+    /// The server answers with an error status.
     #[error(
         "{host} answers \"{status}{}\" for {what}{}",
         reason.map(|it| format!(", {it}")).unwrap_or_default(),
@@ -30,13 +30,13 @@ pub enum DownloadError {
         what: String,
         host: String,
         status: StatusCode,
-        /// The server's error code, where it is a known one.
+        /// The error code of the body, if it is a known one.
         reason: Option<&'static str>,
-        /// Whether a retry may help: the server is at fault, or too busy.
+        /// Whether a retry may help, because the server has failed or is busy.
         transient: bool,
         retry_after: Option<Duration>,
     },
-    /// A redirect leads to a URL that is never requested, or is one too many.
+    /// A redirect leads to a URL with a forbidden scheme or address, or there are too many redirects.
     #[error("the request for {what} is redirected {how}")]
     Redirect { what: String, how: String },
     /// A redirect leads from https to http.
@@ -45,20 +45,20 @@ pub enum DownloadError {
          where anybody could change or watch the response"
     )]
     Downgrade { what: String, to: String },
-    /// The connection ended before the file did, or the file does not come fast enough. A retry may
-    /// help where it is `transient`: not where the time for all of them is over.
+    /// The connection ended early, or the file arrives too slowly. A retry may help if it is `transient`, but not after the
+    /// deadline for the whole download.
     #[error("{how}")]
     Interrupted { how: String, transient: bool, source: Option<io::Error> },
-    /// The file is larger than allowed.
+    /// The file is larger than the limit.
     #[error("{what} is larger than the {limit} bytes that it may have")]
     TooLarge { what: String, limit: u64 },
-    /// The size is not the expected one; `found` may be what was received before the download ended.
+    /// The size is wrong. `found` may be the number of bytes before the download was ended.
     #[error("{what} should have {expected} bytes, but has {found}")]
     WrongSize { what: String, expected: u64, found: u64 },
-    /// The content is not the expected one.
+    /// The digest is wrong.
     #[error("{what} is damaged, or another file: its digest is {found}, not {expected}")]
     WrongDigest { what: String, expected: Digest, found: Digest },
-    /// The content cannot be what it is said to be, whatever its digest is.
+    /// The content is invalid, whatever its digest is.
     #[error("{what} cannot be used: {reason}")]
     Content { what: String, reason: String },
     /// The bytes cannot be written to the store.
@@ -73,7 +73,7 @@ pub enum DownloadError {
 }
 
 impl DownloadError {
-    /// Returns whether the fault is on this machine, so that no other server can help.
+    /// Returns whether the cause is on this host, so that another server cannot help.
     pub const fn is_local(&self) -> bool {
         matches!(
             self,
@@ -91,7 +91,7 @@ impl Retryable for DownloadError {
             Self::Status { transient: true, retry_after, .. } => {
                 Some(retry_after.unwrap_or_default())
             }
-            // The connection failed, nothing else.
+            // Only the connection has failed.
             Self::Http(HttpError::Unreachable { .. })
             | Self::Interrupted { transient: true, .. } => Some(Duration::ZERO),
             _ => None,

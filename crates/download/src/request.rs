@@ -1,4 +1,4 @@
-//! A request and the redirects that answer it.
+//! A request, and the redirects that it follows.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use crate::error::DownloadError;
 use crate::http::{Client, Content, HttpError, Outgoing, RemoteUrl, UrlError};
 use crate::retry::{Attempts, Policy};
 
-/// How many redirects are followed.
+/// The maximum number of redirects.
 const REDIRECTS: usize = 5;
 
-/// A URL, and whether those who led to it are the server that the user has named.
+/// A URL, and the origin at which its redirects began.
 #[derive(Debug, Clone)]
 pub struct RequestUrl {
-    /// What is requested.
+    /// The URL of the request.
     pub url: RemoteUrl,
-    /// The server that the user has named, or its configuration.
+    /// The first URL, from the user or the configuration.
     origin: RemoteUrl,
     same_origin: bool,
 }
 
 impl RequestUrl {
-    /// Takes a URL that no server has led to.
+    /// Takes a URL that is not from a redirect.
     pub fn named(url: RemoteUrl) -> Self {
         Self { origin: url.clone(), url, same_origin: true }
     }
 
-    /// Returns whether the URL is of the origin that the user has named (scheme, host and port), and no step on the way to
-    /// it has left that: whoever comes back later was sent by somebody else.
+    /// Returns whether the URL has the first origin (scheme, host and port), and so had all redirects on the way to it. A
+    /// redirect that comes back to the first origin was chosen by another server.
     pub const fn same_origin(&self) -> bool {
         self.same_origin
     }
 
-    /// Returns where a header `Location` leads to from here, for a request of the file `what`.
+    /// Returns the place to which a `Location` header leads from here. `what` describes the file.
     ///
     /// # Errors
     /// [`DownloadError::Downgrade`] and [`DownloadError::Redirect`].
@@ -56,60 +56,59 @@ impl RequestUrl {
         }
     }
 
-    /// Returns the place with more in its query.
+    /// Returns the place with `pairs` appended to the query.
     #[must_use]
     pub fn with_query(&self, pairs: &[(&str, &str)]) -> Self {
         Self { url: self.url.with_query(pairs), ..self.clone() }
     }
 
-    /// Returns whether a server has led here that need not be the one that the user has named. Whoever names a server by a
-    /// link-local address means that server, and no other there.
+    /// Returns whether a redirect has led to another host than the first one. A first URL with a link-local address is allowed,
+    /// but only for that host.
     fn is_screened(&self) -> bool {
         !self.url.same_host(&self.origin)
     }
 }
 
-/// What a request carries.
+/// The body of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Payload<'a> {
-    /// Nothing.
+    /// No body.
     None,
-    /// A few bytes.
+    /// A short body.
     Bytes(&'a [u8]),
-    /// A file of any size, which is read again for each server that the request goes to. It may take as long as a download
-    /// of its size.
+    /// A file of any size, which is read again for each server. The upload has the time limit of a download of its size.
     Content(&'a dyn Content, &'a Policy),
 }
 
-/// A request and what goes with it.
+/// A request, with all its headers and its body.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The name of the file, for messages.
+    /// The description of the file, for messages.
     pub what: &'a str,
-    /// GET and HEAD are repeated at up to `REDIRECTS` redirects. What changes something is repeated only where the redirect
-    /// says that the method stays (307 and 308).
+    /// GET and HEAD follow up to `REDIRECTS` redirects. Other methods follow only the redirects that keep the method (307 and
+    /// 308).
     pub method: Method,
-    /// Where it goes first.
+    /// The first URL.
     pub at: RequestUrl,
     /// The headers for every server.
     pub headers: HeaderMap,
-    /// The header for the origin that the user has named, and only until a redirect leaves it.
+    /// The header for the first origin, until a redirect leaves it.
     pub authorization: Option<HeaderValue>,
-    /// What is sent, to every server that the request goes to.
+    /// The body, for every server.
     pub payload: Payload<'a>,
 }
 
 /// The response after all redirects.
 #[derive(Debug)]
 pub struct FinalResponse {
-    /// Where it came from.
+    /// The place of the response.
     pub at: RequestUrl,
-    /// The status, the headers, and the body that is not read yet.
+    /// The status, the headers, and the unread body.
     pub response: Response,
 }
 
 impl<'a> Request<'a> {
-    /// Makes a request for what is at a URL.
+    /// Makes a GET request.
     pub const fn get(what: &'a str, at: RequestUrl, headers: HeaderMap) -> Self {
         let (method, payload) = (Method::GET, Payload::None);
         Self { what, method, at, headers, authorization: None, payload }
@@ -118,7 +117,7 @@ impl<'a> Request<'a> {
     /// Sends the request and follows redirects.
     ///
     /// # Errors
-    /// [`DownloadError::Http`], and those of redirects.
+    /// [`DownloadError::Http`], and those of [`RequestUrl::led_to`].
     pub fn send(&self, client: &Client) -> Result<FinalResponse, DownloadError> {
         let mut at = self.at.clone();
         for _ in 0..=REDIRECTS {
@@ -156,14 +155,14 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Returns the error of a redirect to an address of the link, or to a cloud's metadata.
+    /// Returns the error of a redirect to a link-local address or a cloud's metadata service.
     fn screened(&self, to: &str, purpose: &str) -> DownloadError {
         let how = format!("to {to}, which is not followed: its address is {purpose}");
         DownloadError::Redirect { what: self.what.to_owned(), how }
     }
 }
 
-/// Returns why a URL is not requested, without any of its text.
+/// Returns the reason why a URL is not requested, without a part of the URL.
 const fn rule(error: &UrlError) -> &'static str {
     match error {
         UrlError::Malformed { .. } => "it cannot be parsed",
@@ -172,7 +171,7 @@ const fn rule(error: &UrlError) -> &'static str {
     }
 }
 
-/// Returns where a response redirects a request to (RFC 9110, section 15.4).
+/// Returns the `Location` of a redirect ([RFC 9110, section 15.4](https://www.rfc-editor.org/rfc/rfc9110#section-15.4)).
 fn location<'r>(response: &'r Response, method: &Method) -> Option<&'r str> {
     let redirects = match response.status() {
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -185,8 +184,7 @@ fn location<'r>(response: &'r Response, method: &Method) -> Option<&'r str> {
 }
 
 impl FinalResponse {
-    /// Returns the error of a status without the file. Only a server's own failures, its timeout and
-    /// "too many requests" are transient.
+    /// Returns the error of a status without the file. Only server errors, 408 and 429 are transient.
     pub fn status_error(&self, what: &str) -> DownloadError {
         let status = self.response.status();
         DownloadError::Status {
@@ -201,8 +199,8 @@ impl FinalResponse {
     }
 }
 
-/// Reads `Retry-After` (RFC 9110, section 10.2.3) as a number of seconds. A date is not understood:
-/// it would be compared with a clock that may be wrong.
+/// Reads `Retry-After` ([RFC 9110, section 10.2.3](https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3)) as a number of
+/// seconds. A date is ignored, because the local clock may be wrong.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?;
     seconds.parse().ok().map(Duration::from_secs)

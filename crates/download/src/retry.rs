@@ -1,33 +1,33 @@
-//! Retries with exponential backoff, the time that a download may take, and cancellation.
+//! Retries with exponential backoff, time limits of downloads, and cancellation.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How patient a download is.
+/// The time limits and retries of a download.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
-    /// How long to wait for the connection, for the response, and for each next byte of it.
+    /// The time limit for the connection, for the response, and for each read.
     pub patience: Duration,
-    /// The least that a server must send, in bytes per second, measured over each `patience`.
+    /// The minimum rate of a server in bytes per second, measured over each `patience`.
     pub least_rate: u64,
-    /// The time that a download may take whatever its size.
+    /// The time limit of a download, before its size is added.
     pub grace: Duration,
-    /// The bytes for each further second that a download may take, pauses between attempts not
-    /// included.
+    /// The number of bytes for which the time limit grows by one second. Pauses between attempts do
+    /// not count.
     pub overall_rate: u64,
-    /// How many attempts are made without progress.
+    /// The number of attempts without progress.
     pub tries: u32,
-    /// The pause before the second attempt; it doubles before each next one.
+    /// The pause before the second attempt. It doubles for each further attempt.
     pub backoff: Duration,
-    /// The longest pause between two attempts. A server that asks for a longer one is not asked
-    /// again.
+    /// The longest pause between two attempts. If a server wants a longer pause, there is no
+    /// further attempt.
     pub longest_pause: Duration,
 }
 
 impl Default for Policy {
-    /// Returns the policy for servers that may pause for 30 s: four tries, 1 KiB/s at least, and
-    /// over all 60 s and a second more for each 64 KiB.
+    /// Returns a policy for servers that may pause for 30 s: four attempts, at least 1 KiB/s, and a
+    /// time limit of 60 s plus one second for each 64 KiB.
     fn default() -> Self {
         Self {
             patience: Duration::from_secs(30),
@@ -41,31 +41,31 @@ impl Default for Policy {
     }
 }
 
-/// An error that a retry may get over.
+/// An error after which a retry may help.
 pub trait Retryable {
     /// Returns the shortest pause before a retry; `None` if a retry cannot help.
     fn retry_after(&self) -> Option<Duration>;
 }
 
-/// A further attempt, which is made after a pause.
+/// A further attempt, after a pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
-    /// The server that is asked again.
+    /// The server.
     pub host: String,
     /// The number of the attempt, from 2.
     pub attempt: u32,
-    /// How many are made at most.
+    /// The maximum number of attempts.
     pub tries: u32,
-    /// The pause before it.
+    /// The pause before the attempt.
     pub pause: Duration,
 }
 
-/// Is called with each [`Retry`], from several threads.
+/// A function that receives each [`Retry`]. Several threads may call it.
 #[derive(Clone)]
 pub struct RetryObserver(Arc<dyn Fn(Retry) + Send + Sync>);
 
 impl RetryObserver {
-    /// Makes an observer of a function.
+    /// Wraps a function.
     pub fn new(observe: impl Fn(Retry) + Send + Sync + 'static) -> Self {
         Self(Arc::new(observe))
     }
@@ -81,13 +81,13 @@ impl fmt::Debug for RetryObserver {
 #[derive(Debug, Clone)]
 pub struct Attempts {
     policy: Policy,
-    /// How many are made at most without progress.
+    /// The maximum number of attempts without progress.
     tries: u32,
     left: u32,
     started: Instant,
     /// The sum of all pauses.
     paused: Duration,
-    /// The server, and what is called before it is asked again.
+    /// The server, and the function that receives its retries.
     observer: Option<(String, RetryObserver)>,
 }
 
@@ -99,37 +99,37 @@ impl Attempts {
         Self { policy, tries, left: tries, started, paused, observer: None }
     }
 
-    /// Sets what is called before the server `host` is asked again.
+    /// Sets the function that receives the retries at the server `host`.
     #[must_use]
     pub fn observed(self, host: &str, observer: Option<&RetryObserver>) -> Self {
         let observer = observer.map(|it| (host.to_owned(), it.clone()));
         Self { observer, ..self }
     }
 
-    /// Limits the attempts, for where there is another server to ask.
+    /// Limits the number of attempts, for a server with a fallback.
     #[must_use]
     pub fn at_most(self, tries: u32) -> Self {
         let tries = self.tries.min(tries);
         Self { tries, left: tries, ..self }
     }
 
-    /// Starts to count attempts again, after progress.
+    /// Counts the attempts from the start again, after progress.
     pub const fn refill(&mut self) {
         self.left = self.tries;
     }
 
-    /// Returns the end of the time for a file of this many bytes.
+    /// Returns the deadline for a file of this many bytes.
     pub fn deadline(&self, size: u64) -> Deadline {
         let seconds = Duration::from_secs(size / self.policy.overall_rate.max(1));
         let allowed = self.policy.grace.saturating_add(seconds);
         Deadline { started: self.started, paused: self.paused, allowed }
     }
 
-    /// Returns the pause before the next attempt; `None` after the last.
+    /// Returns the pause before the next attempt, or `None` after the last attempt.
     ///
-    /// The pauses double from attempt to attempt. A server that asks for a longer pause
-    /// (`Retry-After`) gets it, unless it is longer than the longest. All pauses together are
-    /// bounded, too, so that no server can draw out a download with many of them.
+    /// The pauses double from attempt to attempt. A longer `Retry-After` of the server is respected
+    /// up to the longest pause. The sum of all pauses is limited too, so that a server cannot
+    /// prolong a download with many pauses.
     pub fn pause(&mut self, error: &impl Retryable) -> Option<Duration> {
         let Policy { backoff, longest_pause, .. } = self.policy;
         let asked = error.retry_after()?;
@@ -147,7 +147,7 @@ impl Attempts {
         Some(pause)
     }
 
-    /// Reports the attempt after a pause to the observer.
+    /// Reports the next attempt to the observer.
     fn report(&self, pause: Duration) {
         if let Some((host, RetryObserver(observe))) = &self.observer {
             let (attempt, tries) = (self.tries - self.left + 1, self.tries);
@@ -156,27 +156,27 @@ impl Attempts {
     }
 }
 
-/// The end of the time that a download may take.
+/// The deadline of a download.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     started: Instant,
     paused: Duration,
-    /// The time in all, without the pauses between attempts.
+    /// The time limit, without the pauses between attempts.
     pub allowed: Duration,
 }
 
 impl Deadline {
-    /// Returns whether the time is over.
+    /// Returns whether the deadline has passed.
     pub fn is_over(&self) -> bool {
         self.started.elapsed() > self.allowed.saturating_add(self.paused)
     }
 }
 
-/// Makes attempts until one succeeds, fails for good, or was the last. Cancellation ends a pause;
-/// the next attempt has to notice it.
+/// Makes attempts until one succeeds, fails permanently, or is the last. Cancellation ends a pause,
+/// and the next attempt has to check it.
 ///
 /// # Errors
-/// That of the last attempt.
+/// The error of the last attempt.
 pub fn retry<T, E: Retryable>(
     mut attempts: Attempts,
     cancel: &Cancel,
@@ -193,7 +193,7 @@ pub fn retry<T, E: Retryable>(
     }
 }
 
-/// A cancellation token: one worker cancels the others, also those that sleep.
+/// A cancellation token, with which one worker cancels the others, even while they sleep.
 #[derive(Debug, Default)]
 pub struct Cancel {
     canceled: Mutex<bool>,
@@ -201,7 +201,7 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Cancels all workers, and wakes those that sleep.
+    /// Cancels all workers, and wakes the sleeping ones.
     pub fn cancel(&self) {
         *self.canceled.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
@@ -212,7 +212,7 @@ impl Cancel {
         *self.canceled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleeps for a time, or until the workers are canceled.
+    /// Sleeps for `time`, or until the workers are canceled.
     pub fn sleep(&self, time: Duration) {
         let canceled = self.canceled.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.changed.wait_timeout_while(canceled, time, |canceled| !*canceled));

@@ -1,13 +1,13 @@
-//! The size that a file must have.
+//! The required size of a file.
 
 use crate::error::DownloadError;
 
-/// The size in bytes that a file must have.
+/// The required size of a file, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Exactly this many.
+    /// Exactly this size.
     Exactly(u64),
-    /// This many or fewer.
+    /// At most this size.
     AtMost(u64),
 }
 
@@ -21,14 +21,14 @@ impl Size {
     /// At most 2 GiB.
     pub const DEFAULT: Self = Self::AtMost(2 << 30);
 
-    /// Returns the most bytes that the file can have.
+    /// Returns the largest size that the file can have.
     pub const fn most(self) -> u64 {
         match self {
             Self::Exactly(size) | Self::AtMost(size) => size,
         }
     }
 
-    /// Refuses a file of another size. More may follow what was found, unless it is the whole file.
+    /// Returns an error if the size is wrong. If `is_whole` is false, more bytes may follow.
     pub(crate) fn check(self, what: &str, found: u64, is_whole: bool) -> Result<(), DownloadError> {
         let what = || what.to_owned();
         match self {

@@ -1,4 +1,4 @@
-//! The files of a tar archive, which is read in place: nothing is extracted.
+//! Reads the files of a tar archive in place, without extracting them.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,7 +14,7 @@ use super::files::Files;
 use super::form::{Form, Found};
 use super::source::Opened;
 
-/// How compressed files begin, what they are, and the programs that decompress them.
+/// The first bytes of compressed files, their descriptions, and the programs that decompress them.
 const COMPRESSED: [(&[u8], &str, &str); 5] = [
     (&GZIP_MAGIC, "a gzip file", "gunzip"),
     (&ZSTD_MAGIC, "a zstd file", "unzstd"),
@@ -22,7 +22,7 @@ const COMPRESSED: [(&[u8], &str, &str); 5] = [
     (b"BZh", "a bzip2 file", "bunzip2"),
     (b"PK\x03\x04", "a zip archive", "unzip"),
 ];
-/// How other files begin that are named as archives, and what they are.
+/// The first bytes of other files that users take for archives, and their descriptions.
 const OTHERS: [(&[u8], &str); 8] = [
     (b"hsqs", "a squashfs image"),
     (b"QFI\xfb", "a qcow2 disk image"),
@@ -33,12 +33,12 @@ const OTHERS: [(&[u8], &str); 8] = [
     (b"# syntax=", "a Dockerfile"),
     (b"ARG ", "a Dockerfile"),
 ];
-/// How a pointer of Git LFS begins (its specification, "The Pointer").
+/// The first bytes of a Git LFS pointer ([The Pointer](https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md#the-pointer)).
 const LFS_START: &[u8] = b"version https://git-lfs.github.com/spec/";
-/// Where a tar header says that it is one (POSIX pax(1), "ustar Interchange Format").
+/// The position of `ustar` in a tar header (POSIX pax(1), "ustar Interchange Format").
 const USTAR: std::ops::Range<usize> = 257..262;
 
-/// An archive whose members are known.
+/// An archive with an index of its members.
 #[derive(Debug)]
 pub(super) struct Archive {
     path: PathBuf,
@@ -47,10 +47,10 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Opens an archive, which should be of a form, and reads the headers of its members.
+    /// Opens an archive and reads the headers of its members. `expected` is the form in messages.
     ///
     /// # Errors
-    /// There is no such file, it is no archive, or it has what could be read in two ways.
+    /// The file does not exist, is not an archive, or could be read in two ways.
     pub(super) fn open(path: &Path, expected: Form) -> Result<Self, SourceError> {
         let other = |found| SourceError::NotAnImage { path: path.to_owned(), expected, found };
         if path.is_dir() {
@@ -75,7 +75,7 @@ impl Archive {
         Ok(Self { path: path.to_owned(), file, index })
     }
 
-    /// Returns whether there is a member of this name.
+    /// Returns whether the archive has a member of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.index.has(name)
     }
@@ -101,24 +101,23 @@ impl Files for Archive {
     }
 }
 
-/// Returns how a file is compressed, by its first bytes: [`Found::Compressed`], or `None` for a format
-/// that is not known.
+/// Returns the compression of a file that begins with `start`, as [`Found::Compressed`], or `None` for an unknown format.
 pub fn compressed(start: &[u8]) -> Option<Found> {
     let (_, what, program) = COMPRESSED.iter().find(|(magic, ..)| start.starts_with(magic))?;
     Some(Found::Compressed { what, program })
 }
 
-/// Returns whether a file that begins like this is a pointer of Git LFS: the file itself was not checked out.
+/// Returns whether a file that begins with `start` is a Git LFS pointer, whose real file was not checked out.
 pub fn is_lfs_pointer(start: &[u8]) -> bool {
     start.starts_with(LFS_START)
 }
 
-/// Returns what a file with this first block is, or `None` for a tar archive.
+/// Returns the type of a file with this first block, or `None` for a tar archive.
 fn problem(start: &[u8]) -> Option<Found> {
     if start.is_empty() {
         return Some(Found::Empty);
     }
-    // The end of an archive without members is a block of zeros.
+    // The first block of an archive without members is its end mark, a block of zeros.
     let is_tar = start.get(USTAR) == Some(b"ustar".as_slice())
         || (start.len() == BLOCK && start.iter().all(|byte| *byte == 0));
     if is_lfs_pointer(start) {

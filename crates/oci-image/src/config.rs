@@ -1,4 +1,4 @@
-//! The config of an image (config.md).
+//! The config of an image ([OCI image-spec, config.md](https://github.com/opencontainers/image-spec/blob/v1.1.1/config.md)).
 
 use oci_spec::image::{Config, ImageConfiguration};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::keys::{Document, Shape, optional, required};
 
 const TEXTS: Shape = Shape::List(&Shape::Text);
 
-/// How an image's program runs.
+/// The fields about the image's program.
 const PROCESS: Shape = Shape::Object(&[
     optional("User", Shape::Text),
     optional("Env", TEXTS),
@@ -19,7 +19,7 @@ const PROCESS: Shape = Shape::Object(&[
     optional("ExposedPorts", Shape::Map(&Shape::Any)),
 ]);
 
-/// A config, as far as a box needs it. Many tools leave out the history.
+/// The fields of a config that a box needs. Many tools write no history.
 impl Document for ImageConfiguration {
     const SHAPE: Shape = Shape::Object(&[
         required("architecture", Shape::Text),
@@ -39,7 +39,7 @@ impl Document for ImageConfiguration {
     }
 }
 
-/// Returns how the image's program runs, with the ports in order: oci-spec reads them from a hash map.
+/// Returns the fields about the image's program, with sorted ports, because oci-spec reads them into a hash map.
 pub(super) fn process(config: &ImageConfiguration) -> Config {
     let mut process = config.config().clone().unwrap_or_default();
     if let Some(mut ports) = process.exposed_ports().clone() {
@@ -49,10 +49,10 @@ pub(super) fn process(config: &ImageConfiguration) -> Config {
     process
 }
 
-/// Checks that the image's documents agree on the number of its layers.
+/// Checks that the manifest and the config agree on the number of layers.
 ///
 /// # Errors
-/// The numbers of layers that contradict each other.
+/// The contradicting numbers.
 pub(super) fn check(config: &ImageConfiguration, layers: usize) -> Result<(), String> {
     let diff_ids = config.rootfs().diff_ids().len();
     if layers != diff_ids {
@@ -62,7 +62,7 @@ pub(super) fn check(config: &ImageConfiguration, layers: usize) -> Result<(), St
     }
     let steps = config.history().iter().flatten();
     let made = steps.filter(|step| step.empty_layer() != Some(true)).count();
-    // Tools that add a layer to an image without a history begin one with theirs.
+    // A tool that adds a layer to an image without a history writes a history with this layer only.
     if made > layers {
         return Err(format!("layers in its manifest: {layers}, in its history: {made}"));
     }

@@ -1,5 +1,5 @@
-//! The documents of images: index, manifest and config name blobs; read strictly, so that none is
-//! taken for another.
+//! The documents of images that name blobs: indexes, manifests and configs. They are read strictly, so that no document is
+//! mistaken for another type.
 
 use box_digest::Digest;
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest, MediaType, OciLayout};
@@ -9,16 +9,16 @@ use serde_json::{Map, Value, json};
 use super::keys::{self, Key, Shape, optional, required};
 use super::media::{self, Kind};
 
-/// A blob as a document names it.
+/// A blob, as a document describes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blob {
     pub(super) digest: Digest,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub(super) size: u64,
 }
 
 impl Blob {
-    /// Returns the blob that a descriptor names.
+    /// Returns the blob of a descriptor.
     pub(super) fn of(named: &Descriptor) -> Self {
         Self { digest: sha256(named.digest().as_ref()), size: named.size() }
     }
@@ -30,19 +30,20 @@ impl Blob {
     }
 }
 
-/// Returns the digest that a document names; all that are read are [`Shape::Sha256`].
+/// Parses a digest of a document. [`Shape::Sha256`] has checked it.
 pub(super) fn sha256(text: &str) -> Digest {
     text.parse().expect("documents are read strictly")
 }
 
-/// Returns the tag that a layout's index gives an image (annotations.md).
+/// Returns the tag of an image in a layout's index, an
+/// [annotation](https://github.com/opencontainers/image-spec/blob/v1.1.1/annotations.md).
 pub(super) fn tag(named: &Descriptor) -> Option<&str> {
     let annotations = named.annotations().as_ref()?;
     annotations.get(oci_spec::image::ANNOTATION_REF_NAME).map(String::as_str)
 }
 
-/// The keys of a descriptor that are read (descriptor.md). Nothing else of it counts (`urls`, `data`): a blob is
-/// taken from where the image is, and from nowhere else.
+/// The fields of a [descriptor](https://github.com/opencontainers/image-spec/blob/v1.1.1/descriptor.md) that are read. Others,
+/// such as `urls` and `data`, are ignored: a blob is always read from the source of its image.
 const DESCRIPTOR: Shape = Shape::Object(&[
     required("mediaType", Shape::Text),
     required("digest", Shape::Sha256),
@@ -57,7 +58,8 @@ const PLATFORM: Shape = Shape::Object(&[
     optional("variant", Shape::Text),
 ]);
 
-/// An index or a manifest (image-index.md, manifest.md).
+/// The fields of an [index](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md) or a
+/// [manifest](https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md).
 const DOCUMENT: &[Key] = &[
     optional("schemaVersion", Shape::Number),
     optional("mediaType", Shape::Text),
@@ -71,29 +73,29 @@ impl keys::Document for OciLayout {
     const SHAPE: Shape = Shape::Object(&[required("imageLayoutVersion", Shape::Text)]);
 }
 
-/// The document by which an image is found.
+/// A document on the way to an image.
 #[derive(Debug)]
 pub(super) enum Document {
-    /// Names manifests, or further indexes.
+    /// A list of manifests or further indexes.
     Index(Vec<Descriptor>),
-    /// Names a config and layers.
+    /// A config and layers.
     Manifest(Box<ImageManifest>),
 }
 
-/// Reads an index or a manifest. Which of the two is said by the media type of the descriptor that led
-/// here, where there was one; the document must agree with it (CVE-2021-41190).
+/// Reads an index or a manifest. The media type of its descriptor, if there is one, decides which of the two it is. The document
+/// must agree with it ([CVE-2021-41190](https://nvd.nist.gov/vuln/detail/CVE-2021-41190)).
 ///
 /// # Errors
-/// The fault in it.
+/// The reason why the document is rejected.
 pub(super) fn read(bytes: &[u8], expected: Option<&str>) -> Result<Document, String> {
     judge(parse(bytes)?, expected)
 }
 
-/// Reads an index or a manifest of a registry. Its media type is the one that the registry names, else the document's
-/// own.
+/// Reads an index or a manifest of a registry. `named`, the media type in the response, decides which of the two it is, or else
+/// the document's own media type.
 ///
 /// # Errors
-/// The fault in it.
+/// The reason why the document is rejected.
 pub(super) fn read_typed(bytes: &[u8], named: Option<&str>) -> Result<Document, String> {
     let written = parse(bytes)?;
     let media_type = named.or(own_type(&written)).map(str::to_owned);
@@ -149,7 +151,7 @@ fn judge(written: Map<String, Value>, expected: Option<&str>) -> Result<Document
 /// Reads the `index.json` of a layout.
 ///
 /// # Errors
-/// The fault in it.
+/// The reason why the document is rejected.
 pub(super) fn read_index(bytes: &[u8]) -> Result<Vec<Descriptor>, String> {
     match read(bytes, Some(MediaType::ImageIndex.as_ref()))? {
         Document::Index(manifests) => Ok(manifests),
@@ -170,7 +172,7 @@ fn manifest(written: Map<String, Value>) -> Result<ImageManifest, String> {
     Err(format!("it is not an image, but an artifact of type {what:?}"))
 }
 
-/// Reads what a document says, with a list that it may lack.
+/// Converts a document, in which `list` may be missing.
 fn typed<T: DeserializeOwned>(mut written: Map<String, Value>, list: &str) -> Result<T, String> {
     written.entry("schemaVersion").or_insert(json!(2));
     written.entry(list).or_insert(json!([]));

@@ -1,4 +1,4 @@
-//! Files by their names: those of a directory, or of an archive.
+//! Files by their names, in a directory or in an archive.
 
 use std::fmt;
 use std::fs::File;
@@ -14,30 +14,33 @@ use super::error::SourceError;
 use super::source::Opened;
 
 pub(super) trait Files: fmt::Debug + Send + Sync {
-    /// Names the place for people.
+    /// Returns the path of the directory or archive, for messages.
     fn title(&self) -> String;
 
-    /// Says for people where a file is.
+    /// Returns the path of a file, for messages.
     fn at(&self, name: &str) -> String;
 
-    /// Opens a file; `None` if it does not exist.
+    /// Opens a file. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// It is there, but is no file that can be read.
+    /// The file exists, but cannot be read.
     fn open(&self, name: &str) -> Result<Option<Opened>, SourceError>;
 }
 
-/// The most bytes of a pointer (Git LFS, "The Pointer": less than 1024).
+/// The maximum size of a Git LFS pointer, in bytes.
+/// [The specification](https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md#the-pointer) requires
+/// less than 1024.
 const MAX_LFS_POINTER: u64 = 1024;
 
-/// Returns whether a file is a pointer of Git LFS, in the place of what it should be.
+/// Returns whether a file is a Git LFS pointer.
 fn is_pointer(file: &File) -> io::Result<bool> {
     let mut start = [0; 64];
     let read = file.read_at(&mut start, 0)?;
     Ok(is_lfs_pointer(&start[..read]))
 }
 
-/// The files of a directory. The names are ours, or made of digests: none leads out of it.
+/// The files of a directory. The names are constants or digests, so none leads out of the
+/// directory.
 #[derive(Debug)]
 pub(super) struct Directory(pub(super) PathBuf);
 
@@ -52,7 +55,7 @@ impl Files for Directory {
 
     fn open(&self, name: &str) -> Result<Option<Opened>, SourceError> {
         let path = self.0.join(name);
-        // A layout can be a farm of links into another store.
+        // The files of a layout may be links into another store.
         match open_regular(&path, Links::Follow) {
             Ok(file) => {
                 let size = file.metadata().map_err(FileError::of("read", &path))?.len();

@@ -1,6 +1,6 @@
-//! From a tag or a digest to an image's manifest: index → … → manifest.
+//! Finds the manifest of an image by a tag or a digest: index → … → manifest.
 //!
-//! Every form of reference goes this way; they differ in where the documents lie.
+//! This is the same for all forms of images; an [`ImageStore`] reads the documents.
 
 use box_contract::Platform;
 use box_digest::Digest;
@@ -12,30 +12,30 @@ use super::media::Kind;
 use super::platform::{fits, is_attestation, listed};
 use super::source::{Bound, INDEX, ImageStore, MANIFEST, Tagged};
 
-/// How many indexes may lead to a manifest, one naming the next. Builders nest them once.
+/// The maximum number of nested indexes. Builders nest them once.
 const NESTING: usize = 4;
 
-/// Which image of a place is meant.
+/// The image to find in a source.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    /// The image with this tag, where there are several.
+    /// The tag of the image. It may be absent if the source has only one image.
     pub(super) tag: Option<&'a str>,
-    /// The image whose manifest, or index, has this digest, whatever its tag is by now.
+    /// The digest of the manifest or index, whatever manifest has its tag now.
     pub(super) digest: Option<Digest>,
-    /// The platform that it must be for.
+    /// The platform of the image.
     pub(super) platform: Platform,
 }
 
 /// A reference to the next document.
 struct Next {
     blob: Blob,
-    /// The expected type, where that is known.
+    /// The expected media type, if it is known.
     media_type: Option<MediaType>,
-    /// The document, if it was read already.
+    /// The document, if it has been read already.
     document: Option<Document>,
 }
 
-/// Finds the manifest that is meant.
+/// Finds the wanted manifest.
 pub(super) fn find(
     place: &dyn ImageStore,
     wanted: Wanted<'_>,
@@ -47,7 +47,7 @@ pub(super) fn find(
     follow(place, start, wanted.platform)
 }
 
-/// Starts at a digest, if what has it is still there.
+/// Starts with the document of a digest, if it still exists.
 fn by_digest(place: &dyn ImageStore, digest: Digest) -> Result<Next, SourceError> {
     let Some(bytes) = place.read_manifest(&digest, None, MANIFEST)? else {
         return Err(SourceError::Gone { place: place.title(), digest });
@@ -57,7 +57,7 @@ fn by_digest(place: &dyn ImageStore, digest: Digest) -> Result<Next, SourceError
     Ok(Next::judged(blob, document))
 }
 
-/// Starts at the only thing that has the tag and is for the platform.
+/// Starts with the only document with the tag and for the platform.
 fn by_tag(place: &dyn ImageStore, wanted: Wanted<'_>) -> Result<Next, SourceError> {
     let candidates = match place.tagged(wanted.tag)? {
         Tagged::Listed(candidates) => candidates,
@@ -79,8 +79,8 @@ fn by_tag(place: &dyn ImageStore, wanted: Wanted<'_>) -> Result<Next, SourceErro
     }
 }
 
-/// Returns the images that have a name, if any has one. `skopeo copy` to a name that a layout has already leaves the image that had it,
-/// without a name.
+/// Returns the images with a name, or all if none has one. If `skopeo copy` reuses a name in a layout, the previous image stays
+/// there without a name.
 fn only_named(mut chosen: Vec<Descriptor>) -> Vec<Descriptor> {
     if chosen.iter().any(|it| tag(it).is_some()) {
         chosen.retain(|it| tag(it).is_some());
@@ -102,7 +102,8 @@ fn follow(
         match document {
             Document::Manifest(manifest) => return Ok((next.blob, *manifest)),
             Document::Index(manifests) => {
-                // The first of several counts (image-index.md, `platform`).
+                // The first of several takes precedence
+                // ([image-index.md](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md), `platform`).
                 let chosen = choose(place, manifests, platform)?;
                 let empty = || malformed(place, next.blob, INDEX, "it names no image".to_owned());
                 next = chosen.first().map(Next::of).ok_or_else(empty)?;
@@ -130,7 +131,7 @@ fn malformed(place: &dyn ImageStore, blob: Blob, document: Bound, message: Strin
     SourceError::malformed(&place.at(&blob.digest), document.what, &message)
 }
 
-/// Returns what fits of what an index names: that for the platform, else that without a platform.
+/// Returns the entries of an index for the platform, or else the entries without a platform.
 fn choose(
     place: &dyn ImageStore,
     candidates: Vec<Descriptor>,

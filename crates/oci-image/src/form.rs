@@ -1,20 +1,20 @@
-//! The forms in which images come, and what is at a path in the place of one.
+//! The forms of images, and what a path has instead of an image.
 
 use std::fmt;
 
 use box_contract::ImageRef;
 use box_contract::named_enum;
 
-/// The words for a pointer of Git LFS.
+/// The description of a Git LFS pointer.
 pub const LFS_POINTER: &str = "a pointer of Git LFS, not the file itself";
 
 named_enum! {
-    /// A form in which images come.
+    /// A form in which images are stored.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Form {
         /// An OCI image layout in a directory.
         Layout "an OCI image layout",
-        /// The same in an archive.
+        /// An OCI image layout in an archive.
         OciArchive "an archive of an OCI image layout",
         /// An archive of `docker save`.
         DockerArchive "an archive of `docker save`",
@@ -24,13 +24,13 @@ named_enum! {
 }
 
 impl Form {
-    /// Returns the prefix of references to images of this form: `oci:`.
+    /// Returns the prefix of references to images of this form, such as `oci:`.
     pub const fn prefix(self) -> &'static str {
-        // They are in the order of the forms.
+        // `PREFIXES` has the order of the variants.
         ImageRef::PREFIXES[self as usize]
     }
 
-    /// Returns how a reference names an image of this form by a tag.
+    /// Returns the syntax of a reference with a tag to an image of this form.
     pub fn reference(self) -> String {
         let place = match self {
             Self::Layout | Self::OciArchive => "PATH",
@@ -41,35 +41,35 @@ impl Form {
     }
 }
 
-/// The thing that is at a path instead of an image.
+/// What a path has instead of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants describe their fields")]
 pub enum Found {
-    /// Nothing at all.
+    /// The path does not exist.
     Nothing,
-    /// A file, where a directory is named.
+    /// A file instead of a directory.
     File,
-    /// A directory, where an archive is named.
+    /// A directory instead of an archive.
     Directory,
     /// A directory or an archive without this file.
     Lacks(&'static str),
     /// A compressed file, and the program that decompresses it.
     Compressed { what: &'static str, program: &'static str },
-    /// A file without bytes.
+    /// An empty file.
     Empty,
-    /// A file that is no tar archive.
+    /// A file that is not a tar archive.
     NoArchive,
-    /// A file of another kind.
+    /// A file of another type.
     Other(&'static str),
-    /// A pointer of Git LFS.
+    /// A Git LFS pointer.
     LfsPointer,
-    /// A copy of skopeo's kind `dir:`.
+    /// A `dir:` directory of skopeo.
     SkopeoDirectory,
     /// An archive of an OCI image layout.
     OciArchive,
     /// An archive of `docker save`.
     DockerArchive,
-    /// An archive that a docker older than 1.10 saved.
+    /// An archive that docker before 1.10 saved.
     OldDockerArchive,
 }
 

@@ -1,4 +1,4 @@
-//! An image, found and resolved to digests.
+//! An image, resolved to digests.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -15,31 +15,30 @@ use super::layers::{LAYER, layers};
 use super::platform;
 use super::source::{BlobSource, open_blob, read_config};
 
-/// An image, resolved to digests. Its layers' bytes are not verified yet.
+/// An image, resolved to digests. Its layers are not verified yet.
 #[derive(Debug, Clone)]
 pub struct Image<'a> {
-    /// Where its layers are.
+    /// The source of its layers.
     pub(super) source: Arc<dyn BlobSource + 'a>,
-    /// The platform that it is for.
+    /// The platform of the image.
     pub platform: Platform,
-    /// The image's identity: its manifest's digest, or its config's where it has no manifest, as an
-    /// image in an archive of `docker save`.
+    /// The image's identity: the digest of its manifest, or of its config if it has no manifest, as in an archive of
+    /// `docker save`.
     pub manifest: Digest,
-    /// The manifest's size in bytes; 0 where it has none.
+    /// The manifest's size in bytes; 0 if there is no manifest.
     pub manifest_size: u64,
-    /// The sha256 of the config document, which Docker calls the image id.
+    /// The sha256 of the config, which Docker calls the image ID.
     pub config_digest: Digest,
     /// The config's size in bytes.
     pub config_size: u64,
-    /// How its program runs, the ports in order; empty where the config does not say.
+    /// The fields about the image's program, with sorted ports. Fields that the config does not have are empty.
     pub process: Config,
-    /// The layers, the lowest first. One may be there several times.
+    /// The layers, the lowest first. A layer may occur several times.
     pub layers: Vec<LayerSource>,
 }
 
 impl<'a> Image<'a> {
-    /// Reads the config that a manifest names, and checks that it is for the platform and that both
-    /// name the same layers.
+    /// Reads the config that a manifest names, and checks its platform and that both have the same number of layers.
     pub(super) fn assemble(
         source: Arc<dyn BlobSource + 'a>,
         identity: Blob,
@@ -61,14 +60,13 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// Returns the bytes of all its blobs: manifest, config and layers.
+    /// Returns the size of all its blobs: manifest, config and layers.
     pub fn size(&self) -> u64 {
         let sizes = self.layers.iter().map(|layer| layer.size);
         [self.manifest_size, self.config_size].into_iter().chain(sizes).fold(0, u64::saturating_add)
     }
 
-    /// Makes sure that these layers can be opened without a network: those of a registry are fetched
-    /// into the store, several at once.
+    /// Makes layers available without a network: the layers of an image in a registry are fetched into the store, in parallel.
     ///
     /// # Errors
     /// [`SourceError`].
@@ -77,10 +75,10 @@ impl<'a> Image<'a> {
         self.source.fetch(&blobs)
     }
 
-    /// Opens a layer's blob, whose size is as the image names it. Its content is not verified.
+    /// Opens the blob of a layer and checks its size. The content is not verified.
     ///
     /// # Errors
-    /// [`SourceError`] where it is missing, unreadable or of another size.
+    /// [`SourceError`] if the blob is missing, unreadable or has another size.
     pub fn open_layer(&self, layer: &LayerSource) -> Result<Box<dyn Read + Send>, SourceError> {
         open_blob(&*self.source, blob(layer), LAYER).map(|opened| opened.reader)
     }
@@ -91,20 +89,19 @@ const fn blob(layer: &LayerSource) -> Blob {
     Blob { digest: layer.digest, size: layer.size }
 }
 
-/// A layer that is compressed in another way than its image says.
+/// A layer whose compression differs from its media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mislabelled {
     /// The number of the layer; the lowest has 1.
     pub number: usize,
-    /// How the image labels it.
+    /// The compression of the layer's media type.
     pub label: Compression,
-    /// How its bytes begin.
+    /// The compression that the first bytes of the layer show.
     pub found: Compression,
 }
 
 impl Image<'_> {
-    /// Returns the layers that are compressed in another way than the image says, as far as their blobs are at hand:
-    /// nothing is fetched.
+    /// Returns the layers whose compression differs from their media type. Layers that would have to be fetched are skipped.
     pub fn mislabelled(&self) -> Vec<Mislabelled> {
         let layers = (1..).zip(&self.layers);
         let found = layers.filter_map(|(number, layer)| {
@@ -115,7 +112,7 @@ impl Image<'_> {
         found.collect()
     }
 
-    /// Returns the first bytes of a layer's blob, if that is at hand.
+    /// Returns the first bytes of a layer, or `None` if it would have to be fetched.
     fn start(&self, layer: &LayerSource) -> Option<Vec<u8>> {
         let opened = self.source.open_present(blob(layer))?;
         let mut start = Vec::new();

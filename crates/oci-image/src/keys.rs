@@ -1,10 +1,11 @@
 //! Rejects JSON documents with duplicate keys, or with keys that differ from known ones only in case.
 //!
-//! Programs in Go, which are most that read images, take `Layers` for `layers`, and of several the last
-//! (`encoding/json`, `Unmarshal`); others know only the exact spelling. A document with both would be
-//! two images under one digest, so a key that differs from a known one only in case is refused, even
-//! where the known one is absent, and so is a key that is read and occurs twice. `null` is as if the key
-//! were absent: Go writes empty lists and maps so. Unknown keys are dropped.
+//! Go programs, which most readers of images are, accept `Layers` as `layers`, and use the last one of duplicate keys
+//! ([`json.Unmarshal`](https://pkg.go.dev/encoding/json#Unmarshal)). Other programs accept the exact spelling only. A document
+//! with both keys would be two different images with one digest. So a key that differs from a known one only in case is rejected,
+//! even if the known key is absent, and so is a duplicate of a known key. For example, `{"Layers": []}` and
+//! `{"layers": [], "layers": []}` are rejected. A `null` counts as an absent key, because Go writes empty lists and maps as
+//! `null`. Unknown keys are ignored.
 
 use std::fmt;
 
@@ -17,27 +18,27 @@ use serde::de::{
 };
 use serde_json::{Map, Value, json};
 
-/// The most elements of a list, and of an object whose keys anybody may choose. Each takes some 150
-/// bytes of memory, however short it is in the document.
+/// The maximum number of elements of a list, or of a map with arbitrary keys. An element takes about 150 bytes of memory, even if
+/// it is short in the document.
 const MAX_ELEMENTS: usize = 1 << 16;
 
-/// The type of a part of a document, as far as it is read.
+/// The type of a value in a document, with the parts that are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
-    /// Anything, of which nothing is kept.
+    /// Any value; it is not kept.
     Any,
     Text,
     Sha256,
     Number,
     Flag,
     List(&'static Self),
-    /// An object whose keys anybody may choose.
+    /// An object with arbitrary keys.
     Map(&'static Self),
-    /// An object, with the keys that are read of it.
+    /// An object, with its known keys.
     Object(&'static [Key]),
 }
 
-/// A key that is read.
+/// A known key.
 #[derive(Debug)]
 pub(super) struct Key {
     name: &'static str,
@@ -57,35 +58,36 @@ pub(super) const fn optional(name: &'static str, shape: Shape) -> Key {
 
 /// A document that is read strictly.
 pub(super) trait Document: DeserializeOwned {
-    /// The keys and types that are read of it.
+    /// Its known keys and their types.
     const SHAPE: Shape;
 
-    /// Adds what the type requires and documents may lack.
+    /// Adds fields that the Rust type requires and a document may omit.
     fn complete(_: &mut Value) {}
 }
 
-/// The beginnings of the messages below. They quote no value of a document, which can be any JSON of the host.
+/// The beginnings of this module's messages. The messages contain no value of a document, which could be any JSON file of the
+/// host.
 const OWN: [&str; 3] = ["programs differ in", "a key appears twice", "a list or object has more"];
 
 /// Reads a document.
 ///
 /// # Errors
-/// The document is malformed, or programs could read it differently.
+/// The document is malformed, or ambiguous as described above.
 pub(super) fn read<T: Document>(bytes: &[u8]) -> Result<T, String> {
     let mut document = walk(bytes, T::SHAPE)?;
     T::complete(&mut document);
     typed(document)
 }
 
-/// Returns what a document says.
+/// Converts a document that was read.
 pub(super) fn typed<T: DeserializeOwned>(document: Value) -> Result<T, String> {
     serde_json::from_value(document).map_err(|error| fault(&error, &OWN))
 }
 
-/// Returns what is read of a document of this shape.
+/// Returns the known parts of a document.
 ///
 /// # Errors
-/// As of [`read`].
+/// As for [`read`].
 pub(super) fn walk(bytes: &[u8], shape: Shape) -> Result<Value, String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let document = shape.deserialize(&mut deserializer).and_then(|document| {
@@ -104,7 +106,7 @@ impl Shape {
     }
 }
 
-/// Keeps what is read, and `null` where a document has that.
+/// Returns the known parts of a value, and `null` for `null`.
 impl<'de> DeserializeSeed<'de> for Shape {
     type Value = Value;
 
@@ -141,7 +143,7 @@ impl<'de> Visitor<'de> for Shape {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let Self::List(element) = self else {
-            // serde takes an object's values in their order for the object. Nothing else does.
+            // serde's derive also accepts an object's values as a list, which no other program does.
             return Err(Error::invalid_type(Unexpected::Seq, &self));
         };
         let mut values = Vec::new();
@@ -171,7 +173,7 @@ impl<'de> Visitor<'de> for Shape {
     }
 }
 
-/// Keeps a digest, which is of sha256.
+/// Checks that a digest is a sha256.
 fn sha256<E: Error>(found: Option<String>) -> Result<Value, E> {
     let Some(found) = found else { return Ok(Value::Null) };
     match found.parse::<Digest>() {
@@ -195,7 +197,7 @@ fn object<'de, A: MapAccess<'de>>(known: &[Key], mut map: A) -> Result<Value, A:
             continue;
         };
         if found != key.name {
-            // serde appends the place in the document.
+            // serde appends the line and column.
             return Err(Error::custom(format_args!(
                 "programs differ in whether the key {found:?} means {:?}",
                 key.name
@@ -213,8 +215,8 @@ fn object<'de, A: MapAccess<'de>>(known: &[Key], mut map: A) -> Result<Value, A:
     }
 }
 
-/// Returns `true` if two keys differ only in case. Beside the ASCII letters themselves, Unicode folds
-/// two letters to them, the long s and the Kelvin sign.
+/// Returns whether two keys differ at most in case. Besides the ASCII letters, Unicode folds two characters to an ASCII letter:
+/// the long s and the Kelvin sign.
 fn is_near(key: &str, name: &str) -> bool {
     let folded = key.chars().map(|letter| match letter {
         '\u{17f}' => 's',

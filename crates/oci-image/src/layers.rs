@@ -1,4 +1,4 @@
-//! The layers that a manifest names, before any of them is fetched or opened.
+//! The layers of a manifest, checked before any of them is fetched or opened.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::error::SourceError;
 use super::source::{BlobSource, Bound};
 use super::{config, media};
 
-/// Images have some ten layers; Docker makes at most 127.
+/// Images have about ten layers; Docker makes at most 127.
 const LAYERS: Bound = Bound { what: "an image", unit: "layers", limit: 256 };
-/// A layer, in messages.
+/// The description of a layer in messages.
 pub(super) const LAYER: &str = "a layer";
-/// The blob of one layer. Registries bound it, too: many at 10 GiB.
+/// The blob of one layer. Registries also limit it, many to 10 GiB.
 const LAYER_BYTES: Bound = Bound { what: LAYER, unit: "bytes", limit: 16 << 30 };
-/// The blobs of all layers of an image, each as often as it is named.
+/// The blobs of all layers of an image. A layer that occurs twice counts twice.
 const IMAGE_BYTES: Bound = Bound { what: "an image", unit: "bytes of layers", limit: 64 << 30 };
 
 /// Returns the layers of an image, the lowest first.
@@ -51,7 +51,7 @@ fn layer(
     Ok(LayerSource { digest, size, compression, diff_id })
 }
 
-/// Checks that there are not too many layers, and as many as the config says.
+/// Checks that the number of layers is allowed, and equals the config's.
 pub(super) fn check_count(
     place: impl Fn() -> String,
     config: &ImageConfiguration,
@@ -61,7 +61,7 @@ pub(super) fn check_count(
     config::check(config, layers).map_err(|reason| SourceError::inconsistent(&place(), &reason))
 }
 
-/// Refuses what would fill a disk: as many bytes are fetched as a manifest names.
+/// Rejects layers that would fill a disk. Fetching reads as many bytes as the manifest declares.
 fn check_sizes(blobs: &dyn BlobSource, layers: &[Descriptor]) -> Result<(), SourceError> {
     let image = || format!("the image in {}", blobs.title());
     for (number, layer) in (1..).zip(layers) {
@@ -71,8 +71,8 @@ fn check_sizes(blobs: &dyn BlobSource, layers: &[Descriptor]) -> Result<(), Sour
     IMAGE_BYTES.check(size, image)
 }
 
-/// Refuses a blob that is named in two ways. It is read only once, and then as one of them: which of
-/// them that is would decide what the image is.
+/// Rejects a blob with two different descriptions. It is read only once, so the order of the layers would decide which of the two
+/// applies.
 fn check_repeats(layers: &[LayerSource]) -> Result<(), String> {
     let mut seen = BTreeMap::new();
     for (number, layer) in (1..).zip(layers) {

@@ -1,4 +1,5 @@
-//! An OCI image layout (image-layout.md), whether it is a directory or an archive.
+//! An [OCI image layout](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md)
+//! in a directory or an archive.
 
 use box_contract::manifest::{INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
 use box_digest::Digest;
@@ -22,7 +23,8 @@ pub(super) struct Layout<F> {
 }
 
 impl<F: Files> Layout<F> {
-    /// Checks that files are those of a layout; `lacks` makes the error where one is missing.
+    /// Opens a layout and checks its version. `lacks` returns the error if the version file is
+    /// missing.
     pub(super) fn open(
         files: F,
         form: Form,
@@ -49,7 +51,7 @@ impl<F: Files> Layout<F> {
     }
 }
 
-/// Returns the tag at the end of a whole reference.
+/// Returns the tag at the end of a full reference, such as `v1` of `registry.example.org/app:v1`.
 fn tag_of(name: &str) -> Option<&str> {
     let (_, last) = name.rsplit_once('/')?;
     last.split_once(':').map(|(_, tag)| tag)
@@ -78,7 +80,7 @@ impl<F: Files> ImageStore for Layout<F> {
         let (mut found, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|it| tag(it) == Some(wanted));
         if found.is_empty() {
-            // Some programs write whole references, of which the tag is a part.
+            // Some programs write full references, which end with the tag.
             let of_reference =
                 |it: &Descriptor| tag(it).is_some_and(|it| tag_of(it) == Some(wanted));
             found = others.into_iter().filter(of_reference).collect();

@@ -1,29 +1,4 @@
-//! Where images come from.
-//!
-//! ```text
-//! oci:DIR            an OCI image layout directory
-//! oci-archive:FILE   the same in a tar archive
-//! docker-archive:FILE  what `docker save` writes
-//! docker://HOST/NAME   a registry
-//! ```
-//!
-//! All of them lead the same way: index → manifest → config → layers. They differ in where documents
-//! and blobs lie, and how they are named:
-//!
-//! ```text
-//! files      names              → streams: of a directory, or of an archive that is read in place
-//! layout     digests, tags      → those files
-//! docker     digests            → those files, by manifest.json
-//! find       a tag or a digest  → a manifest, through indexes, for a platform
-//! image      a manifest         → config and layers, checked against each other
-//! layers     descriptors        → layers, bounded
-//! keys       a document         → what is read of it, where all programs read the same
-//! ```
-//!
-//! Formats: OCI image-spec v1.1, image-layout.md, image-index.md, manifest.md and config.md, and
-//! Docker's documents for the same. All of it is input from strangers: every document is bounded, and
-//! its digest and size are verified before it is read; a digest is parsed before it becomes a file
-//! name; no name of an archive becomes one.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -66,11 +41,11 @@ use layout::Layout;
 pub use oci_spec::image::Config;
 pub use registry::{Access, Registries, Remote};
 
-/// Opens the image that a reference names, for a platform. One that is pinned is looked for by its
-/// digest, whatever its tag leads to by now; a digest in the reference goes before that.
+/// Opens the image of a reference, for a platform. A digest in the reference takes precedence over the digest `pinned`. An image
+/// with a digest is found by it, whatever manifest has its tag now.
 ///
 /// # Errors
-/// [`SourceError`], which says what to do.
+/// [`SourceError`].
 pub fn open<'a>(
     reference: &ImageRef,
     pinned: Option<Digest>,
@@ -87,8 +62,7 @@ pub fn open<'a>(
     }
 }
 
-/// Returns the form of the image that a directory or an archive (`*.tar`) holds; `None` where it holds
-/// no image.
+/// Returns the form of the image in a directory or in an archive (`*.tar`), or `None` if there is no image.
 pub fn form_of(path: &Path) -> Option<Form> {
     if path.join(LAYOUT_FILE).is_file() {
         return Some(Form::Layout);
@@ -98,7 +72,7 @@ pub fn form_of(path: &Path) -> Option<Form> {
     }
     let archive = Archive::open(path, Form::OciArchive).ok()?;
     match (archive.has(docker::MANIFEST_FILE), archive.has(LAYOUT_FILE)) {
-        // What `docker save` writes today is a layout, too.
+        // Current versions of `docker save` also write the files of a layout.
         (true, _) => Some(Form::DockerArchive),
         (false, true) => Some(Form::OciArchive),
         (false, false) => None,

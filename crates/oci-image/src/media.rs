@@ -1,4 +1,5 @@
-//! The media types of images: OCI's (media-types.md), and Docker's for the same things.
+//! The [media types](https://github.com/opencontainers/image-spec/blob/v1.1.1/media-types.md) of
+//! OCI images, and Docker's equivalents.
 
 use box_contract::manifest::{DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE};
 use oci_layer::Compression;
@@ -7,17 +8,17 @@ use oci_spec::image::MediaType;
 
 use super::error::Unread;
 
-/// The type of a document that leads to an image.
+/// The type of a document on the way to an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Index,
     Manifest,
 }
 
-/// The words for a manifest of Docker's first schema, which registries stopped to serve long ago.
+/// The message for a manifest of Docker's first schema, which registries stopped serving long ago.
 pub(super) const SCHEMA_1: &str = "it is in Docker's old format (schema 1)";
 
-/// Returns the type of OCI's for a type of either family.
+/// Returns the OCI type that is equivalent to a type of either family.
 pub(super) fn family(media_type: &str) -> MediaType {
     match media_type {
         DOCKER_INDEX_TYPE => MediaType::ImageIndex,
@@ -31,10 +32,10 @@ pub(super) fn family(media_type: &str) -> MediaType {
 }
 
 impl Kind {
-    /// Returns what a document of this type is.
+    /// Returns the type of document for a media type.
     ///
     /// # Errors
-    /// The message for any other type.
+    /// The message for any other media type.
     pub(super) fn of(media_type: &str) -> Result<Self, String> {
         match family(media_type) {
             MediaType::ImageIndex => Ok(Self::Index),
@@ -45,10 +46,10 @@ impl Kind {
     }
 }
 
-/// Returns how a layer of this type is compressed.
+/// Returns the compression of a layer's media type.
 ///
 /// # Errors
-/// Why a layer of another type is not read.
+/// The reason why another media type is not supported.
 pub(super) fn compression(media_type: &str) -> Result<Compression, Unread> {
     match family(media_type) {
         MediaType::ImageLayer => Ok(Compression::None),
@@ -62,7 +63,7 @@ pub(super) fn compression(media_type: &str) -> Result<Compression, Unread> {
     }
 }
 
-/// Returns the type of a layer that is compressed like this.
+/// Returns the media type of a layer with this compression.
 pub(super) const fn layer(compression: Compression) -> MediaType {
     match compression {
         Compression::None => MediaType::ImageLayer,

@@ -1,14 +1,14 @@
-//! Which manifest of an index is for a platform (image-index.md).
+//! Selects the manifests of an [index](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md) by platform.
 
 use box_contract::Platform;
 use oci_spec::image::{self, Arch, Descriptor, Os};
 
 /// The platform that builders write for a manifest that is not an image.
 const UNKNOWN: &str = "unknown";
-/// The annotation by which they say what it is instead.
+/// The annotation with which builders declare the type of such a manifest.
 const REFERENCE_TYPE: &str = "vnd.docker.reference.type";
 
-/// Returns `true` for a statement about an image (provenance, an SBOM) in the same index.
+/// Returns whether an entry of an index is an attestation about an image, such as its provenance or SBOM.
 pub(super) fn is_attestation(named: &Descriptor) -> bool {
     let unknown = |it: &image::Platform| {
         *it.os() == Os::from(UNKNOWN) && *it.architecture() == Arch::from(UNKNOWN)
@@ -18,8 +18,8 @@ pub(super) fn is_attestation(named: &Descriptor) -> bool {
         || named.platform().as_ref().is_some_and(unknown)
 }
 
-/// Returns `true` if what is for `named` runs on a platform. A variant above the base line needs a CPU
-/// that a platform does not promise.
+/// Returns whether an image for `named` runs on `platform`. A variant above the base line needs a CPU that the platform does not
+/// guarantee.
 pub(super) fn fits(named: &image::Platform, platform: Platform) -> bool {
     let base = match platform {
         Platform::LinuxAmd64 => "v1",
@@ -31,8 +31,8 @@ pub(super) fn fits(named: &image::Platform, platform: Platform) -> bool {
         && named.variant().as_deref().map(variant).is_none_or(|it| it.is_empty() || it == base)
 }
 
-/// Returns the name that Go has for an architecture, which images should have, too. Others are spelt as
-/// `uname` has them, or in upper case (containerd's `platforms.Normalize`).
+/// Returns Go's name of an architecture, which images should use. Some use the name of `uname`, or upper case
+/// ([`platforms.Normalize`](https://pkg.go.dev/github.com/containerd/platforms#Normalize) of containerd).
 fn architecture(text: &str) -> String {
     match &*text.to_ascii_lowercase() {
         "x86_64" | "x86-64" => "amd64".to_owned(),
@@ -41,13 +41,13 @@ fn architecture(text: &str) -> String {
     }
 }
 
-/// Returns a variant with the `v` that some programs leave out.
+/// Returns a variant with the `v` that some programs omit.
 fn variant(text: &str) -> String {
     let text = text.to_ascii_lowercase();
     if text.starts_with(|first: char| first.is_ascii_digit()) { format!("v{text}") } else { text }
 }
 
-/// Lists platforms for people, each once.
+/// Returns the sorted list of platforms for messages, without duplicates.
 pub(super) fn listed<'a>(platforms: impl Iterator<Item = &'a image::Platform>) -> String {
     let mut texts: Vec<String> = platforms.map(shown).collect();
     texts.sort();

@@ -1,7 +1,7 @@
 //! Images of a registry, whose documents and layers are kept in the store.
 //!
-//! A blob that is named by a digest is looked for in the store first: an image that was read once needs the
-//! network no more. Only what a tag means is always asked again.
+//! A blob with a known digest is looked for in the store first, so an image that was read once needs no network. Only tags are
+//! resolved by the registry each time.
 
 use host_fs::FileError;
 use std::fmt;
@@ -20,23 +20,23 @@ use super::source::{
     BlobSource, Bound, CONFIG, ImageStore, Opened, Tagged, check_size, wrong_digest,
 };
 
-/// The means of opening images.
+/// The resources for opening images.
 #[derive(Debug, Clone, Copy)]
 pub struct Access<'a> {
-    /// The directory that relative paths start from.
+    /// The directory to which the paths of references are relative.
     pub base: &'a Path,
-    /// The means of opening images of registries; `None` to refuse those.
+    /// The resources for opening images of registries; `None` rejects such images.
     pub registries: Option<Registries<'a>>,
 }
 
-/// The means of opening images of registries.
+/// The resources for opening images of registries.
 #[derive(Debug, Clone, Copy)]
 pub struct Registries<'a> {
-    /// Where they are kept.
+    /// The store that keeps their documents and layers.
     pub store: &'a Store,
-    /// How registries are asked.
+    /// The client.
     pub remote: &'a dyn Remote,
-    /// Whether no network may be touched.
+    /// Whether requests are forbidden.
     pub offline: bool,
 }
 
@@ -50,16 +50,16 @@ impl<'a> Access<'a> {
     }
 }
 
-/// A client for registries. Calls may come from several threads, and block.
+/// A client for registries. Its methods block, and several threads may call them.
 pub trait Remote: fmt::Debug + Sync {
-    /// Fetches a manifest or an index, verified against the digest that it is asked for by.
+    /// Fetches a manifest or an index. If `reference` is a digest, the bytes are verified against it.
     ///
     /// # Errors
     /// [`RegistryError`].
     fn manifest(&self, from: &Repository, reference: &Reference)
     -> Result<Manifest, RegistryError>;
 
-    /// Fetches those blobs that the store does not hold undamaged, each verified.
+    /// Fetches the blobs that are missing or damaged in the store, and verifies them.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -90,7 +90,7 @@ impl Remote for Registry {
     }
 }
 
-/// A repository, and what is needed to get at what it has.
+/// A repository, with the resources for reading it.
 #[derive(Debug)]
 pub(super) struct Repo<'a> {
     pub(super) repository: Repository,
@@ -98,20 +98,20 @@ pub(super) struct Repo<'a> {
 }
 
 impl Repo<'_> {
-    /// Fetches a manifest or an index into the store, if it is sound.
+    /// Fetches a manifest or an index, and writes it to the store if it is valid.
     fn fetch_manifest(&self, reference: &Reference) -> Result<(Manifest, Document), SourceError> {
         let fetched = self.registries.remote.manifest(&self.repository, reference);
         let Manifest { bytes, media_type, digest } = fetched.map_err(failed)?;
         let document = documents::read_typed(&bytes, media_type).map_err(|message| {
             SourceError::malformed(&self.at(&digest), "a manifest or an index", &message)
         })?;
-        // The store's digest is that of the bytes, whatever the client says.
+        // The store computes the digest of the bytes, so the client is not trusted here.
         let digest = self.registries.store.put(&bytes)?;
         self.registries.store.note_fetched(&digest)?;
         Ok((Manifest { bytes, media_type, digest }, document))
     }
 
-    /// Reads a manifest or an index that the store has whole; `None` if it has none.
+    /// Reads a manifest or an index from the store. Returns `None` if it is missing or damaged there.
     fn stored_manifest(
         &self,
         digest: &Digest,
@@ -120,7 +120,7 @@ impl Repo<'_> {
     ) -> Result<Option<Vec<u8>>, SourceError> {
         let store = self.registries.store;
         if let Some(found) = store.size(digest).filter(|found| *found > document.limit) {
-            // It is hashed piece by piece: one that is damaged is fetched again.
+            // Too large to be read into memory: it is hashed in pieces. A damaged one is fetched again.
             let checked = self.holds(digest).then(|| self.check(digest, (found, size), document));
             return checked.transpose().map(|_| None);
         }
@@ -130,7 +130,7 @@ impl Repo<'_> {
         Ok(Some(bytes))
     }
 
-    /// Checks how many bytes a document has, against the size that is named, if one is, and the bound.
+    /// Checks the size of a document against the declared size, if any, and the limit.
     fn check(
         &self,
         digest: &Digest,
@@ -142,7 +142,7 @@ impl Repo<'_> {
         document.check(found, || self.at(digest))
     }
 
-    /// Whether the store has a blob whole.
+    /// Returns whether the store has an undamaged blob.
     fn holds(&self, digest: &Digest) -> bool {
         self.registries.store.verify(digest).is_ok()
     }
@@ -160,12 +160,12 @@ impl Repo<'_> {
     }
 }
 
-/// Returns a repository as a reference names it, without a tag.
+/// Returns a repository as in a reference without a tag.
 fn title(repository: &Repository) -> String {
     format!("{}{}/{}", Form::Registry.prefix(), repository.host(), repository.name())
 }
 
-/// Returns the error of a request that failed.
+/// Returns the error of a failed request.
 pub(super) fn failed(source: RegistryError) -> SourceError {
     SourceError::Registry(Box::new(source))
 }

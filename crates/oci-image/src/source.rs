@@ -1,4 +1,4 @@
-//! Where the documents and blobs of images are, and reading them bounded and verified.
+//! Sources of the documents and blobs of images, and functions that read them bounded and verified.
 
 use host_fs::FileError;
 use std::fmt;
@@ -13,19 +13,19 @@ use super::error::SourceError;
 use super::form::Form;
 use super::keys::{self, Document};
 
-/// The bound on a number of things that an image has.
+/// A limit for an image or one of its documents.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
-    /// The thing that is bounded, for people.
+    /// The limited item, in messages.
     pub(super) what: &'static str,
     /// The unit of the limit.
     pub(super) unit: &'static str,
-    /// The most that there may be.
+    /// The largest number that is allowed.
     pub(super) limit: u64,
 }
 
 impl Bound {
-    /// Refuses more than there may be.
+    /// Returns an error if `found` exceeds the limit.
     pub(super) fn check(self, found: u64, at: impl FnOnce() -> String) -> Result<(), SourceError> {
         let Self { what, unit, limit } = self;
         if found <= limit {
@@ -40,62 +40,61 @@ pub(super) const INDEX: Bound =
 pub(super) const MANIFEST: Bound = Bound { what: "an image manifest", ..INDEX };
 pub(super) const CONFIG: Bound = Bound { what: "an image config", limit: 8 << 20, ..INDEX };
 
-/// A stream that was opened.
+/// An open stream.
 pub(super) struct Opened {
     pub(super) reader: Box<dyn Read + Send>,
-    /// How many bytes it has, as far as is known without reading it.
+    /// The size in bytes, from metadata.
     pub(super) size: u64,
 }
 
-/// Where blobs are, by their digests.
+/// A source of blobs by their digests.
 pub(super) trait BlobSource: fmt::Debug + Send + Sync {
-    /// Names the place for people: `images/agent`.
+    /// Returns the name of the source for messages, such as `images/agent`.
     fn title(&self) -> String;
 
-    /// Returns the place of a blob, for people.
+    /// Returns the description of a blob for messages.
     fn at(&self, digest: &Digest) -> String;
 
-    /// Opens a blob; `None` if it is not there. Neither its
-    /// content nor its size is verified.
+    /// Opens a blob. Returns `None` if it is missing. Neither its content nor its size is verified.
     ///
     /// # Errors
-    /// It is there, but cannot be opened.
+    /// The blob exists, but cannot be opened.
     fn open(&self, blob: Blob) -> Result<Option<Opened>, SourceError>;
 
-    /// Makes sure that blobs can be opened without a network.
+    /// Makes blobs available without a network.
     ///
     /// # Errors
-    /// They cannot be fetched.
+    /// The blobs cannot be fetched.
     fn fetch(&self, _blobs: &[Blob]) -> Result<(), SourceError> {
         Ok(())
     }
 
-    /// Opens a blob if it is at hand: nothing is fetched.
+    /// Opens a blob if it can be opened without fetching it.
     fn open_present(&self, blob: Blob) -> Option<Opened> {
         self.open(blob).ok()?.filter(|opened| opened.size == blob.size)
     }
 }
 
-/// The images that have a tag.
+/// The result of a search by tag.
 pub(super) enum Tagged {
-    /// As an index lists them.
+    /// The entries of an index.
     Listed(Vec<Descriptor>),
-    /// A manifest or an index, which was judged already.
+    /// A manifest or an index that has been read already.
     Judged(Blob, documents::Document),
 }
 
-/// Where images can be found by tags, too.
+/// A source in which images are also found by tags.
 pub(super) trait ImageStore: BlobSource {
-    /// Finds what has this tag, or, without one, everything.
+    /// Finds the images with this tag, or all images without a tag.
     ///
     /// # Errors
-    /// Nothing has it, or the list cannot be read.
+    /// No image has the tag, or the list cannot be read.
     fn tagged(&self, tag: Option<&str>) -> Result<Tagged, SourceError>;
 
-    /// Reads a manifest or an index of this size, if that is known, and verifies it; `None` if it is not there.
+    /// Reads and verifies a manifest or an index. Returns `None` if it is missing. `size` is its declared size, if known.
     ///
     /// # Errors
-    /// It is there, but cannot be read, is damaged or too large.
+    /// The document exists, but cannot be read, is damaged or too large.
     fn read_manifest(
         &self,
         digest: &Digest,
@@ -103,11 +102,11 @@ pub(super) trait ImageStore: BlobSource {
         document: Bound,
     ) -> Result<Option<Vec<u8>>, SourceError>;
 
-    /// Returns the form in which its images come.
+    /// Returns the form of the images.
     fn form(&self) -> Form;
 }
 
-/// Opens a blob of the size that the image names; `what` it is, for people.
+/// Opens a blob, and checks its size against the image's. `what` describes it in messages.
 pub(super) fn open_blob(
     blobs: &dyn BlobSource,
     blob: Blob,
@@ -116,7 +115,7 @@ pub(super) fn open_blob(
     sized(blobs, blob, what, blobs.open(blob)?)
 }
 
-/// Checks that something was opened, and that it has the size that the image names.
+/// Checks that a stream was opened, and its size.
 fn sized(
     blobs: &dyn BlobSource,
     blob: Blob,
@@ -130,7 +129,7 @@ fn sized(
     Ok(opened)
 }
 
-/// Checks the size of a blob against the one that the image names.
+/// Checks the size of a blob against the size that the image declares.
 pub(super) fn check_size(
     blobs: &dyn BlobSource,
     blob: Blob,
@@ -144,7 +143,7 @@ pub(super) fn check_size(
     Err(SourceError::Damaged { at: blobs.at(&blob.digest), what, found, expected })
 }
 
-/// Reads a config, and verifies it.
+/// Reads and verifies a config.
 pub(super) fn read_config<T: Document>(
     blobs: &dyn BlobSource,
     blob: Blob,
@@ -154,7 +153,7 @@ pub(super) fn read_config<T: Document>(
     parse(&bytes, &blobs.at(&blob.digest), CONFIG)
 }
 
-/// Reads an opened document whole, and verifies it.
+/// Reads and verifies an open document.
 pub(super) fn verified(
     blobs: &dyn BlobSource,
     blob: Blob,
@@ -170,7 +169,7 @@ pub(super) fn verified(
     Ok(bytes)
 }
 
-/// Returns the error of a blob with another content than the one that is named.
+/// Returns the error of a blob with another digest.
 pub(super) fn wrong_digest(
     at: String,
     what: &'static str,
@@ -181,7 +180,7 @@ pub(super) fn wrong_digest(
     SourceError::Damaged { at, what, found, expected }
 }
 
-/// Reads a whole stream of a bounded size.
+/// Reads a whole stream. Returns an error if it exceeds the document's limit.
 pub(super) fn read_bounded(
     opened: Opened,
     at: &str,

@@ -10,7 +10,7 @@ use crate::documents::Blob;
 use crate::source::{BlobSource, Opened};
 use crate::{Image, SourceError};
 
-/// A place that has nothing.
+/// A source without blobs.
 #[derive(Debug)]
 struct Nowhere;
 

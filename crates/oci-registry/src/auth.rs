@@ -1,7 +1,7 @@
 //! Authentication: with a password, or with a token from the realm that the registry names.
 //!
-//! The realm must be the registry itself, or a server that is trusted for this very
-//! registry: otherwise a registry could have the password for it sent to anybody.
+//! The realm must have the registry's origin or be trusted for this registry. Otherwise a registry could have its users'
+//! passwords sent to any server.
 
 use std::collections::BTreeSet;
 
@@ -14,27 +14,27 @@ use crate::error::RegistryError;
 use crate::server::{Access, Server};
 use crate::token::{self, Realm, basic, bearer};
 
-/// How far a server has authenticated us.
+/// The state of the authentication at a server.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// The `Authorization` header of each request.
     pub(crate) authorization: Option<HeaderValue>,
-    /// The credentials, once they were looked for.
+    /// The result of the search for credentials; `None` before the search.
     search: Option<Search>,
-    /// Other repositories of the registry that are read, too: blobs are mounted from there.
+    /// The other repositories of the registry that tokens must allow to read, because blobs are mounted from them.
     pub(crate) sources: BTreeSet<String>,
-    /// Those of them that these credentials may not read.
+    /// The repositories that these credentials may not read; no blob is mounted from them.
     pub(crate) closed: BTreeSet<String>,
 }
 
 impl State {
-    /// Returns what looking for credentials gave; nothing before that.
+    /// Returns the result of the search for credentials; an empty result before the search.
     pub(crate) fn search(&self) -> Search {
         self.search.clone().unwrap_or_default()
     }
 }
 
-/// Renews the authorization for a server that has answered "unauthorized".
+/// Renews the authorization after a server has answered "401 Unauthorized".
 pub(crate) fn renew(
     server: &Server,
     state: &mut State,
@@ -58,7 +58,7 @@ pub(crate) fn renew(
             Some(granted(server, what, &realm, search)?)
         }
     };
-    // A header that was refused, or that cannot be sent, is of no use.
+    // The same header was refused before; `None` cannot be sent.
     if authorization.is_none() || authorization == state.authorization {
         return Err(server.unauthorized(what, search));
     }
@@ -66,15 +66,15 @@ pub(crate) fn renew(
     Ok(())
 }
 
-/// Returns a token for the login. Where that is refused, as after a password has expired, it returns
-/// a token that everybody gets, if there is one: public images need no login.
+/// Returns a token for the login. If the login is refused, for example because its password has expired, returns an anonymous
+/// token: public images need no login.
 fn granted(
     server: &Server,
     what: &str,
     realm: &Realm<'_>,
     search: &mut Search,
 ) -> Result<HeaderValue, RegistryError> {
-    // To ask more often with a refused password could lock the account.
+    // Further attempts with a refused password could lock the account.
     let login = search.login.as_ref().filter(|_| !search.is_refused);
     let credentials = login.map(|it| &it.credentials);
     let refused = match (token::fetch(server, realm, credentials)?, login) {
@@ -90,7 +90,7 @@ fn granted(
     Ok(token)
 }
 
-/// Returns what a token is asked for: never more than is done, whatever the registry says.
+/// Returns the scopes for which a token is requested. They follow from `server.access`, never from the registry's challenge.
 fn scopes(server: &Server, sources: &BTreeSet<String>) -> Vec<String> {
     let actions = match server.access {
         Access::Pull => "pull",
@@ -107,7 +107,7 @@ fn unknown(server: &Server, reason: &'static str) -> RegistryError {
     RegistryError::Response { what, reason }
 }
 
-/// Returns the URL of the realm, if it may have credentials for this registry.
+/// Returns the URL of the realm if credentials for this registry may be sent to it.
 fn trusted(server: &Server, realm: &str) -> Result<RemoteUrl, RegistryError> {
     let host = server.repository.host().to_owned();
     let Ok(url) = realm.parse::<RemoteUrl>() else {

@@ -1,4 +1,4 @@
-//! Blobs: verified, several at once, into the store or elsewhere.
+//! Downloads blobs in parallel, verified, into the store or another target.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,15 +17,15 @@ use crate::refusal;
 use crate::server::Resource;
 use crate::session::Session;
 
-/// The state that the threads of one call share.
+/// The state that the threads of one download share.
 struct Work<F> {
     /// Each blob once, with its size.
     blobs: Vec<(Digest, u64)>,
-    /// Fetches one of them.
+    /// Fetches one blob.
     fetch: F,
     next: AtomicUsize,
     cancel: Cancel,
-    /// The error that ended the work.
+    /// The first error; it ends all downloads.
     failure: Mutex<Option<RegistryError>>,
 }
 
@@ -37,12 +37,12 @@ struct Blob<'s> {
 }
 
 impl Registry {
-    /// Fetches those blobs that the store does not hold undamaged, several at once. Memory does not
-    /// grow with them. How large a blob may be at most, the caller decides: `blobs` has the sizes.
+    /// Fetches the blobs that are missing or damaged in the store, in parallel and within constant memory. `blobs` has the exact
+    /// size of each blob; the caller limits the sizes.
     ///
     /// # Errors
-    /// [`RegistryError`]: the first one; the other downloads are then canceled. An incomplete blob
-    /// leaves nothing; those that are complete stay, and need not be fetched again.
+    /// The first [`RegistryError`], which cancels the other downloads. Incomplete blobs are discarded. Complete blobs stay in
+    /// the store and are not fetched again.
     pub fn fetch_blobs(
         &self,
         repository: &Repository,
@@ -63,9 +63,9 @@ impl Registry {
         work.done_by(self.options.parallel)
     }
 
-    /// Fetches blobs, several at once, each into the target that `target` makes of its digest: verified as it was asked for,
-    /// also where the target keeps something else, such as what the blob inflates to. `target` is called right before the blob
-    /// would be fetched, and returns `None` for one that is not needed any more. The target is dropped when the blob is kept.
+    /// Fetches blobs in parallel, each into the target that `target` returns for its digest. The fetched bytes are verified, even
+    /// if the target keeps other bytes, such as the decompressed blob. `target` is called right before its blob would be fetched,
+    /// and returns `None` for a blob that is no longer needed. The target is dropped when the blob is complete.
     ///
     /// # Errors
     /// As [`Self::fetch_blobs`].
@@ -101,7 +101,7 @@ impl Registry {
     }
 }
 
-/// A blob that is fetched.
+/// A blob to fetch.
 struct Wanted<'a> {
     repository: &'a Repository,
     digest: Digest,
@@ -109,7 +109,7 @@ struct Wanted<'a> {
     cancel: &'a Cancel,
 }
 
-/// Returns each blob once, in the order in which they are first named.
+/// Returns each blob once, in the order of the first occurrences.
 fn distinct(
     repository: &Repository,
     blobs: &[(Digest, u64)],
@@ -132,25 +132,25 @@ impl<F: Fn(Digest, u64, &Cancel) -> Result<(), RegistryError> + Sync> Work<F> {
         Self { blobs, fetch, next, cancel, failure: Mutex::new(None) }
     }
 
-    /// Fetches all, with at most so many threads.
+    /// Fetches all blobs with at most `parallel` threads.
     fn done_by(self, parallel: usize) -> Result<(), RegistryError> {
         let threads = parallel.clamp(1, self.blobs.len().max(1));
         thread::scope(|scope| {
-            // Where no thread can be had, the others fetch what there is.
+            // If a thread cannot be started, the other threads do its work.
             (1..threads).for_each(|_| drop(Builder::new().spawn_scoped(scope, || self.run())));
             self.run();
         });
         self.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
-    /// Takes one blob after the other, until there are no more or one failed.
+    /// Fetches one blob after the other until none is left or one has failed.
     fn run(&self) {
         while !self.cancel.is_canceled()
             && let Some(&(digest, size)) = self.blobs.get(self.next.fetch_add(1, Ordering::Relaxed))
         {
             if let Err(error) = (self.fetch)(digest, size, &self.cancel) {
                 let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                // The others end because of the first.
+                // Later errors are consequences of the first.
                 failure.get_or_insert(error);
                 self.cancel.cancel();
             }
@@ -178,7 +178,7 @@ impl Source for Blob<'_> {
     }
 }
 
-/// Returns what a blob is called in messages.
+/// Returns the description of a blob for messages.
 fn named(repository: &Repository, digest: &Digest) -> String {
     format!("the blob {digest} of {repository}")
 }

@@ -1,21 +1,24 @@
-//! `WWW-Authenticate`: how a registry asks for credentials (RFC 9110, section 11; RFC 6750, section
-//! 3; the distribution project's "Token Authentication Specification").
+//! Reads `WWW-Authenticate`, the header with which a registry requests credentials:
+//! [RFC 9110, section 11](https://www.rfc-editor.org/rfc/rfc9110#section-11),
+//! [RFC 6750, section 3](https://www.rfc-editor.org/rfc/rfc6750#section-3), and the
+//! [token specification](https://distribution.github.io/distribution/spec/auth/token/) of the distribution
+//! project.
 
 use std::collections::BTreeMap;
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
-/// The longest header that is read, in bytes.
+/// The maximum length of a header, in bytes. Longer ones are an error.
 const MAX_LEN: usize = 4096;
-/// How many such headers are read.
+/// The maximum number of such headers. Further ones are ignored.
 const MAX_CHALLENGES: usize = 4;
 
-/// How a registry asks for credentials.
+/// The authentication that a registry requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// With a name and a password in the request itself.
+    /// A name and a password in the request itself.
     Basic,
-    /// With a token from another place: its URL, and the name by which it knows the registry.
+    /// A token from another URL, the realm. `service` is the registry's name there.
     Bearer { realm: String, service: Option<String> },
 }
 
@@ -26,11 +29,11 @@ struct Scheme {
     params: BTreeMap<String, String>,
 }
 
-/// Returns how a registry asks for credentials: by token where it can, as the password then goes to
-/// the place of the tokens only.
+/// Returns the authentication that a registry requests. A token is preferred, because the password
+/// is then sent to the realm only.
 pub(super) fn read(headers: &HeaderMap) -> Result<Challenge, &'static str> {
     let mut schemes = Vec::new();
-    // A header of another scheme may have a form of its own (`Negotiate TOKEN==`).
+    // A header of another scheme may be malformed for this parser, such as `Negotiate TOKEN==`.
     let mut malformed = false;
     if !headers.contains_key(WWW_AUTHENTICATE) {
         return Err("it does not say how, as a proxy or a login page in its place would not");
@@ -80,14 +83,15 @@ fn parse(text: &str) -> Option<Vec<Scheme>> {
     Some(schemes)
 }
 
-/// Splits off a token (RFC 9110, section 5.6.2).
+/// Splits off a token ([RFC 9110, section 5.6.2](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2)).
 fn token(text: &str) -> Option<(&str, &str)> {
     let inner = |it: char| it.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(it);
     let end = text.find(|it| !inner(it)).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Splits off a parameter's value: a token or a quoted string (RFC 9110, section 5.6.4).
+/// Splits off a parameter's value: a token or a quoted string
+/// ([RFC 9110, section 5.6.4](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.4)).
 fn param_value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         return token(text).map(|(value, rest)| (value.to_owned(), rest));

@@ -1,4 +1,4 @@
-//! A client for registries: the servers of each repository, and which of them is asked first.
+//! A client for registries, which tries the mirrors of a repository before its registry.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,27 +16,26 @@ use crate::push::Pusher;
 use crate::server::{Access, Options, Server};
 use crate::session::Session;
 
-/// A client for registries. It remembers the tokens that it was given, so one is made for as long
-/// as there is something to ask.
+/// A client for registries. It keeps its tokens, so make one client and use it for all requests.
 ///
-/// Its calls block, for long where the network is slow, and may be made by several threads; not by
-/// one that runs asynchronous tasks: the client has its own runtime, and tokio does not let one
-/// wait inside another.
+/// Its calls block, and take long if the network is slow. Several threads may call it, but not from
+/// an asynchronous task: the client has its own tokio runtime, and tokio does not allow one runtime
+/// to block inside another.
 #[derive(Debug)]
 pub struct Registry {
     pub(crate) options: Arc<Options>,
-    /// One for each file of further certificates.
+    /// One HTTP client for each file of further certificates.
     clients: Mutex<BTreeMap<Option<PathBuf>, Arc<Client>>>,
     /// The servers of each repository: its mirrors, then its registry.
     servers: Mutex<BTreeMap<Repository, Sessions>>,
-    /// The sessions in which repositories are written to: with the registry itself, never a mirror.
+    /// The sessions for pushes. They are always with the registry itself, never with a mirror.
     pushed_to: Mutex<BTreeMap<Repository, Arc<Session>>>,
 }
 
 type Sessions = Arc<[Session]>;
 
 impl Registry {
-    /// Makes a client; nothing is read or asked yet.
+    /// Makes a client. It does no I/O.
     pub fn new(options: Options) -> Self {
         let options = Arc::new(options);
         Self {
@@ -47,18 +46,18 @@ impl Registry {
         }
     }
 
-    /// Returns how the network is used, for other downloads.
+    /// Returns the network options, for other downloads.
     pub fn network(&self) -> NetworkOptions {
         self.options.network.clone()
     }
 
-    /// Returns how many blobs are transferred at once.
+    /// Returns how many blobs are transferred in parallel.
     pub fn parallel(&self) -> usize {
         self.options.parallel
     }
 
-    /// Fetches a manifest or an index: at most [`MAX_MANIFEST`](crate::MAX_MANIFEST) bytes with
-    /// the digest that it is asked for by.
+    /// Fetches a manifest or an index of at most [`MAX_MANIFEST`](crate::MAX_MANIFEST) bytes. If
+    /// `reference` is a digest, the bytes are verified against it.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -70,10 +69,10 @@ impl Registry {
         self.each(repository, |session| manifest::fetch(session, reference))
     }
 
-    /// Returns what writes to a repository. Nothing is asked yet.
+    /// Returns a [`Pusher`], which writes to a repository. It sends no request yet.
     ///
     /// # Errors
-    /// [`RegistryError::Name`], and [`RegistryError::Download`] where the network cannot be used.
+    /// [`RegistryError::Name`], and [`RegistryError::Download`] if no HTTP client can be made.
     pub fn pusher(&self, repository: &Repository) -> Result<Pusher, RegistryError> {
         let mut known = self.pushed_to.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = known.get(repository) {
@@ -84,7 +83,7 @@ impl Registry {
         Ok(Pusher::new(session))
     }
 
-    /// Asks the mirrors, one after the other, and then the registry itself.
+    /// Tries the mirrors in their order, and then the registry itself.
     pub(crate) fn each<T>(
         &self,
         repository: &Repository,
@@ -134,7 +133,7 @@ impl Registry {
         let host = self.options.config.host(repository.host());
         let scheme = if host.plain_http { "http" } else { "https" };
         let base = format!("{scheme}://{}/", config::server(repository.host()));
-        // The host was checked, so that this does not fail.
+        // The host is valid, so this does not fail.
         let reason = "it does not form a URL";
         let base: RemoteUrl =
             base.parse().map_err(|_| RegistryError::Name { text: base, reason })?;
@@ -143,7 +142,7 @@ impl Registry {
         Ok(Session::new(Server { client, repository, base, host, is_mirror, access, options }))
     }
 
-    /// Returns the client that also trusts the certificates of a file.
+    /// Returns the HTTP client that also trusts the certificates in `ca_file`.
     fn client(&self, ca_file: Option<&PathBuf>) -> Result<Arc<Client>, RegistryError> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = clients.get(&ca_file.cloned()) {

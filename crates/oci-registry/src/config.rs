@@ -1,4 +1,4 @@
-//! `registries.toml`: mirrors, plain http, and whom to trust for a registry.
+//! `registries.toml`: mirrors, plain HTTP, trusted realms and certificates of registries.
 //!
 //! ```toml
 //! [registry."registry.example.org"]
@@ -22,7 +22,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Where credentials are.
+/// The help for a user name or password in the file.
 const LOGIN: &str =
     "no user or password is in this file: `docker login` and `podman login` keep them";
 
@@ -36,13 +36,13 @@ pub struct RegistryConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConfigError {
-    /// The message for people.
+    /// The message, as a sentence without a secret.
     pub message: String,
-    /// The bytes of the text that are wrong.
+    /// The byte range of the error in the text.
     pub span: Range<usize>,
     /// Advice on what to write instead.
     pub help: Option<String>,
-    /// Whether a password may be among these bytes, so that nobody is to see them.
+    /// Whether these bytes may contain a password, and must not be shown.
     pub is_secret: bool,
 }
 
@@ -51,16 +51,16 @@ pub struct ConfigError {
 pub(super) struct Host {
     pub(super) mirrors: Vec<Mirror>,
     pub(super) plain_http: bool,
-    /// The servers, as in [`RemoteUrl::host`], that may give tokens for it.
+    /// The hosts, as in [`RemoteUrl::host`], that may issue tokens for the registry.
     pub(super) realms: Vec<String>,
     pub(super) ca_file: Option<PathBuf>,
 }
 
-/// A server that has a registry's content, perhaps below a prefix.
+/// A server with a copy of a registry's content, perhaps below a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mirror {
     pub(super) host: String,
-    /// Empty without a prefix.
+    /// Empty if the mirror has no prefix.
     pub(super) prefix: String,
 }
 
@@ -87,7 +87,7 @@ impl RegistryConfig {
     /// Reads the text of a `registries.toml`.
     ///
     /// # Errors
-    /// [`ConfigError`]: also for unknown keys.
+    /// [`ConfigError`], also for an unknown key.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         check_quotes(text)?;
         let file: File = toml::from_str(text).map_err(malformed)?;
@@ -102,7 +102,7 @@ impl RegistryConfig {
         Ok(Self { hosts })
     }
 
-    /// Returns what is known about a registry.
+    /// Returns the settings of a registry.
     pub(super) fn host(&self, host: &str) -> Host {
         let mut found = self.hosts.get(host).cloned().unwrap_or_default();
         if host == HUB {
@@ -134,7 +134,7 @@ impl Table {
     }
 }
 
-/// Returns the server that has a registry's content.
+/// Returns the server from which a registry's content is fetched.
 pub(super) fn server(host: &str) -> &str {
     if host == HUB { HUB_SERVER } else { host }
 }
@@ -148,7 +148,7 @@ fn mirror(text: &str) -> Option<Mirror> {
     })
 }
 
-/// Refuses a table such as `[registry.docker.io]`: to TOML that is a table `io` in a table `docker`.
+/// Rejects a table such as `[registry.docker.io]`, which TOML reads as a table `io` in a table `docker`.
 fn check_quotes(text: &str) -> Result<(), ConfigError> {
     let Ok(file) = DeTable::parse(text) else { return Ok(()) };
     let Some(DeValue::Table(registries)) = file.get_ref().get("registry").map(Spanned::get_ref)
@@ -173,8 +173,8 @@ fn check_quotes(text: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Returns the error of a text that is not TOML, or has unknown keys or values of another type. Its message repeats such a
-/// value.
+/// Returns the error of a text that is not TOML, has an unknown key, or has a value of the wrong type. TOML's message repeats the
+/// value, so the part before an `@` is masked.
 fn malformed(error: toml::de::Error) -> ConfigError {
     let message = error.message().replace("a sequence", "a list, such as [\"a.example.org\"]");
     let message = message.replace("a boolean", "true or false");
@@ -188,12 +188,12 @@ fn malformed(error: toml::de::Error) -> ConfigError {
     }
 }
 
-/// Returns a text to the first quote, with it.
+/// Returns the text up to and including its first quote.
 fn up_to_quote(text: &str) -> &str {
     text.find('"').map_or("", |at| &text[..=at])
 }
 
-/// Returns the error of a text that is not what it should be. What is in front of an `@` is a user, and often a password.
+/// Returns the error of a malformed value. The text before an `@` is masked: it is a user name, often with a password.
 fn wrong(text: &Spanned<String>, what: &'static str) -> ConfigError {
     let Some((_, host)) = text.get_ref().rsplit_once('@') else {
         return error(text, &format!("{:?} is not {what}", text.get_ref()));
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(config.host("docker.io").realms, ["auth.example.org", HUB_REALM]);
     }
 
-    /// Returns the error of a text, and the part of the text that it marks.
+    /// Returns the error of a text, with the part of the text that its span marks.
     fn error_in(text: &str) -> String {
         let ConfigError { message, span, help, is_secret } =
             RegistryConfig::parse(text).unwrap_err();
@@ -301,7 +301,7 @@ mod tests {
         "#);
     }
 
-    /// As people write it who have taken the URL of a proxy for an example.
+    /// Users copy such entries from the URL of a proxy.
     #[test]
     fn a_password_in_front_of_a_host_is_not_repeated() {
         let found = [

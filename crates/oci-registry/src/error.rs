@@ -8,8 +8,7 @@ use reqwest::StatusCode;
 
 /// An error of a request to a registry.
 ///
-/// No message has a password, a token, or what of a URL could be one: of other servers only the
-/// host is named.
+/// No message contains a password, a token or a part of a URL that could be one. Other servers are named by their host only.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum RegistryError {
@@ -19,19 +18,19 @@ pub enum RegistryError {
     /// The bytes could not be transferred.
     #[error(transparent)]
     Download(DownloadError),
-    /// The registry answers, but not with TLS. `config_file` is where plain http could be allowed.
+    /// The registry answers without TLS. Plain HTTP can be allowed in `config_file`.
     #[error("{host} answers, but not with TLS")]
     NotTls { host: String, config_file: Option<PathBuf> },
-    /// The registry's tokens come from a server that the configuration does not trust with
-    /// credentials. `config_file` is where it could be trusted.
+    /// The realm of the registry's tokens is another server, which the configuration does not trust with credentials. It can be
+    /// trusted in `config_file`.
     #[error("{host} wants its tokens to be fetched from {realm}, which is another server")]
     Realm { host: String, realm: String, config_file: Option<PathBuf> },
     /// The registry's tokens would be sent without encryption.
     #[error("{host} wants its tokens to be fetched over http, which is not encrypted")]
     PlainRealm { host: String },
-    /// The registry wants credentials, or refuses `credentials`: whose they are, and where they come
-    /// from. Many registries answer the same for an image that does not exist. `passed_over` are files of
-    /// credentials and helpers that could not be used, each with the reason.
+    /// The registry wants credentials, or refuses `credentials`, a description of a login and its source. Many registries also
+    /// answer like this for an image that does not exist. `passed_over` has the reason for each file of credentials and each
+    /// helper that could not be used.
     #[error(
         "{host} {} for {what}, or does not have it{}",
         credentials.as_ref().map_or("wants credentials".to_owned(), |it| format!("refuses {it}")),
@@ -43,46 +42,46 @@ pub enum RegistryError {
         credentials: Option<String>,
         passed_over: Vec<String>,
     },
-    /// The registry has no such repository, manifest or blob. `tag` is the tag that was requested.
+    /// The registry has no such repository, manifest or blob. `tag` is the requested tag.
     #[error("registry {host} has no {what}")]
     NotFound { what: String, host: String, tag: Option<String> },
-    /// The registry knows who asks, and does not allow it; it may also be read-only, or its repository.
+    /// The registry does not allow the request of this login. The registry or the repository may be read-only.
     #[error(
         "registry {host} does not allow {what}{}",
         reason.map(|it| format!(": it answers {it}")).unwrap_or_default()
     )]
     Denied { what: String, host: String, reason: Option<&'static str> },
-    /// The registry takes no blob or manifest of this size, in bytes; a proxy in front of it may set the limit.
+    /// The registry rejects a blob or manifest of this size in bytes. A proxy in front of the registry may set the limit.
     #[error("{host} does not take {what}: its {size} bytes are too many")]
     TooLarge { what: String, host: String, size: u64 },
-    /// The registry does not take a manifest of this kind, or with something in it.
+    /// The registry rejects the type or a field of a manifest.
     #[error(
         "registry {host} refuses {what}: it answers \"{status}{}\"",
         reason.map(|it| format!(", {it}")).unwrap_or_default()
     )]
     Refused { what: String, host: String, status: StatusCode, reason: Option<&'static str> },
-    /// A response has something that no registry should send, or asks for credentials in an
-    /// unknown way, or has no token. What it has is not repeated.
+    /// A response has a field that no registry should send, requests credentials with an unknown scheme, or has no token. The
+    /// message does not repeat its content.
     #[error("{what}: {reason}")]
     Response { what: String, reason: &'static str },
-    /// The answer is a page for a browser, or other text that no registry sends: a proxy, a filter or
-    /// a login page answers in the registry's place, or the host is no registry.
+    /// The answer is an HTML page or another text that no registry sends. A proxy, a filter or a login page may have answered
+    /// instead of the registry, or the host is not a registry.
     #[error("the answer for {what} is {found}, which no registry sends")]
     NotARegistry { what: String, host: String, found: &'static str },
-    /// Neither the mirrors nor the registry itself could help.
+    /// The mirrors and the registry itself have all failed.
     #[error("mirror {}; registry {host}", mirrors.join("; mirror "))]
     AfterMirrors { mirrors: Vec<String>, host: String, source: Box<Self> },
 }
 
 impl RegistryError {
-    /// Returns the error of a response that no registry should send for `what`.
+    /// Returns the error of an invalid response for `what`.
     pub(crate) fn response(what: &str, reason: &'static str) -> Self {
         let what = format!("the registry's response for {what} cannot be used");
         Self::Response { what, reason }
     }
 
-    /// Returns whether a registry refuses a manifest for what it is, and not for a blob, a tag or a size: it may take one
-    /// with another artifact type, or with other media types.
+    /// Returns whether the registry rejects the type of a manifest, and not a blob, a tag or a size. It may accept another
+    /// artifact type or other media types.
     pub fn is_refused_kind(&self) -> bool {
         match self {
             Self::Refused { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, .. } => true,
@@ -93,7 +92,7 @@ impl RegistryError {
         }
     }
 
-    /// Returns whether a registry refuses a manifest because it lacks a blob that the manifest names.
+    /// Returns whether a registry rejects a manifest because it lacks a blob that the manifest names.
     pub fn is_missing_blob(&self) -> bool {
         match self {
             Self::Refused { reason, .. } => {
@@ -103,7 +102,7 @@ impl RegistryError {
         }
     }
 
-    /// Returns whether the fault is on this machine, so that no other server can help.
+    /// Returns whether the cause is on this host, so that another server cannot help.
     pub(crate) const fn is_local(&self) -> bool {
         match self {
             Self::Download(error) => error.is_local(),

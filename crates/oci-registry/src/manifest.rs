@@ -1,4 +1,4 @@
-//! Manifests and indexes: bounded, and verified against their digest.
+//! Manifests and indexes: limited in size and verified against their digest.
 
 use box_contract::manifest::MANIFEST_TYPES;
 use box_digest::{Digest, ParseDigestError};
@@ -13,25 +13,24 @@ use crate::refusal;
 use crate::server::Resource;
 use crate::session::Session;
 
-/// The most bytes that a manifest or an index may have: what registries must take (OCI
-/// distribution-spec, "Pushing Manifests").
+/// The maximum size of a manifest or an index, in bytes. Registries must accept this size (OCI distribution-spec,
+/// [Pushing Manifests](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pushing-manifests)).
 pub const MAX_MANIFEST: u64 = 4 << 20;
-/// Media types of manifests of Docker's first schema, plain and signed. Registries may still have
-/// them; they are never requested, and readers have a message for them.
+/// The media types of manifests of Docker's first schema, plain and signed. Some registries still send them. They are never
+/// requested, and the readers of manifests have a message for them.
 pub const DOCKER_SCHEMA_1_TYPES: [&str; 2] = [
     "application/vnd.docker.distribution.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v1+prettyjws",
 ];
-/// Media types that servers of plain files give to any document: the document's own type then counts.
+/// Media types that servers of plain files give to any document. The document's `mediaType` field then decides.
 const GENERIC_TYPES: [&str; 4] =
     ["application/json", "application/octet-stream", "binary/octet-stream", "text/plain"];
-/// A manifest or an index as a registry has it. Its bytes are verified; what they mean is for the
-/// reader to judge.
+/// A manifest or an index from a registry. Its bytes are verified; its content is not checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// Verified against `digest`.
+    /// The bytes, verified against `digest`.
     pub bytes: Vec<u8>,
-    /// The media type that the registry names: one of OCI's or docker's for manifests and indexes.
+    /// The media type in the response: an OCI or docker type for manifests and indexes.
     pub media_type: Option<&'static str>,
     /// The sha256 of the bytes.
     pub digest: Digest,
@@ -81,8 +80,8 @@ fn attempt(
     Ok(Manifest { bytes, media_type: media_type(&headers, what)?, digest })
 }
 
-/// Returns the digest that the registry names. It need not name one, and is not believed, but if it
-/// is wrong, then something between it and here is broken.
+/// Returns the digest in the response's header, if any. It is optional and not trusted, but a wrong one shows that something on
+/// the way is broken.
 pub(crate) fn named_digest(
     headers: &HeaderMap,
     what: &str,
@@ -100,8 +99,8 @@ pub(crate) fn named_digest(
     Err(RegistryError::response(what, reason))
 }
 
-/// Returns the media type that the registry names, without its parameters; `None` for one that every document can
-/// have. An unknown one is not repeated in messages: it could be anything.
+/// Returns the media type in the response, without its parameters, or `None` for a type that any document can have. An unknown
+/// type is not repeated in messages, because it is untrusted text.
 fn media_type(headers: &HeaderMap, what: &str) -> Result<Option<&'static str>, RegistryError> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
     let named = value.to_str().unwrap_or_default();

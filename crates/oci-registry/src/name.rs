@@ -1,4 +1,4 @@
-//! The names in requests: a repository of a registry, and a manifest in it.
+//! The names in requests: repositories, tags and references.
 
 use std::fmt;
 
@@ -8,32 +8,32 @@ use box_digest::Digest;
 
 use crate::error::RegistryError;
 
-/// A repository of a registry: `registry.example.org/team/app`.
+/// A repository of a registry, such as `registry.example.org/team/app`.
 ///
-/// Both parts are checked, so that nothing in them can lead to another place of the server, or to
-/// another server.
+/// Both parts are checked, so that they cannot lead to another path of the server or to another
+/// server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Repository {
     host: String,
     name: String,
 }
 
-/// A tag: letters, digits, `_`, `.` and `-`, at most 128 (OCI distribution-spec, "Pulling
-/// manifests").
+/// A tag: at most 128 letters, digits, `_`, `.` and `-` (OCI distribution-spec,
+/// [Pulling manifests](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag(String);
 
-/// Which manifest of a repository.
+/// A reference to a manifest of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// The one that a tag names now.
+    /// The manifest to which a tag points now.
     Tag(Tag),
-    /// The one with this content.
+    /// The manifest with this digest.
     Digest(Digest),
 }
 
 impl Repository {
-    /// Names a repository. The host may have a port, and is kept as [`registry_host`] returns it.
+    /// Makes a repository. The host may have a port, and is normalized by [`registry_host`].
     ///
     /// # Errors
     /// [`RegistryError::Name`].
@@ -48,17 +48,17 @@ impl Repository {
         Ok(Self { host, name: name.to_owned() })
     }
 
-    /// Returns the registry's host, perhaps with a port.
+    /// Returns the registry's host, with its port if it has one.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Returns the repository's name on that host.
+    /// Returns the repository's name, without the host.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the repository of a mirror that has this one's content, below a prefix.
+    /// Returns the repository of a mirror that has the same content, below a prefix.
     pub(super) fn mirrored(&self, host: &str, prefix: &str) -> Self {
         let name =
             if prefix.is_empty() { self.name.clone() } else { format!("{prefix}/{}", self.name) };
@@ -90,7 +90,7 @@ impl fmt::Display for Repository {
 }
 
 impl fmt::Display for Reference {
-    /// Writes the part of a request after `manifests/`.
+    /// Writes the part of a request's path after `manifests/`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tag(Tag(tag)) => f.write_str(tag),

@@ -1,16 +1,16 @@
-//! Answers that come from something else than a registry: a proxy, a filter of the network, a login page.
+//! Detects answers of a proxy, a network filter or a login page instead of a registry.
 //!
-//! Such an answer often has the status 200. Nothing of it is repeated.
+//! Such an answer often has the status 200. Messages do not repeat its text.
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 
 use crate::error::RegistryError;
 use crate::server::Server;
 
-/// A page for a browser, in messages.
+/// The description of an HTML page in messages.
 const PAGE: &str = "an HTML page";
 
-/// Refuses a response whose headers say that it is a page for a browser.
+/// Rejects a response whose headers declare an HTML page.
 pub(crate) fn check_headers(
     server: &Server,
     what: &str,
@@ -26,12 +26,12 @@ pub(crate) fn check_headers(
     Ok(())
 }
 
-/// Refuses a page for a browser in the place of a document in JSON.
+/// Rejects an HTML page instead of a JSON document.
 pub(crate) fn check_page(server: &Server, what: &str, bytes: &[u8]) -> Result<(), RegistryError> {
     if first(bytes) == Some(b'<') { Err(not_a_registry(server, what, PAGE)) } else { Ok(()) }
 }
 
-/// Refuses what cannot be a document in JSON.
+/// Rejects bytes that cannot be a JSON document.
 pub(crate) fn check_document(
     server: &Server,
     what: &str,
@@ -44,7 +44,7 @@ pub(crate) fn check_document(
     }
 }
 
-/// Returns the first byte of a text that is not blank.
+/// Returns the first byte that is not blank, after an optional byte order mark.
 fn first(bytes: &[u8]) -> Option<u8> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     text.trim_ascii_start().first().copied()

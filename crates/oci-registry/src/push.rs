@@ -1,8 +1,8 @@
 //! Writes to a repository: blobs and manifests (OCI distribution-spec v1.1, "Push",
 //! <https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#push>).
 //!
-//! A blob is sent as a POST and one PUT with its length: what registries have in common. Google's has no PATCH, others break
-//! it. Whatever fails on the way is repeated from the POST on, so that no registry has to remember a part.
+//! A blob is sent with one POST and one PUT of its whole length, because all registries support this: Google's has no PATCH, and
+//! some others implement it wrongly. A failed upload starts again with the POST, so no registry has to remember a part of a blob.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -23,24 +23,24 @@ use crate::refusal;
 use crate::server::Resource;
 use crate::session::Session;
 
-/// Writes to one repository of a registry, without mirrors.
+/// Writes to one repository of a registry.
 ///
-/// What is read through it comes from the registry itself, too: a mirror may be behind.
+/// It also reads from the registry itself and never from a mirror, because a mirror may be behind.
 #[derive(Debug, Clone)]
 pub struct Pusher {
     session: Arc<Session>,
 }
 
-/// How a blob came into a repository.
+/// How a blob got into a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Uploaded {
-    /// It was sent.
+    /// The blob was sent.
     Sent,
-    /// The registry has it from another of its repositories; nothing was sent.
+    /// The registry took the blob from another of its repositories; nothing was sent.
     Mounted,
 }
 
-/// Where an upload goes on.
+/// The result of the POST: the URL at which the upload continues, unless the blob was mounted.
 enum Begun {
     Mounted,
     At(RequestUrl),
@@ -56,8 +56,8 @@ impl Pusher {
         &self.session.server.repository
     }
 
-    /// Fetches a manifest or an index as [`Registry::manifest`](crate::Registry::manifest) does; `None` where the repository
-    /// has none of this name, or does not exist yet.
+    /// Fetches a manifest or an index as [`Registry::manifest`](crate::Registry::manifest) does. Returns `None` if the repository
+    /// has no such manifest, or does not exist yet.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -69,11 +69,11 @@ impl Pusher {
         }
     }
 
-    /// Returns whether the repository is known to have a blob. A registry that refuses such a question, or leads it to a server that
-    /// does, is not asked again: the blob is to be sent.
+    /// Returns whether the repository is known to have a blob. If the registry, or a server to which it redirects, rejects the
+    /// HEAD request, this returns `false`, so that the blob is sent.
     ///
     /// # Errors
-    /// [`RegistryError`]; of a size that is not the blob's, [`RegistryError::Response`].
+    /// [`RegistryError`]; [`RegistryError::Response`] if the registry has the blob with another size.
     pub fn has_blob(&self, digest: &Digest, size: u64) -> Result<bool, RegistryError> {
         let resource = self.blob(digest);
         self.retry(|| {
@@ -89,8 +89,8 @@ impl Pusher {
         })
     }
 
-    /// Brings a blob into the repository: from another repository of the same registry if the registry can do that, else by
-    /// sending it. The content is read again for each attempt.
+    /// Brings a blob into the repository: mounts it from the repository `from` of the same registry if the registry can do that,
+    /// or sends it. Each attempt reads the content again.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -112,11 +112,11 @@ impl Pusher {
         Ok(done)
     }
 
-    /// Writes a manifest or an index of this media type, under a tag or its digest, and returns its digest. What it names has to be
-    /// there.
+    /// Writes a manifest or an index under a tag or its digest, and returns its digest. The blobs that it names must be in the
+    /// repository.
     ///
     /// # Errors
-    /// [`RegistryError::Refused`] where the registry takes no such manifest, and the others.
+    /// [`RegistryError::Refused`] if the registry rejects the manifest, and the other variants.
     pub fn put_manifest(
         &self,
         reference: &Reference,
@@ -163,7 +163,7 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    /// Makes one attempt. A token that ends between POST and PUT, as it may in a long upload, is replaced once.
+    /// Makes one attempt. If the token expires between POST and PUT, as it may in a long upload, it is renewed once.
     fn attempt(&self, from: Option<&Repository>) -> Result<Uploaded, RegistryError> {
         for _ in 0..2 {
             let at = match self.begin(from)? {
@@ -177,8 +177,8 @@ impl Upload<'_> {
         Err(self.session.unauthorized(self.what))
     }
 
-    /// Begins an upload, or has the registry take the blob from another repository. A registry that cannot, or in which that
-    /// repository is not to be read, begins an upload.
+    /// Begins an upload, or has the registry mount the blob from another repository. A registry that cannot mount it, or does not
+    /// allow to read the other repository, begins an upload.
     fn begin(&self, from: Option<&Repository>) -> Result<Begun, RegistryError> {
         let Some(from) = from else { return self.post(&[]) };
         let digest = self.digest.to_string();
@@ -210,7 +210,7 @@ impl Upload<'_> {
         }
     }
 
-    /// Returns where the registry wants the bytes: relative to what was asked, or on another server.
+    /// Returns the URL for the PUT. `Location` may be relative to the request's URL, or lead to another server.
     fn continued_at(&self, response: &FinalResponse) -> Result<RequestUrl, RegistryError> {
         let location = response.response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
         let Some(location) = location else {
@@ -222,7 +222,7 @@ impl Upload<'_> {
         Ok(at.with_query(&[("digest", &digest)]))
     }
 
-    /// Sends the bytes; `false` where a new token was needed for them.
+    /// Sends the bytes. Returns `false` if a new token was needed for them.
     fn finish(&self, at: RequestUrl) -> Result<bool, RegistryError> {
         let server = &self.session.server;
         let kind = HeaderValue::from_static("application/octet-stream");
@@ -241,7 +241,7 @@ impl Upload<'_> {
     }
 }
 
-/// A content whose way to the registry is reported.
+/// A content whose upload is reported as progress.
 #[derive(Debug)]
 struct Observed<'a> {
     content: &'a dyn Content,
@@ -267,15 +267,15 @@ impl Content for Observed<'_> {
     }
 
     fn sent(&self, bytes: u64) {
-        // That all bytes are there is reported when the registry says so.
+        // The last byte is reported once the registry has confirmed the blob.
         if bytes < self.content.size() {
             self.report(bytes);
         }
     }
 }
 
-/// Returns whether a status says that a HEAD is not answered, whatever it asks for. Whoever may not know what is there may not send
-/// anything either, and is told so then.
+/// Returns whether a status means that the server rejects HEAD requests as such. If the cause is a missing permission, the upload
+/// that follows reports it.
 const fn refuses_question(status: StatusCode) -> bool {
     matches!(
         status,
@@ -286,7 +286,7 @@ const fn refuses_question(status: StatusCode) -> bool {
     )
 }
 
-/// Compares the digest that a registry names for what was sent, if it names one.
+/// Compares the digest in the response, if any, with the digest of the sent bytes.
 fn check_digest(
     what: &str,
     response: &FinalResponse,
@@ -300,7 +300,7 @@ fn check_digest(
     }
 }
 
-/// Compares the size that a registry names for a blob, if it names one.
+/// Compares the size in the response, if any, with the size of the blob.
 fn check_size(what: &str, response: &FinalResponse, expected: u64) -> Result<(), RegistryError> {
     let named = response.response.headers().get(CONTENT_LENGTH);
     let named = named.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());

@@ -8,10 +8,12 @@ use crate::error::RegistryError;
 use crate::name::Reference;
 use crate::server::{Resource, Server};
 
-/// The most bytes of a refusal that are read.
+/// The maximum size of an error response's body, in bytes.
 const LIMIT: u64 = 16 << 10;
-/// The error codes of the OCI distribution-spec. Only these are repeated: any other text could be
-/// anything, also what was sent.
+/// The error codes of the OCI distribution-spec,
+/// [Error Codes](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#error-codes).
+/// Messages repeat only these: any other text is untrusted, and could repeat a secret of the
+/// request.
 const CODES: [&str; 15] = [
     "BLOB_UNKNOWN",
     "BLOB_UPLOAD_INVALID",
@@ -38,8 +40,8 @@ pub(crate) fn of(server: &Server, resource: &Resource, response: FinalResponse) 
     status(server, &resource.what, response)
 }
 
-/// Returns the error of a missing resource. Few registries tell a missing repository from a missing
-/// tag.
+/// Returns the error of a missing resource. Few registries distinguish a missing repository from a
+/// missing tag.
 fn not_found(server: &Server, resource: &Resource, response: FinalResponse) -> RegistryError {
     let (host, name) = (host(server, &response), server.repository.name());
     let code = code(server, &resource.what, response);
@@ -52,7 +54,7 @@ fn not_found(server: &Server, resource: &Resource, response: FinalResponse) -> R
     RegistryError::NotFound { what, host, tag }
 }
 
-/// Returns the error of a registry that takes no blob.
+/// Returns the error of a rejected blob.
 pub(crate) fn of_upload(
     server: &Server,
     what: &str,
@@ -80,7 +82,7 @@ pub(crate) fn of_upload(
     }
 }
 
-/// Returns the error of a registry that takes no manifest.
+/// Returns the error of a rejected manifest.
 pub(crate) fn of_manifest(
     server: &Server,
     what: &str,
@@ -88,7 +90,7 @@ pub(crate) fn of_manifest(
     size: u64,
 ) -> RegistryError {
     let (host, status) = (host(server, &response), response.response.status());
-    // Amazon's registry says that the method is not allowed if it does not know the type.
+    // Amazon's registry answers 405 for a media type that it does not know.
     let known = [
         StatusCode::BAD_REQUEST,
         StatusCode::NOT_FOUND,
@@ -100,7 +102,7 @@ pub(crate) fn of_manifest(
         return of_upload(server, what, response, size);
     }
     let reason = code(server, what, response);
-    // Of a blob that is missing, some registries say so.
+    // Some registries answer 404 if a blob of the manifest is missing.
     let is_blob = matches!(reason, Some("BLOB_UNKNOWN" | "MANIFEST_BLOB_UNKNOWN"));
     if status == StatusCode::NOT_FOUND && !is_blob {
         let what = format!("repository {}", server.repository.name());
@@ -109,7 +111,7 @@ pub(crate) fn of_manifest(
     RegistryError::Refused { what: what.to_owned(), host, status, reason }
 }
 
-/// Returns the name of the server that has answered.
+/// Returns the host of the server that has answered.
 fn host(server: &Server, response: &FinalResponse) -> String {
     match response.at.same_origin() {
         true => server.repository.host().to_owned(),
@@ -117,7 +119,7 @@ fn host(server: &Server, response: &FinalResponse) -> String {
     }
 }
 
-/// Returns the error of a status, with the error code of the body where it has a known one.
+/// Returns the error of a status, with the error code of the body if it is a known one.
 pub(crate) fn status(server: &Server, what: &str, response: FinalResponse) -> RegistryError {
     let mut error = response.status_error(what);
     if let DownloadError::Status { reason, .. } = &mut error {

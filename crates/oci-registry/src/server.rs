@@ -1,4 +1,4 @@
-//! One repository on one server, and how registries are asked.
+//! One repository on one server, and the options of the client.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,31 +13,31 @@ use crate::credentials::Search;
 use crate::error::RegistryError;
 use crate::name::{Reference, Repository};
 
-/// How registries are asked.
+/// The options of a client for registries.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Mirrors, plain http, and trusted realms.
+    /// Mirrors, plain HTTP, trusted realms and certificates.
     pub config: RegistryConfig,
-    /// The file that `config` is read from, or would be if it existed: errors name it.
+    /// The file from which `config` was read, or would be if it existed. Errors name it.
     pub config_file: Option<PathBuf>,
-    /// Where credentials may be: files such as docker's `config.json` and podman's `auth.json`. The
-    /// first that has some for a registry wins; one that does not exist is skipped.
+    /// The files that may have credentials, such as docker's `config.json` and podman's `auth.json`. The first one that has
+    /// credentials for a registry takes precedence. Missing files are skipped.
     pub auth_files: Vec<PathBuf>,
-    /// The directories in which `docker-credential-NAME` is looked for, where a file names one:
-    /// absolute ones only. The program gets the environment of this one.
+    /// The directories in which the helper `docker-credential-NAME` of such a file is looked for. Relative ones are ignored. The
+    /// helper inherits the environment of this process.
     pub helper_path: Vec<PathBuf>,
-    /// How long to wait for such a program, which may ask a person.
+    /// The time limit for a helper, which may prompt its user.
     pub helper_patience: Duration,
-    /// Receives a warning about credentials that could not be used.
+    /// Receives a warning for each file of credentials or helper that could not be used.
     pub notices: Option<Notices>,
-    /// How many blobs are fetched or sent at once.
+    /// How many blobs are fetched or sent in parallel.
     pub parallel: usize,
-    /// How the network is used.
+    /// The network options.
     pub network: NetworkOptions,
 }
 
 impl Default for Options {
-    /// Returns options without credentials, special registries and a proxy, for four blobs at once.
+    /// Returns options for four parallel blobs, without credentials, settings of registries or a proxy.
     fn default() -> Self {
         Self {
             config: RegistryConfig::default(),
@@ -52,14 +52,13 @@ impl Default for Options {
     }
 }
 
-/// A function that is told, in one statement without a full stop, why credentials were passed over: a broken file
-/// of credentials does not keep a registry that is open to everybody from being asked. No statement has a secret.
+/// A function that receives the reason why credentials were skipped, as one sentence without a full stop and without secrets.
+/// Malformed files of credentials are no error, because the registry may be public.
 #[derive(Clone)]
 pub struct Notices(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Notices {
-    /// Returns notices that go to a function. It may be called from several threads, and more than once with the
-    /// same statement.
+    /// Wraps a function. Several threads may call it, and more than once with the same sentence.
     pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
@@ -72,7 +71,7 @@ impl fmt::Debug for Notices {
 }
 
 impl Options {
-    /// Tells why credentials were passed over.
+    /// Reports why credentials were skipped.
     pub(crate) fn notice(&self, statement: &str) {
         if let Some(Notices(tell)) = &self.notices {
             tell(statement);
@@ -80,26 +79,26 @@ impl Options {
     }
 }
 
-/// What is done with a repository: a token is asked for no more.
+/// The access to a repository, which is also the scope of its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Only reading.
+    /// Read only.
     Pull,
-    /// Reading and writing.
+    /// Read and write.
     Push,
 }
 
-/// One repository on one server, and how it is reached.
+/// One repository on one server, with the settings and the HTTP client for it.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) client: Arc<Client>,
-    /// The repository by its name on this server.
+    /// The repository, with its name on this server.
     pub(crate) repository: Repository,
-    /// `https://HOST/`, or `http://HOST/` where the configuration says so.
+    /// `https://HOST/`, or `http://HOST/` if the configuration has `plain-http`.
     pub(crate) base: RemoteUrl,
     /// The configuration of the server.
     pub(crate) host: Host,
-    /// Whether another server is asked where this one cannot help.
+    /// Whether another server is tried if this one fails.
     pub(crate) is_mirror: bool,
     pub(crate) access: Access,
     pub(crate) options: Arc<Options>,
@@ -109,12 +108,12 @@ impl Server {
     /// Returns the URL of a resource of the repository.
     pub(crate) fn url(&self, path: &str) -> Result<RemoteUrl, RegistryError> {
         let path = format!("/v2/{}/{path}", self.repository.name());
-        // Names, tags and digests are checked, so that this does not fail.
+        // Names, tags and digests are valid, so this does not fail.
         let reason = "it does not form a URL";
         self.base.join(&path).map_err(|_| RegistryError::Name { text: path, reason })
     }
 
-    /// Returns the error of a server that does not accept the login that was found, or has been given none.
+    /// Returns the error of a server that refuses the login, or wants one and there is none.
     pub(crate) fn unauthorized(&self, what: &str, search: &Search) -> RegistryError {
         let (what, host) = (what.to_owned(), self.repository.host().to_owned());
         let credentials = search.login.as_ref().map(ToString::to_string);
@@ -126,7 +125,7 @@ impl Server {
 /// A manifest or a blob of the repository.
 #[derive(Debug)]
 pub(crate) struct Resource {
-    /// Its name for messages.
+    /// Its description for messages.
     pub(crate) what: String,
     /// Its path after the repository's name.
     pub(crate) path: String,

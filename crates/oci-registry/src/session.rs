@@ -1,4 +1,4 @@
-//! Requests to one repository on one server, with credentials where they belong.
+//! Requests to one repository on one server, with credentials only for the registry's origin.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,10 +13,10 @@ use crate::name::Repository;
 use crate::page;
 use crate::server::{Resource, Server};
 
-/// The attempts at a mirror, after which another server is asked.
+/// The number of attempts at a mirror, before the next server is tried.
 const MIRROR_TRIES: u32 = 2;
 
-/// One repository on one server, and how far it has authenticated us.
+/// One repository on one server, and the state of the authentication there.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) server: Server,
@@ -24,12 +24,12 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Starts without credentials.
+    /// Makes a session without credentials.
     pub(crate) fn new(server: Server) -> Self {
         Self { server, state: Mutex::default() }
     }
 
-    /// Starts to count attempts.
+    /// Returns a new count of attempts.
     pub(crate) fn attempts(&self) -> Attempts {
         let network = &self.server.options.network;
         let host = self.server.repository.host();
@@ -37,7 +37,7 @@ impl Session {
         if self.server.is_mirror { attempts.at_most(MIRROR_TRIES) } else { attempts }
     }
 
-    /// Asks for a resource.
+    /// Requests a resource.
     pub(crate) fn get(
         &self,
         resource: &Resource,
@@ -47,7 +47,7 @@ impl Session {
         self.send(Request::get(&resource.what, at, headers.clone()))
     }
 
-    /// Sends a request, and once more with credentials where the registry asks for some.
+    /// Sends a request. If the registry requests credentials, sends it again with them.
     pub(crate) fn send(&self, mut request: Request<'_>) -> Result<FinalResponse, RegistryError> {
         if let Some(response) = self.send_once(&mut request)? {
             return Ok(response);
@@ -60,7 +60,7 @@ impl Session {
         self.found(request.what, response)
     }
 
-    /// Sends a request. Where the registry asks for credentials, gets some for the next request, and returns `None`.
+    /// Sends a request. If the registry requests credentials, gets them for the next request and returns `None`.
     pub(crate) fn send_once(
         &self,
         request: &mut Request<'_>,
@@ -70,7 +70,7 @@ impl Session {
         if !asks_for_credentials(&response) {
             return self.found(request.what, response).map(Some);
         }
-        // One thread asks for the token; the others wait for it here.
+        // One thread gets the token; the others wait for it here.
         let mut state = self.state();
         if state.authorization == request.authorization {
             let headers = response.response.headers();
@@ -79,7 +79,8 @@ impl Session {
         Ok(None)
     }
 
-    /// Has the next token also be for reading another repository of the registry; `false` if that was refused before.
+    /// Adds another repository of the registry to the scope of the next token, for reading. Returns `false` if that was refused
+    /// before.
     pub(crate) fn read_also(&self, repository: &Repository) -> bool {
         let mut state = self.state();
         if state.closed.contains(repository.name()) {
@@ -89,7 +90,7 @@ impl Session {
         true
     }
 
-    /// Has the next token not be for reading another repository.
+    /// Removes another repository from the scope of the next token.
     pub(crate) fn read_no_more(&self, repository: &Repository) {
         let mut state = self.state();
         state.sources.remove(repository.name());
@@ -101,7 +102,8 @@ impl Session {
         self.server.unauthorized(what, &self.state().search())
     }
 
-    /// Checks that a response is not "no such image" only because the credentials for it were refused.
+    /// Returns the response, or an error if the credentials were refused and the anonymous response is 403 or 404: the
+    /// resource may exist for the login.
     fn found(&self, what: &str, response: FinalResponse) -> Result<FinalResponse, RegistryError> {
         let status = response.response.status();
         let is_hidden = matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN);
@@ -140,7 +142,7 @@ impl Session {
     }
 }
 
-/// Returns whether the registry itself asks for credentials. No other server gets any.
+/// Returns whether the registry itself requests credentials. No other server gets any.
 fn asks_for_credentials(response: &FinalResponse) -> bool {
     response.at.same_origin() && response.response.status() == StatusCode::UNAUTHORIZED
 }

@@ -1,8 +1,8 @@
-//! Tokens from a realm (the distribution project's "Token Authentication Specification" and "OAuth2
-//! Token Authentication").
+//! Fetches tokens from a realm, with a [GET](https://distribution.github.io/distribution/spec/auth/token/) or, for an identity
+//! token, an [OAuth 2 POST](https://distribution.github.io/distribution/spec/auth/oauth/) request.
 //!
-//! The scope follows from what is done with the repository, whatever the registry says. A realm
-//! answers itself: its redirects are not followed.
+//! The scopes follow from the access to the repository and not from the registry's challenge. Redirects of a realm are not
+//! followed.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -18,32 +18,32 @@ use crate::page;
 use crate::refusal;
 use crate::server::Server;
 
-/// The most bytes that the answer with a token may have.
+/// The maximum size of the response with a token, in bytes.
 const LIMIT: u64 = 128 << 10;
-/// The longest token, in bytes.
+/// The maximum length of a token, in bytes.
 const MAX_TOKEN: usize = 32 << 10;
 /// The content type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Where tokens are, and what for.
+/// A realm, and the scopes of the requested token.
 #[derive(Debug)]
 pub(crate) struct Realm<'a> {
     pub(crate) url: &'a RemoteUrl,
-    /// The name by which it knows the registry.
+    /// The registry's name at the realm.
     pub(crate) service: Option<&'a str>,
-    /// Each of the form `repository:NAME:ACTIONS`.
+    /// The scopes, each in the form `repository:NAME:ACTIONS`.
     pub(crate) scopes: &'a [String],
 }
 
-/// A token, under one of its two names.
+/// A response with a token, in one of two fields.
 #[derive(Deserialize)]
 struct Granted {
     token: Option<Secret>,
     access_token: Option<Secret>,
 }
 
-/// Fetches a token for the server's repository, and returns the header that has it; `None` where the
-/// credentials, or their lack, are refused.
+/// Fetches a token for the server's repository, and returns it as a header. Returns `None` if the realm refuses the credentials
+/// or an anonymous request.
 pub(crate) fn fetch(
     server: &Server,
     realm: &Realm<'_>,
@@ -69,7 +69,8 @@ fn request(
 ) -> Result<FinalResponse, HttpError> {
     let mut query: Vec<_> = realm.scopes.iter().map(|scope| ("scope", scope.as_str())).collect();
     query.extend(realm.service.map(|service| ("service", service)));
-    // The form has one scope, whose parts are separated by blanks (RFC 6749, section 3.3).
+    // A form has one `scope`, a list separated by spaces
+    // ([RFC 6749, section 3.3](https://www.rfc-editor.org/rfc/rfc6749#section-3.3)).
     let joined = realm.scopes.join(" ");
     let realm = realm.url;
     let response = match credentials {
@@ -116,13 +117,13 @@ fn useless(server: &Server, realm: &RemoteUrl, reason: &'static str) -> Registry
     RegistryError::Response { what, reason }
 }
 
-/// Returns a header with a name and a password.
+/// Returns a `Basic` header.
 pub(crate) fn basic(user: &str, password: &Secret) -> Option<HeaderValue> {
     let pair = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
     sensitive(&format!("Basic {pair}"))
 }
 
-/// Returns a header with a token; `None` if it cannot be sent.
+/// Returns a `Bearer` header, or `None` if the token is not valid in one.
 pub(crate) fn bearer(token: &Secret) -> Option<HeaderValue> {
     let token = token.expose();
     let right = (1..=MAX_TOKEN).contains(&token.len());

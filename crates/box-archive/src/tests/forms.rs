@@ -1,4 +1,4 @@
-//! Boxes in the forms that registries have them in, as skopeo and oras copy them into archives.
+//! Boxes in the forms of registries, as skopeo and oras copy them into archives.
 
 use box_contract::manifest::{ARTIFACT_TYPE, OCI_MANIFEST_TYPE};
 use box_registry::{BOX_MANIFEST_TYPE, DIGEST_LABEL, Form, PLAIN_DIGEST, PLAIN_SIZE};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// An archive that is being made.
+/// An archive that is being written.
 #[derive(Default)]
 struct Made(Vec<(String, Vec<u8>)>);
 
@@ -30,7 +30,7 @@ impl Made {
         layer
     }
 
-    /// Ends the archive with the index, as skopeo does.
+    /// Ends the archive with the index, like skopeo.
     fn finish(mut self, manifests: &[Value]) -> Vec<u8> {
         let index = json!({ "schemaVersion": 2, "manifests": manifests });
         self.0.push(("index.json".to_owned(), serde_json::to_vec(&index).unwrap()));
@@ -39,7 +39,7 @@ impl Made {
     }
 }
 
-/// Makes an archive of a box in a form; returns it with the box digest.
+/// Makes an archive of a box in this form; returns it with the box digest.
 fn made(form: Form) -> (Vec<u8>, Digest) {
     let (files, mut made) = (&boxes(&["one"])[0], Made::default());
     let manifest = fs::read(files.manifest_path()).unwrap();
@@ -80,7 +80,7 @@ fn each_form_of_a_registry_is_the_same_box() {
         let archive = Archive::open(&stage.path("boxes.tar")).unwrap();
         let only = archive.one_box(None).unwrap();
         assert_eq!(only.remote.form, form);
-        // Its own digest names it as well.
+        // The digest of the registry's manifest is accepted too.
         archive.one_box(Some(only.remote.registry_digest)).unwrap();
     }
 }
@@ -90,7 +90,7 @@ fn an_order_that_a_stream_cannot_have_is_named() {
     let (bytes, _) = made(Form::Artifact);
     let error = Stage::new().load_stream(&bytes).unwrap_err();
     assert!(matches!(error, ArchiveError::NotAStream { .. }), "{error}");
-    // The index is first, and the box's manifest is a blob.
+    // The index comes first, and the box's manifest is a blob.
     let mut members = members(&bytes);
     members.rotate_right(2);
     members.swap(0, 1);

@@ -1,4 +1,4 @@
-//! Archives that strangers made: each is refused, and nothing of it is found afterwards.
+//! Hostile archives: each is rejected, and leaves no box in the store.
 
 use box_contract::manifest::{METADATA_TYPE, blob_name};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use testkit::hostile::{Random, mutate};
 
 use super::*;
 
-/// Loads an archive as a file and as a stream; both have to be refused for this reason.
+/// Loads an archive as a file and as a stream; both must fail for this reason.
 fn refused(what: &str, bytes: &[u8], reason: &str) {
     for is_stream in [false, true] {
         let stage = Stage::new();
@@ -20,14 +20,14 @@ fn refused(what: &str, bytes: &[u8], reason: &str) {
     }
 }
 
-/// Returns the archive of one box after its members were changed.
+/// Returns the archive of one box with changed members.
 fn changed(change: impl FnOnce(&mut Vec<(String, Vec<u8>)>)) -> Vec<u8> {
     let mut all = members(&archive(&["one"]));
     change(&mut all);
     tar_of(&all)
 }
 
-/// Returns the archive of one box after its index was changed.
+/// Returns the archive of one box with a changed index.
 fn with_index(change: impl FnOnce(&mut Value)) -> Vec<u8> {
     changed(|all| edit(&mut all[1].1, change))
 }
@@ -38,7 +38,7 @@ fn edit(bytes: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
     *bytes = serde_json::to_vec(&value).unwrap();
 }
 
-/// Returns the archive of one box after its manifest was changed; the index names the new one.
+/// Returns the archive of one box with a changed manifest and an index for it.
 fn with_manifest(change: impl FnOnce(&mut Value)) -> Vec<u8> {
     changed(|all| {
         edit(&mut all[2].1, change);
@@ -81,7 +81,7 @@ fn two_members_of_one_name() {
             assert!(stage.found().is_empty());
         }
     }
-    // By another spelling.
+    // The same member with another spelling.
     let spelled = changed(|all| {
         let (name, data) = all.last().unwrap().clone();
         all.push((format!("./{name}"), data));
@@ -89,7 +89,7 @@ fn two_members_of_one_name() {
     refused("spelled", &spelled, "two files named");
 }
 
-/// Replaces the header of the last member by another one, and what comes before it.
+/// Replaces the header of the last member, and inserts bytes before it.
 fn with_last_header(before: &[u8], replace: impl FnOnce(&str, u64) -> Header) -> Vec<u8> {
     let mut all = members(&archive(&["one"]));
     let (name, data) = all.pop().unwrap();
@@ -111,14 +111,14 @@ fn members_that_are_no_files() {
             header.set_cksum();
             header
         });
-        // What follows is no header.
+        // The next block is not a header.
         for is_stream in [false, true] {
             let stage = Stage::new();
             let load = if is_stream { Stage::load_stream } else { Stage::load_file };
             load(&stage, &linked).unwrap_err();
             assert!(stage.found().is_empty());
         }
-        // The blob is a link to a file of the same content.
+        // The blob is a link to a file with the same content.
         let mut all = members(&archive(&["one"]));
         let last = all.len() - 1;
         let name = std::mem::replace(&mut all[last].0, "elsewhere".to_owned());
@@ -148,7 +148,7 @@ fn headers_that_lie() {
     refused("huge", &with_last_header(&[], |name, _| header(EntryType::Regular, name, size)), "");
     let longer = with_last_header(&[], |name, size| header(EntryType::Regular, name, size + 512));
     refused("longer", &longer, "");
-    // A PAX record that names another size, another path, and one that leads out.
+    // PAX records with another size, with the path of another file, and with a path that leads out.
     for record in ["12 size=999\n", "19 path=oci-layout\n", "13 path=../x\n"] {
         let mut before = header(EntryType::XHeader, "pax", record.len() as u64).as_bytes().to_vec();
         before.extend(record.as_bytes());
@@ -229,7 +229,7 @@ fn a_manifest_that_names_blobs_wrongly() {
 #[test]
 fn what_ends_too_early() {
     let bytes = archive(&["one"]);
-    // Without the two blocks at the end it is whole.
+    // An archive without the two blocks of zeros at the end is complete.
     let end = bytes.len() - 1024;
     for tenth in 0..10 {
         refused(&format!("{tenth} tenths"), &bytes[..end * tenth / 10], "");
@@ -253,7 +253,7 @@ fn what_is_no_archive() {
     assert!(matches!(absent, ArchiveError::Missing(_)), "{absent}");
 }
 
-/// A stream that never ends, after a beginning.
+/// A stream with a beginning and no end.
 struct Endless {
     begin: Cursor<Vec<u8>>,
     then: Vec<u8>,
@@ -300,7 +300,7 @@ fn what_never_ends() {
             assert!(stage.found().is_empty());
         }
     }
-    // After the end it is not read for long.
+    // After the end, only a limited number of bytes is read.
     let stage = Stage::new();
     let stream = Endless { begin: Cursor::new(bytes), then: vec![0; 4096], at: 0, read: 0 };
     stage.load(&Archive::read("it".to_owned(), stream).unwrap()).unwrap();
@@ -324,7 +324,7 @@ fn a_directory_with_links_and_pipes_in_it() {
     load();
 }
 
-/// Whatever an archive has, what is found afterwards is whole, and a file and a stream do not disagree.
+/// If an archive is changed, only complete boxes are found, and a file and a stream have the same result.
 #[test]
 fn changed_archives_load_nothing_that_is_not_whole() {
     let (one, other) = (small(&["one"]), small(&["one", "two"]));
@@ -345,13 +345,13 @@ fn changed_archives_load_nothing_that_is_not_whole() {
             digests
         });
         accepted += usize::from(file.is_some());
-        // A stream may be refused for its order.
+        // A stream may fail because of its order.
         assert!(stream.is_none() || stream == file, "round {round}: {file:?} {stream:?}");
     }
     assert!(accepted > 0);
 }
 
-/// Boxes whose largest blob is few bytes, so that changes are of headers and documents.
+/// Returns an archive of boxes with small blobs, so that most changes hit headers and documents.
 fn small(names: &[&str]) -> Vec<u8> {
     let boxes: Vec<_> = names
         .iter()

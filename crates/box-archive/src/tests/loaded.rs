@@ -1,4 +1,4 @@
-//! What is loaded, and what is not.
+//! Loaded and skipped blobs.
 
 use std::io::Write as _;
 
@@ -26,7 +26,7 @@ fn boxes_come_and_the_second_time_nothing_is_new() {
             let sum = |loaded: &[Loaded]| loaded.iter().map(|it| it.new_bytes).sum::<u64>();
             assert_eq!(first.len(), 2);
             assert_eq!((first[0].new_blobs, first[0].blobs), (8, 8), "{number} {is_stream}");
-            // The second box brings nothing but its config.
+            // Of the second box, only the config is new.
             assert_eq!((first[1].new_blobs, first[1].blobs), (1, 8), "{number} {is_stream}");
             let mut names: Vec<_> = stage.found().into_iter().filter_map(|it| it.1).collect();
             names.sort();
@@ -87,7 +87,7 @@ fn a_name_of_another_box_stays_with_it() {
     assert_eq!(lines[1], format!("the name one moved to this box from {}", other.digest));
 }
 
-/// Returns an archive of boxes with these names, which may be the same.
+/// Returns an archive of boxes with these names, which may be equal.
 fn named(names: &[&[&str]]) -> Vec<u8> {
     let all: Vec<_> = (0..names.len()).map(|at| format!("box-{at}")).collect();
     let all: Vec<_> = all.iter().map(String::as_str).collect();
@@ -184,7 +184,7 @@ fn a_load_goes_on_with_what_is_there_and_mends_what_is_damaged() {
         assert!(load(&tar_of(&cut)).is_err());
         assert!(stage.found().is_empty());
         let loaded = load(&bytes).unwrap();
-        // Of a file, several blobs are read at once: some may not have begun.
+        // Several blobs of a file are read in parallel, so some may not have begun.
         let most = if is_stream { 1 } else { 4 };
         assert!((1..=most).contains(&loaded[0].new_blobs), "{loaded:?}");
         assert!(loaded[0].new_bytes >= last.1.len() as u64, "{loaded:?}");

@@ -1,4 +1,4 @@
-//! Boxes, files with them, and stores.
+//! Boxes, files with boxes, and stores.
 
 mod forms;
 mod hostile;
@@ -19,7 +19,7 @@ use testkit::test_box::config;
 
 use crate::*;
 
-/// Boxes that differ in their names: they share all but two small blobs.
+/// Returns boxes that differ in their names, so that they share all but two small blobs.
 fn boxes(names: &[&str]) -> Vec<TestBox> {
     let named = |name: &&str| {
         let mut config = config();
@@ -33,7 +33,7 @@ fn documents(boxes: &[TestBox]) -> Vec<Documents> {
     boxes.iter().map(|it| Documents::read(it.path()).unwrap()).collect()
 }
 
-/// Returns an archive of boxes, each with its name.
+/// Returns an archive of boxes with these names.
 fn archive(names: &[&str]) -> Vec<u8> {
     let boxes = boxes(names);
     let documents = documents(&boxes);
@@ -43,7 +43,7 @@ fn archive(names: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// A file, and a store of its own.
+/// A directory with a file and a new store.
 struct Stage {
     dir: TempDir,
 }
@@ -83,24 +83,24 @@ impl Stage {
         self.load(&Archive::read("it".to_owned(), Cursor::new(bytes.to_vec()))?)
     }
 
-    /// Returns the boxes that are found, and checks that each of them can be opened and that every blob of it is whole.
+    /// Returns the boxes of the store, and checks that each can be opened and has undamaged blobs.
     fn found(&self) -> Vec<(Digest, Option<String>)> {
         let store = self.store();
         let boxes = StoredBoxes::open(&self.path("store")).unwrap();
-        let all = boxes.all().unwrap().into_iter().map(|it| {
-            let places = Places::new(boxes.directory(&it.digest), Some(&boxes.blobs()));
+        let all = boxes.all().unwrap().into_iter().map(|stored| {
+            let places = Places::new(boxes.directory(&stored.digest), Some(&boxes.blobs()));
             let opened = OpenBox::open(places).unwrap();
-            assert_eq!(opened.digest, it.digest);
+            assert_eq!(opened.digest, stored.digest);
             for blob in opened.manifest.blobs() {
                 assert_eq!(store.verify(&blob.digest).unwrap(), blob.size);
             }
-            (it.digest, it.label.map(|it| it.text().to_owned()))
+            (stored.digest, stored.label.map(|label| label.text().to_owned()))
         });
         all.collect()
     }
 }
 
-/// The members of an archive: their names and their data.
+/// Returns the names and the data of an archive's members.
 fn members(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut archive = tar::Archive::new(bytes);
     let entries = archive.entries().unwrap().map(|entry| {

@@ -1,4 +1,4 @@
-//! What is written.
+//! Written archives and directories.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 

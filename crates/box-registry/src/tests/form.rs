@@ -1,4 +1,4 @@
-//! The bytes of what is written.
+//! The exact bytes of frames and documents.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ fn plain() -> Vec<u8> {
     (0..400_000_u32).flat_map(|it| ((it / 7).wrapping_mul(it) % 251).to_le_bytes()).collect()
 }
 
-/// A new version of zstd may write other bytes. Then a push of a box that is in a registry already sends it again, once.
+/// A new version of zstd may compress to other bytes. A push of a box that is already in a registry then sends it again, once.
 #[test]
 fn the_bytes_of_a_frame_are_known() {
     let dir = tempfile::tempdir().unwrap();
@@ -48,7 +48,7 @@ fn the_image_is_one_that_tools_understand() {
     let config = stage.registry.with(|held| held.blobs[&key].clone());
     let config: oci_config::Config = serde_json::from_slice(&config).unwrap();
     assert_eq!(config.rootfs.diff_ids.len(), layers.len());
-    // Each layer is what the config says that it inflates to.
+    // The config has the digest of each layer's plain bytes.
     for (layer, id) in layers.iter().zip(&config.rootfs.diff_ids) {
         let key = (NAME.to_owned(), layer["digest"].as_str().unwrap().to_owned());
         let bytes = stage.registry.with(|held| held.blobs[&key].clone());
@@ -63,7 +63,7 @@ fn the_image_is_one_that_tools_understand() {
     }
 }
 
-/// As the OCI image-spec has it, independently of what writes it.
+/// The format of the OCI image-spec, independent of the code under test.
 mod oci_config {
     #[derive(serde::Deserialize)]
     pub(super) struct Config {

@@ -1,4 +1,4 @@
-//! Registries that lie.
+//! Hostile registries.
 
 use box_contract::manifest::MAX_CONFIG;
 use box_contract::rules::{MAX_INIT, MAX_KERNEL};
@@ -11,7 +11,7 @@ use test_server::{Early, Request, reply};
 use super::stage::{NAME, Stage, TAG, layer_of, open, replace, segment, test_box, zstd};
 use crate::*;
 
-/// Pushes a box, changes the layer of its segment, and returns the error of a pull without what differs from run to run.
+/// Pushes a box, changes the layer of its segment, and returns the error of a pull without the parts that vary.
 fn damaged(change: impl Fn(&mut Held, &mut Value, &[u8])) -> String {
     let (stage, files) = (Stage::new(Rules::default()), test_box());
     stage.push(&files, None).unwrap();
@@ -26,7 +26,7 @@ fn damaged(change: impl Fn(&mut Held, &mut Value, &[u8])) -> String {
     text.replace(&named.digest.to_string(), "PLAIN").replace(sent.as_str().unwrap(), "SENT")
 }
 
-/// Puts other bytes in the place of the layer, and compresses them.
+/// Replaces the layer by other compressed bytes.
 fn with(bytes: &[u8]) -> String {
     damaged(|held, layer, _| replace(held, layer, &zstd(bytes, 3)))
 }
@@ -41,7 +41,7 @@ fn a_blob_that_is_not_what_it_is_said_to_be_gets_no_name() {
             other[100] ^= 1;
             replace(held, layer, &zstd(&other, 3));
         }),
-        // The frame has no end, or has something after it.
+        // A frame without an end, and a frame with further bytes.
         damaged(|held, layer, bytes| {
             let frame = zstd(bytes, 3);
             replace(held, layer, &frame[..frame.len() - 1]);
@@ -50,7 +50,7 @@ fn a_blob_that_is_not_what_it_is_said_to_be_gets_no_name() {
         damaged(|held, layer, bytes| {
             replace(held, layer, &[zstd(bytes, 3), zstd(b"", 3)].concat());
         }),
-        // A frame that is skipped.
+        // A skippable frame.
         damaged(|held, layer, _| replace(held, layer, b"\x50\x2a\x4d\x18\x01\0\0\0x")),
         damaged(|held, layer, _| replace(held, layer, b"no frame")),
         damaged(|held, layer, _| replace(held, layer, b"")),
@@ -193,7 +193,7 @@ fn a_blob_has_one_size() {
     assert!(message.ends_with("has two sizes"), "{message}");
 }
 
-/// What a machine has in memory is bounded as in a box's directory.
+/// The sizes of blobs that are read into memory have the same limits as in a box's directory.
 #[test]
 fn a_blob_has_a_size_that_a_box_may_have() {
     for (role, most) in [("init", MAX_INIT), ("kernel", MAX_KERNEL), ("config", MAX_CONFIG)] {
@@ -214,7 +214,7 @@ fn a_blob_has_a_size_that_a_box_may_have() {
     }
 }
 
-/// Otherwise only one of them would be fetched, and the box would seem to be whole.
+/// Otherwise only one of them would be fetched, and the box would seem to be complete.
 #[test]
 fn two_blobs_are_not_one_layer() {
     let (stage, files) = (Stage::new(Rules::default()), test_box());
@@ -234,7 +234,7 @@ fn two_blobs_are_not_one_layer() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever somebody changes in the registry's manifest, the box comes as it is, or not at all.
+    /// If the registry's manifest is changed, a pull returns the same box or an error.
     #[test]
     fn a_changed_manifest_leads_to_the_box_or_to_nothing(
         is_image in any::<bool>(),

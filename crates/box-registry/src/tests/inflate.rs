@@ -1,4 +1,4 @@
-//! Frames that come in pieces.
+//! Frames that arrive in pieces.
 
 use std::fs::File;
 
@@ -11,7 +11,7 @@ use super::stage::zstd;
 use crate::inflate::Inflating;
 use crate::pack::pack;
 
-/// Sends bytes in pieces to what takes them for a blob of this content.
+/// Sends bytes in pieces to the target of a blob with this content.
 fn take(store: &Store, plain: &[u8], sent: &[u8], piece: usize) -> Result<(), DraftError> {
     let (digest, size) = (Digest::of(plain), plain.len() as u64);
     let mut draft = Inflating { sink: store, digest, size, is_zstd: true, _claim: None }.draft()?;
@@ -29,7 +29,7 @@ fn store() -> (tempfile::TempDir, Store) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the bytes, the pieces and the level are, the plain bytes come out.
+    /// The plain bytes are restored for all bytes, sizes of pieces and levels.
     #[test]
     fn what_was_packed_comes_out(
         seed in proptest::collection::vec(any::<u8>(), 0..300),
@@ -50,7 +50,7 @@ proptest! {
         prop_assert_eq!(packed.sent.is_zstd, packed.sent.size < size);
     }
 
-    /// No changed frame gives a blob another content than its name says.
+    /// A changed frame gives the same blob or an error.
     #[test]
     fn a_changed_frame_gives_the_blob_or_none(
         seed in proptest::collection::vec(any::<u8>(), 1..300),

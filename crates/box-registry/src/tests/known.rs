@@ -1,4 +1,4 @@
-//! What a store remembers of how blobs were compressed.
+//! The compressed form of blobs that a store remembers.
 
 use std::fs;
 
@@ -9,12 +9,12 @@ use testkit::test_box::{BoxFiles, config, segment as blocks};
 use super::stage::{NAME, Stage, layer_of, replace, segment, zstd};
 use crate::*;
 
-/// A box with a segment that is large enough.
+/// Returns a box with a segment that is large enough to be remembered.
 fn large() -> TestBox {
     TestBox::with_segments(&config(), vec![blocks(3, 300)])
 }
 
-/// Makes the segment unreadable as itself: whoever compresses it fails.
+/// Damages the segment, so that compressing it fails.
 fn damage(files: &BoxFiles) {
     let (named, mut bytes) = segment(files);
     bytes[0] ^= 1;
@@ -23,7 +23,7 @@ fn damage(files: &BoxFiles) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Takes the name away from what the registry has.
+/// Removes the tag from the registry.
 fn forget_tag(stage: &Stage) {
     stage.registry.with(|held| held.manifests.clear());
 }
@@ -37,7 +37,7 @@ fn what_was_pushed_and_is_there_is_not_compressed_again() {
     forget_tag(&stage);
     let again = stage.push_from(&files).unwrap();
     assert_eq!((again.registry_digest, again.sent), (first.registry_digest, 0));
-    // Without the memory, or where the registry has lost it, it is compressed.
+    // If the record or the registry's blob is missing, the blob is compressed.
     forget_tag(&stage);
     let error = stage.push(&files, None).unwrap_err();
     assert!(matches!(error, BoxRegistryError::Damaged { .. }), "{error}");
@@ -54,7 +54,7 @@ fn what_was_pushed_and_is_there_is_not_compressed_again() {
 fn what_was_pulled_goes_back_as_it_came() {
     let (stage, files) = (Stage::new(Rules::default()), large());
     stage.push(&files, None).unwrap();
-    // Somebody has compressed it in another way.
+    // Another tool has compressed it with another level.
     let (named, bytes) = segment(&files);
     stage.edit(|held, document| {
         replace(held, layer_of(document, &named.digest), &zstd(&bytes, 9));

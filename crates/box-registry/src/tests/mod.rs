@@ -1,4 +1,4 @@
-//! Boxes that go to a registry in memory and come back, or do not.
+//! Pushes to a registry in memory, and pulls from it.
 
 mod form;
 mod hostile;

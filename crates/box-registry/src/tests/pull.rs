@@ -1,4 +1,4 @@
-//! What is fetched, and what is not.
+//! Fetched and skipped blobs.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ fn a_plan_says_what_is_missing() {
     stage.store.put(&bytes).unwrap();
     let before = stage.registry.lines().len();
     let plan = stage.plan().unwrap();
-    // The registry's manifest, and the box's.
+    // The registry's manifest and the box's.
     assert_eq!(stage.count(before, "GET"), 2);
     assert_eq!((plan.blobs(), plan.missing.len()), (8, 7));
     assert!(plan.missing.iter().all(|it| it.plain.digest != named.digest));
@@ -32,7 +32,7 @@ fn a_plan_says_what_is_missing() {
     assert!(plan.plain_bytes() == plain && plain > plan.bytes());
     let pulled = plan.fetch(&stage.client, &stage.store).unwrap();
     assert_eq!((pulled.blobs, pulled.bytes), (7, plan.bytes()));
-    // The second time nothing is.
+    // The second pull fetches nothing.
     let before = stage.registry.lines().len();
     let again = stage.pull_and_compare(&files);
     assert_eq!((again.blobs, again.bytes), (0, 0));
@@ -54,7 +54,7 @@ fn a_damaged_blob_in_the_store_is_mended() {
     assert_eq!(stage.pull_and_compare(&files).blobs, 1);
 }
 
-/// As `skopeo copy oci:… docker://…` and `oras cp --from-oci-layout` do it.
+/// Copies a box like `skopeo copy oci:… docker://…` and `oras cp --from-oci-layout`.
 #[test]
 fn a_box_that_was_copied_as_it_is_comes_and_is_the_same() {
     let (stage, files) = (Stage::new(Rules::default()), test_box());
@@ -69,7 +69,7 @@ fn a_box_that_was_copied_as_it_is_comes_and_is_the_same() {
     let plan = stage.plan().unwrap();
     assert_eq!((plan.remote.form, plan.remote.registry_digest), (Form::Plain, opened.digest));
     stage.pull_and_compare(&files);
-    // A push finds it.
+    // A push recognizes the copied box.
     let pushed = stage.push(&files, None).unwrap();
     assert_eq!((pushed.form, pushed.bytes), (Form::Plain, 0));
     files.edit_config(|config| config["plan"]["vm"]["memory-mib"] = 512.into());
@@ -120,7 +120,7 @@ fn an_image_without_annotations_comes() {
     stage.pull_and_compare(&files);
 }
 
-/// For what a later version adds: indexes of layers, and deltas.
+/// A later version may add layers, such as indexes and deltas.
 #[test]
 fn further_layers_are_passed_over() {
     let (stage, files) = (Stage::new(Rules::default()), test_box());
@@ -134,7 +134,7 @@ fn further_layers_are_passed_over() {
     assert_eq!(pulled.blobs, 8);
 }
 
-/// Returns the paths of the layers that were asked for since so many requests.
+/// Returns the paths of the layers that were requested after the first `before` requests.
 fn fetched(stage: &Stage, before: usize) -> Vec<String> {
     let lines = stage.lines_since(before);
     lines.into_iter().filter(|line| line.starts_with("GET blobs/")).collect()
@@ -145,12 +145,12 @@ fn a_pull_that_ended_between_blobs_goes_on_with_the_rest() {
     let files = test_box();
     let limit = Arc::new(AtomicUsize::new(usize::MAX));
     let (left, gets) = (Arc::clone(&limit), AtomicUsize::new(0));
-    // The registry ends after so many blobs of the pull.
+    // The registry rejects the requests after this many blobs.
     let deed = move |request: &Request, _: usize| {
         let is_blob = request.method() == "GET" && request.path().contains("/blobs/");
         let number = is_blob.then(|| gets.fetch_add(1, Ordering::Relaxed))?;
         let end = || {
-            // The blobs that were asked for before arrive first, also on a busy machine.
+            // The earlier blobs arrive first, even on a busy host.
             std::thread::sleep(std::time::Duration::from_millis(500));
             Early { after: 0, reply: error("403 Forbidden", "DENIED") }
         };
@@ -158,7 +158,7 @@ fn a_pull_that_ended_between_blobs_goes_on_with_the_rest() {
     };
     let stage = Stage::new(Rules { deed: Some(Box::new(deed)), ..Rules::default() });
     stage.push(&files, None).unwrap();
-    // The box's manifest, and three blobs of eight.
+    // Four blobs: the box's manifest, and three of its eight blobs.
     limit.store(4, Ordering::Relaxed);
     let failure = stage.pull().unwrap_err();
     assert!(matches!(failure, BoxRegistryError::Registry(_)), "{failure}");
@@ -173,7 +173,7 @@ fn a_pull_that_ended_between_blobs_goes_on_with_the_rest() {
     assert_eq!(fetched(&stage, before).len(), 1 + pulled.blobs);
 }
 
-/// The first answer for the segment has half of it.
+/// The first response for the segment has half of it.
 #[test]
 fn a_blob_that_breaks_off_is_resumed_within_its_frame() {
     let files = test_box();
@@ -183,7 +183,7 @@ fn a_blob_that_breaks_off_is_resumed_within_its_frame() {
         let (path, bytes) = known.get()?;
         let wanted = request.method() == "GET" && request.path() == path && before == 0;
         let reply = || reply("200 OK", &[&length(bytes.len())], &bytes[..bytes.len() / 2]);
-        // Without `Early`'s wait for the client, which does not hang up.
+        // The client does not hang up, so `Early` must not wait for it.
         let steps =
             || [reply(), vec![Step::Pause(Duration::from_millis(50)), Step::Break]].concat();
         wanted.then(|| Early { after: 0, reply: steps() })

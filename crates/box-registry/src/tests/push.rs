@@ -1,4 +1,4 @@
-//! What is sent, and what is not.
+//! Sent and skipped blobs.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use test_server::{Early, Request};
 use super::stage::{NAME, Stage, layer_of, open, replace, segment, tag, test_box, zstd};
 use crate::*;
 
-/// Refuses what GitLab refuses: artifact types, and configs and layers of types that it does not know.
+/// Rejects the same manifests as GitLab: artifact types, and unknown types of configs and layers.
 pub(super) fn as_gitlab(manifest: &str) -> bool {
     manifest.contains("artifactType")
         || manifest.contains("vnd.boxbuild.box.v1")
@@ -48,12 +48,12 @@ fn the_config_of_the_artifact_is_the_manifest_of_the_box() {
     let key = (NAME.to_owned(), opened.digest.to_string());
     let bytes = stage.registry.with(|held| held.blobs[&key].clone());
     assert_eq!(bytes, fs::read(files.manifest_path()).unwrap());
-    // Each blob once, the box's config first.
+    // Each blob occurs once, the box's config first.
     let layers = document["layers"].as_array().unwrap();
     let plain: Vec<_> = layers.iter().map(|it| it["annotations"][PLAIN_DIGEST].clone()).collect();
     let named: Vec<_> = opened.manifest.blobs().iter().map(|it| json!(it.digest)).collect();
     assert_eq!(plain, named);
-    // Large blobs are compressed, and what zstd makes no smaller is not.
+    // A large blob is compressed, unless zstd does not make it smaller.
     let kind = |role| {
         let blob = opened.manifest.blobs().into_iter().find(|it| it.role() == role).unwrap();
         let at = plain.iter().position(|it| *it == json!(blob.digest)).unwrap();
@@ -92,7 +92,8 @@ fn a_changed_config_sends_itself_and_the_manifests() {
         let before = stage.registry.lines().len();
         let again = stage.push(&files, None).unwrap();
         assert_eq!((again.sent, again.skipped), (1, first.sent - 1));
-        // The box's manifest and its config, for GitLab the config of an image; none is looked for that the manifest there names.
+        // The box's manifest and its config, and for GitLab the config of an image. The blobs of the old manifest need no HEAD
+        // request.
         let documents = if refuses.is_some() { 3 } else { 2 };
         assert_eq!(stage.count(before, "POST"), documents);
         assert_eq!(stage.count(before, "HEAD"), documents);
@@ -114,7 +115,7 @@ fn blobs_without_a_manifest_are_not_sent_again() {
     assert_eq!(again.registry_digest, first.registry_digest);
 }
 
-/// The registry ends after so many blobs.
+/// The registry rejects uploads after this many blobs.
 #[test]
 fn a_push_that_ended_between_blobs_goes_on_with_the_rest() {
     let limit = Arc::new(AtomicUsize::new(4));
@@ -131,7 +132,7 @@ fn a_push_that_ended_between_blobs_goes_on_with_the_rest() {
     assert!(failure.contains("does not allow the upload of the blob"), "{failure}");
     assert!(stage.registry.with(|held| held.manifests.is_empty()), "half a box has no name");
     limit.store(usize::MAX, Ordering::Relaxed);
-    // The box's manifest was one of the four.
+    // One of the four blobs was the box's manifest.
     let again = stage.push(&files, None).unwrap();
     assert_eq!((again.sent, again.skipped), (8 - 3, 3));
     stage.pull_and_compare(&files);
@@ -152,7 +153,7 @@ fn another_repository_of_the_registry_gives_its_blobs() {
     stage.pull_and_compare(&files);
 }
 
-/// A registry whose garbage collector was wrong, or whose manifest says more than it has.
+/// A registry whose garbage collector has deleted a blob of a manifest.
 #[test]
 fn what_the_registry_has_lost_is_sent_again() {
     let (stage, files) = (Stage::new(Rules::default()), test_box());
@@ -164,7 +165,7 @@ fn what_the_registry_has_lost_is_sent_again() {
     stage.pull_and_compare(&files);
 }
 
-/// Somebody has put other bytes in the place of a blob.
+/// The manifest has annotations for another blob.
 #[test]
 fn a_manifest_that_lies_is_mended_by_a_push_that_does_not_believe_it() {
     let (stage, files) = (Stage::new(Rules::default()), test_box());
@@ -176,7 +177,7 @@ fn a_manifest_that_lies_is_mended_by_a_push_that_does_not_believe_it() {
     assert_eq!(stage.push(&files, None).unwrap().bytes, 0);
     assert!(stage.pull().is_err());
     let mended = stage.push_to(&files, None, false).unwrap();
-    // The blobs are there; only their names were wrong.
+    // The blobs exist; only the manifest was wrong.
     assert_eq!((mended.sent, mended.registry_digest), (0, first.registry_digest));
     stage.pull_and_compare(&files);
 }

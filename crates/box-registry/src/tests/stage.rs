@@ -22,7 +22,7 @@ use crate::*;
 pub(super) const NAME: &str = "team/app";
 pub(super) const TAG: &str = "v1";
 
-/// What a test needs.
+/// The servers and directories of a test.
 pub(super) struct Stage {
     pub(super) registry: registry::Registry,
     pub(super) client: Registry,
@@ -42,7 +42,7 @@ pub(super) fn open(files: &BoxFiles) -> OpenBox {
     OpenBox::open(files.path()).unwrap()
 }
 
-/// Compresses at any level.
+/// Compresses with any level.
 pub(super) fn zstd(bytes: &[u8], level: i32) -> Vec<u8> {
     zstd::stream::encode_all(bytes, level).unwrap()
 }
@@ -60,7 +60,7 @@ impl Stage {
         Repository::new(&self.registry.host(), name).unwrap()
     }
 
-    /// Pushes a box, from another repository's blobs if one is named.
+    /// Pushes a box, and mounts blobs from another repository if there is one.
     pub(super) fn push(
         &self,
         files: &BoxFiles,
@@ -69,7 +69,7 @@ impl Stage {
         self.push_to(files, mount_from, true)
     }
 
-    /// Pushes a box, and remembers in the store how its blobs were compressed.
+    /// Pushes a box, and remembers the compressed form of its blobs in the store.
     pub(super) fn push_from(&self, files: &BoxFiles) -> Result<Pushed, BoxRegistryError> {
         let (repository, tag) = (self.repository(NAME), Tag::new(TAG).unwrap());
         let (repository, tag, scratch) = (&repository, &tag, self.dir.path());
@@ -77,7 +77,7 @@ impl Stage {
         push_from(&self.client, &open(files), &to, &self.store)
     }
 
-    /// Pushes a box, and believes the manifest that is there or not.
+    /// Pushes a box; `reuse` sets whether the existing manifest is trusted.
     pub(super) fn push_to(
         &self,
         files: &BoxFiles,
@@ -105,7 +105,7 @@ impl Stage {
         self.plan()?.fetch(&self.client, &self.store)
     }
 
-    /// Pulls the box, and compares all that is in the store with it.
+    /// Pulls the box, and compares the store's content with it.
     pub(super) fn pull_and_compare(&self, files: &BoxFiles) -> Pulled {
         let pulled = self.pull().unwrap();
         let opened = open(files);
@@ -118,13 +118,13 @@ impl Stage {
         pulled
     }
 
-    /// Returns the requests since so many, without the registry's own paths and long digests.
+    /// Returns the requests after the first `before`, with shortened paths and digests.
     pub(super) fn lines_since(&self, before: usize) -> Vec<String> {
         let lines = self.registry.lines().split_off(before);
         lines.into_iter().map(|line| line.replace(&format!("/v2/{NAME}/"), "")).collect()
     }
 
-    /// Returns how often a method was used since so many requests.
+    /// Returns how many of the requests after the first `before` have this method.
     pub(super) fn count(&self, before: usize, method: &str) -> usize {
         self.lines_since(before).iter().filter(|line| line.starts_with(method)).count()
     }
@@ -134,7 +134,7 @@ impl Stage {
         self.registry.with(|held| document(held))
     }
 
-    /// Changes the registry's manifest, whatever it is then.
+    /// Changes the registry's manifest.
     pub(super) fn edit(&self, change: impl FnOnce(&mut Held, &mut Value)) {
         self.registry.with(|held| {
             let mut found = document(held);
@@ -147,7 +147,7 @@ impl Stage {
         self.dir.path().join("store")
     }
 
-    /// Returns how many files of the store are not finished.
+    /// Returns the number of incomplete files in the store.
     pub(super) fn unfinished(&self) -> usize {
         fs::read_dir(self.store_path().join("tmp")).unwrap().count()
     }
@@ -170,13 +170,13 @@ fn client(registry: &registry::Registry) -> Registry {
     Registry::new(Options { config, network, ..Options::default() })
 }
 
-/// Returns the layer of a registry's manifest with these plain bytes.
+/// Returns the layer with this plain digest.
 pub(super) fn layer_of<'v>(document: &'v mut Value, plain: &Digest) -> &'v mut Value {
     let mut layers = document["layers"].as_array_mut().unwrap().iter_mut();
     layers.find(|it| it["annotations"][PLAIN_DIGEST] == plain.to_string()).unwrap()
 }
 
-/// Puts bytes in the place of what a layer has.
+/// Replaces the bytes of a layer.
 pub(super) fn replace(held: &mut Held, layer: &mut Value, bytes: &[u8]) {
     layer["digest"] = json!(held.put_blob(NAME, bytes));
     layer["size"] = json!(bytes.len());

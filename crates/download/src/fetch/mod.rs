@@ -1,14 +1,12 @@
-//! Downloads: a URL and the sha256 of its file become a blob in the store.
+//! Fetches a file by its URL and its sha256, as a blob of the store.
 //!
-//! **The digest decides.** The store names its blobs by sha256, and so does a Boxfile its
-//! downloads. So the store is asked first, by the digest alone: a file that it holds undamaged is
-//! never requested from a network again, under whatever URL. Nothing gets its name in the store
-//! before its last byte was hashed; a download that fails leaves nothing.
+//! **Integrity.** The store names blobs by their sha256, and a Boxfile declares the sha256 of its downloads. So the store is
+//! searched first, by the digest: a file that it has undamaged is never requested again, whatever the URL is. A file gets its
+//! name in the store once its last byte is hashed. A failed download leaves nothing.
 //!
-//! **What is sent.** `GET`, `Host`, `User-Agent: boxbuild/VERSION`, `Accept: */*`,
-//! `Accept-Encoding: identity`, and for the rest of a broken download `Range` and `If-Range`. No
-//! cookies, no referrer, no credentials: a URL that has some is refused, also where a redirect leads.
-//! Nothing is read from the environment: a proxy is used when [`NetworkOptions::proxy`] names one.
+//! **Requests.** They have `GET`, `Host`, `User-Agent: boxbuild/VERSION`, `Accept: */*` and `Accept-Encoding: identity`, and
+//! `Range` and `If-Range` to resume a download. They have no cookies, referrer or credentials: a URL with credentials is
+//! rejected, also in a redirect. The environment is not read; the proxy is the one in [`NetworkOptions::proxy`].
 
 #[cfg(test)]
 mod tests;
@@ -25,33 +23,33 @@ use crate::request::{FinalResponse, Request, RequestUrl};
 use crate::retry::{Attempts, Cancel};
 use crate::size::Size;
 
-/// How a file is fetched.
+/// The options of a fetch.
 #[derive(Debug, Clone, Default)]
 pub struct FetchOptions {
-    /// Take files from the store only.
+    /// Whether files are only taken from the store.
     pub offline: bool,
-    /// The file's size.
+    /// The required size.
     pub size: Size,
-    /// How the network is used.
+    /// The network options.
     pub network: NetworkOptions,
 }
 
-/// A file that the store holds.
+/// A file in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fetched {
-    /// The blob, whose name is the file's sha256.
+    /// The blob, named by the file's sha256.
     pub blob: Digest,
     /// The file's size in bytes.
     pub size: u64,
-    /// Whether it came over the network just now; otherwise the store had it.
+    /// Whether the file was downloaded now. Otherwise the store had it.
     pub downloaded: bool,
 }
 
-/// Why a file cannot be fetched.
+/// An error of a fetch.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum FetchError {
-    /// The store has no sound copy, and the network may not be used.
+    /// The store has no undamaged copy, and the network must not be used.
     #[error("{url} ({sha256}) is {held}, and the network is off (--offline)")]
     Offline { url: RemoteUrl, sha256: Digest, held: &'static str },
     /// The download failed.
@@ -59,16 +57,13 @@ pub enum FetchError {
     Download(#[from] DownloadError),
 }
 
-/// Returns the file with this sha256: from the store if it is there, else from its URL.
+/// Returns the file with this sha256, from the store or else from its URL. A damaged copy in the store is replaced.
 ///
-/// Blocks the thread, for long where the network is slow. Memory does not grow with the file. A
-/// copy in the store that is damaged is replaced.
-///
-/// Not for a thread that runs asynchronous tasks: the client has its own runtime, and tokio does
-/// not let one wait inside another.
+/// This blocks the thread, for long if the network is slow, and needs constant memory. Do not call it from an asynchronous task:
+/// the client has its own tokio runtime, and tokio does not allow one runtime to block inside another.
 ///
 /// # Errors
-/// [`FetchError`]; the store is then as it was.
+/// [`FetchError`]; the store is then unchanged.
 pub fn fetch(
     url: &RemoteUrl,
     sha256: &Digest,
@@ -91,7 +86,7 @@ pub fn fetch(
         return Err(FetchError::Offline { url: url.clone(), sha256: *sha256, held });
     }
     let network = &options.network;
-    // No idle connections: the next attempt must not meet one that broke.
+    // No idle connections: the next attempt must not get a broken one.
     let client = Client::new(network, None, 0).map_err(DownloadError::from)?;
     let download = Download {
         source: &File { client, url, what },

@@ -1,4 +1,4 @@
-//! How the network is used, and one request and its answer.
+//! An HTTP client, and the network options.
 
 use std::error::Error;
 use std::fmt;
@@ -20,27 +20,27 @@ use super::upload::Uploads;
 use super::url::{RemoteUrl, host_of};
 use crate::retry::{Policy, RetryObserver};
 
-/// Hosts that no proxy is asked for: there they would be another machine.
+/// The hosts for which no proxy is used. For the proxy they would be another host.
 const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
 
-/// How the network is used.
+/// The network options.
 #[derive(Clone, Default)]
 pub struct NetworkOptions {
-    /// How patient downloads are.
+    /// The time limits and retries.
     pub policy: Policy,
-    /// The proxy for all requests but those to this machine, `http://…` or `https://…`. It may have
-    /// a name and a password, which only the proxy sees.
+    /// The proxy for all requests but those to this host, `http://…` or `https://…`. It may have a name and a password, which are
+    /// sent to the proxy only.
     pub proxy: Option<String>,
-    /// A PEM file with the root certificates that are trusted, in the place of the system's.
+    /// A PEM file with the trusted root certificates, instead of the system's.
     pub roots: Option<PathBuf>,
-    /// Is called after each piece of a download: often, and from several threads.
+    /// Called after each read of a download: often, and from several threads.
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
-    /// Is called before each pause after which a server is asked again.
+    /// Called before the pause before each retry.
     pub retry: Option<RetryObserver>,
 }
 
 impl fmt::Debug for NetworkOptions {
-    /// Leaves out the proxy's text, which may have a password, and the closure.
+    /// Omits the proxy, which may have a password, and the closures.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { policy, roots, .. } = self;
         let mut shown = f.debug_struct("NetworkOptions");
@@ -48,25 +48,24 @@ impl fmt::Debug for NetworkOptions {
     }
 }
 
-/// How far a download is.
+/// The progress of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Names the download: the sha256 that its bytes must have.
+    /// The sha256 that the bytes must have; it identifies the download.
     pub digest: Digest,
-    /// Bytes so far; fewer than before where a download had to start again.
+    /// The received bytes. They are fewer than before if the download starts again.
     pub received: u64,
-    /// All bytes, where they are known. As many are received only when the store has the file,
-    /// verified.
+    /// The size of the file, if it is known. `received` reaches it only once the store has the verified file.
     pub total: Option<u64>,
 }
 
-/// An HTTP client. Redirects are answers like any other.
+/// An HTTP client. It returns redirects as responses.
 #[derive(Debug)]
 pub struct Client {
     http: blocking::Client,
-    /// The client for what strangers lead to. It has connections of its own, each to an address that was checked.
+    /// The client for URLs from redirects. Its connections go only to addresses that were checked.
     screened: blocking::Client,
-    /// Two like these, for what is sent piece by piece. They keep no connections.
+    /// Two similar clients for uploads. They keep no connections.
     pub(super) uploads: Uploads,
     has_roots: bool,
     /// The host of the proxy, for messages.
@@ -75,8 +74,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Makes a client that also trusts the certificates in the PEM file `more_roots`, and keeps `idle`
-    /// connections to each host for later requests.
+    /// Makes a client that also trusts the certificates in the PEM file `more_roots`, and keeps `idle` idle connections to each
+    /// host.
     pub fn new(
         options: &NetworkOptions,
         more_roots: Option<&Path>,
@@ -85,7 +84,7 @@ impl Client {
         Self::with_lookup(options, more_roots, idle, screen::of_the_system)
     }
 
-    /// Makes a client that finds the addresses of redirects in this way.
+    /// Makes a client that resolves the names in redirects with `lookup`.
     pub(crate) fn with_lookup(
         options: &NetworkOptions,
         more_roots: Option<&Path>,
@@ -126,7 +125,7 @@ impl Client {
         Ok(Self { http, screened, uploads, has_roots, proxy, patience })
     }
 
-    /// Asks for what is at a URL.
+    /// Requests a URL.
     pub fn get(&self, at: &RemoteUrl, headers: HeaderMap) -> Result<Response, HttpError> {
         self.send(Method::GET, at, false, headers, None)
     }
@@ -141,8 +140,8 @@ impl Client {
         self.send(Method::POST, at, false, headers, Some(form.as_bytes()))
     }
 
-    /// Sends a request with at most a few bytes. Where another server `led` to the URL, it does not go to an address of the link or
-    /// a cloud's metadata, also where that is the address of a name. A proxy resolves names itself.
+    /// Sends a request with a short body. If another server has `led` to the URL, it is not sent to a link-local address or to a
+    /// cloud's metadata service, even if a name resolves to it. If there is a proxy, the proxy resolves the names.
     pub(crate) fn send(
         &self,
         method: Method,
@@ -161,9 +160,9 @@ impl Client {
         request.header(ACCEPT_ENCODING, "identity").send().map_err(|error| self.failed(at, error))
     }
 
-    /// Refuses what is not asked at all.
+    /// Returns an error for a URL that must not be requested.
     pub(super) fn check(&self, at: &RemoteUrl, led: bool) -> Result<(), HttpError> {
-        // An address is not resolved.
+        // An address is not resolved, so the resolver cannot check it.
         if led && let Some(Err(Screened(purpose))) = at.address().map(screen::check) {
             return Err(HttpError::Screened { host: at.host(), purpose });
         }
@@ -178,7 +177,7 @@ impl Client {
         if error.is_timeout() && !error.is_connect() {
             return HttpError::stalled(&host, self.patience);
         }
-        // The URL may be a redirect's, and then be signed.
+        // The URL may be from a redirect, and contain a signature.
         let source = error.without_url();
         if let Some(Screened(purpose)) = screened(&source) {
             return HttpError::Screened { host, purpose };
@@ -188,7 +187,7 @@ impl Client {
                 let what = format!("{host} cannot be trusted: its certificate is not valid here");
                 HttpError::Untrusted { what, source: source.into() }
             }
-            // The first byte of an answer in plain http is no type of a TLS record.
+            // The first byte of a plain HTTP answer is no type of a TLS record.
             Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
                 HttpError::NotTls { host }
             }
@@ -204,13 +203,13 @@ impl Client {
     }
 }
 
-/// Whether reading a body failed because nothing came for too long.
+/// Returns whether reading a body has failed with a timeout.
 pub fn timed_out(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<reqwest::Error>());
     inner.is_some_and(reqwest::Error::is_timeout)
 }
 
-/// Returns whether an answer came that is not HTTP.
+/// Returns whether the answer was not HTTP.
 fn is_malformed(error: &reqwest::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -222,7 +221,7 @@ fn is_malformed(error: &reqwest::Error) -> bool {
     false
 }
 
-/// Finds the reason for which a redirect's name was not connected to.
+/// Returns the reason why the address of a redirect's name was not connected to.
 fn screened(error: &reqwest::Error) -> Option<&Screened> {
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -234,8 +233,8 @@ fn screened(error: &reqwest::Error) -> Option<&Screened> {
     None
 }
 
-/// Finds the error of TLS because of which a connection failed. An [`io::Error`] leaves out what it
-/// holds when it is asked for its source, so it is opened here.
+/// Returns the TLS error that made a connection fail. The source of an [`io::Error`] is not the error that it wraps, so that is
+/// read with `get_ref`.
 fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -249,7 +248,7 @@ fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     None
 }
 
-/// Reads a proxy's URL.
+/// Parses a proxy's URL.
 fn parse_proxy(text: &str) -> Result<(Url, Proxy), HttpError> {
     let url = Url::parse(text).map_err(|error| HttpError::Proxy(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {

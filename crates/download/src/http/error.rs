@@ -1,47 +1,47 @@
-//! Errors of requests that got no response.
+//! Errors of requests without a response.
 
 use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-/// Errors of a request that got no response.
+/// An error of a request without a response.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum HttpError {
-    /// The proxy's URL cannot be used. It is not repeated, as it may have a password.
+    /// The proxy's URL is invalid. The message does not repeat it, because it may have a password.
     #[error("the proxy cannot be used: {0}")]
     Proxy(String),
-    /// There are no root certificates, so that no https server can be trusted.
+    /// There are no root certificates, so no https server can be trusted.
     #[error("{host} cannot be trusted: this system has no root certificates")]
     NoRoots { host: String },
     /// The HTTP client cannot be made.
     #[error("cannot set up the network client")]
     Client(#[source] Box<dyn Error + Send + Sync>),
-    /// A file of root certificates cannot be used, or the server's certificate proves nothing.
+    /// A file of root certificates is invalid, or the server's certificate is not trusted.
     #[error("{what}")]
     Untrusted { what: String, source: Box<dyn Error + Send + Sync> },
     /// The server does not speak TLS.
     #[error("{host} answers, but not with TLS")]
     NotTls { host: String },
-    /// Something answers, but not as RFC 9112 says.
+    /// The server answers, but not with [HTTP/1.1](https://www.rfc-editor.org/rfc/rfc9112).
     #[error("{host} answers, but not with valid HTTP")]
     NotHttp { host: String, source: Box<dyn Error + Send + Sync> },
-    /// A redirect leads to an address of the link, or to a cloud's metadata, whatever its name is.
+    /// A redirect leads to a link-local address or a cloud's metadata service.
     #[error("{host} is not asked: its address is {purpose}")]
     Screened { host: String, purpose: &'static str },
-    /// What is to be sent cannot be read on this machine.
+    /// The content to send cannot be read on this host.
     #[error("the bytes that go to {host} cannot be read")]
     Content { host: String, source: io::Error },
-    /// What was sent did not arrive in the time that it may take.
+    /// The upload has taken longer than allowed.
     #[error("{what}")]
     Late { what: String },
-    /// No connection, or no HTTP answer on it, or nothing is sent any more.
+    /// There is no connection, or no response, or the server stopped sending.
     #[error("{what}")]
     Unreachable { what: String, source: Option<Box<dyn Error + Send + Sync>> },
 }
 
 impl HttpError {
-    /// Returns the error of a server that holds the connection but sends nothing.
+    /// Returns the error of a server that keeps the connection but sends nothing.
     pub(crate) fn stalled(host: &str, waited: Duration) -> Self {
         Self::Unreachable { what: format!("{host} has sent nothing for {waited:?}"), source: None }
     }

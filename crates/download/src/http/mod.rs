@@ -1,15 +1,15 @@
 //! Connections, TLS, and the rules for URLs.
 //!
 //! ```text
-//! url       text                   → RemoteUrl
-//! roots     files of certificates  → the TLS configuration
-//! client    RemoteUrl, headers     → one response; redirects are not followed here
-//! upload    RemoteUrl, content     → one response
-//! screen    a name                 → its addresses, if a redirect may lead there
+//! url     text                   → RemoteUrl
+//! roots   files of certificates  → the TLS configuration
+//! client  RemoteUrl, headers     → one response; redirects are not followed here
+//! upload  RemoteUrl, content     → one response
+//! screen  a name in a redirect   → its addresses, if none of them is forbidden
 //! ```
 //!
-//! Nothing is read from the environment, no cookie is kept, and the body of a response is
-//! never decompressed.
+//! The environment is not read, cookies are not kept, and the bodies of responses are not
+//! decompressed.
 
 mod client;
 mod error;

@@ -1,8 +1,8 @@
-//! Which https servers are trusted: the system's root certificates.
+//! The root certificates of https servers: the system's.
 //!
-//! Not a bundled list: a company's own servers are trusted by what its administrators install, and
-//! what they distrust is distrusted here, too. What a file is, its sha256 decides; TLS only keeps
-//! others from watching.
+//! They are not bundled, so that the servers of a company are trusted if its administrators have
+//! installed its certificates, and distrusted certificates are distrusted here too. The integrity
+//! of a file depends on its sha256; TLS only protects its confidentiality.
 
 use std::error::Error;
 use std::path::Path;
@@ -16,8 +16,8 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::error::HttpError;
 
-/// Where distributions keep all root certificates in one file: Debian, Arch, Gentoo and NixOS;
-/// Fedora; openSUSE; Alpine. They are the places that curl's and Go's builds look at.
+/// The files with all root certificates of Debian, Arch, Gentoo and NixOS; Fedora; openSUSE;
+/// Alpine. curl and Go look for the same files.
 const SYSTEM: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
@@ -26,11 +26,11 @@ const SYSTEM: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The most bytes of a file of certificates. Debian's has 230 KB.
+/// The maximum size of a file of certificates, in bytes. Debian's has 230 KB.
 const MAX_ROOTS_BYTES: u64 = 16 << 20;
 
-/// Reads the root certificates: of the named file, else the system's, and of a file besides. There
-/// may be none.
+/// Reads the root certificates of the file `named` or else of the system, and of the file `more`.
+/// The result may be empty.
 pub(super) fn load(named: Option<&Path>, more: Option<&Path>) -> Result<RootCertStore, HttpError> {
     let system = || SYSTEM.map(Path::new).into_iter().find(|path| path.is_file());
     let mut roots = RootCertStore::empty();
@@ -46,15 +46,15 @@ pub(super) fn load(named: Option<&Path>, more: Option<&Path>) -> Result<RootCert
     Ok(roots)
 }
 
-/// Reads the certificates of a PEM file and returns how many there are. One that this version does
-/// not understand is left out: a system's file may hold some.
+/// Reads the certificates of a PEM file and returns how many there are. Unsupported ones are
+/// skipped, because a system's file may have some.
 fn read(path: &Path, roots: &mut RootCertStore) -> Result<usize, Box<dyn Error + Send + Sync>> {
     let text = read_file(path, Links::Follow, MAX_ROOTS_BYTES)?;
     let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>()?;
     Ok(roots.add_parsable_certificates(certificates).0)
 }
 
-/// Returns the TLS configuration of a client: versions 1.2 and 1.3, no client certificate.
+/// Returns the TLS configuration of the client: versions 1.2 and 1.3, and no client certificate.
 pub(super) fn tls(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let builder =

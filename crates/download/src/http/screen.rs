@@ -1,8 +1,7 @@
-//! Where redirects may lead: not to a link's own addresses, and not to a cloud's metadata.
+//! Forbids redirects to link-local addresses and to a cloud's metadata service.
 //!
-//! Clouds answer there with credentials of the machine, and a server that is asked on purpose is named by a user. A name can
-//! have such an address, too. So a client for redirects resolves names here, and connects to what was checked and to nothing
-//! else.
+//! There a cloud returns credentials of the host, and only a URL from the user may lead to such an address. A name can also
+//! resolve to one. So the client for redirects resolves names here, and connects only to the addresses that were checked.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -13,28 +12,28 @@ use std::{future, thread};
 use egress_rules::address::link_or_metadata;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Finds the addresses of a name.
+/// Resolves a name to addresses.
 pub(crate) type Lookup = fn(&str) -> io::Result<Vec<SocketAddr>>;
 
-/// A redirect leads to an address to which none leads.
+/// A redirect leads to a forbidden address.
 #[derive(Debug, thiserror::Error)]
 #[error("its address is {0}")]
 pub(super) struct Screened(pub(super) &'static str);
 
-/// Checks an address to which a redirect leads.
+/// Checks the address of a redirect.
 pub(super) fn check(address: IpAddr) -> Result<(), Screened> {
     link_or_metadata(address).map_or(Ok(()), |purpose| Err(Screened(purpose)))
 }
 
-/// Asks the system for the addresses of a name.
+/// Resolves a name with the system's resolver.
 pub(super) fn of_the_system(name: &str) -> io::Result<Vec<SocketAddr>> {
     (name, 0).to_socket_addrs().map(Iterator::collect)
 }
 
-/// Resolves the names to which redirects lead.
+/// Resolves the names in redirects.
 pub(super) struct Screen {
     pub(super) lookup: Lookup,
-    /// The host of the proxy, which the user has named.
+    /// The host of the proxy. The user has configured it, so its address is not checked.
     pub(super) proxy: Option<String>,
 }
 
@@ -52,10 +51,10 @@ impl Resolve for Screen {
     }
 }
 
-/// The result of work on a thread, and who waits for it.
+/// The result of the work on a thread, and the task that waits for it.
 type Shared<T> = Mutex<(Option<T>, Option<Waker>)>;
 
-/// Does what blocks on a thread of its own, so that the client meanwhile serves others, and its timeouts hold.
+/// Runs blocking work on a new thread, so that the client's other tasks and its timeouts continue.
 async fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

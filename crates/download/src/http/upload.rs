@@ -1,8 +1,7 @@
-//! Sends a file piece by piece, and reads the answer to it.
+//! Uploads a file, and reads the response.
 //!
-//! The blocking client of reqwest loses an answer that comes before it has sent everything, and has one time limit for both. A
-//! server that refuses a file need not read it to its end, so a file is sent by the asynchronous client, on the calling
-//! thread.
+//! A server may reject a file before it has read all of it. reqwest's blocking client loses such an early response, and has one
+//! time limit for the upload and the response. So a file is sent by the asynchronous client, on the calling thread.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
@@ -21,27 +20,27 @@ use super::client::Client;
 use super::error::HttpError;
 use super::url::RemoteUrl;
 
-/// How much is read and sent at once, in bytes.
+/// The size of a read, in bytes.
 const PIECE: usize = 64 << 10;
-/// The most bytes of an answer that are read. There is nothing in it but the reason of a refusal.
+/// The maximum size of a response that is kept, in bytes. It contains only the reason of a rejection.
 const MAX_ANSWER: usize = 64 << 10;
 
-/// Something to send, which can be read again from its start.
+/// Content to send, which can be read several times.
 pub trait Content: fmt::Debug + Sync {
-    /// Returns how many bytes there are.
+    /// Returns the size in bytes.
     fn size(&self) -> u64;
 
-    /// Starts to read at the first byte. A reader is not used by two threads at once.
+    /// Opens a reader at the first byte. One thread at a time uses the reader.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The content cannot be opened.
     fn open(&self) -> io::Result<Box<dyn Read + Send + Sync>>;
 
-    /// Is told how many bytes were sent since the last [`Self::open`], often.
+    /// Receives the number of bytes that were sent since the last [`Self::open`]. It is called often.
     fn sent(&self, _bytes: u64) {}
 }
 
-/// Bytes in memory, to be sent.
+/// Content in memory.
 #[derive(Clone)]
 pub struct InMemory(pub Arc<[u8]>);
 
@@ -61,30 +60,30 @@ impl Content for InMemory {
     }
 }
 
-/// The clients for what is sent piece by piece.
+/// The clients for uploads.
 #[derive(Debug)]
 pub(super) struct Uploads {
     pub(super) named: reqwest::Client,
-    /// For what strangers lead to.
+    /// The client for URLs from redirects.
     pub(super) screened: reqwest::Client,
 }
 
-/// A request that has a file.
+/// A request with a file.
 #[derive(Debug)]
 pub(crate) struct Outgoing<'a> {
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
     pub(crate) content: &'a dyn Content,
-    /// The time that all of it may take.
+    /// The time limit for the whole request.
     pub(crate) allowed: Duration,
-    /// The time that the answer may take once everything was sent.
+    /// The time limit for the response, once everything is sent.
     pub(crate) answer: Duration,
 }
 
-/// How far a file is sent. The thread that waits for the answer reads what the body writes.
+/// The progress of an upload. The body writes it, and the thread that waits for the response reads it.
 #[derive(Debug)]
 struct State {
-    /// When the connection last took something.
+    /// The last time at which the connection accepted bytes.
     moved: Instant,
     sent: u64,
     total: u64,
@@ -101,7 +100,7 @@ struct Pieces {
 }
 
 impl Client {
-    /// Sends a file. As with a download, at most so much time passes in which nothing moves, and in which all of it is done.
+    /// Uploads a file. Like a download, the upload has a limit for the time without progress, and a limit for the whole time.
     pub(crate) fn upload(
         &self,
         at: &RemoteUrl,
@@ -112,7 +111,7 @@ impl Client {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| HttpError::Client(error.into()))?;
         let answer = self.upload_on(&runtime, at, led, outgoing);
-        // A name that is still being resolved keeps nobody waiting.
+        // Do not wait for the resolver's thread.
         runtime.shutdown_background();
         answer
     }
@@ -133,7 +132,7 @@ impl Client {
         let body = reqwest::Body::wrap(Pieces { reader, state: Arc::clone(&state), left });
         let client = if led { &self.uploads.screened } else { &self.uploads.named };
         let request = client.request(method, at.to_url()).headers(headers);
-        // hyper names no length for an empty body, and a registry may want one.
+        // hyper sends no length for an empty body, and a registry may require one.
         let request = request.header(CONTENT_LENGTH, left);
         let sending = request.header(ACCEPT_ENCODING, "identity").body(body).send();
         let watch = Watch { state: &state, content, patience: self.patience, allowed, answer };
@@ -151,7 +150,7 @@ impl Client {
         Ok(runtime.block_on(self.whole(response)))
     }
 
-    /// Reads an answer, as far as it comes in time.
+    /// Reads the response as far as it arrives within the patience.
     async fn whole(&self, mut response: reqwest::Response) -> Response {
         let mut body = Vec::new();
         let read = async {
@@ -162,7 +161,7 @@ impl Client {
                 body.extend_from_slice(&piece[..piece.len().min(room)]);
             }
         };
-        // What is missing is the reason of a refusal, and never the refusal.
+        // If the timeout passes, only the reason of a rejection is lost, not the status.
         drop(tokio::time::timeout(self.patience, read).await);
         let mut whole = hyper::Response::new(body);
         *whole.status_mut() = response.status();
@@ -171,7 +170,7 @@ impl Client {
     }
 }
 
-/// Ends an upload that takes too long.
+/// Ends an upload that exceeds its time limits.
 struct Watch<'a> {
     state: &'a Shared,
     content: &'a dyn Content,
@@ -181,7 +180,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Returns the error of an upload that takes too long, and never if it does not.
+    /// Returns the error of an upload that exceeds a time limit. Otherwise it does not return.
     async fn run(&self, host: &str) -> HttpError {
         let start = Instant::now();
         let pause = (self.patience / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
@@ -246,7 +245,7 @@ impl Body for Pieces {
 }
 
 impl Pieces {
-    /// Reads the next piece. A file that has changed is not sent longer or shorter than it was said to be.
+    /// Reads the next piece. A file that has grown is cut at its declared size, and a file that has shrunk is an error.
     fn next(&mut self) -> io::Result<Bytes> {
         let size = usize::try_from(self.left).unwrap_or(usize::MAX).min(PIECE);
         let mut piece = vec![0; size];

@@ -1,4 +1,4 @@
-//! URLs that a file may be fetched from.
+//! URLs of files.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,30 +6,32 @@ use std::str::FromStr;
 
 use reqwest::Url;
 
-/// A URL of a file: `http` or `https`, with a host, without credentials and fragment.
+/// The URL of a file: `http` or `https`, with a host, and without credentials and fragment.
 ///
-/// It is read as the WHATWG's URL standard says, but strictly where that repairs what was written:
-/// blanks, control characters, backslashes and missing slashes are refused.
+/// It is parsed with the [URL standard](https://url.spec.whatwg.org/), but text that the standard
+/// repairs is rejected: blanks, control characters, backslashes and missing slashes. For example,
+/// `https://example.org/a` is accepted, and `https:example.org/a` is not.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteUrl(Box<Url>);
 
-/// Why a text is not a [`RemoteUrl`].
+/// The reason why a text is not a [`RemoteUrl`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum UrlError {
-    /// It is no URL.
+    /// The text is not a URL.
     #[error("{text:?} is not a URL: {reason}")]
     Malformed { text: String, reason: String },
-    /// It has another scheme.
+    /// The scheme is not `http` or `https`.
     #[error("a file is fetched over https or http, not over {0:?}")]
     Scheme(String),
-    /// It has a user name or a password. The text is not repeated here, where it could be logged.
+    /// The URL has a user name or a password. The message does not repeat them, because messages
+    /// may be logged.
     #[error("the URL of {host} has a user name or a password")]
     Credentials { host: String },
 }
 
 impl RemoteUrl {
-    /// Returns what a redirect from here to `location` leads to.
+    /// Returns the URL of a redirect from this URL to `location`.
     pub fn join(&self, location: &str) -> Result<Self, UrlError> {
         let joined = self.0.join(location).map_err(|error| {
             // The rest may be a password or a signature.
@@ -39,8 +41,8 @@ impl RemoteUrl {
         Self::checked(joined?)
     }
 
-    /// Writes the server that a redirect leads to, for a message that may have nobody's secret in
-    /// it: any other part of a URL may be one.
+    /// Returns the scheme and the server of a redirect's URL, for messages. The other parts of the
+    /// URL may be secret.
     pub fn describe_server(&self, location: &str) -> String {
         match self.0.join(location) {
             Ok(url) => Self(Box::new(url)).describe(),
@@ -48,40 +50,41 @@ impl RemoteUrl {
         }
     }
 
-    /// Writes the scheme and the server, and nothing that could be a secret.
+    /// Returns the scheme and the server, for messages.
     pub(crate) fn describe(&self) -> String {
         format!("{}://{}", self.0.scheme(), host_of(&self.0))
     }
 
-    /// Returns whether the host is the same, at whatever port.
+    /// Returns whether the host is the same, at any port.
     pub(crate) fn same_host(&self, other: &Self) -> bool {
         self.0.host() == other.0.host()
     }
 
-    /// Returns whether the host is this machine, by its address or the name `localhost`.
+    /// Returns whether the host is this host, by a loopback address or the name `localhost`.
     pub(crate) fn is_this_machine(&self) -> bool {
         let is_localhost = matches!(self.0.host_str(), Some("localhost"));
         is_localhost || self.address().is_some_and(|it| it.is_loopback())
     }
 
-    /// Returns the host where it is an address.
+    /// Returns the host if it is an address.
     pub(super) fn address(&self) -> Option<IpAddr> {
         self.0.host_str()?.trim_matches(['[', ']']).parse().ok()
     }
 
-    /// Returns whether scheme, host and port are the same (RFC 6454).
+    /// Returns whether scheme, host and port are the same
+    /// ([RFC 6454](https://www.rfc-editor.org/rfc/rfc6454)).
     pub fn same_origin(&self, other: &Self) -> bool {
         self.0.origin() == other.0.origin()
     }
 
-    /// Returns this URL with more in its query.
+    /// Returns this URL with `pairs` appended to its query.
     pub fn with_query(&self, pairs: &[(&str, &str)]) -> Self {
         let mut url = self.to_url();
         url.query_pairs_mut().extend_pairs(pairs);
         Self(Box::new(url))
     }
 
-    /// Writes pairs as the body of a form (`application/x-www-form-urlencoded`).
+    /// Encodes pairs as the body of a form (`application/x-www-form-urlencoded`).
     pub fn form(pairs: &[(&str, &str)]) -> String {
         let url = Url::parse_with_params("form:", pairs);
         url.ok().and_then(|url| url.query().map(str::to_owned)).unwrap_or_default()
@@ -98,7 +101,7 @@ impl RemoteUrl {
         Ok(Self(Box::new(url)))
     }
 
-    /// Returns the host, with the port where it is not the scheme's own.
+    /// Returns the host, with the port if it is not the default of the scheme.
     pub fn host(&self) -> String {
         host_of(&self.0)
     }
@@ -108,7 +111,8 @@ impl RemoteUrl {
         self.0.scheme() == "https"
     }
 
-    /// Returns the URL for a message: without a query, which may be a signature that gives access.
+    /// Returns the URL without its query, for messages. The query may be a signature that gives
+    /// access.
     pub fn without_query(&self) -> String {
         let mut url = self.to_url();
         url.set_query(None);

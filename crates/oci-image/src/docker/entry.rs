@@ -1,4 +1,4 @@
-//! The entries of `manifest.json`, and the configs that they name.
+//! The entries of `manifest.json`, and their configs.
 
 use box_digest::Digest;
 use oci_spec::image::ImageConfiguration;
@@ -12,18 +12,18 @@ use super::super::keys::{Document, Shape, optional, required};
 use super::super::source::{Bound, CONFIG, INDEX, Opened, parse, read_bounded, wrong_digest};
 use super::MANIFEST_FILE;
 
-/// How many images an archive may have: the config of each may have to be looked at.
+/// The maximum number of images in an archive. A search by digest reads the config of each.
 const IMAGES: Bound = Bound { unit: "images", limit: 256, ..LIST };
 const LIST: Bound = Bound { what: "a list of images", ..INDEX };
 
-/// An image of an archive. Other fields (`Parent`, `LayerSources`) say nothing that is needed.
+/// An image of an archive. The other fields (`Parent`, `LayerSources`) are not needed.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Entry {
     pub(super) config: String,
     #[serde(default, rename = "RepoTags")]
     pub(super) names: Vec<String>,
-    /// The layers' files, the lowest first.
+    /// The files of the layers, the lowest first.
     #[serde(default)]
     pub(super) layers: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub(super) fn entries(archive: &Archive) -> Result<Vec<Entry>, SourceError> {
 }
 
 impl Config {
-    /// Reads the config of an image. Its file's name mostly says what it hashes to.
+    /// Reads the config of an image. If the file's name is a digest, as it usually is, it must match the content.
     pub(super) fn read(archive: &Archive, entry: &Entry) -> Result<Self, SourceError> {
         let (at, what) = (archive.at(&entry.config), CONFIG.what);
         let bytes = read_bounded(file(archive, &entry.config, what)?, &at, CONFIG)?;
@@ -74,8 +74,7 @@ pub(super) fn file(
     archive.open(name)?.ok_or_else(missing)
 }
 
-/// Returns the digest that the name of a file is made of: `HEX`, `HEX.json` or `HEX.tar`, in whatever
-/// directory.
+/// Returns the digest in the name of a file, `HEX`, `HEX.json` or `HEX.tar` in any directory.
 pub(super) fn named_digest(name: &str) -> Option<Digest> {
     let last = name.rsplit('/').next()?;
     let hex = last.strip_suffix(".json").or_else(|| last.strip_suffix(".tar")).unwrap_or(last);

@@ -16,7 +16,7 @@ use super::super::layers::{LAYER, check_count};
 use super::super::media;
 use super::entry::{Entry, file, named_digest};
 
-/// Names the layers of an image by digests, and says which file each of them is.
+/// Returns the layers of an image as descriptors, and the file of each digest.
 pub(super) fn layers(
     archive: &Archive,
     entry: &Entry,
@@ -32,9 +32,9 @@ pub(super) fn layers(
     Ok((layers, names))
 }
 
-/// Names a layer. Nothing but its content says whether it is compressed: docker, too, looks there. An
-/// uncompressed one is named by what its config says of it; another by its file's name, or, where that
-/// is no digest, by what it hashes to. All of this is verified when the layer is read.
+/// Returns the digest, size and compression of a layer. Its first bytes decide the compression, as in docker. The digest of an
+/// uncompressed layer is its diff ID in the config. The digest of another layer is the file's name, or computed if the name has
+/// none. All this is verified when the layer is read.
 fn layer(
     archive: &Archive,
     name: &str,
@@ -47,7 +47,7 @@ fn layer(
     let compression = Compression::of_start(&start);
     let digest = match (compression, named_digest(name)) {
         (Compression::None, _) => diff_id,
-        // The older form names layers by what they are uncompressed.
+        // The older form names compressed layers by their diff ID.
         (_, Some(named)) if named != diff_id => named,
         _ => Digest::of_reader(start.as_slice().chain(opened.reader)).map_err(failed())?.0,
     };

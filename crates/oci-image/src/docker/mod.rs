@@ -1,10 +1,8 @@
-//! Archives of `docker save`: an archive with a `manifest.json` that names configs and layers by their
-//! files, not by digests.
+//! Archives of `docker save`, whose `manifest.json` names configs and layers by file names instead of digests.
 //!
-//! Two forms are read. The older one has `HEX.json` for each config and `ID/layer.tar`, a file or a
-//! link to another, for each layer; the newer one is an OCI image layout beside that. In both, an image
-//! has no manifest that could be its identity, so this is the config's digest, which `docker images`
-//! shows as the image's ID.
+//! Two forms are read. The older one has `HEX.json` for each config, and `ID/layer.tar`, a file or a link to another, for each
+//! layer. The newer one also is an OCI image layout. Neither has a manifest whose digest could be the image's identity. The
+//! identity is the config's digest, which `docker images` shows as the image's ID.
 
 mod entry;
 mod layers;
@@ -29,10 +27,10 @@ use super::image::Image;
 use super::source::{BlobSource, Opened};
 use entry::{Config, Entry, entries};
 
-/// The file that makes an archive one of `docker save`.
+/// The file that identifies an archive of `docker save`.
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
 
-/// The blobs of one image of an archive: which file has which digest.
+/// The blobs of one image of an archive, with the file of each digest.
 #[derive(Debug)]
 struct Members {
     archive: Archive,
@@ -56,8 +54,7 @@ impl BlobSource for Members {
     }
 }
 
-/// Finds the image of an archive that is meant: by its config's digest if one is given, else the one
-/// that has the name or tag, or the only one.
+/// Finds an image of an archive: the one with the given config digest, or the one with the name or tag, or the only one.
 pub(super) fn find(path: &Path, wanted: Wanted<'_>) -> Result<Image<'static>, SourceError> {
     let archive = Archive::open(path, Form::DockerArchive)?;
     if !archive.has(MANIFEST_FILE) {
@@ -108,7 +105,7 @@ fn by_digest(
     Err(SourceError::Gone { place: archive.title(), digest })
 }
 
-/// Returns the image that a reference names: fully, or else only by its tag.
+/// Returns the image whose full name is `wanted`, or whose tag is.
 fn by_name(
     archive: &Archive,
     entries: Vec<Entry>,
@@ -150,7 +147,7 @@ fn matching(entries: Vec<Entry>, wanted: &str) -> Vec<Entry> {
     others.into_iter().filter(|entry| named(entry, &|name| name.tag == Some(wanted))).collect()
 }
 
-/// Reads a name, of which spellings with the same meaning are equal.
+/// Parses a name. The default tag is added, so that spellings with the same meaning are equal.
 fn full_name(text: &str) -> Option<DockerName<'_>> {
     let name = DockerName::parse(text)?;
     Some(DockerName { tag: name.tag.or(Some(DEFAULT_TAG)), ..name })

@@ -1,4 +1,4 @@
-//! Compressed layers: how a stream may go on, and how it must end.
+//! Compressed layers: streams with several frames, and with a wrong end.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use oci_layer::{Compression, LayerSource};
 
 use super::*;
 
-/// Reads a blob as a layer with this content.
+/// Decodes a blob as a layer with this content.
 fn read(blob: &[u8], compression: Compression, content: &LayerTar) -> Result<usize, String> {
     let (digest, diff_id) = (box_digest::Digest::of(blob), content.diff_id());
     let layer = LayerSource { digest, size: blob.len() as u64, compression, diff_id };

@@ -1,4 +1,4 @@
-//! Damaged archives: an error, or the very same image; never another one, and never a panic.
+//! Damaged archives give an error or the same image; never another image, and never a panic.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use testkit::images::{Compression, Image as Declared, Saved, pack};
 
 use super::*;
 
-/// An archive, the reference that it is read by, and what it gives.
+/// An archive, a reference to it, and the expected outcome.
 type Whole = (&'static str, Vec<u8>, Option<(Digest, Blake3Digest)>);
 
 /// Each form of archive.
@@ -37,7 +37,7 @@ fn archives() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The result of an archive: an identity and a tree, or nothing.
+/// The outcome of reading an archive: an identity and a tree, or `None` for an error.
 fn outcome(text: &str, archive: &[u8]) -> Option<(Digest, Blake3Digest)> {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a.tar"), archive).unwrap();
@@ -68,7 +68,7 @@ proptest! {
 #[test]
 fn an_archive_that_ends_before_its_last_file_does_is_refused() {
     for (text, archive, _) in &*ARCHIVES {
-        // After the last file there are at most its padding and two blocks of zeros.
+        // The last file is followed at most by its padding and two blocks of zeros.
         for end in [0, 1, 511, 512, archive.len() / 2, archive.len() - 512 - 1024] {
             assert_eq!(outcome(text, &archive[..end]), None, "{text} {end}");
         }

@@ -1,4 +1,4 @@
-//! One image in every form: the same tree, and the identity that the form has.
+//! One image in each form: the tree is the same, the identity depends on the form.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Indexes: for several platforms, nested, with what is no image beside the images.
+//! Indexes: for several platforms, nested, and with entries that are no images.
 
 use box_contract::manifest::OCI_INDEX_TYPE;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::*;
 
 const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// A layout directory with images for some platforms.
+/// A layout directory with images for several platforms.
 struct Built {
     directory: tempfile::TempDir,
     layout: LayoutDir,
@@ -59,7 +59,7 @@ fn digest_of(entry: &Value) -> Digest {
     entry["digest"].as_str().unwrap().parse().unwrap()
 }
 
-/// A statement of how an image was made, as builders put it beside the image.
+/// A provenance attestation, as builders add it beside the image.
 fn attestation(built: &Built) -> Value {
     let mut entry = built.image("unknown", json!({ "os": "unknown", "architecture": "unknown" }));
     entry["annotations"] = json!({ "vnd.docker.reference.type": "attestation-manifest" });
@@ -140,7 +140,7 @@ fn the_platforms_that_there_are_are_listed() {
     ]);
     built.finish(json!([built.index(OCI_INDEX_TYPE, entries)]));
     insta::assert_snapshot!(built.refusal(), @"the image in a is for linux/arm/v7, linux/arm64; the box needs linux/amd64");
-    // The config counts, whatever the index says.
+    // The config's platform decides, not the index's.
     let built = Built::new();
     built.finish(json!([built.image("s390x", platform("amd64"))]));
     insta::assert_snapshot!(built.refusal(), @"the image in a is for linux/s390x; the box needs linux/amd64");
@@ -201,11 +201,11 @@ fn several_images_are_distinguished_by_their_tags() {
     };
     built.finish(json!([tagged("v1", "amd64"), tagged("v2", "x")]));
     insta::assert_snapshot!(built.refusal(), @"a has several images; it has v1, v2");
-    // An image without a name is what `skopeo copy` leaves of one that it has replaced.
+    // `skopeo copy` leaves such an image without a name if it reuses the name.
     let entry = tagged("latest", "amd64");
     built.finish(json!([built.image("arm64", platform("amd64")), entry]));
     assert_eq!(built.opened(Platform::LinuxAmd64).unwrap().manifest, digest_of(&entry));
-    // Two tags of one image are no choice.
+    // Two tags of one image are not ambiguous.
     built.finish(json!([tagged("v1", "amd64"), tagged("latest", "amd64")]));
     built.opened(Platform::LinuxAmd64).unwrap();
 }

@@ -21,10 +21,10 @@ fn descriptor(media_type: &str) -> Value {
     })
 }
 
-/// Reads a document, and keeps nothing of it.
+/// Reads a document and discards it.
 type Reader = fn(&[u8]) -> Result<(), String>;
 
-/// Documents with every key that is read, and what reads them.
+/// Documents with every known key, and their readers.
 fn documents() -> [(Value, Reader); 3] {
     let manifest = json!({
         "schemaVersion": 2,
@@ -52,7 +52,7 @@ fn documents() -> [(Value, Reader); 3] {
     ]
 }
 
-/// Returns a document once for each of its keys, with another one beside that or in its stead.
+/// Returns a copy of a document for each of its keys, with another key beside or instead of it.
 fn changed(document: &Value, change: &dyn Fn(&str) -> Vec<String>) -> Vec<Value> {
     let mut all = Vec::new();
     match document {
@@ -113,7 +113,7 @@ fn a_key_is_there_once() {
         for changed in changed(&document, &|key| vec![format!("{key}#")]) {
             let text = changed.to_string().replace("#\"", "\"");
             let twice = document.to_string().len() < text.len();
-            // What is only renamed has the old name again here, and reads.
+            // A renamed key gets its known name back here, so that the document is valid.
             assert_eq!(read(text.as_bytes()).is_err(), twice, "{text}");
         }
     }

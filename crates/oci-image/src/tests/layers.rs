@@ -1,4 +1,4 @@
-//! Layers as a manifest may describe them.
+//! Valid and invalid descriptions of layers in a manifest.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::*;
 
 const GIB: u64 = 1 << 30;
 
-/// Names layers of these sizes, none of which is there.
+/// Adds layers of these sizes, whose blobs do not exist.
 fn sized(manifest: &mut Value, config: &mut Value, sizes: &[u64]) {
     let digests: Vec<_> =
         (1u8..).take(sizes.len()).map(|it| Digest::from_bytes([it; 32])).collect();

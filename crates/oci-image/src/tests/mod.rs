@@ -1,4 +1,4 @@
-//! Images in every form that is read, and in those that are refused.
+//! Images in every supported form, and rejected images.
 
 mod compressed;
 mod damage;
@@ -22,12 +22,12 @@ use testkit::images::{Config, Layer, LayerTar};
 
 use super::{Access, Image, SourceError, open};
 
-/// A layer with one file.
+/// Returns a layer with one file.
 fn layer(name: &str, content: &str) -> LayerTar {
     Layer::new().dir("/etc", 0o755).file(&format!("/etc/{name}"), 0o644, content).to_tar()
 }
 
-/// An image whose middle layer comes twice, and whose last one is empty.
+/// Returns an image whose middle layer occurs twice, and whose last layer is empty.
 fn sample() -> testkit::images::Image {
     let (base, name) = (layer("base", "base"), layer("name", "sample"));
     let hidden = Layer::new().whiteout("/etc/base").to_tar();
@@ -39,7 +39,7 @@ fn sample() -> testkit::images::Image {
         .with(Layer::new().to_tar())
 }
 
-/// Reads a reference as a Boxfile's.
+/// Parses a reference with the reader of Boxfiles.
 fn reference(text: &str) -> ImageRef {
     let boxfile = format!("box \"x\"\nagent {{ image \"{text}\"; }}\n");
     let read = boxfile_spec::read(Source::new("Boxfile", boxfile), None, |_| Err(String::new()));
@@ -47,13 +47,13 @@ fn reference(text: &str) -> ImageRef {
     read.boxfile.unwrap().agent.component.image.unwrap().value
 }
 
-/// Opens an image; its path starts at `base`.
+/// Opens an image, whose path is relative to `base`.
 fn opened<'a>(base: &'a Path, text: &str) -> Result<Image<'a>, SourceError> {
     let access = Access { base, registries: None };
     open(&reference(text), None, Platform::LinuxAmd64, &access)
 }
 
-/// Returns what is said of an image that is refused, with the directory's name and digests left out.
+/// Returns the error message for an image, with the directory's name and digests left out.
 fn refusal(base: &Path, text: &str) -> String {
     let error = opened(base, text).unwrap_err();
     let mut text = error.to_string();
@@ -74,7 +74,7 @@ fn refusal(base: &Path, text: &str) -> String {
     words
 }
 
-/// Reads all layers of an image and returns the digest of its tree.
+/// Reads all layers of an image, and returns the digest of the resulting tree.
 fn tree(image: &Image<'_>) -> Result<Blake3Digest, LayerError> {
     let limits = Limits::default();
     let layers = image.layers.iter().map(|layer| {

@@ -1,4 +1,4 @@
-//! Refusals, in the words that people read.
+//! Rejected images, and their error messages.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 
-/// Makes an image with this manifest and config: `oci:a`.
+/// Makes the image `oci:a` with a changed manifest and config.
 pub(super) fn made(change: impl FnOnce(&mut Value, &mut Value)) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let layout = LayoutDir::make(&directory.path().join("a")).unwrap();
@@ -31,7 +31,7 @@ pub(super) fn made(change: impl FnOnce(&mut Value, &mut Value)) -> tempfile::Tem
     directory
 }
 
-/// Returns what is said of an image with this manifest and config.
+/// Returns the error message for an image with a changed manifest and config.
 pub(super) fn with(change: impl FnOnce(&mut Value, &mut Value)) -> String {
     refusal(made(change).path(), "oci:a")
 }
@@ -180,7 +180,7 @@ fn paths_that_hold_something_else() {
     "#);
 }
 
-/// Returns what is said of an archive of `docker save` with these members.
+/// Returns the error message for an archive of `docker save` with these members.
 fn docker(members: impl FnOnce(Layer) -> Layer) -> String {
     let directory = tempfile::tempdir().unwrap();
     let tar = members(Layer::new()).to_tar();
@@ -207,12 +207,13 @@ fn archives_that_could_be_read_in_two_ways_or_lead_elsewhere() {
         docker(|it| it.file("manifest.json", 0o644, "{}")),
         docker(|it| it.file("manifest.json", 0o644, Value::from(many).to_string())),
         docker(|it| it.file("manifest.json", 0o644, list("c.json", &[]))),
-        docker(|it| {
-            let it = it.file("manifest.json", 0o644, list(&format!("{hex}.json"), &[]));
-            it.file(&format!("{hex}.json"), 0o644, config)
+        docker(|layer| {
+            let layer = layer.file("manifest.json", 0o644, list(&format!("{hex}.json"), &[]));
+            layer.file(&format!("{hex}.json"), 0o644, config)
         }),
-        docker(|it| {
-            it.file("manifest.json", 0o644, list("c.json", &["l.tar"]))
+        docker(|layer| {
+            layer
+                .file("manifest.json", 0o644, list("c.json", &["l.tar"]))
                 .file("c.json", 0o644, config)
         }),
         docker(|it| {

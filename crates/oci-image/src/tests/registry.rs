@@ -1,4 +1,4 @@
-//! Images of a registry: what is asked of it, and what is not.
+//! Images of a registry, and the requests that they cause.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,18 +10,18 @@ use testkit::images::Compression;
 use super::*;
 use crate::{Registries, Remote};
 
-/// A registry in memory, which notes what it is asked for.
+/// A registry in memory, which records its requests.
 #[derive(Debug)]
 struct Shelf {
     blobs: BTreeMap<Digest, Vec<u8>>,
     tagged: Digest,
     asked: Mutex<Vec<String>>,
-    /// The media type that it names for each manifest.
+    /// The media type in its responses with manifests.
     media_type: Option<&'static str>,
 }
 
 impl Shelf {
-    /// Puts the blobs of a layout on the shelf.
+    /// Copies the blobs of a layout.
     fn of(layout: &Path, tagged: Digest) -> Self {
         let files = fs::read_dir(layout.join("blobs/sha256")).unwrap();
         let blobs = files.map(|file| {
@@ -43,7 +43,7 @@ impl Shelf {
         self.asked.lock().unwrap().push(what);
     }
 
-    /// Returns how many times something was asked for since the last look.
+    /// Returns the requests since the last call.
     fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
@@ -183,8 +183,8 @@ fn a_pin_that_the_registry_forgot_is_gone() {
     assert!(matches!(error, SourceError::Gone { .. }), "{error}");
 }
 
-/// A manifest that other programs could read as something else (CVE-2021-41190), or that is malformed, is
-/// refused before anything of it is stored.
+/// A manifest that is malformed, or that other programs could read differently
+/// ([CVE-2021-41190](https://nvd.nist.gov/vuln/detail/CVE-2021-41190)), is rejected before anything is stored.
 #[test]
 fn an_ambiguous_manifest_is_refused() {
     let both = r#"{"schemaVersion": 2, "manifests": [], "layers": []}"#;

@@ -1,8 +1,9 @@
 //! The files in which docker and podman keep credentials: `config.json` and `auth.json`.
 //!
-//! Both have the same form (docker's config file reference; containers-auth.json(5)): `auths` by
-//! registry, in podman's also by `HOST/NAMESPACE` and `HOST/NAMESPACE/NAME`; `credHelpers` by
-//! registry, and `credsStore` for all of them.
+//! Both have the same format:
+//! [docker's](https://docs.docker.com/reference/cli/docker/#docker-cli-configuration-file-configjson-properties), and
+//! containers-auth.json(5) of podman. `auths` has entries by registry, and in podman's file also by `HOST/NAMESPACE` and
+//! `HOST/NAMESPACE/NAME`. `credHelpers` names a helper by registry, and `credsStore` the helper for all other registries.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +17,7 @@ use serde::Deserialize;
 use super::{Credentials, Secret};
 use crate::name::Repository;
 
-/// The most bytes that such a file may have.
+/// The maximum size of such a file, in bytes.
 const LIMIT: u64 = 1 << 20;
 
 #[derive(Debug, Default, Deserialize)]
@@ -37,7 +38,7 @@ struct Entry {
     registrytoken: Option<Secret>,
 }
 
-/// Credentials, or the helper that has them.
+/// Credentials, or the name of the helper that keeps them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Here(Credentials),
@@ -46,10 +47,10 @@ pub(super) enum Found {
 }
 
 impl AuthFile {
-    /// Reads a file; `None` if it does not exist.
+    /// Reads a file. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// The reason why the file cannot be used.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, String> {
         match read_file(path, Links::Follow, LIMIT) {
             Ok(text) => Self::parse(&text).map(Some).map_err(|reason| bad(path, &reason)),
@@ -58,13 +59,13 @@ impl AuthFile {
         }
     }
 
-    /// Reads the text of a file; one without text has no settings. Errors name only a place, as the text
-    /// around it may be a password.
+    /// Reads the text of a file. A blank text has no entries. Errors contain only a line and a column, because the text there may
+    /// be a password.
     fn parse(text: &[u8]) -> Result<Self, String> {
         if utf16(text).is_some() {
             return Err(UTF_16.to_owned());
         }
-        // What editors and shells of Windows put in front.
+        // Editors and shells of Windows write a byte order mark.
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         if text.trim_ascii().is_empty() {
             return Ok(Self::default());
@@ -76,11 +77,11 @@ impl AuthFile {
         })
     }
 
-    /// Returns where the credentials for a repository are: a helper for this registry, then the file
-    /// itself with the longest key that fits, then the helper for all registries.
+    /// Finds the credentials for a repository. The order of precedence: the helper for this registry, the `auths` entry with the
+    /// longest matching key, the helper for all registries.
     ///
     /// # Errors
-    /// Why an entry for the repository cannot be used.
+    /// The reason why an entry for the repository cannot be used.
     pub(super) fn find(&self, repository: &Repository) -> Result<Option<Found>, String> {
         let host = repository.host();
         let is_given = |name: &&String| !name.is_empty();
@@ -111,7 +112,7 @@ impl AuthFile {
 }
 
 impl Entry {
-    /// Returns what an entry holds: often nothing, where a helper has it.
+    /// Returns the credentials of an entry. An entry whose credentials are kept by a helper is often empty.
     fn credentials(&self) -> Result<Option<Credentials>, String> {
         let full = |secret: &&Secret| !secret.expose().is_empty();
         if let Some(token) = self.identitytoken.as_ref().filter(full) {
@@ -132,8 +133,8 @@ impl Entry {
     }
 }
 
-/// Reads `USER:PASSWORD` in base64. Some programs fill it up with NULs; `base64` breaks its lines, which Go's
-/// reader passes over.
+/// Reads `USER:PASSWORD` in base64. Some programs append NULs, and the `base64` command wraps its lines; Go's decoder skips line
+/// ends.
 fn decode(auth: &Secret) -> Result<Credentials, &'static str> {
     const OTHER: &str = "an `auth` is not USER:PASSWORD in base64";
     let unbroken: String = auth.expose().chars().filter(|it| !matches!(it, '\r' | '\n')).collect();
@@ -143,15 +144,14 @@ fn decode(auth: &Secret) -> Result<Credentials, &'static str> {
     if text.ends_with('\n') {
         return Err("an `auth` ends with a line end, as `echo` without -n writes it");
     }
-    // A name or password with control characters cannot be meant.
+    // No valid name or password has control characters.
     let plain = !text.chars().any(char::is_control);
     let (user, password) = text.split_once(':').ok_or(OTHER)?;
     let (is_usable, password) = (plain && !user.is_empty(), Secret::new(password));
     is_usable.then(|| Credentials::Password { user: user.to_owned(), password }).ok_or(OTHER)
 }
 
-/// Returns the registry, perhaps with a namespace, that a key means. Older programs write URLs, of
-/// which only the host counts.
+/// Returns the registry, perhaps with a namespace, of a key. Older programs write URLs as keys; only their host counts.
 fn normal(key: &str) -> String {
     let key = key.to_ascii_lowercase();
     let url = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://"));
@@ -160,7 +160,7 @@ fn normal(key: &str) -> String {
     registry_host(host).unwrap_or_default() + name
 }
 
-/// Returns why a file cannot be used.
+/// Returns the error of a file that cannot be used.
 pub(super) fn bad(path: &Path, reason: &str) -> String {
     format!("the credentials in {} cannot be used: {reason}", path.display())
 }

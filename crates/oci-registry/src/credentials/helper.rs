@@ -1,8 +1,8 @@
-//! Programs that keep credentials: `docker-credential-NAME get`.
+//! Asks credential helpers, programs that keep credentials: `docker-credential-NAME get`.
 //!
-//! The protocol is that of docker's credential helpers: the registry goes to the standard input,
-//! and a JSON object with `Username` and `Secret` comes from the standard output. A helper that has
-//! none exits with an error and prints a fixed message.
+//! The protocol is [docker's](https://github.com/docker/docker-credential-helpers#development): the helper reads the registry
+//! from its standard input and writes a JSON object with `Username` and `Secret` to its standard output. If it has no
+//! credentials, it writes a fixed message and exits with an error.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -17,9 +17,9 @@ use serde::Deserialize;
 use super::{Credentials, Secret};
 use crate::server::Options;
 
-/// The most bytes of a helper's output.
+/// The maximum size of a helper's output, in bytes.
 const LIMIT: u64 = 64 << 10;
-/// The messages of a helper that has no credentials for a registry.
+/// The messages with which a helper reports that it has no credentials for a registry.
 const NOTHING: [&str; 2] = ["credentials not found", "no credentials server URL"];
 /// The user name that marks an identity token.
 const IDENTITY: &str = "<token>";
@@ -31,8 +31,8 @@ struct Answer {
     secret: Secret,
 }
 
-/// Returns whether a text may follow `docker-credential-`: nothing that leads to another directory. Docker
-/// Desktop writes `desktop.exe` in a Linux of Windows.
+/// Returns whether `text` may follow `docker-credential-`. It must not lead to another directory. Docker Desktop writes
+/// `desktop.exe` on Windows Subsystem for Linux.
 pub(super) fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty() && text.len() <= 64 && text.bytes().all(inner)
@@ -43,10 +43,10 @@ pub(super) fn program(name: &str) -> String {
     format!("docker-credential-{name}")
 }
 
-/// Asks a helper for a registry's credentials.
+/// Asks a helper for the credentials of a registry.
 ///
 /// # Errors
-/// Why it gives none, as the end of a sentence: `which …`. Nothing of its output is repeated.
+/// The reason, as a relative clause: `which …`. It does not repeat the helper's output.
 pub(super) fn ask(
     options: &Options,
     name: &str,
@@ -54,12 +54,12 @@ pub(super) fn ask(
 ) -> Result<Option<Credentials>, String> {
     let program = program(name);
     let failed = |reason: String| format!("which returned no credentials for {host}: {reason}");
-    // A relative directory could be anybody's checkout.
+    // A relative directory could be in an untrusted checkout.
     let folders = options.helper_path.iter().filter(|folder| folder.is_absolute());
     let mut found = folders.map(|folder| folder.join(&program));
     let path = found.find(|path| path.is_file()).ok_or("which is not installed")?;
     let server = match host {
-        // As docker spells it where it asks a helper.
+        // Docker asks its helpers with this URL.
         HUB => format!("https://{HUB_INDEX}/v1/"),
         host => host.to_owned(),
     };
@@ -85,14 +85,14 @@ fn parse(text: &[u8]) -> Option<Credentials> {
         .then_some(Credentials::Password { user, password })
 }
 
-/// Runs a helper; returns whether it succeeded, and its output.
+/// Runs a helper. Returns whether it succeeded, and its output.
 fn run(path: &Path, server: &str, patience: Duration) -> Result<(bool, Vec<u8>), String> {
     let mut command = Command::new(path);
     command.arg("get").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let output = listen(&mut child, server, patience);
     if output.is_err() {
-        // It may have ended meanwhile.
+        // This fails if the helper has ended in the meantime.
         child.kill().ok();
     }
     let status = child.wait().map_err(|error| error.to_string())?;
@@ -107,7 +107,7 @@ fn listen(child: &mut Child, server: &str, patience: Duration) -> Result<Vec<u8>
     }
     let Some(stdout) = child.stdout.take() else { return Ok(Vec::new()) };
     let (sender, receiver) = mpsc::channel();
-    // The thread may outlive a helper that left its output to another program.
+    // The thread may outlive the helper if a child of the helper keeps the output open.
     let started = thread::Builder::new().spawn(move || sender.send(read(stdout)));
     started.map_err(|error| format!("no thread reads its output: {error}"))?;
     let output = receiver.recv_timeout(patience);
@@ -127,8 +127,8 @@ mod tests {
 
     use super::*;
 
-    /// Writes a program. Another one does it: a file that this process has open for writing cannot
-    /// be run, and another thread's child may hold it open for a moment longer.
+    /// Writes a program from another process. A file that this process has open for writing cannot be run, and a child that
+    /// another thread has forked may keep it open a moment longer.
     fn write_program(path: &Path, text: &str) {
         let mut sh = Command::new("sh");
         sh.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
@@ -137,7 +137,7 @@ mod tests {
         assert!(sh.wait().unwrap().success());
     }
 
-    /// Asks a helper that is this script.
+    /// Asks a helper that runs `script`.
     fn asked(script: &str, host: &str) -> Result<Option<Credentials>, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("docker-credential-test");

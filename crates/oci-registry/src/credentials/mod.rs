@@ -1,7 +1,6 @@
-//! Looks up the credentials for a registry.
+//! Looks up the credentials for a repository, once its registry requests some.
 //!
-//! They are looked up by the registry's host as it is written, and for some files by the
-//! repository, and only once the registry asks for them.
+//! The key is the registry's host as the user wrote it, in some files followed by the repository's name.
 
 mod file;
 mod helper;
@@ -20,17 +19,17 @@ use file::{AuthFile, Found};
 pub(super) enum Credentials {
     /// A user's name and password.
     Password { user: String, password: Secret },
-    /// A long-lived token that the place of the tokens takes in the place of a password.
+    /// A long-lived token that the realm accepts instead of a password.
     Identity(Secret),
     /// A token for the registry itself.
     Token(Secret),
 }
 
-/// Credentials, and where they come from: written as `the password of "bob" from FILE`.
+/// Credentials and their source, displayed as `the password of "bob" from FILE`.
 #[derive(Debug, Clone)]
 pub(super) struct Login {
     pub(super) credentials: Credentials,
-    /// A file, or the program that keeps them.
+    /// The file or program that keeps them.
     from: String,
 }
 
@@ -44,7 +43,7 @@ impl fmt::Display for Login {
     }
 }
 
-/// A password or token, which `{:?}` does not show.
+/// A password or token that `{:?}` does not show.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Secret(Box<str>);
 
@@ -53,7 +52,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// Returns the text, for the one request that it is for.
+    /// Returns the text, for the one request that sends it.
     pub(super) const fn expose(&self) -> &str {
         &self.0
     }
@@ -65,18 +64,18 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The result of looking for credentials.
+/// The result of the search for credentials.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Search {
     pub(super) login: Option<Login>,
-    /// Whether the login was refused, and the registry is asked without it.
+    /// Whether the login was refused, so that requests are anonymous.
     pub(super) is_refused: bool,
-    /// The files and helpers that could not be used, each with the reason: statements without a secret.
+    /// The reason for each file and helper that could not be used, without secrets.
     pub(super) passed_over: Vec<String>,
 }
 
-/// Looks for the credentials for a repository. What cannot be used is passed over: the registry may need no
-/// credentials, and says so itself if it does.
+/// Looks for the credentials for a repository. Skips files and helpers that cannot be used: the registry may need no credentials,
+/// and answers 401 if it does.
 pub(super) fn find(options: &Options, repository: &Repository) -> Search {
     let mut search = Search::default();
     for path in &options.auth_files {
@@ -95,7 +94,7 @@ pub(super) fn find(options: &Options, repository: &Repository) -> Search {
 /// Looks for credentials in a file, and asks the helper that it names.
 ///
 /// # Errors
-/// Why the file or the helper cannot be used.
+/// The reason why the file or the helper cannot be used.
 fn look_into(
     options: &Options,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Credentials, and servers that try to obtain them.
+//! Credentials, and servers that try to steal them.
 
 use serde_json::json;
 use test_server::{Request, Server};
@@ -7,7 +7,7 @@ use super::harness::{fails, is, succeeds};
 use super::stage::{Plan, not_found, unauthorized};
 use super::*;
 
-/// Starts somebody's server for tokens, which takes what it gets and gives a right one.
+/// Starts another server's realm, which accepts all credentials and issues a valid token.
 fn realm(identity: Identity) -> Server {
     let granted = json!({ "access_token": TOKEN }).to_string();
     Server::start(identity, |_| move |_: &Request| file(granted.as_bytes()))
@@ -17,22 +17,22 @@ fn bearer(realm: &str) -> Option<String> {
     Some(format!("Bearer realm=\"{realm}\",service=\"reg\""))
 }
 
-/// Plans a registry whose tokens come from somebody else.
+/// Plans a registry whose realm is another server.
 fn foreign_realm(identity: Identity, realm: Server) -> Plan {
     Plan { identity, challenge: bearer(&realm.url("/token")), foreign: vec![realm], ..Plan::new() }
 }
 
-/// Plans a registry with a strange challenge.
+/// Plans a registry with an unusual challenge.
 fn challenge(text: &str) -> Plan {
     Plan { challenge: Some(text.to_owned()), ..Plan::new() }
 }
 
-/// Plans another answer of the registry's own place of tokens.
+/// Plans another answer of the registry's own realm.
 fn token(answer: impl Fn(usize) -> Option<Reply> + Send + Sync + 'static) -> Plan {
     Plan::new().at("/token", answer)
 }
 
-/// Plans an answer with this in the place of the token.
+/// Plans this text instead of the token.
 fn granted(token_text: &'static str) -> Plan {
     token(move |_| Some(gives(token_text)))
 }
@@ -47,14 +47,14 @@ fn auth(entry: serde_json::Value) -> Plan {
     Plan { auth: entry, ..Plan::new() }
 }
 
-/// Plans a registry that takes a token once, and then asks for another in its own way.
+/// Plans a registry that accepts a token once, and then sends the challenge `realm`.
 fn asks_again(realm: &'static str) -> Plan {
     Plan::new().at(&Image::with(|_| ()).layer_path(), move |_| {
         Some(unauthorized(&format!("Bearer realm=\"{realm}\"")))
     })
 }
 
-/// How often the registry's own place of tokens was asked.
+/// Returns how many requests the registry's own realm got.
 fn tokens(stage: &Stage) -> usize {
     let requests = stage.registry.requests();
     requests.iter().filter(|request| request.path().starts_with("/token")).count()
@@ -119,7 +119,7 @@ cases! {
         let asks = || unauthorized("Basic realm=\"reg\"");
         challenge("Basic realm=\"reg\"").at("/v2/app/manifests/v1", move |_| Some(asks()))
     } => |outcome, stage| {
-        // Asking more often could lock the account.
+        // Further attempts could lock the account.
         let requests = stage.registry.requests();
         let sent = requests.iter().filter(|it| it.header("authorization").is_some());
         sent.count() == 1 && is!(outcome, RegistryError::Unauthorized { credentials: Some(_), .. })
@@ -130,7 +130,7 @@ cases! {
             if has_login { unauthorized("Basic realm=\"reg\"") } else { gives(TOKEN) }
         }))
     } => |outcome, stage| {
-        // The refused password is sent once, whatever is asked for later.
+        // The refused password is sent once, whatever is requested later.
         let requests = stage.registry.requests();
         let tokens = requests.iter().filter(|it| it.path().starts_with("/token"));
         outcome.is_ok() && tokens.filter(|it| it.header("authorization").is_some()).count() == 1

@@ -1,4 +1,4 @@
-//! Content that is not what it should be.
+//! Content that does not match its digest, size or type.
 
 use serde_json::json;
 use test_server::Server;
@@ -13,7 +13,7 @@ fn changed(bytes: &[u8]) -> Reply {
     file(&bytes.iter().map(|byte| byte ^ 1).collect::<Vec<_>>())
 }
 
-/// Answers in one chunk, whose length says nothing about the whole.
+/// Answers with one chunk, so that no header has the length of the whole body.
 fn chunked(bytes: &[u8]) -> Reply {
     let body = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n0\r\n\r\n"].concat();
     reply("200 OK", &["Transfer-Encoding: chunked"], &body)
@@ -39,7 +39,7 @@ fn tagged(answer: impl Fn(&[u8]) -> Reply + Send + Sync + 'static) -> Plan {
     Plan::new().at("/v2/app/manifests/v1", move |_| Some(answer(&bytes)))
 }
 
-/// Answers with a text that is no manifest, without saying what it is.
+/// Answers with a text that is no manifest, without a media type.
 fn page(text: &'static str) -> Plan {
     tagged(move |_| reply("200 OK", &[&length(text.len())], text.as_bytes()))
 }
@@ -52,7 +52,7 @@ fn typed(media_type: &'static str) -> Plan {
     })
 }
 
-/// Answers with the manifest, whose digest a header gives.
+/// Answers with the manifest, and this digest in a header.
 fn named(digest: &'static str) -> Plan {
     tagged(move |bytes| {
         let header = format!("Docker-Content-Digest: {digest}");
@@ -82,34 +82,34 @@ const NO_MANIFEST: &str = "its media type is not that of a manifest or an index"
 const COMPRESSED: &str = "it is compressed, which was not asked for";
 const UNKNOWN: &str = "it names a digest of an unknown algorithm; sha256 is known";
 
-/// Whether a digest was refused before anybody was asked for it.
+/// Returns whether a malformed digest was rejected before a request with it was sent.
 fn refused_digest(outcome: &Result<(), PullError>, stage: &Stage) -> bool {
     let asked = stage.registry.requests().iter().any(|it| it.path().contains("/blobs/"));
     matches!(outcome, Err(PullError::Digest(_))) && !asked
 }
 
-/// Makes an index that names one manifest by its bytes.
+/// Makes an index with one manifest, by the digest of its bytes.
 fn index(child: &[u8]) -> Vec<u8> {
     let entry = json!({ "digest": digest(child), "size": child.len() });
     json!({ "schemaVersion": 2, "manifests": [entry] }).to_string().into_bytes()
 }
 
-/// Answers with one header more.
+/// Answers with one more header.
 fn with(header: &str, bytes: &[u8]) -> Reply {
     reply("200 OK", &[header, &length(bytes.len())], bytes)
 }
 
-/// Answers as an index, or as what the document says it is.
+/// Answers with an index.
 fn document(bytes: &[u8]) -> Reply {
     with("Content-Type: application/vnd.oci.image.index.v1+json", bytes)
 }
 
-/// Answers with a manifest, without its digest.
+/// Answers with a manifest, without a digest header.
 fn document_of_an_image(bytes: &[u8]) -> Reply {
     with("Content-Type: application/vnd.oci.image.manifest.v1+json; charset=utf-8", bytes)
 }
 
-/// Makes `{` and enough blanks for a manifest that is too large.
+/// Returns `{` and enough blanks for a manifest that is too large.
 fn huge() -> Vec<u8> {
     let mut bytes = vec![b' '; usize::try_from(MAX_MANIFEST).unwrap()];
     bytes[0] = b'{';
@@ -119,7 +119,7 @@ fn huge() -> Vec<u8> {
 
 cases! {
     an_honest_registry: Plan::new() => |outcome, stage| {
-        // By tag and by digest, with `GET` only: nothing is asked twice.
+        // By tag and by digest, with `GET` only; no request is sent needlessly.
         let requests = stage.registry.requests();
         let gets = requests.iter().filter(|it| it.head.starts_with("GET ")).count();
         outcome.is_ok() && (gets, requests.len()) == (6, 6)
@@ -188,7 +188,7 @@ cases! {
     a_compressed_bomb: tagged(|bytes| with("Content-Encoding: gzip", bytes))
         => fails!(RegistryError::Response { reason: COMPRESSED, .. });
     an_index_that_leads_to_itself: {
-        // No index can name itself by its digest; a registry can only pretend that one does.
+        // No index can contain its own digest; a registry can only pretend that one does.
         let outer = index(b"inner");
         let inner = format!("/v2/app/manifests/{}", digest(b"inner"));
         let own = format!("/v2/app/manifests/{}", digest(&outer));
@@ -197,7 +197,7 @@ cases! {
         })
     } => fails!(RegistryError::Download(DownloadError::WrongDigest { .. }));
     a_tag_that_moved: {
-        // Whoever asks once more gets another image, under whatever name.
+        // A second request for the tag returns another image.
         let moved = Image::with(|manifest| manifest["moved"] = true.into()).manifest;
         Plan::new().deed(move |path, _, _| {
             (path.contains("/manifests/") && !path.ends_with("/v1")).then(|| manifest(&moved))

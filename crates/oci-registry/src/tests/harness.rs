@@ -1,4 +1,4 @@
-//! How a case is judged: by its outcome, by what is in the store, and by what others have seen.
+//! Checks a case by its outcome, the content of the store, and the requests that other servers got.
 
 use std::error::Error;
 
@@ -6,12 +6,12 @@ use super::pull::pull;
 use super::stage::{Plan, pair, quick};
 use super::*;
 
-/// One evil deed, and how it has to end.
+/// One attack, and the expected outcome.
 pub(super) struct Case {
     pub(super) plan: fn() -> Plan,
-    /// Changes how the registry is asked.
+    /// Changes the options of the client.
     pub(super) options: fn(Options) -> Options,
-    /// Whether the outcome is the right one.
+    /// Returns whether the outcome is the expected one.
     pub(super) ends: fn(&Result<(), PullError>, &Stage) -> bool,
 }
 
@@ -32,7 +32,7 @@ macro_rules! cases {
 pub(super) use cases;
 
 impl Case {
-    /// Plays the case with four blobs at once; says what went wrong, if anything did.
+    /// Runs the case with four parallel blobs; returns an error if the outcome is wrong.
     pub(super) fn check(&self) -> Result<(), String> {
         let stage = (self.plan)().set();
         let registry = stage.client(Options { parallel: 4, ..(self.options)(quick()) });
@@ -48,7 +48,7 @@ impl Case {
                 return Err(format!("another server has seen a secret: {seen}"));
             }
         }
-        // The config comes first, so that it may be there when something else fails.
+        // The config comes first, so it may be in the store if a later blob fails.
         let mut stored = stage.stored();
         stored.sort();
         let config = digest(&stage.image.config).hex();
@@ -64,8 +64,8 @@ impl Case {
     }
 }
 
-/// Returns everything that a person or a log could be told: the error in each form, its causes, and
-/// the client itself.
+/// Returns all text that a user or a log could get: the error in each format, its causes, and the
+/// client itself.
 fn debug(outcome: &Result<(), PullError>, registry: &Registry) -> String {
     let mut debug = format!("{outcome:?} {outcome:#?} {registry:?}");
     let mut error: Option<&dyn Error> = outcome.as_ref().err().map(|error| error as _);
@@ -76,12 +76,12 @@ fn debug(outcome: &Result<(), PullError>, registry: &Registry) -> String {
     debug
 }
 
-/// Returns each form in which the secrets travel.
+/// Returns each form in which the secrets are sent.
 fn secrets() -> [String; 3] {
     [CANARY.to_owned(), TOKEN.to_owned(), pair()]
 }
 
-/// Whether an outcome is this error.
+/// Tests whether an outcome is this error.
 macro_rules! is {
     ($outcome:expr, $pattern:pat $(if $guard:expr)?) => {
         matches!($outcome, Err(PullError::Registry($pattern)) $(if $guard)?)
@@ -89,7 +89,7 @@ macro_rules! is {
 }
 pub(super) use is;
 
-/// Whether a pull ends with this error.
+/// Makes a check that a pull ends with this error.
 macro_rules! fails {
     ($pattern:pat $(if $guard:expr)?) => {
         |outcome: &Result<(), PullError>, _: &Stage| is!(outcome, $pattern $(if $guard)?)
@@ -97,7 +97,7 @@ macro_rules! fails {
 }
 pub(super) use fails;
 
-/// Whether a pull went well, against all odds.
+/// Returns whether a pull has succeeded.
 pub(super) fn succeeds(outcome: &Result<(), PullError>, _: &Stage) -> bool {
     outcome.is_ok()
 }

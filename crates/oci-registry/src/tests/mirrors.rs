@@ -1,4 +1,4 @@
-//! Mirrors: they are asked first, are trusted no more than others, and get no credentials.
+//! Mirrors: they are tried first, are trusted no more than other servers, and get no credentials.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::pull::pull;
 use super::stage::{Plan, manifest, not_found, quick};
 use super::*;
 
-/// Starts a mirror that has the image, except for what `deed` answers.
+/// Starts a mirror that has the image, except for the paths that `deed` answers.
 fn mirror(
     prefix: &'static str,
     deed: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static,
@@ -30,7 +30,7 @@ fn mirror(
     })
 }
 
-/// Sets a stage on which the registry has these mirrors.
+/// Sets a stage whose registry has these mirrors.
 fn mirrored(mirrors: Vec<Server>, prefix: &str) -> Stage {
     let hosts: Vec<_> = mirrors.iter().map(|it| format!("{}{prefix}", it.host())).collect();
     let tables =

@@ -1,4 +1,4 @@
-//! Connections that break, servers that are slow, busy, or somebody else.
+//! Connections that break, and servers that are slow, busy or impostors.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::*;
 
 const HALF: usize = 7;
 
-/// Plans what the layer's path answers, try by try.
+/// Plans the answers for the layer's path, one for each request.
 fn layer(answer: impl Fn(usize, &[u8]) -> Option<Reply> + Send + Sync + 'static) -> Plan {
     let image = Image::with(|_| ());
     let bytes = image.layer.clone();
     Plan::new().at(&image.layer_path(), move |before| answer(before, &bytes))
 }
 
-/// Plans a layer whose first answer breaks off, and what comes then.
+/// Plans a layer whose first answer breaks off, and the second answer.
 fn broken(then: impl Fn(&[u8]) -> Option<Reply> + Send + Sync + 'static) -> Plan {
     layer(move |before, bytes| match before {
         0 => Some(half(bytes)),
@@ -26,18 +26,18 @@ fn broken(then: impl Fn(&[u8]) -> Option<Reply> + Send + Sync + 'static) -> Plan
     })
 }
 
-/// Announces all, and sends the first half.
+/// Announces the whole layer, and sends its first half.
 fn half(bytes: &[u8]) -> Reply {
     reply("200 OK", &[&length(bytes.len())], &bytes[..HALF])
 }
 
-/// Sends a part, and says from where on it is.
+/// Sends a part, with its position in a `Content-Range` header.
 fn part(first: usize, total: usize, bytes: &[u8]) -> Reply {
     let range = format!("Content-Range: bytes {first}-{}/{total}", total - 1);
     reply("206 Partial Content", &[&range, &length(bytes.len())], bytes)
 }
 
-/// Returns something of the length of the rest.
+/// Returns wrong bytes of the length of the second half.
 fn lie(bytes: &[u8]) -> Vec<u8> {
     vec![b'?'; bytes.len() - HALF]
 }
@@ -46,24 +46,25 @@ fn busy(status: &str, headers: &[&str]) -> Reply {
     reply(status, &[headers, &["Content-Length: 0"]].concat(), b"")
 }
 
-/// Whether it went well, and what was asked for: the `Range` of each request for the layer.
+/// Returns whether the pull has succeeded, with these `Range` headers in the requests for the
+/// layer.
 fn ranges(outcome: &Result<(), PullError>, stage: &Stage, expected: &[Option<&str>]) -> bool {
     let asked = stage.asked(&stage.image.layer_path());
     let asked: Vec<_> = asked.iter().map(|request| request.header("range")).collect();
     outcome.is_ok() && asked == expected
 }
 
-/// How often the layer was asked for.
+/// Returns the number of requests for the layer.
 fn layer_tries(stage: &Stage) -> usize {
     stage.asked(&stage.image.layer_path()).len()
 }
 
-/// Plans a registry whose certificate proves nothing.
+/// Plans a registry whose certificate is not trusted.
 fn untrusted(identity: Identity) -> Plan {
     Plan { identity, ..Plan::new() }
 }
 
-/// Whether the certificate was refused for a reason, before anything was said.
+/// Returns whether the certificate was rejected for this reason, before a request was sent.
 fn refused_certificate(outcome: &Result<(), PullError>, stage: &Stage, reason: &str) -> bool {
     let Err(PullError::Registry(RegistryError::Download(DownloadError::Http(
         HttpError::Untrusted { source, .. },
@@ -74,7 +75,7 @@ fn refused_certificate(outcome: &Result<(), PullError>, stage: &Stage, reason: &
     stage.registry.requests().is_empty() && format!("{source:?}").contains(reason)
 }
 
-/// Sends one byte now and then, without an end in sight.
+/// Sends one byte every 20 ms, without an end.
 fn drip(bytes: &[u8]) -> Reply {
     let mut steps = reply("200 OK", &[&length(bytes.len())], b"");
     for byte in bytes.iter().cycle().take(1000) {

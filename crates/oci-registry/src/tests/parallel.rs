@@ -1,4 +1,4 @@
-//! Many blobs at once.
+//! Parallel downloads of many blobs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::stage::{Plan, not_found, quick};
 use super::*;
 
-/// Blobs of different content, some of several pieces.
+/// Returns blobs of different content, some of them larger than one read.
 fn blobs() -> Vec<Vec<u8>> {
     (0..12_u8).map(|it| vec![it; 1000 + 30_000 * usize::from(it)]).collect()
 }
@@ -15,7 +15,7 @@ fn named(blobs: &[Vec<u8>]) -> Vec<(Digest, u64)> {
     blobs.iter().map(|bytes| (digest(bytes), bytes.len() as u64)).collect()
 }
 
-/// Plans a registry that has the blobs, and takes its time for each.
+/// Plans a registry that has the blobs, and answers slowly.
 fn having(blobs: Vec<Vec<u8>>) -> Plan {
     Plan::new().deed(move |path, _, _| {
         let found = blobs.iter().find(|it| path.ends_with(&digest(it).to_string()))?;
@@ -57,7 +57,7 @@ fn only_so_many_are_fetched_at_once() {
     let deed = plan.deed;
     let plan =
         Plan { deed: Box::new(|_, _, _| None), ..plan }.deed(move |path, before, request| {
-            // Between the request and the end of its answer's first pause.
+            // Counts the requests that are served at the same time.
             let count = counter.fetch_add(1, Ordering::SeqCst) + 1;
             highest.fetch_max(count, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(5));
@@ -132,7 +132,7 @@ fn a_proxys_password_is_not_shown() {
     let mut options = quick();
     options.network.proxy = Some("http://me:canary@127.0.0.1:1".to_owned());
     let registry = stage.client(options);
-    // Nothing has to answer: that is what makes the HTTP client.
+    // No server has to answer: the request makes the HTTP client.
     drop(registry.manifest(&stage.repository(), &Reference::Tag(Tag::new("v1").unwrap())));
     assert!(!format!("{registry:?}").contains("canary"), "{registry:?}");
 }

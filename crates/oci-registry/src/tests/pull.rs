@@ -1,22 +1,22 @@
-//! A pull as the builder makes it: by tag, then by digest, then the config and the layers.
+//! A pull like the builder's: by tag, then by digest, then the config and the layers.
 
 use serde_json::Value;
 
 use super::*;
 
-/// Why a pull ended.
+/// The error of a pull.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(super) enum PullError {
     Registry(#[from] RegistryError),
-    /// The manifest names a blob by what is no digest.
+    /// The manifest names a blob by a malformed digest.
     Digest(#[from] ParseDigestError),
 }
 
 /// Pulls an image by its tag.
 pub(super) fn pull(registry: &Registry, stage: &Stage) -> Result<(), PullError> {
     let repository = stage.repository();
-    // What a lock would remember, and what is then asked for.
+    // First by the tag, to get the digest for a lock, and then by that digest.
     let tagged = registry.manifest(&repository, &Reference::Tag(Tag::new("v1")?))?;
     let mut manifest = registry.manifest(&repository, &Reference::Digest(tagged.digest))?;
     let mut document: Value = serde_json::from_slice(&manifest.bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Pushes to a registry that a test has do wrong things.
+//! Pushes to a registry that a test can make misbehave.
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use test_server::{Early, Request, Server};
 use super::stage::quick;
 use super::*;
 
-/// A registry that is pushed to.
+/// A registry, and a client that pushes to it.
 struct Target {
     registry: registry::Registry,
     client: Registry,
@@ -51,13 +51,13 @@ impl Target {
         self.registry.with(|held| held.blobs.get(&key).is_some_and(|it| it == bytes))
     }
 
-    /// Returns the requests without the hosts, digests and queries.
+    /// Returns the methods of the requests.
     fn methods(&self) -> Vec<String> {
         self.registry.requests().iter().map(|it| it.method().to_owned()).collect()
     }
 }
 
-/// Answers requests of a method so often, before the body when `after` says so.
+/// Answers the first `times` requests of a method, before the body if `after` is smaller than it.
 fn deed(
     method: &'static str,
     times: usize,
@@ -73,14 +73,14 @@ fn deed(
     Rules { deed: Some(Box::new(deed)), ..Rules::default() }
 }
 
-/// Reads the body, then answers.
+/// Answers after the whole body was read.
 const WHOLE: usize = usize::MAX;
 
 fn status(line: &'static str) -> impl Fn(usize) -> Reply + Send + Sync {
     move |_| reply(line, &["Content-Length: 0"], b"")
 }
 
-/// So many bytes that no buffer on the way has room for them.
+/// Returns more bytes than the buffers of the connection hold.
 fn large() -> Vec<u8> {
     b"0123456789abcdef".repeat(750_000)
 }
@@ -97,7 +97,7 @@ fn a_blob_is_sent_with_one_post_and_one_put() {
     assert_eq!(requests[0].path(), "/v2/app/blobs/uploads/");
     assert_eq!(requests[0].header("content-length"), Some("0"));
     let escaped = digest(&blob).to_string().replace(':', "%3A");
-    // What the registry has put into its URL stays as it is.
+    // The query in the registry's URL is kept.
     let path = format!("/v2/app/blobs/uploads/1?state=a%2Fb&digest={escaped}");
     assert_eq!(requests[1].path(), path);
     assert_eq!(requests[1].header("content-length"), Some(&*blob.len().to_string()));
@@ -150,7 +150,7 @@ fn a_repository_that_cannot_be_read_is_not_mounted_from() {
     }
 }
 
-/// Somebody who gives no token at all where one of its scopes is too much.
+/// The realm issues no token at all if one of the scopes is not allowed.
 #[test]
 fn a_token_that_is_refused_for_another_repository_does_not_end_an_upload() {
     let deed = |request: &Request, _: usize| {
@@ -220,7 +220,7 @@ fn a_busy_registry_is_asked_again_from_the_start() {
     for (method, rules, methods) in [
         ("POST", deed("POST", 2, WHOLE, busy), vec!["POST", "POST", "POST", "PUT"]),
         ("PUT", deed("PUT", 1, WHOLE, busy), vec!["POST", "PUT", "POST", "PUT"]),
-        // Without having read a byte.
+        // The registry answers before it has read a byte.
         ("PUT", deed("PUT", 1, 0, busy), vec!["POST", "PUT", "POST", "PUT"]),
     ] {
         let target = Target::new(rules);
@@ -239,7 +239,7 @@ fn a_busy_registry_is_asked_again_from_the_start() {
     assert_eq!(target.methods(), ["POST", "PUT"]);
 }
 
-/// The file of one reader is read as far as the connection takes it.
+/// The reader's file is read as far as the connection accepts bytes.
 #[test]
 fn a_connection_that_is_cut_anywhere_begins_again() {
     let blob = large();
@@ -256,7 +256,7 @@ fn a_connection_that_is_cut_anywhere_begins_again() {
     assert_eq!(target.methods().len(), 2 * 3);
 }
 
-/// A token may end after the POST, and before the PUT or while it lasts.
+/// A token may expire after the POST, and before or during the PUT.
 #[test]
 fn a_token_that_ends_during_an_upload_is_replaced() {
     for after in [0, 1_000_000, WHOLE] {
@@ -314,7 +314,7 @@ fn credentials_that_are_never_taken_end_an_upload() {
     assert_eq!(target.methods(), ["POST", "PUT"]);
 }
 
-/// Starts a server that takes everything, and one that leads there with a header of the POST's answer.
+/// Starts a server that accepts every upload, and a registry that leads there with a `Location` header.
 fn led(identity: Identity, to: impl Fn(&str) -> String) -> (Server, Target) {
     let taken = |_: &Request| reply("201 Created", &["Content-Length: 0"], b"");
     let foreign = Server::start(identity, |_| taken);
@@ -458,7 +458,7 @@ fn what_a_registry_says_of_a_manifest_is_told_apart() {
     assert!(wrong.to_string().ends_with("another digest than that of what was sent"), "{wrong}");
 }
 
-/// A file that is shorter than it was, or cannot be read.
+/// A file that is shorter than expected (`Some`), or cannot be opened (`None`).
 #[derive(Debug)]
 struct Broken(Option<Vec<u8>>);
 
@@ -485,7 +485,7 @@ fn what_cannot_be_read_here_is_not_tried_again() {
     }
 }
 
-/// A server that takes nothing, or takes everything and says nothing, or answers without an end.
+/// A server that reads nothing, one that reads everything and does not answer, and one whose answer has no end.
 #[test]
 fn a_registry_that_does_not_go_on_is_left() {
     let patience = Duration::from_millis(300);

@@ -1,4 +1,4 @@
-//! Redirects to other servers, back again, and to forbidden places.
+//! Redirects to other servers, back again, and to forbidden addresses.
 
 use test_server::{Request, Server};
 
@@ -6,12 +6,12 @@ use super::harness::{fails, is, succeeds};
 use super::stage::{Plan, unauthorized};
 use super::*;
 
-/// Starts somebody else's server that has the layer.
+/// Starts another server that has the layer.
 fn foreign(identity: Identity) -> Server {
     Server::start(identity, |_| |_: &Request| file(b"the layer's bytes"))
 }
 
-/// Plans a registry that redirects for the layer to somebody else.
+/// Plans a registry that redirects to another server for the layer.
 fn layer_at(identity: Identity, foreign: Server, path: &str) -> Plan {
     let to = foreign.url(path);
     let path = Image::with(|_| ()).layer_path();
@@ -19,12 +19,12 @@ fn layer_at(identity: Identity, foreign: Server, path: &str) -> Plan {
     plan.at(&path, move |_| Some(redirect(&to)))
 }
 
-/// Plans a registry that redirects for the layer to anywhere.
+/// Plans a registry that redirects to any URL for the layer.
 fn layer_to(to: &'static str) -> Plan {
     Plan::new().at(&Image::with(|_| ()).layer_path(), move |_| Some(redirect(to)))
 }
 
-/// Plans a registry that redirects for the layer to somebody else, who redirects back to it.
+/// Plans a registry that redirects to another server for the layer, which redirects back.
 fn there_and_back(answer: fn() -> Reply) -> Plan {
     let foreign = Server::start(Identity::None, |_| {
         |request: &Request| {
@@ -42,14 +42,14 @@ fn there_and_back(answer: fn() -> Reply) -> Plan {
     })
 }
 
-/// Returns what the registry saw of the request that came back to it: the credentials.
+/// Returns the credentials of the requests that came back to the registry.
 fn came_back(stage: &Stage) -> Vec<Option<String>> {
     let requests = stage.registry.requests();
     let back = requests.iter().filter(|request| request.path() == "/v2/app/back");
     back.map(|request| request.header("authorization").map(str::to_owned)).collect()
 }
 
-/// How often somebody else was asked.
+/// Returns how many requests the other servers got.
 fn seen(stage: &Stage) -> usize {
     stage.foreign.iter().map(|server| server.requests().len()).sum()
 }

@@ -1,4 +1,4 @@
-//! The registry, the servers beside it, and an honest way to answer.
+//! The registry, the other servers of a test, and correct answers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,9 +13,9 @@ use test_server::{Request, Server, roots};
 
 use super::*;
 
-/// The password that must never leave.
+/// The password that no other server may get.
 pub(super) const CANARY: &str = "canary-password";
-/// The token that the registry gives for it.
+/// The token that the registry issues for it.
 pub(super) const TOKEN: &str = "canary-token";
 
 /// An image of one layer.
@@ -26,43 +26,43 @@ pub(super) struct Image {
     pub(super) layer: Vec<u8>,
 }
 
-/// Answers a request in the place of the honest registry, or leaves it to that. The number says how
-/// often the same path was asked for before.
+/// Answers a request instead of the correct registry, or returns `None`. The number is the count of
+/// earlier requests for the same path.
 pub(super) type Deed = Box<dyn Fn(&str, usize, &Request) -> Option<Reply> + Send + Sync>;
 
-/// Whom the registry sends to whom, and what it does.
+/// The servers of a test, with the store and the credentials of its client.
 pub(super) struct Stage {
     pub(super) image: Image,
     pub(super) registry: Server,
-    /// Other people's servers, which must not get anything.
+    /// Servers that must not get any secret.
     pub(super) foreign: Vec<Server>,
     pub(super) store: Store,
-    /// Servers that may get something.
+    /// Servers that may get a secret.
     pub(super) friends: Vec<Server>,
     dir: tempfile::TempDir,
     auth: String,
     config: String,
 }
 
-/// The set-up of a case.
+/// The setup of a case.
 pub(super) struct Plan {
     pub(super) image: Image,
     pub(super) identity: Identity,
     pub(super) foreign: Vec<Server>,
     pub(super) friends: Vec<Server>,
-    /// Whether the registry wants a token at all.
+    /// Whether the registry wants no token.
     pub(super) open: bool,
-    /// The registry's answer to a request without credentials; `None` for the honest challenge.
+    /// The registry's answer to a request without credentials; `None` for the correct challenge.
     pub(super) challenge: Option<String>,
     pub(super) deed: Deed,
     /// The entry of the credential file for the registry.
     pub(super) auth: serde_json::Value,
-    /// More of the `registries.toml`, in the registry's own table.
+    /// Further lines of the registry's table in `registries.toml`.
     pub(super) config: String,
 }
 
 impl Image {
-    /// Makes an image whose manifest is changed before it is written.
+    /// Makes an image whose manifest is changed by `change`.
     pub(super) fn with(change: impl FnOnce(&mut Value)) -> Self {
         let (config, layer) = (b"{}".to_vec(), b"the layer's bytes".to_vec());
         let entry = |kind: &str, bytes: &[u8]| {
@@ -91,7 +91,7 @@ impl Image {
         format!("/v2/app/blobs/{}", digest(&self.config))
     }
 
-    /// Answers as a registry that has only this image.
+    /// Answers like a registry that has only this image.
     fn honest(&self, path: &str) -> Reply {
         let by_digest = format!("/v2/app/manifests/{}", digest(&self.manifest));
         if path == "/v2/app/manifests/v1" || path == by_digest {
@@ -105,7 +105,7 @@ impl Image {
 }
 
 impl Plan {
-    /// Plans an honest registry, over http, that wants a token.
+    /// Plans a correct registry, over HTTP, that wants a token.
     pub(super) fn new() -> Self {
         Self {
             image: Image::with(|_| ()),
@@ -120,7 +120,7 @@ impl Plan {
         }
     }
 
-    /// Plans what the registry does in the place of what is right.
+    /// Plans answers that replace the correct ones.
     pub(super) fn deed(
         self,
         deed: impl Fn(&str, usize, &Request) -> Option<Reply> + Send + Sync + 'static,
@@ -128,7 +128,7 @@ impl Plan {
         Self { deed: Box::new(deed), ..self }
     }
 
-    /// Plans what the registry answers for one path, from a number of requests on.
+    /// Plans the answers for one path; the function gets the number of earlier requests.
     pub(super) fn at(
         self,
         path: &str,
@@ -138,7 +138,7 @@ impl Plan {
         self.deed(move |at, before, _| (at == path).then(|| answer(before)).flatten())
     }
 
-    /// Sets the stage.
+    /// Starts the servers.
     pub(super) fn set(self) -> Stage {
         let Self { image, identity, foreign, friends, open, challenge, deed, auth, config } = self;
         let answers = image.clone();
@@ -199,14 +199,14 @@ impl Stage {
         self.dir.path().join("store")
     }
 
-    /// Returns what is in the store, also half-written.
+    /// Returns the names of all files in the store, including incomplete ones.
     pub(super) fn stored(&self) -> Vec<String> {
         let list = |name: &str| std::fs::read_dir(self.store_path().join(name)).unwrap();
         let names = ["blobs", "tmp", "actions"].into_iter().flat_map(list);
         names.map(|it| it.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// Returns the requests that the registry answered for a path, with their headers.
+    /// Returns the requests for a path that had the token.
     pub(super) fn asked(&self, path: &str) -> Vec<Request> {
         let mut requests = self.registry.requests();
         requests.retain(|request| request.path() == path && is_bearer(request));
@@ -214,7 +214,7 @@ impl Stage {
     }
 }
 
-/// Returns options for a test: tries without waiting, and the tests' roots.
+/// Returns options for tests: retries with hardly any delay, and the tests' root certificates.
 pub(super) fn quick() -> Options {
     let policy = Policy { backoff: Duration::from_millis(1), tries: 3, ..Policy::default() };
     let network = NetworkOptions { policy, roots: Some(roots()), ..NetworkOptions::default() };
@@ -225,7 +225,7 @@ pub(super) fn with_policy(options: Options, policy: Policy) -> Options {
     Options { network: NetworkOptions { policy, ..options.network }, ..options }
 }
 
-/// Returns the options with a list of the progress that is reported.
+/// Returns the options, and a list that collects the reported progress.
 pub(super) fn watched(mut options: Options) -> (Options, Arc<Mutex<Vec<Progress>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
@@ -237,7 +237,7 @@ pub(super) fn digest(bytes: &[u8]) -> Digest {
     Digest::of(bytes)
 }
 
-/// Answers with a manifest, and its right digest.
+/// Answers with a manifest and its correct digest.
 pub(super) fn manifest(bytes: &[u8]) -> Reply {
     let named = format!("Docker-Content-Digest: {}", digest(bytes));
     let kind = "Content-Type: application/vnd.oci.image.manifest.v1+json";
@@ -248,13 +248,13 @@ pub(super) fn not_found() -> Reply {
     reply("404 Not Found", &["Content-Length: 0"], b"")
 }
 
-/// Asks for credentials.
+/// Requests credentials.
 pub(super) fn unauthorized(challenge: &str) -> Reply {
     let challenge = format!("WWW-Authenticate: {challenge}");
     reply("401 Unauthorized", &[&challenge, "Content-Length: 0"], b"")
 }
 
-/// Gives the token for the password, or for the identity token of the same text.
+/// Answers the password, or the identity token with the same text, with the token.
 fn token(request: &Request) -> Reply {
     if is_basic(request) || request.body.contains(&format!("&refresh_token={CANARY}")) {
         file(json!({ "token": TOKEN }).to_string().as_bytes())
@@ -263,7 +263,7 @@ fn token(request: &Request) -> Reply {
     }
 }
 
-/// Returns the user and the password in the form in which they travel.
+/// Returns the user and the password as they are sent.
 pub(super) fn pair() -> String {
     BASE64_STANDARD.encode(format!("me:{CANARY}"))
 }

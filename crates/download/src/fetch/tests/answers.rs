@@ -1,4 +1,4 @@
-//! Answers of servers: files, refusals, the wrong thing.
+//! Responses: files, errors, and wrong content.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -107,7 +107,7 @@ fn a_refusal_is_final() {
         "206 Partial Content",
         "416 Range Not Satisfiable",
     ] {
-        // One reply only: a second request would not be answered with this status.
+        // The server has one reply only: a second request would not get this status.
         let server = Server::http(|_| vec![reply(status, &["Content-Length: 0"], b"")]);
         let url = server.url("/agent");
         let error = fetch_new(&format!("{url}?key=secret"), &quick()).unwrap_err();

@@ -6,22 +6,22 @@ use super::server::{Reply, Server, Step, file, length, reply};
 use super::*;
 
 const TAG: &str = "ETag: \"one\"";
-/// How much of [`DATA`] comes before a connection breaks.
+/// The bytes of [`DATA`] that are sent before the connection breaks.
 const HALF: usize = 7;
 
-/// Announces all of [`DATA`], with a tag, and sends the first half.
+/// Announces all of [`DATA`] with a tag, and sends the first half.
 fn half(tag: &str) -> Reply {
     reply("200 OK", &[tag, &length(DATA.len())], &DATA[..HALF])
 }
 
-/// Sends the rest from a byte on, as the part that it is.
+/// Sends the rest from a byte on, with its `Content-Range`.
 fn rest(first: usize, tag: &str, body: &[u8]) -> Reply {
     let all = DATA.len();
     let range = format!("Content-Range: bytes {first}-{}/{all}", all - 1);
     reply("206 Partial Content", &[tag, &range, &length(body.len())], body)
 }
 
-/// Plays a script and returns what was asked for: the requests' `range` and `if-range` lines.
+/// Runs a script and returns the `range` and `if-range` headers of the requests.
 fn asked(options: &FetchOptions, replies: &[Reply]) -> (Result<Fetched, FetchError>, Vec<String>) {
     let server = Server::http(|_| replies.to_vec());
     let fetched = fetch_new(&server.url("/"), options);
@@ -151,7 +151,7 @@ fn a_server_that_falls_silent_is_given_up() {
 fn a_stalled_download_is_resumed() {
     let mut stalls = half(TAG);
     stalls.push(Step::Hang);
-    // Long enough for the second answer.
+    // Longer than the second response takes.
     let options = patient(Duration::from_millis(500));
     let (fetched, asked) = asked(&options, &[stalls, rest(HALF, TAG, &DATA[HALF..])]);
     fetched.unwrap();

@@ -20,7 +20,7 @@ use crate::retry::Policy;
 
 const DATA: &[u8] = b"the agent's binary";
 
-/// A store, and what to fetch into it.
+/// An empty store, into which [`DATA`] is fetched.
 struct Case {
     dir: tempfile::TempDir,
     store: Store,
@@ -73,24 +73,25 @@ fn digest(bytes: &[u8]) -> Digest {
     Digest::of(bytes)
 }
 
-/// Options of three tries, without a pause between them, and long enough for an answer.
+/// Returns options for three attempts with hardly any pause between them, and enough time for a
+/// response.
 fn quick() -> FetchOptions {
     patient(Duration::from_secs(30))
 }
 
-/// The same with another patience.
+/// Returns the same options with another patience.
 fn patient(patience: Duration) -> FetchOptions {
     let backoff = Duration::from_millis(1);
     let policy = Policy { patience, backoff, tries: 3, ..Policy::default() };
     reached(NetworkOptions { policy, ..NetworkOptions::default() })
 }
 
-/// Options for another use of the network.
+/// Returns options with these network options.
 fn reached(network: NetworkOptions) -> FetchOptions {
     FetchOptions { network, ..FetchOptions::default() }
 }
 
-/// Returns an error's text with those of its causes.
+/// Returns the texts of an error and its causes.
 fn chain(error: &FetchError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! Redirects: where they may lead.
+//! Allowed and forbidden redirects.
 
 use std::net::SocketAddr;
 
@@ -56,7 +56,7 @@ fn a_loop_ends_after_five() {
     assert_eq!(server.requests().len(), 6);
 }
 
-/// Returns the error for a redirect, with the server's own URL left out.
+/// Returns the error of a redirect, without the server's URL.
 fn redirected_to(location: &str) -> String {
     let server = Server::http(|_| vec![redirect(location)]);
     let url = server.url("/");
@@ -82,7 +82,7 @@ fn a_link_local_address_is_not_asked() {
     }
 }
 
-/// Finds the addresses of the names to which the tests below are led.
+/// Resolves the names in the redirects of the tests below.
 fn lookup(name: &str) -> std::io::Result<Vec<SocketAddr>> {
     Ok(match name {
         "here.example.com" => vec![([127, 0, 0, 1], 0).into()],
@@ -92,7 +92,7 @@ fn lookup(name: &str) -> std::io::Result<Vec<SocketAddr>> {
     })
 }
 
-/// Sends a request that is answered with a redirect to a host at the server's own port.
+/// Sends a request that is redirected to `host` at the server's port.
 fn led_to(server: &Server, host: &str) -> Result<FinalResponse, DownloadError> {
     let client = Client::with_lookup(&quick().network, None, 0, lookup).unwrap();
     let url: RemoteUrl = server.url(&format!("/to/{host}")).parse().unwrap();

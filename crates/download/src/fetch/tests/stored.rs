@@ -1,11 +1,11 @@
-//! Files that the store has already.
+//! Files that are in the store already.
 
 use std::os::unix::fs::PermissionsExt;
 
 use super::server::{Server, file};
 use super::*;
 
-/// A URL where nobody listens.
+/// A URL at which no server listens.
 const NOWHERE: &str = "http://127.0.0.1:1/agent";
 
 fn offline() -> FetchOptions {
