@@ -1,7 +1,7 @@
 //! Resolves user and group names by an image's `/etc/passwd` and `/etc/group`.
 //!
-//! The accepted forms are `user`, `uid`, `user:group`, `uid:gid`, `uid:group` and `user:gid` ([OCI image
-//! configuration](https://github.com/opencontainers/image-spec/blob/v1.1.1/config.md), "User"). For example,
+//! The accepted forms are `user`, `uid`, `user:group`, `uid:gid`, `uid:group` and `user:gid`
+//! ([OCI image configuration](https://github.com/opencontainers/image-spec/blob/v1.1.1/config.md), "User"). For example,
 //! `app:staff` and `1000:staff`. The formats of the files are
 //! [passwd(5)](https://man7.org/linux/man-pages/man5/passwd.5.html) and
 //! [group(5)](https://man7.org/linux/man-pages/man5/group.5.html).

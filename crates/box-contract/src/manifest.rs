@@ -1,5 +1,5 @@
-//! The documents of a box: an [OCI image
-//! layout](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md) with an index and a manifest, and
+//! The documents of a box: an
+//! [OCI image layout](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md) with an index and a manifest, and
 //! the box's config.
 
 use std::ops::RangeInclusive;
@@ -40,8 +40,8 @@ pub const DOCKER_MANIFEST_TYPE: &str = "application/vnd.docker.distribution.mani
 /// Media type of Docker's image index, the "manifest list".
 pub const DOCKER_INDEX_TYPE: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// A reference to a blob by media type, digest and size. See [OCI
-/// descriptors](https://github.com/opencontainers/image-spec/blob/v1.1.1/descriptor.md).
+/// A reference to a blob by media type, digest and size. See
+/// [OCI descriptors](https://github.com/opencontainers/image-spec/blob/v1.1.1/descriptor.md).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
@@ -120,8 +120,8 @@ impl Default for OciLayout {
     }
 }
 
-/// The contents of [`INDEX_FILE`], which lists the box's one manifest. See [OCI image
-/// index](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md).
+/// The contents of [`INDEX_FILE`], which lists the box's one manifest. See
+/// [OCI image index](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Index {
@@ -155,8 +155,8 @@ pub fn documents(manifest: Digest, size: u64) -> [(&'static str, Vec<u8>); 2] {
     [(LAYOUT_FILE, layout), (INDEX_FILE, index)]
 }
 
-/// The manifest of a box. The SHA-256 of its bytes is the box digest. See [OCI image
-/// manifest](https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md), "Guidelines for Artifact Usage".
+/// The manifest of a box. The SHA-256 of its bytes is the box digest. See
+/// [OCI image manifest](https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md), "Guidelines for Artifact Usage".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {

@@ -25,8 +25,8 @@ impl Platform {
     /// The only platform that this version builds for.
     pub const BUILT: Self = Self::LinuxAmd64;
 
-    /// Returns the operating system, as in `platform.os` of an [OCI image
-    /// index](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md) (a `GOOS` value).
+    /// Returns the operating system, as in `platform.os` of an
+    /// [OCI image index](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md) (a `GOOS` value).
     pub const fn os(self) -> &'static str {
         "linux"
     }

@@ -1,7 +1,7 @@
 //! Positions in a text, for parsers by characters or by lines.
 
-/// The byte order mark that some editors put before UTF-8 text ([Unicode
-/// Standard](https://www.unicode.org/versions/latest/), 23.8). It is not part of a file's content.
+/// The byte order mark that some editors put before UTF-8 text
+/// ([Unicode Standard](https://www.unicode.org/versions/latest/), 23.8). It is not part of a file's content.
 pub const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A forward-moving position in a text.

@@ -4,8 +4,8 @@ use safe_text::visible;
 
 use crate::Syntax;
 
-/// Quotes a text so that the syntax reads it back ([KDL 2.0](https://kdl.dev/spec/), "Quoted String"; [TOML
-/// 1.0](https://toml.io/en/v1.0.0#string), "String"). Characters that an editor would hide or reorder are escaped, too.
+/// Quotes a text so that the syntax reads it back ([KDL 2.0](https://kdl.dev/spec/), "Quoted String";
+/// [TOML 1.0](https://toml.io/en/v1.0.0#string), "String"). Characters that an editor would hide or reorder are escaped, too.
 ///
 /// # Examples
 /// ```

@@ -51,8 +51,8 @@ impl RunPlan {
         found
     }
 
-    /// Returns `rlimits nproc` of a component that runs as root. The kernel does not apply `RLIMIT_NPROC` to root
-    /// (`copy_process` in kernel/fork.c).
+    /// Returns an entry for `rlimits nproc` if the component runs as root. The kernel does not apply `RLIMIT_NPROC` to
+    /// root (`copy_process` in kernel/fork.c).
     fn unheld(&self, name: ComponentName) -> Option<Unsupported> {
         let plan = self.component(name)?;
         (plan.rlimits.nproc.is_some() && plan.user.uid == 0).then(|| Unsupported {
@@ -64,7 +64,7 @@ impl RunPlan {
 }
 
 impl RunPlan {
-    /// Returns an added capability of a component whose programs do not run as root, because only root has
+    /// Returns an entry for an added capability if the component does not run as root, because only root has
     /// capabilities.
     fn unused(&self, name: ComponentName) -> Option<Unsupported> {
         let plan = self.component(name)?;
@@ -78,8 +78,8 @@ impl RunPlan {
 }
 
 impl RunPlan {
-    /// Returns the network namespace of a component in a shared network. The shared network's one device is in init's
-    /// namespace, so that the component could not reach it.
+    /// Returns an entry for the component's network namespace if the box shares the host's network. The shared
+    /// network's one device is in init's namespace, so that the component could not reach it.
     fn unshared(&self, name: ComponentName) -> Option<Unsupported> {
         let plan = self.component(name)?;
         (self.network.mode == NetworkMode::Shared && plan.namespaces.net).then(|| Unsupported {

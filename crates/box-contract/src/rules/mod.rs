@@ -155,8 +155,8 @@ fn is_host(text: &str) -> bool {
     if let Some(address) = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
         return address.parse::<Ipv6Addr>().is_ok();
     }
-    // A URL parser reads a host whose last label is a number, in any notation, as an IPv4 address ([URL
-    // Standard](https://url.spec.whatwg.org/#ends-in-a-number-checker)).
+    // A URL parser reads a host whose last label is a number, in any notation, as an IPv4 address
+    // ([URL Standard](https://url.spec.whatwg.org/#ends-in-a-number-checker)).
     let last = text.rsplit('.').next().unwrap_or_default();
     if last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse::<Ipv4Addr>().is_ok();
@@ -164,15 +164,15 @@ fn is_host(text: &str) -> bool {
     text.split('.').all(is_label)
 }
 
-/// Returns whether `text` is a valid image tag ([OCI distribution
-/// specification](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)).
+/// Returns whether `text` is a valid image tag
+/// ([OCI distribution specification](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)).
 pub fn is_tag(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=128).contains(&text.len()) && text.bytes().all(inner) && !text.starts_with(['.', '-'])
 }
 
-/// Returns whether `text` is a valid name of an image in a layout (`org.opencontainers.image.ref.name` of the [OCI
-/// annotations](https://github.com/opencontainers/image-spec/blob/v1.1.1/annotations.md)): a tag, or a full reference
+/// Returns whether `text` is a valid name of an image in a layout (`org.opencontainers.image.ref.name` of the
+/// [OCI annotations](https://github.com/opencontainers/image-spec/blob/v1.1.1/annotations.md)): a tag, or a full reference
 /// such as `registry.example.org/team/app:1`.
 pub fn is_layout_name(text: &str) -> bool {
     let part = |part: &str| {
@@ -189,9 +189,9 @@ pub fn is_layout_name(text: &str) -> bool {
     is_tag(text) || (text.len() <= 512 && text.split('/').all(part))
 }
 
-/// Returns whether `text` is a valid name of a repository in a registry ([OCI distribution
-/// specification](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)). Its
-/// parts, separated by slashes, begin and end with a lower-case letter or a digit, so that none is `..`.
+/// Returns whether `text` is a valid name of a repository in a registry
+/// ([OCI distribution specification](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)).
+/// Its parts, separated by slashes, begin and end with a lower-case letter or a digit, so that none is `..`.
 pub fn is_repository(text: &str) -> bool {
     let ends = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let part = |part: &str| {

@@ -41,8 +41,8 @@ pub fn peer_name(text: &str) -> Option<&str> {
     is_domain.then_some(domain)
 }
 
-/// Returns whether some programs read a name with this last label as an address ([URL
-/// Standard](https://url.spec.whatwg.org/#ends-in-a-number-checker)).
+/// Returns whether some programs read a name with this last label as an address
+/// ([URL Standard](https://url.spec.whatwg.org/#ends-in-a-number-checker)).
 pub fn is_numeric_label(part: &str) -> bool {
     let hexadecimal = part.strip_prefix("0x").or_else(|| part.strip_prefix("0X"));
     match hexadecimal {

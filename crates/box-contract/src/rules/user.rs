@@ -6,8 +6,8 @@ use super::NO_ID;
 /// ([useradd(8)](https://man7.org/linux/man-pages/man8/useradd.8.html)).
 const MAX_USER_NAME: usize = 256;
 
-/// Checks the user of a component or a command: `USER` or `USER:GROUP`, as in an [OCI image
-/// configuration](https://github.com/opencontainers/image-spec/blob/v1.1.1/config.md). Each part is a name that
+/// Checks the user of a component or a command: `USER` or `USER:GROUP`, as in an
+/// [OCI image configuration](https://github.com/opencontainers/image-spec/blob/v1.1.1/config.md). Each part is a name that
 /// useradd(8) accepts, or a number less than [`NO_ID`]. For example, `app:app` and `1000` are accepted. An empty user
 /// and [`NO_ID`] are refused, because both would run the program as root.
 ///

@@ -1,9 +1,9 @@
 //! `SKILL.md`: the definition of a skill, parsed from its frontmatter.
 //!
 //! The file begins with a line that is exactly `---`. YAML follows, then another line that is exactly `---`, and then
-//! Markdown for the agent, which is not parsed. Only the keys that the builder uses and the required keys of the [Agent
-//! Skills specification](https://agentskills.io/specification) are parsed. Three schemas of agents have further keys,
-//! which only the agents interpret:
+//! Markdown for the agent, which is not parsed. Only the keys that the builder uses and the required keys of the
+//! [Agent Skills specification](https://agentskills.io/specification) are parsed. Agents use three schemas with further
+//! keys, which only the agents interpret:
 //!
 //! ```text
 //! name: greet                             # required: the directory's name

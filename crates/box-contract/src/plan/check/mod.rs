@@ -135,7 +135,7 @@ pub enum PlanError {
          for each share that is written to, one for all others together, and one for `network \"shared\"`"
     )]
     Devices(usize),
-    /// A setting of a component is one that the kernel or init always refuses.
+    /// A component has a setting that the kernel or init always refuses.
     #[error("{} {setting}: {reason}", component.name())]
     Component {
         component: ComponentName,

@@ -117,7 +117,7 @@ impl RunPlan {
         (devices > MAX_DEVICES).then_some(PlanError::Devices(devices))
     }
 
-    /// Finds a share, a disk or a secret's file that would hide another one of the same component.
+    /// Finds a share, a disk or a secret's file that would hide another resource of the same component.
     fn not_apart(&self) -> Option<PlanError> {
         self.components().find_map(|(component, _)| {
             let gets = |scope: Scope| scope.includes(component);
