@@ -113,11 +113,11 @@ messages! {
         7 => Usage(Usage),
         /// The filter of the box has denied a connection. Only a supervisor sends it, to its clients.
         8 => Denied(Denied),
-        /// A part of the task's result, sent before the agent's exit.
+        /// A part of the task's result, sent before the agent's [`GuestMessage::Exited`].
         9 => TaskResult(TaskResult),
         /// An event, if `logs` of the plan has events.
         10 => Event(GuestEvent),
-        /// A part of a trajectory, sent before the agent's exit.
+        /// A part of a trajectory, sent before the agent's [`GuestMessage::Exited`].
         11 => Trajectory(Trajectory),
     }
 }
