@@ -13,7 +13,7 @@ pub struct Measure {}
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
-    /// The usage of each component that still has a holder.
+    /// The usage of each component that has not ended.
     pub components: Vec<ComponentUsage>,
 }
 
