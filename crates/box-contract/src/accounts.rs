@@ -1,20 +1,23 @@
-//! Users by name: the numbers that an image's files of accounts give them.
+//! Resolves user and group names by an image's `/etc/passwd` and `/etc/group`.
 //!
-//! Rule: OCI image-spec config.md, "User": `user`, `uid`, `user:group`, `uid:gid`, `uid:group`,
-//! `user:gid`. Files: passwd(5), group(5).
+//! The accepted forms are `user`, `uid`, `user:group`, `uid:gid`, `uid:group` and `user:gid`
+//! ([OCI image configuration](https://github.com/opencontainers/image-spec/blob/v1.1.1/config.md), "User"). For example,
+//! `app:staff` and `1000:staff`. The formats of the files are
+//! [passwd(5)](https://man7.org/linux/man-pages/man5/passwd.5.html) and
+//! [group(5)](https://man7.org/linux/man-pages/man5/group.5.html).
 
 use crate::User;
 use crate::rules::{GROUP, NO_ID, PASSWD};
 
-/// The most bytes of a file of accounts that are read: far above any real one.
+/// The size in bytes up to which an account file is read: far above any real one.
 pub const MAX_ACCOUNTS: u64 = 4 << 20;
 
-/// A user, and the home directory that `/etc/passwd` names.
+/// A user's ids and home directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// The numbers.
+    /// The numeric ids.
     pub user: User,
-    /// An absolute path, if the file has one.
+    /// The home directory from `/etc/passwd`, if it is an absolute path.
     pub home: Option<String>,
 }
 
@@ -25,23 +28,23 @@ impl Account {
     }
 }
 
-/// A name that is in no file, or a number that no user can have.
+/// The error for a name that is in no account file, or a number that is no valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file} has no {name:?}")]
 pub struct Unknown {
-    /// The file that would have it: [`PASSWD`] or [`GROUP`].
+    /// The file that lacks the name: [`PASSWD`] or [`GROUP`].
     pub file: &'static str,
-    /// The name or number that was asked for.
+    /// The unknown name or number.
     pub name: String,
-    /// The names that the file has.
+    /// The names that the file contains.
     pub names: Vec<String>,
 }
 
-/// Resolves a user by the texts of `/etc/passwd` and `/etc/group`; each is empty where the image has no such
-/// file. Lines that are malformed are skipped.
+/// Resolves a user with the contents of `/etc/passwd` and `/etc/group`. Pass an empty text for a file that the image
+/// lacks. Malformed lines are skipped.
 ///
 /// # Errors
-/// A name that the files lack. A number needs no line.
+/// Fails if a name is in none of the files. A number needs no entry.
 pub fn resolve(wanted: &str, passwd: &str, group: &str) -> Result<Account, Unknown> {
     let (passwd, group) = (lines(passwd), lines(group));
     let (user, named_group) = wanted.split_once(':').unwrap_or((wanted, ""));
@@ -77,7 +80,7 @@ fn group_id(name: &str, group: &[Line<'_>]) -> Option<u32> {
     entry.and_then(|it| it.number(0)).or_else(|| name.parse().ok())
 }
 
-/// Returns the further groups that list the user as a member.
+/// Returns the supplementary groups that list the user as a member.
 fn supplementary(user: &str, primary: u32, group: &[Line<'_>]) -> Vec<u32> {
     let lists =
         |it: &&Line<'_>| it.rest.get(1).is_some_and(|list| list.split(',').any(|it| it == user));
@@ -88,7 +91,7 @@ fn supplementary(user: &str, primary: u32, group: &[Line<'_>]) -> Vec<u32> {
     ids
 }
 
-/// A line of passwd or group: the name, and the fields after the password.
+/// A line of passwd or group: its name, and its fields after the password.
 struct Line<'t> {
     name: &'t str,
     rest: Vec<&'t str>,
@@ -107,7 +110,7 @@ fn lines(text: &str) -> Vec<Line<'_>> {
 fn line(text: &str) -> Option<Line<'_>> {
     let mut fields = text.split(':');
     let name = fields.next().filter(|name| !name.is_empty())?;
-    // Without the password.
+    // The first skipped field is the password.
     Some(Line { name, rest: fields.skip(1).collect() })
 }
 

@@ -1,24 +1,24 @@
-//! Variables of a command line: `[COMPONENT/]NAME[=VALUE]`.
+//! Parses variables of a command line: `[COMPONENT/]NAME[=VALUE]`. For example, `business/PORT=80`.
 
 use crate::ComponentName;
 use crate::rules::check_variable;
 
-/// A variable that a command line names.
+/// A variable of a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assignment<'t> {
-    /// The component that it is for; `None` for each one that declares it.
+    /// The component that gets the variable. `None` means each component that declares it.
     pub component: Option<ComponentName>,
-    /// Its name.
+    /// The variable's name.
     pub name: &'t str,
-    /// Its value, where the command line has one.
+    /// The variable's value, if the command line has one.
     pub value: Option<&'t str>,
 }
 
 impl<'t> Assignment<'t> {
-    /// Reads one. What is in front of a `/` and no component's name is part of the variable's.
+    /// Parses a variable. A prefix before `/` that is not a component's name belongs to the variable's name.
     ///
     /// # Errors
-    /// For people: how to write it.
+    /// Returns the correct form, for an error message.
     pub fn parse(text: &'t str) -> Result<Self, &'static str> {
         let of = |it: ComponentName| Some((it, text.strip_prefix(it.name())?.strip_prefix('/')?));
         let narrow = ComponentName::ALL.into_iter().find_map(of);

@@ -1,4 +1,4 @@
-//! The startup budget: what each phase of a start may take, and what it took.
+//! The startup budget: a time limit for each phase of a start, and the measured durations.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 use crate::named_enum;
 
 named_enum! {
-    /// One phase of a box's start, in the order in which they happen; the last is their sum.
+    /// A phase of a box's start, in the order in which the phases happen. The last one is their sum.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Phase {
-        /// The launcher started → the virtual CPU runs, without the jail.
+        /// From the start of the launcher until the virtual CPU runs, without [`Phase::Jail`].
         Vmm "vmm",
-        /// The time in between in which the VMM process is confined.
+        /// The part of that time in which the VMM process is confined.
         Jail "jail",
-        /// → init's first instruction.
+        /// Until init's first instruction.
         Kernel "kernel",
-        /// → the agent's program is executed.
+        /// Until the agent's program is executed.
         Init "init",
-        /// → the agent's health check has passed.
+        /// Until the agent's health check has passed.
         Ready "ready",
-        /// The launcher started → the agent is ready.
+        /// From the start of the launcher until the agent is ready.
         Total "total",
     }
 }
 
-/// The greatest duration of each phase, in milliseconds; a phase without a figure is not limited.
+/// The time limit of each phase, in milliseconds. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -51,7 +51,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Returns what `phase` may take, in milliseconds.
+    /// Returns the limit of `phase`, in milliseconds.
     pub const fn limit(&self, phase: Phase) -> Option<u64> {
         match phase {
             Phase::Vmm => self.vmm,
@@ -63,7 +63,7 @@ impl Budget {
         }
     }
 
-    /// Returns the phases that took more than they may, in their order.
+    /// Returns the phases that exceeded their limits, in order.
     pub fn overruns(&self, taken: &Phases) -> Vec<Overrun> {
         let over = |phase| {
             let limit_ms = self.limit(phase)?;
@@ -74,8 +74,8 @@ impl Budget {
     }
 }
 
-/// Lists the limits that are set, in the order of the phases: `kernel 400 ms, total 900 ms`; `none`
-/// without any.
+/// Lists the limits that are set, in the order of the phases: `kernel 400 ms, total 900 ms`. Prints `none` if there are
+/// none.
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = |it: Phase| Some(format!("{} {} ms", it.name(), self.limit(it)?));
@@ -84,20 +84,20 @@ impl fmt::Display for Budget {
     }
 }
 
-/// Widens whole milliseconds; exact below 2^53 ms, which is 285,000 years.
+/// Converts whole milliseconds to `f64`. This is exact below 2^53 ms, which is 285,000 years.
 #[allow(clippy::cast_precision_loss)]
 const fn to_ms(ms: u64) -> f64 {
     ms as f64
 }
 
-/// A phase that took more than its budget.
+/// A phase that exceeded its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Overrun {
-    /// The phase that was over its limit.
+    /// The phase.
     pub phase: Phase,
-    /// The greatest duration, in milliseconds.
+    /// The limit, in milliseconds.
     pub limit_ms: u64,
-    /// The duration, in milliseconds.
+    /// The measured duration, in milliseconds.
     pub taken_ms: f64,
 }
 
@@ -106,7 +106,7 @@ pub struct Overrun {
 pub struct Phases {
     /// See [`Phase::Vmm`].
     pub vmm: f64,
-    /// See [`Phase::Jail`]. Records of earlier versions have none.
+    /// See [`Phase::Jail`]. Records of earlier versions lack it.
     #[serde(default)]
     pub jail: f64,
     /// See [`Phase::Kernel`].
@@ -120,7 +120,7 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Returns what `phase` took, in milliseconds.
+    /// Returns the duration of `phase`, in milliseconds.
     pub const fn of(&self, phase: Phase) -> f64 {
         match phase {
             Phase::Vmm => self.vmm,

@@ -1,4 +1,5 @@
-//! The capabilities of Linux (capabilities(7)) that root of a component has, or can be given.
+//! The Linux capabilities that a component's root user has or can get. See
+//! [capabilities(7)](https://man7.org/linux/man-pages/man7/capabilities.7.html).
 
 use std::fmt;
 
@@ -7,34 +8,34 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use Grant::{Always, Asked, Never};
 
-/// Whether root of a component has a capability.
+/// The rule by which a component's root user gets a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
-    /// Unless the Boxfile drops it.
+    /// Granted unless the Boxfile drops it.
     Always,
-    /// If the Boxfile adds it.
+    /// Granted only if the Boxfile adds it.
     Asked,
-    /// In no box.
+    /// Never granted.
     Never,
 }
 
-/// A capability, and whether it can be had.
+/// A capability and the rule by which it is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capability {
     /// The number in the kernel (`linux/capability.h`).
     pub number: u8,
     /// The name without `CAP_`.
     pub name: &'static str,
-    /// Whether root of a component has it.
+    /// The rule by which a component's root user gets it.
     pub grant: Grant,
     /// Whether Docker's containers have it by default.
     pub by_docker: bool,
-    /// Its purpose, or the reason why it cannot be had: the rest of a sentence that begins with `it`.
+    /// Its purpose, or the reason why it is never granted. The text continues a sentence that begins with `it`.
     pub about: &'static str,
 }
 
 impl Capability {
-    /// Finds a capability by its name, in letters of either case, with `CAP_` or without.
+    /// Finds a capability by its name, in any case, with or without `CAP_`. For example, `net_raw` and `CAP_NET_RAW`.
     pub fn find(name: &str) -> Option<&'static Self> {
         let upper = name.to_ascii_uppercase();
         let bare = upper.strip_prefix("CAP_").unwrap_or(&upper);
@@ -50,12 +51,12 @@ const fn row(number: u8, name: &'static str, grant: Grant, about: &'static str) 
     Capability { number, name, grant, by_docker: false, about }
 }
 
-/// One that Docker's containers have.
+/// Returns a capability that Docker's containers have by default.
 const fn dock(number: u8, name: &'static str, grant: Grant, about: &'static str) -> Capability {
     Capability { by_docker: true, ..row(number, name, grant, about) }
 }
 
-/// All capabilities of Linux 6.12, by their numbers.
+/// All capabilities of Linux 6.12, sorted by number.
 pub static CAPABILITIES: [Capability; 41] = [
     dock(0, "CHOWN", Always, "gives files to other users"),
     dock(1, "DAC_OVERRIDE", Always, "reads and writes files whatever their mode is"),
@@ -116,17 +117,17 @@ pub static CAPABILITIES: [Capability; 41] = [
     row(40, "CHECKPOINT_RESTORE", Never, "reaches into other processes"),
 ];
 
-/// The capabilities that root of a component has. Any other user has none.
+/// The set of capabilities of a component's root user. Other users have none.
 ///
-/// In JSON it is a list of their names, by number.
+/// JSON has it as a list of names, sorted by number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities(u64);
 
 impl Capabilities {
-    /// None at all.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// Adds one, if it can be had.
+    /// Adds a capability, unless it is never granted.
     #[must_use]
     pub const fn with(self, capability: &Capability) -> Self {
         match capability.grant {
@@ -135,31 +136,31 @@ impl Capabilities {
         }
     }
 
-    /// Removes one.
+    /// Removes a capability.
     #[must_use]
     pub const fn without(self, capability: &Capability) -> Self {
         Self(self.0 & !capability.bit())
     }
 
-    /// Returns whether one is among them.
+    /// Returns whether the set contains a capability.
     pub const fn contains(self, capability: &Capability) -> bool {
         self.0 & capability.bit() != 0
     }
 
-    /// Returns them as the kernel's bits: that of a capability is the one with its number.
+    /// Returns the kernel's bit mask: a capability's number is the index of its bit.
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// Returns them by number.
+    /// Iterates over the capabilities, sorted by number.
     pub fn iter(self) -> impl Iterator<Item = &'static Capability> {
         CAPABILITIES.iter().filter(move |it| self.contains(it))
     }
 }
 
 impl Default for Capabilities {
-    /// Returns those that root has unless the Boxfile says otherwise: what package managers, servers and shells need within
-    /// their own root.
+    /// Returns the default set of a component's root user. It suffices for package managers, servers and shells that
+    /// stay within their root file system.
     fn default() -> Self {
         let usual = CAPABILITIES.iter().filter(|it| it.grant == Always);
         usual.fold(Self::NONE, Self::with)

@@ -1,14 +1,14 @@
-//! The exit codes of boxbuild and boxlaunch, and the stable codes of their errors: what a script
-//! branches on. `docs/errors.md` lists both for people.
+//! The exit codes of boxbuild and boxlaunch, and the stable codes of their errors, for scripts. `docs/errors.md`
+//! documents both.
 
 /// The exit codes of both programs.
 pub mod exit {
-    /// Declares the exit codes, so that no list of them can miss one.
+    /// Declares the exit codes together with [`ALL`], so that the list is complete.
     macro_rules! exit_codes {
         ($($name:ident $code:literal $meaning:literal,)*) => {
             $(#[doc = $meaning] pub const $name: u8 = $code;)*
 
-            /// All exit codes, and what they mean.
+            /// All exit codes with their meanings.
             pub const ALL: &[(u8, &str)] = &[$(($code, $meaning),)*];
         };
     }
@@ -23,30 +23,31 @@ pub mod exit {
         BUG 70 "a bug in the program",
     }
 
-    /// The status of a command whose time was up, as of timeout(1).
+    /// The exit status of a command that was killed after its time limit, as with
+    /// [timeout(1)](https://man7.org/linux/man-pages/man1/timeout.1.html).
     pub const TIMED_OUT: u8 = 124;
 
-    /// Returns the list of them for the help of a program.
+    /// Returns the list of exit codes for a program's `--help`.
     pub fn help() -> String {
         let lines = ALL.iter().map(|(code, meaning)| format!("\n  {code:<3} {meaning}"));
         format!("Exit codes:{}", lines.collect::<String>())
     }
 }
 
-/// Declares [`ErrorCode`], so that no list of it can miss one.
+/// Declares [`ErrorCode`] together with its list, so that the list is complete.
 macro_rules! error_codes {
     ($($variant:ident $name:literal $meaning:literal,)*) => {
-        /// The stable code of an error, as `--json` shows it.
+        /// The stable code of an error, as printed with `--json`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum ErrorCode {
             $(#[doc = $meaning] $variant,)*
         }
 
         impl ErrorCode {
-            /// All codes, with their names and what they mean.
+            /// All codes with their names and meanings.
             pub const ALL: &[(Self, &str, &str)] = &[$((Self::$variant, $name, $meaning),)*];
 
-            /// Returns the name, which never changes.
+            /// Returns the name. Names never change.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -148,8 +149,7 @@ error_codes! {
 }
 
 impl ErrorCode {
-    /// Returns the exit code of a command that fails with this error, unless the command has a
-    /// reason for another one.
+    /// Returns the exit code of a command that fails with this error. A command may have a reason to use another one.
     pub const fn exit(self) -> u8 {
         match self {
             Self::Usage | Self::LockEntryNotFound => exit::USAGE,
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(documented("## Exit codes"), exit::ALL.iter().map(row).collect::<Vec<_>>());
     }
 
-    /// Returns the rows of the table in a section of the page.
+    /// Returns the rows of the table in a section of `docs/errors.md`.
     fn documented(section: &str) -> Vec<&'static str> {
         let page = include_str!("../../../docs/errors.md").lines();
         let table =

@@ -1,35 +1,45 @@
-//! The names of images, as docker reads them.
+//! Parses image names by Docker's [reference grammar](https://pkg.go.dev/github.com/distribution/reference).
 
 use crate::rules::host_and_port;
 
-/// Docker Hub: the registry of a name that has none.
+/// Docker Hub, the default registry.
 pub const HUB: &str = "docker.io";
-/// The older name of [`HUB`], which docker's credential store still uses.
+/// The older name of [`HUB`]. Docker's credential store still uses it.
 pub const HUB_INDEX: &str = "index.docker.io";
-/// The prefix of [`HUB`]'s repositories whose names have one part.
+/// The prefix of a one-part repository name on [`HUB`].
 pub const HUB_LIBRARY: &str = "library/";
-/// The server that answers for [`HUB`].
+/// The server of [`HUB`]'s registry API.
 pub const HUB_SERVER: &str = "registry-1.docker.io";
 /// The server that issues tokens for [`HUB`].
 pub const HUB_REALM: &str = "auth.docker.io";
 
-/// The tag of a name that has neither a tag nor a digest.
+/// The default tag of a name with neither a tag nor a digest.
 pub const DEFAULT_TAG: &str = "latest";
 
-/// A name in its full form: `debian:13` is `library/debian` of `docker.io`, with the tag `13`.
+/// An image name in its full form. For example, `debian:13` is the repository `library/debian` of `docker.io` with the
+/// tag `13`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DockerName<'t> {
-    /// The registry's host, perhaps with a port, as [`registry_host`] returns it.
+    /// The registry's host with an optional port, as [`registry_host`] returns it.
     pub host: String,
-    /// The repository, not yet checked: see [`is_repository`](crate::rules::is_repository).
+    /// The repository, not validated: see [`is_repository`](crate::rules::is_repository).
     pub repository: String,
-    /// The tag, not yet checked: see [`is_tag`](crate::rules::is_tag).
+    /// The tag, not validated: see [`is_tag`](crate::rules::is_tag).
     pub tag: Option<&'t str>,
 }
 
 impl<'t> DockerName<'t> {
-    /// Reads a name without a digest, by the rules of docker's reference grammar. Returns `None` if
-    /// its first part must be a host (it has a dot or a colon) and is malformed.
+    /// Parses a name without a digest. Returns `None` if the first part must be a host, because it has a dot or a
+    /// colon, and is malformed.
+    ///
+    /// # Examples
+    /// ```
+    /// use box_contract::DockerName;
+    ///
+    /// let name = DockerName::parse("debian:13").unwrap();
+    /// assert_eq!((&*name.host, &*name.repository, name.tag), ("docker.io", "library/debian", Some("13")));
+    /// assert!(DockerName::parse("-a.example:5000/app").is_none());
+    /// ```
     pub fn parse(text: &'t str) -> Option<Self> {
         let (path, tag) = match text.rsplit_once(':') {
             Some((path, tag)) if !tag.contains('/') => (path, Some(tag)),
@@ -46,8 +56,8 @@ impl<'t> DockerName<'t> {
     }
 }
 
-/// Returns the one spelling of a registry's `HOST` or `HOST:PORT`: in lower case, and [`HUB`] for
-/// each of its names. Returns `None` if it is malformed.
+/// Returns the canonical spelling of a registry's `HOST` or `HOST:PORT`: in lower case, with [`HUB`] for each name of
+/// Docker Hub. Returns `None` if the text is malformed.
 pub fn registry_host(text: &str) -> Option<String> {
     let host = host_and_port(text)?;
     Some(if [HUB_INDEX, HUB_SERVER].contains(&&*host) { HUB.to_owned() } else { host })

@@ -1,78 +1,75 @@
-//! Where an image comes from.
+//! References to images.
 
 use std::fmt;
 
 use box_digest::Digest;
 use serde::{Serialize, Serializer};
 
-/// An OCI image layout directory.
+/// The prefix of an OCI image layout directory.
 pub const OCI: &str = "oci:";
-/// An OCI image layout in a tar file.
+/// The prefix of an OCI image layout in a tar file.
 pub const OCI_ARCHIVE: &str = "oci-archive:";
-/// The output of `docker save`.
+/// The prefix of an archive made by `docker save`.
 pub const DOCKER_ARCHIVE: &str = "docker-archive:";
-/// An image of a registry.
+/// The prefix of an image in a registry.
 pub const REGISTRY: &str = "docker://";
-/// The prefixes that a path follows.
+/// The prefixes that precede a path.
 pub const WITH_PATH: [&str; 3] = [OCI, OCI_ARCHIVE, DOCKER_ARCHIVE];
 
-/// Where an image comes from.
+/// A reference to an image. For example, `oci:./image:v1` and `docker://ghcr.io/acme/agent:1.2`.
 ///
-/// In each form, `tag` chooses among several images, and `digest` is the sha256 that the image's
-/// manifest must have.
+/// In each form, `tag` selects one of several images, and `digest` is the SHA-256 that the image's manifest must have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ImageRef {
-    /// An OCI image layout directory: `oci:PATH[:TAG][@DIGEST]`.
+    /// An [OCI image layout](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md) directory:
+    /// `oci:PATH[:TAG][@DIGEST]`.
     OciLayout {
-        /// The directory; a relative one is relative to the main Boxfile. Neither empty nor with
-        /// NUL.
+        /// The directory. A relative path is relative to the main Boxfile. It is neither empty nor contains NUL.
         path: String,
-        /// Which of the layout's images, where it holds several.
+        /// The tag that selects one of several images.
         tag: Option<String>,
-        /// The sha256 of the image's manifest.
+        /// The SHA-256 of the image's manifest.
         #[serde(serialize_with = "digits")]
         digest: Option<Digest>,
     },
     /// An OCI image layout in a tar file: `oci-archive:PATH[:TAG][@DIGEST]`.
     OciArchive {
-        /// The file, by the same rule as the directory above.
+        /// The file, with the same rules as the directory above.
         path: String,
-        /// Which of the layout's images, where it holds several.
+        /// The tag that selects one of several images.
         tag: Option<String>,
-        /// The sha256 of the image's manifest.
+        /// The SHA-256 of the image's manifest.
         #[serde(serialize_with = "digits")]
         digest: Option<Digest>,
     },
     /// The output of `docker save`: `docker-archive:PATH[:NAME[:TAG]]` or `docker-archive:PATH[:TAG]`.
     DockerArchive {
-        /// The file, by the same rule as the directory above.
+        /// The file, with the same rules as the directory above.
         path: String,
-        /// Which of the archive's images, where it holds several: a name as docker has it, perhaps with
-        /// a tag, or a tag alone.
+        /// Selects one of several images: a Docker name with an optional tag, or a tag alone.
         tag: Option<String>,
     },
-    /// An image of a registry: `docker://HOST/NAME[:TAG][@DIGEST]`, or as people type it:
-    /// `NAME[:TAG]`, for which the host is `docker.io`.
+    /// An image in a registry: `docker://HOST/NAME[:TAG][@DIGEST]`, or the short form `NAME[:TAG]`, whose host is
+    /// `docker.io`.
     Registry {
-        /// The registry's host, perhaps with a port.
+        /// The registry's host with an optional port.
         host: String,
         /// The repository: `library/debian`.
         repository: String,
-        /// The tag; `latest` where neither tag nor digest is given.
+        /// The tag. The default is `latest` if there is no digest either.
         tag: Option<String>,
-        /// The sha256 of the manifest, or of the index.
+        /// The SHA-256 of the manifest or of the index.
         #[serde(serialize_with = "digits")]
         digest: Option<Digest>,
     },
 }
 
 impl ImageRef {
-    /// The prefixes of references whose form is written out. A reference without one is a name as
-    /// docker has it.
+    /// The prefixes of the full forms. A reference without a prefix is a Docker name.
     pub const PREFIXES: [&str; 4] = [OCI, OCI_ARCHIVE, DOCKER_ARCHIVE, REGISTRY];
 }
 
-/// Writes the reference in its full form: what two spellings of the same image have in common.
+/// Writes the reference in its full form, so that two spellings of the same reference are equal.
 impl fmt::Display for ImageRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (place, tag, digest) = match self {
@@ -93,7 +90,7 @@ impl fmt::Display for ImageRef {
     }
 }
 
-/// Writes the digits of a digest, without the name of its function.
+/// Serializes a digest's hexadecimal digits without the name of the hash function.
 pub fn digits<S: Serializer>(
     digest: &(impl Copy + Into<Option<Digest>>),
     serializer: S,

@@ -1,15 +1,15 @@
-//! The faults of JSON of somebody else, without any of its values.
+//! Describes errors in untrusted JSON without any of its values.
 //!
-//! serde quotes what it finds. A reference can lead a reader to any JSON of a host, whose values may be secret; what was
-//! expected, and where, is enough to correct a document that was meant.
+//! serde's messages quote the unexpected value. A reference can make a program read any JSON file of the host, whose
+//! values may be secret. The expected type and its position are enough to correct a document.
 
 use serde_json::error::Category;
 
-/// The beginnings of serde's messages that quote nothing but the names of our own types.
+/// The prefixes of serde's messages that quote only the names of our types.
 const OWN: [&str; 2] = ["missing field `", "duplicate field `"];
 
-/// Says what is wrong with a text, and where. `own` are the beginnings of messages that the caller's own reader makes, and
-/// that quote nothing of the text.
+/// Describes an error in a JSON text and its position. `own` lists prefixes of messages from the caller's deserializer
+/// that quote no part of the text.
 pub fn fault(error: &serde_json::Error, own: &[&str]) -> String {
     let text = error.to_string();
     let place = match error.line() {
@@ -23,7 +23,7 @@ pub fn fault(error: &serde_json::Error, own: &[&str]) -> String {
     }
     let lists =
         !message.ends_with("there are no fields") && !message.ends_with("there are no variants");
-    // What was found may have the same words in it; what was expected comes last.
+    // The unexpected value can contain `, expected `, too. serde writes the expected type last.
     match message.rsplit_once(", expected ").filter(|_| lists) {
         Some((_, expected)) => format!("expected {expected}{place}"),
         None => format!("a value of another form than expected{place}"),

@@ -1,33 +1,33 @@
-//! The guest kernel: the words for the two that come with this project, and what a box needs of any.
+//! The names of the two guest kernels of this project, and the kernel options that a box needs.
 
 use crate::plan::{Namespaces, RunPlan, SandboxFallback};
 
 crate::named_enum! {
-    /// A guest kernel that a Boxfile declares by a word.
+    /// A guest kernel that a Boxfile declares by its name.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum KernelName {
-        /// The one that is compiled for boxes: it has what they need, and nothing else.
+        /// The kernel that is built for boxes, with only the options that boxes need.
         Lean "lean",
-        /// The one of libkrunfw.
+        /// The kernel of [libkrunfw](https://github.com/containers/libkrunfw).
         Krunfw "krunfw",
     }
 }
 
 impl KernelName {
-    /// The end of the lean kernel's release, as `uname -r` prints it.
+    /// The suffix of the lean kernel's release, as printed by `uname -r`.
     pub const LEAN_RELEASE: &'static str = "-boxbuild";
 
-    /// Returns the kernel with this name; `None` for what is a path.
+    /// Returns the kernel with this name, or `None` if the text is a path.
     pub fn of(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == text)
     }
 
-    /// Returns a path with `./` before it where it would be read as a name.
+    /// Puts `./` before a path that would otherwise be parsed as a name.
     pub fn as_path(path: String) -> String {
         if Self::of(&path).is_some() { format!("./{path}") } else { path }
     }
 
-    /// Returns the name of the file in which a user's kernel of this name is kept.
+    /// Returns the name of the file in which a user keeps this kernel.
     pub const fn file(self) -> &'static str {
         match self {
             Self::Lean => "lean-kernel",
@@ -36,21 +36,22 @@ impl KernelName {
     }
 }
 
-/// An option of the kernel's configuration that a box needs.
+/// A kernel configuration option that a box needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
     /// The option's name, without `CONFIG_`.
     pub option: &'static str,
-    /// The part of the box that needs it.
+    /// The part of the box that needs the option.
     pub by: &'static str,
 }
 
 impl Need {
-    /// Landlock, which must also be in the list of what the kernel starts (`CONFIG_LSM`).
+    /// [Landlock](https://docs.kernel.org/userspace-api/landlock.html). `CONFIG_LSM`, the list of modules that the
+    /// kernel starts, must also contain it.
     pub const LANDLOCK: &'static str = "SECURITY_LANDLOCK";
 }
 
-/// The needs of every box.
+/// The options that every box needs.
 const ALWAYS: [Need; 23] = [
     Need { option: "VIRTIO_MMIO_CMDLINE_DEVICES", by: "libkrun's devices" },
     Need { option: "VIRTIO_BLK", by: "the root's disk" },
@@ -77,7 +78,7 @@ const ALWAYS: [Need; 23] = [
     Need { option: "UNIX98_PTYS", by: "terminals" },
 ];
 
-/// Returns what a box with this plan needs of its kernel's configuration.
+/// Returns the kernel options that a box with this plan needs.
 pub fn needs(plan: &RunPlan) -> Vec<Need> {
     let mut needs = ALWAYS.to_vec();
     let mut add =

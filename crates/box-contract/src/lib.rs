@@ -44,8 +44,8 @@ pub use platform::{Platform, UnknownPlatform};
 pub use remote::RemoteName;
 pub use task::{TaskError, TaskStatus};
 
-/// Declares an enum with a name for each variant, the list `ALL` and the method `name`, so that no
-/// list of it can miss one.
+/// Declares an enum with a name for each variant, and derives the list `ALL` and the method `name` from the same rows,
+/// so that neither can miss a variant.
 #[macro_export]
 macro_rules! named_enum {
     (
@@ -56,10 +56,10 @@ macro_rules! named_enum {
         pub enum $enum { $($(#[$meaning])* $variant,)+ }
 
         impl $enum {
-            /// All of them, in their order.
+            /// All variants in the order of their declaration.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
-            /// Returns the name as documents and people spell it.
+            /// Returns the name, as documents spell it.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+

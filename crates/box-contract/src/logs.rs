@@ -1,36 +1,37 @@
-//! The logs of a run: the files of `/logs` in the agent's root.
+//! The logs of a run: the files of `/logs` in the agent's root file system.
 //!
 //! ```text
-//! /logs/stdout.log     what the agent writes to standard output
-//! /logs/stderr.log     what it writes to standard error
-//! /logs/events.jsonl   what happens in the box: on each line the time, and a GuestEvent
-//! /logs/atif/          for the agent's trajectories: files of its own
+//! /logs/stdout.log     the agent's standard output
+//! /logs/stderr.log     the agent's standard error
+//! /logs/events.jsonl   the events of the box: each line has the time and a GuestEvent
+//! /logs/atif/          the agent's trajectories
 //! ```
 //!
-//! The agent can write to the directory alone. A file that is full is renamed, with `.1` after its name, and takes the
-//! place of the one that was full before. The names are those of OANIX's `LogsFs`; the format of trajectories is the
-//! Agent Trajectory Interchange Format of Harbor, which nothing here reads.
+//! The agent can write only to the directory for trajectories. A full file is renamed with the suffix `.1` and replaces
+//! the previous `.1` file. The names are from OANIX's `LogsFs`. The format of trajectories is Harbor's Agent Trajectory
+//! Interchange Format, which boxbuild does not parse.
 
-/// Where the agent finds its logs.
+/// The directory of the logs in the agent's root file system.
 pub const LOGS_PATH: &str = "/logs";
-/// The file there with the agent's standard output.
+/// The file of the agent's standard output.
 pub const STDOUT: &str = "stdout.log";
-/// The file with its standard error.
+/// The file of the agent's standard error.
 pub const STDERR: &str = "stderr.log";
-/// The file with events.
+/// The file of events.
 pub const EVENTS: &str = "events.jsonl";
-/// The directory for trajectories.
+/// The directory of trajectories.
 pub const TRAJECTORIES: &str = "atif";
-/// The size of a file from which on the next entry goes to another, in bytes.
+/// The size in bytes at which a log file is full. The next entry starts a new file.
 pub const MAX_LOG: usize = 1 << 20;
-/// The greatest size of all trajectories together, in bytes.
+/// The maximum size of all trajectories together, in bytes.
 pub const MAX_TRAJECTORIES: usize = 4 << 20;
-/// How many of them there may be.
+/// The maximum number of trajectories.
 pub const MAX_TRAJECTORY_FILES: usize = 64;
-/// The longest name of one.
+/// The maximum length of a trajectory's name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// Returns whether a trajectory's file is kept under this name: letters and digits of ASCII, and inner `.`, `_` and `-`.
+/// Returns whether a trajectory may have this file name: ASCII letters and digits, and `.`, `_` and `-` except at the
+/// start. For example, `run-1.json` is accepted and `.run.json` is not.
 pub fn is_trajectory_name(name: &str) -> bool {
     let is_inner = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-');
     name.len() <= MAX_NAME

@@ -1,4 +1,6 @@
-//! The documents of a box: OCI image layout, index, manifest (OCI image-spec v1.1) and our config.
+//! The documents of a box: an
+//! [OCI image layout](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md) with an index and a manifest, and
+//! the box's config.
 
 use std::ops::RangeInclusive;
 
@@ -15,18 +17,19 @@ use crate::plan::MAX_PLAN;
 pub const ARTIFACT_TYPE: &str = "application/vnd.boxbuild.box.v1";
 /// Media type of [`BoxConfig`].
 pub const CONFIG_TYPE: &str = "application/vnd.boxbuild.config.v1+json";
-/// Media type of the rootfs blob of a box of epoch 3: a raw EROFS image.
+/// Media type of the rootfs blob of a box of epoch 3: a raw [EROFS](https://docs.kernel.org/filesystems/erofs.html)
+/// file system.
 pub const ROOTFS_TYPE: &str = "application/vnd.boxbuild.rootfs.v1+erofs";
-/// Media type of the metadata blob: the part of an EROFS image with which it begins, and that has all but the data of
-/// large files. The segments follow it.
+/// Media type of the metadata blob: the first part of an EROFS file system, with everything but the data of large
+/// files. The segments follow it.
 pub const METADATA_TYPE: &str = "application/vnd.boxbuild.metadata.v1";
-/// Media type of a segment: a part of an EROFS image with data of files.
+/// Media type of a segment: a part of an EROFS file system with file data.
 pub const SEGMENT_TYPE: &str = "application/vnd.boxbuild.segment.v1";
 /// Media type of the init blob: a static ELF program.
 pub const INIT_TYPE: &str = "application/vnd.boxbuild.init.v1+elf";
 /// Media type of the kernel blob: an uncompressed ELF kernel with physical load addresses.
 pub const KERNEL_TYPE: &str = "application/vnd.boxbuild.kernel.v1+elf";
-/// Media type of the listing blob: every entry of the rootfs, and where it came from.
+/// Media type of the listing blob: the list of all entries of the rootfs with their origins.
 pub const LISTING_TYPE: &str = "application/vnd.boxbuild.listing.v1";
 /// Media type of an OCI image manifest.
 pub const OCI_MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -37,26 +40,27 @@ pub const DOCKER_MANIFEST_TYPE: &str = "application/vnd.docker.distribution.mani
 /// Media type of Docker's image index, the "manifest list".
 pub const DOCKER_INDEX_TYPE: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// Names a blob: media type, digest and size in bytes (OCI descriptor.md).
+/// A reference to a blob by media type, digest and size. See
+/// [OCI descriptors](https://github.com/opencontainers/image-spec/blob/v1.1.1/descriptor.md).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// The blob's media type.
     pub media_type: String,
-    /// sha256 of the blob's bytes.
+    /// The SHA-256 of the blob's bytes.
     pub digest: Digest,
     /// The blob's size in bytes.
     pub size: u64,
-    /// `artifactType`, where the descriptor names a manifest.
+    /// `artifactType`, if the descriptor refers to a manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
-    /// Free-form annotations, sorted.
+    /// Annotations, sorted by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
 impl Descriptor {
-    /// Names a blob by media type, digest and size.
+    /// Creates a descriptor without annotations.
     pub fn new(media_type: impl Into<String>, digest: Digest, size: u64) -> Self {
         Self {
             media_type: media_type.into(),
@@ -67,9 +71,8 @@ impl Descriptor {
         }
     }
 
-    /// Returns what the blob is in a box: `manifest`, `config`, `rootfs`, `metadata`, `segment`, `init`,
-    /// `kernel` or `listing`. Of a blob that another version added, returns the media type, which is
-    /// foreign text: see [`safe_text`].
+    /// Returns the blob's role in a box: `manifest`, `config`, `rootfs`, `metadata`, `segment`, `init`, `kernel` or
+    /// `listing`. For an unknown blob, returns its media type, which is untrusted text: see [`safe_text`].
     pub fn role(&self) -> &str {
         match self.media_type.as_str() {
             OCI_MANIFEST_TYPE => "manifest",
@@ -85,25 +88,25 @@ impl Descriptor {
     }
 }
 
-/// The media types of manifests and indexes, in the order in which a registry is asked for them.
+/// The media types of manifests and indexes, in the order of preference in requests to a registry.
 pub const MANIFEST_TYPES: [&str; 4] =
     [OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE];
 
-/// The file of an OCI image layout with its version (OCI image-layout.md).
+/// The file of an OCI image layout that contains its version.
 pub const LAYOUT_FILE: &str = "oci-layout";
-/// The version of OCI image layouts that is read and written.
+/// The supported version of OCI image layouts.
 pub const LAYOUT_VERSION: &str = "1.0.0";
-/// The file of an OCI image layout that names its manifests.
+/// The file of an OCI image layout that lists its manifests.
 pub const INDEX_FILE: &str = "index.json";
-/// The directory of an OCI image layout with its blobs.
+/// The directory of an OCI image layout that contains its blobs.
 pub const BLOBS: &str = "blobs/sha256";
 
-/// Returns the name of a blob's file in an OCI image layout.
+/// Returns the path of a blob's file in an OCI image layout.
 pub fn blob_name(digest: &Digest) -> String {
     format!("{BLOBS}/{}", digest.hex())
 }
 
-/// The file [`LAYOUT_FILE`].
+/// The contents of [`LAYOUT_FILE`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OciLayout {
@@ -117,7 +120,8 @@ impl Default for OciLayout {
     }
 }
 
-/// The file [`INDEX_FILE`] of a box: names its one manifest (OCI image-index.md).
+/// The contents of [`INDEX_FILE`], which lists the box's one manifest. See
+/// [OCI image index](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Index {
@@ -130,7 +134,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Returns the index of a box whose manifest has this digest and size.
+    /// Creates the index of a box whose manifest has this digest and this size in bytes.
     pub fn of_box(manifest: Digest, size: u64) -> Self {
         let mut descriptor = Descriptor::new(OCI_MANIFEST_TYPE, manifest, size);
         descriptor.artifact_type = Some(ARTIFACT_TYPE.to_owned());
@@ -142,16 +146,17 @@ impl Index {
     }
 }
 
-/// Returns the two files by which a box is found in a directory, with their names: [`LAYOUT_FILE`] and [`INDEX_FILE`]. The digest and the
-/// size in bytes are those of the box's manifest.
+/// Returns the names and contents of the two files that lead to a box's manifest: [`LAYOUT_FILE`] and [`INDEX_FILE`].
+/// The arguments are the digest and the size in bytes of the manifest.
 pub fn documents(manifest: Digest, size: u64) -> [(&'static str, Vec<u8>); 2] {
-    // Neither has anything that JSON lacks.
+    // Both documents are representable in JSON.
     let layout = serde_json::to_vec(&OciLayout::default()).unwrap_or_default();
     let index = serde_json::to_vec(&Index::of_box(manifest, size)).unwrap_or_default();
     [(LAYOUT_FILE, layout), (INDEX_FILE, index)]
 }
 
-/// The manifest of a box. The sha256 of its bytes is the box digest (OCI manifest.md, "artifacts").
+/// The manifest of a box. The SHA-256 of its bytes is the box digest. See
+/// [OCI image manifest](https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md), "Guidelines for Artifact Usage".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
@@ -161,58 +166,58 @@ pub struct Manifest {
     pub media_type: String,
     /// [`ARTIFACT_TYPE`].
     pub artifact_type: String,
-    /// Names the [`BoxConfig`].
+    /// Refers to the [`BoxConfig`].
     pub config: Descriptor,
-    /// The parts of the rootfs in their order ([`Self::rootfs`]), init, kernel, and the listing of the rootfs's files.
+    /// The parts of the rootfs in order ([`Self::rootfs`]), init, the kernel, and the listing of the rootfs.
     pub layers: Vec<Descriptor>,
 }
 
-/// The most segments that a rootfs has. A machine opens each of them.
+/// The maximum number of segments of a rootfs. The VMM opens each of them.
 pub const MAX_SEGMENTS: usize = 254;
-/// The size of a metadata blob is a multiple of so many bytes.
+/// The size of a metadata blob is a multiple of this number of bytes.
 pub const METADATA_UNIT: u64 = 1 << 20;
-/// The size of a segment is a multiple of so many bytes: those of an EROFS block.
+/// The size of a segment is a multiple of this number of bytes, the size of an EROFS block.
 pub const SEGMENT_UNIT: u64 = 4096;
-/// The most bytes of a rootfs in parts: its superblock counts them in blocks, with 32 bits.
+/// The maximum size in bytes of a rootfs in parts. The EROFS superblock counts blocks with 32 bits.
 pub const MAX_ROOTFS: u64 = u32::MAX as u64 * SEGMENT_UNIT;
 
 /// Why the blobs of a manifest form no rootfs.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum RootfsError {
-    /// There is no blob of a type that a rootfs has once, or there are several.
+    /// A rootfs has exactly one blob of this type, and the manifest has none or several.
     #[error("it does not name exactly one {role} ({media_type})")]
     NotOne { role: &'static str, media_type: &'static str },
-    /// There is a blob of another epoch's rootfs.
+    /// The manifest has a part of a rootfs of another epoch.
     #[error(
         "it names a {role} {digest}, and a box of format epoch {epoch} has {}",
         if *epoch < SEGMENTED_EPOCH { "a rootfs of one blob" } else { "a rootfs of metadata and segments" }
     )]
     OtherEpoch { role: String, digest: Digest, epoch: u32 },
-    /// A part is elsewhere than the order of the parts says.
+    /// A part is out of order.
     #[error(
         "its {role} {digest} is layer {found}, and the metadata is layer 0 and the segments follow it \
          without a gap"
     )]
     Order { role: String, digest: Digest, found: usize },
-    /// There are too many segments.
+    /// The manifest has too many segments.
     #[error("it names {0} segments, and at most {MAX_SEGMENTS} are allowed")]
     Segments(usize),
-    /// A part has a size that no part has.
+    /// The size of a part is zero or no multiple of its unit.
     #[error("its {role} {digest} has {size} bytes, and a positive multiple of {unit} is allowed")]
     Size { role: String, digest: Digest, size: u64, unit: u64 },
-    /// A part is named twice.
+    /// A part occurs twice.
     #[error(
         "its {role} {digest} is named more than once, and each part of a rootfs is another blob"
     )]
     Repeated { role: String, digest: Digest },
-    /// The parts together are larger than any image.
+    /// The parts together exceed [`MAX_ROOTFS`].
     #[error("the parts of its rootfs have more than {MAX_ROOTFS} bytes together")]
     TooLarge,
 }
 
 impl Manifest {
-    /// Returns the manifest over a config and the box's other blobs.
+    /// Creates the manifest of a box from its config and its other blobs.
     pub fn new(config: Descriptor, layers: Vec<Descriptor>) -> Self {
         Self {
             schema_version: 2,
@@ -223,24 +228,25 @@ impl Manifest {
         }
     }
 
-    /// Returns the config and the other blobs, each once: one large blob may be named a thousand times.
+    /// Returns the config and the other blobs without duplicates: a hostile manifest may list one large blob a thousand
+    /// times.
     pub fn blobs(&self) -> Vec<&Descriptor> {
         let mut seen = HashSet::new();
         let named = [&self.config].into_iter().chain(&self.layers);
         named.filter(|blob| seen.insert((blob.digest, blob.size))).collect()
     }
 
-    /// Returns the one blob of a media type, or `None` if there is not exactly one.
+    /// Returns the only blob of a media type, or `None` if there are none or several.
     pub fn blob(&self, media_type: &str) -> Option<&Descriptor> {
         let mut found = self.layers.iter().filter(|blob| blob.media_type == media_type);
         found.next().filter(|_| found.next().is_none())
     }
 
-    /// Returns the blobs that form the rootfs of a box of an epoch, in the order in which they lie one after another:
-    /// before [`SEGMENTED_EPOCH`] the one rootfs, and since then the metadata and its segments.
+    /// Returns the blobs that form the rootfs of a box of `epoch`, in the order of their bytes: one rootfs blob before
+    /// [`SEGMENTED_EPOCH`], and otherwise the metadata and its segments.
     ///
     /// # Errors
-    /// The first rule that they break.
+    /// Returns the first rule that the blobs break.
     pub fn rootfs(&self, epoch: u32) -> Result<Vec<&Descriptor>, RootfsError> {
         let foreign: &[&str] =
             if epoch < SEGMENTED_EPOCH { &[METADATA_TYPE, SEGMENT_TYPE] } else { &[ROOTFS_TYPE] };
@@ -257,7 +263,7 @@ impl Manifest {
         Ok(parts)
     }
 
-    /// Returns the one blob of a media type.
+    /// Returns the only blob of a media type.
     fn only(
         &self,
         role: &'static str,
@@ -266,7 +272,7 @@ impl Manifest {
         self.blob(media_type).ok_or(RootfsError::NotOne { role, media_type })
     }
 
-    /// Returns the metadata and the segments, which are the first layers and of which no two are the same.
+    /// Returns the metadata and the segments. They must be the first layers, and distinct.
     fn parts(&self) -> Result<Vec<&Descriptor>, RootfsError> {
         let is_part = |it: &Descriptor| [METADATA_TYPE, SEGMENT_TYPE].contains(&&*it.media_type);
         let named: Vec<_> = self.layers.iter().enumerate().filter(|(_, it)| is_part(it)).collect();
@@ -288,7 +294,7 @@ impl Manifest {
     }
 }
 
-/// Checks the size of each part of a rootfs, and that of all of them.
+/// Checks the size of each part of a rootfs and their total size.
 fn check_sizes(parts: &[&Descriptor]) -> Result<(), RootfsError> {
     let mut total = 0_u64;
     for part in parts {
@@ -303,33 +309,33 @@ fn check_sizes(parts: &[&Descriptor]) -> Result<(), RootfsError> {
     if total > MAX_ROOTFS { Err(RootfsError::TooLarge) } else { Ok(()) }
 }
 
-/// The config of a box: what it is and how it runs.
+/// The config of a box: its format and its run plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BoxConfig {
-    /// The version of the output's bytes; see [`FORMAT_EPOCH`].
+    /// The format epoch. See [`FORMAT_EPOCH`].
     pub epoch: u32,
-    /// BLAKE3 over the canonical form of every entry of the rootfs. It does not depend on the image
+    /// The BLAKE3 digest of the canonical form of all entries of the rootfs. It does not depend on the file system's
     /// format.
     pub tree: Blake3Digest,
-    /// The run plan. Init reads it from this document, which the launcher gives it at [`crate::plan::NONCE_PATH`]; that of
-    /// a box before [`SEGMENTED_EPOCH`] reads it from the rootfs at [`crate::plan::PLAN_PATH`].
+    /// The run plan. The launcher passes this document to init at [`crate::plan::NONCE_PATH`]. In a box before
+    /// [`SEGMENTED_EPOCH`], init reads the plan from the rootfs at [`crate::plan::PLAN_PATH`] instead.
     pub plan: RunPlan,
-    /// The guest kernel's own version line, for people; empty where it has none.
+    /// The guest kernel's version line, for display. It is empty if the kernel has none.
     pub kernel_version: String,
-    /// The version of the control channel's protocol that the box's init speaks ([`crate::wire::PROTOCOL`]). Older
-    /// boxes lack it: of those only the greeting of their init says it.
+    /// The protocol version of the control channel that the box's init speaks ([`crate::wire::PROTOCOL`]). It is absent
+    /// in older boxes: then only the greeting of init contains the version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<u32>,
 }
 
-/// The epoch that this version writes. The bytes that an epoch produces never change.
+/// The format epoch that this version writes. The bytes that an epoch produces never change.
 pub const FORMAT_EPOCH: u32 = 4;
-/// The epochs of the boxes that this version reads and starts. Each has its own init with it.
+/// The format epochs of the boxes that this version reads and starts. Each box contains the init of its epoch.
 pub const READABLE_EPOCHS: RangeInclusive<u32> = 3..=FORMAT_EPOCH;
-/// The first epoch whose rootfs is metadata and segments, and whose init reads the plan from the config.
+/// The first epoch in which the rootfs has metadata and segments, and init reads the plan from the config.
 pub const SEGMENTED_EPOCH: u32 = 4;
-/// The greatest length of a [`BoxConfig`] as JSON, in bytes: a plan and little else.
+/// The maximum length of a [`BoxConfig`] in JSON, in bytes. Most of it is the plan.
 pub const MAX_CONFIG: u64 = MAX_PLAN + (64 << 10);
 
 #[cfg(test)]
@@ -353,7 +359,7 @@ mod tests {
         Descriptor::new(media_type, Digest::from_bytes([number; 32]), size)
     }
 
-    /// A manifest of epoch 4 with so many segments.
+    /// Returns a manifest of epoch 4 with this number of segments.
     fn segmented(segments: u8) -> Manifest {
         let parts = (1..=segments).map(|it| named(SEGMENT_TYPE, it, 4096 * u64::from(it)));
         let others = [INIT_TYPE, KERNEL_TYPE, LISTING_TYPE].map(|it| named(it, 255, 7));
@@ -376,7 +382,7 @@ mod tests {
         assert_eq!(old.rootfs(3), Ok(vec![&old.layers[0]]));
     }
 
-    /// Returns what is wrong with a manifest of two segments after a change.
+    /// Returns the error for a manifest of two segments after a change.
     fn refused(epoch: u32, change: impl FnOnce(&mut Vec<Descriptor>)) -> String {
         let mut manifest = segmented(2);
         change(&mut manifest.layers);

@@ -1,38 +1,39 @@
-//! Where components find the filter of their box, or the network that it shares with the host.
+//! The addresses and ports of the filter and of the shared network inside a box.
 //!
-//! Each has addresses of its own on the guest's loopback, so that the filter knows whose connection it is, and so that
-//! nothing is in the way of what listens at 127.0.0.1. They are of 198.18.0.0/15, which no host of the internet has
-//! (RFC 2544): init answers there as a proxy and as a resolver, and gives addresses of them to names.
+//! Each component has separate loopback addresses, so that the filter can identify the component of a connection, and
+//! 127.0.0.1 stays free for the component's servers. The addresses are in 198.18.0.0/15, which is reserved for
+//! benchmarks ([RFC 2544](https://www.rfc-editor.org/rfc/rfc2544)) and not used on the internet. There init serves a
+//! proxy and a DNS resolver, and assigns further addresses of the block to host names.
 
 use std::net::Ipv4Addr;
 
 use crate::ComponentName;
 
-/// The vsock port of the host on which init reaches the filter; the host listens.
+/// The vsock port at which the host listens for init's connections to the filter.
 pub const NETWORK_PORT: u32 = 1025;
-/// The ports of a rule that allows hosts and names none: those of HTTP and HTTPS.
+/// The default ports of an `allow` rule without a port: HTTP and HTTPS.
 pub const USUAL_PORTS: [u16; 2] = [80, 443];
-/// The port of the proxy for HTTP and CONNECT.
+/// The TCP port of the proxy for HTTP and CONNECT.
 pub const HTTP_PORT: u16 = 3128;
-/// The port of the proxy for SOCKS5.
+/// The TCP port of the SOCKS5 proxy ([RFC 1928](https://www.rfc-editor.org/rfc/rfc1928)).
 pub const SOCKS_PORT: u16 = 1080;
-/// The port of the resolver, of UDP.
+/// The UDP port of the DNS resolver.
 pub const DNS_PORT: u16 = 53;
-/// How many of the first bits of a component's addresses are the same.
+/// The prefix length of a component's addresses, in bits.
 pub const PREFIX: u8 = 16;
 
-/// The first three bytes of the addresses in a shared network: they are of 198.18.0.0/15, too, so that none that the host
-/// reaches is hidden.
+/// The first three bytes of the addresses in a shared network. They are in 198.18.0.0/15, too, so that they hide no
+/// address that the host reaches.
 const SHARED: [u8; 3] = [198, 19, 255];
-/// How many of the first bits of the addresses in a shared network are the same.
+/// The prefix length of the addresses in a shared network, in bits.
 pub const SHARED_PREFIX: u8 = 24;
-/// The address of a box in a shared network.
+/// The box's address in a shared network.
 pub const SHARED_GUEST: Ipv4Addr = shared(2);
-/// That of its gateway, at which nothing answers.
+/// The gateway's address in a shared network. No server listens there.
 pub const SHARED_GATEWAY: Ipv4Addr = shared(1);
-/// That of its resolver: questions to it are put to the host's.
+/// The resolver's address in a shared network. Queries are forwarded to the host's resolver.
 pub const SHARED_RESOLVER: Ipv4Addr = shared(53);
-/// The device of a shared network in the guest.
+/// The guest's network device in a shared network.
 pub const SHARED_DEVICE: &str = "eth0";
 
 const fn shared(last: u8) -> Ipv4Addr {
@@ -40,12 +41,12 @@ const fn shared(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(first, second, third, last)
 }
 
-/// Returns whether an address is one of a shared network itself, and no host's beyond it.
+/// Returns whether an address belongs to the shared network itself.
 pub fn is_in_shared(address: Ipv4Addr) -> bool {
     address.octets()[..3] == SHARED
 }
 
-/// Returns the address of a component's proxies and of its resolver.
+/// Returns the address of a component's proxies and resolver.
 pub const fn own_address(component: ComponentName) -> Ipv4Addr {
     match component {
         ComponentName::Agent => Ipv4Addr::new(198, 18, 0, 1),
@@ -53,10 +54,10 @@ pub const fn own_address(component: ComponentName) -> Ipv4Addr {
     }
 }
 
-/// Returns the variables by which programs of a component find its proxy, sorted by name.
+/// Returns the environment variables that configure a component's proxy, sorted by name.
 ///
-/// `ALL_PROXY` names the proxy of HTTP, too: Python's httpx, which clients of models are made with, does not start where
-/// that is a proxy of SOCKS and a package for it is missing.
+/// `ALL_PROXY` names the HTTP proxy, too. Python's httpx, which many model clients use, fails to start if `ALL_PROXY`
+/// is a SOCKS proxy and the package for SOCKS is missing.
 pub fn variables(component: ComponentName) -> Vec<(&'static str, String)> {
     let proxy = format!("http://{}:{HTTP_PORT}", own_address(component));
     let names = ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
@@ -68,7 +69,7 @@ pub fn variables(component: ComponentName) -> Vec<(&'static str, String)> {
     names.into_iter().chain(lower).map(|name| (name, value(name))).collect()
 }
 
-/// The hosts that programs connect to by themselves: those in the box.
+/// The hosts inside the box, which programs reach without the proxy.
 const NO_PROXY: &str = "localhost,127.0.0.1,::1,agent,business";
 
 #[cfg(test)]

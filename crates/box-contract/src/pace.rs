@@ -1,28 +1,40 @@
-//! Bounds how often something happens.
+//! A rate limiter.
 
 use std::time::{Duration, Instant};
 
-/// Lets something happen so many times in a second, and as many times at once after a second without it.
+/// Permits a number of events per second, and a burst of the same number after one idle second.
+///
+/// # Examples
+/// ```
+/// use std::time::{Duration, Instant};
+///
+/// use box_contract::pace::Pace;
+///
+/// let start = Instant::now();
+/// let mut pace = Pace::new(2, start);
+/// assert!(pace.take(start) && pace.take(start));
+/// assert_eq!(pace.wait(start), Some(Duration::from_millis(500)));
+/// ```
 #[derive(Debug)]
 pub struct Pace {
     per_second: u32,
-    /// When all that has happened is paid for.
+    /// The time at which all permitted events are paid for.
     paid: Instant,
 }
 
 impl Pace {
-    /// Lets something happen `per_second` times in a second, at least once.
+    /// Creates a limiter of `per_second` events per second. 0 counts as 1.
     pub fn new(per_second: u32, now: Instant) -> Self {
         Self { per_second: per_second.max(1), paid: now }
     }
 
-    /// Returns how long it has to wait, if it may not happen now.
+    /// Returns how long the next event has to wait, or `None` if it may happen now.
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         let ahead = (self.paid + self.share()).saturating_duration_since(now);
         ahead.checked_sub(Duration::from_secs(1)).filter(|it| !it.is_zero())
     }
 
-    /// Notes that it happens; returns `false` where it may not.
+    /// Records an event and returns `true`, or returns `false` if it may not happen now.
     pub fn take(&mut self, now: Instant) -> bool {
         let may = self.wait(now).is_none();
         if may {

@@ -1,6 +1,6 @@
-//! The permissions of a box on the host that runs it, read from its run plan: what it reaches, sees, gets and spends.
+//! The permissions of a box on its host, according to its run plan.
 //!
-//! Both programs show the same list before a box is started, so that nobody has to read the plan's JSON to decide.
+//! Both programs show the same list before a box is started, so that users can decide without reading the plan's JSON.
 
 use serde::Serialize;
 
@@ -16,33 +16,33 @@ use crate::{
 };
 use safe_text::{readable, shown};
 
-/// One thing that a box may do.
+/// A permission of a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Permission {
-    /// The subject, in the words of the Boxfile: `network`, `agent capabilities`, `share data`.
+    /// The subject, as the Boxfile names it: `network`, `agent capabilities`, `share data`.
     pub field: String,
-    /// The permission: `shared: it reaches whatever the host reaches`, `+NET_RAW`.
+    /// The permission: `shared: whatever the host reaches`, `+NET_RAW`.
     pub value: String,
 }
 
 impl Permission {
-    /// Makes one whose texts are safe to print on one line.
+    /// Creates a permission with texts that are safe to print on one line.
     fn new(field: &str, value: &str) -> Self {
         Self { field: shown(field), value: shown(value) }
     }
 }
 
-/// Returns each as a line without its line end, with the values in one column.
+/// Formats each permission as a line without its line end, with the values aligned in one column.
 pub fn lines(permissions: &[Permission]) -> impl Iterator<Item = String> {
     let width = permissions.iter().map(|it| it.field.chars().count()).max().unwrap_or_default();
     permissions.iter().map(move |Permission { field, value }| format!("{field:<width$}  {value}"))
 }
 
 impl RunPlan {
-    /// Lists what the box may do. The network, the users of the components and the machine are always listed; everything
-    /// else is if the plan asks for it. The texts are safe for a terminal.
+    /// Lists the permissions of the box. The network, the users of the components and the size of the VM are always
+    /// listed, and everything else only if the plan asks for it. The texts are safe for a terminal.
     pub fn permissions(&self) -> Vec<Permission> {
-        // No `..`: a new field of the plan is listed here, or does not concern the host.
+        // The pattern has no `..`, so that a new field of the plan requires a decision here.
         let Self {
             name: _,
             layout: _,
@@ -78,12 +78,12 @@ impl RunPlan {
     }
 }
 
-/// Says how many virtual processors a box has.
+/// Returns the number of virtual CPUs for a message: `1 CPU`, `2 CPUs`.
 pub fn cpus(count: u8) -> String {
     safe_text::counted(count.into(), "CPU", "CPUs")
 }
 
-/// Lists what a network reaches: its mode, and each of its rules.
+/// Lists the permissions of a network: its mode and each of its rules.
 pub fn reached(plan: &NetworkPlan) -> Vec<Permission> {
     let NetworkPlan { mode, allow, deny, limits } = plan;
     let about = match mode {
@@ -111,9 +111,9 @@ pub fn reached(plan: &NetworkPlan) -> Vec<Permission> {
     all
 }
 
-/// Lists what programs of a component may do in it, and what the host offers of it.
+/// Lists the permissions of a component.
 fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<Permission> {
-    // No `..`, as above.
+    // The pattern has no `..`, as above.
     let ComponentPlan {
         root: _,
         argv: _,
@@ -154,7 +154,8 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<Permission> {
     all
 }
 
-/// Says how capabilities differ from those that root of a component has by default: `+NET_RAW -CHOWN`.
+/// Returns the differences between `of` and the default capabilities: `+NET_RAW -CHOWN`. Returns `None` if there are
+/// none.
 pub fn capability_changes(of: Capabilities) -> Option<String> {
     let usual = Capabilities::default();
     let change = |it| match (usual.contains(it), of.contains(it)) {
@@ -166,10 +167,10 @@ pub fn capability_changes(of: Capabilities) -> Option<String> {
     (!changes.is_empty()).then(|| changes.join(" "))
 }
 
-/// Says how namespaces differ from the default ones: `-pid +net`.
+/// Returns the differences between `of` and the default namespaces: `-pid +net`.
 fn namespace_changes(of: Namespaces) -> String {
-    let all = |it: Namespaces| {
-        let Namespaces { mount, pid, ipc, uts, net } = it;
+    let all = |namespaces: Namespaces| {
+        let Namespaces { mount, pid, ipc, uts, net } = namespaces;
         [("mount", mount), ("pid", pid), ("ipc", ipc), ("uts", uts), ("net", net)]
     };
     let pairs = all(Namespaces::default()).into_iter().zip(all(of));

@@ -1,4 +1,4 @@
-//! The machines that a box can be built for.
+//! The platforms that a box can be built for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use safe_text::quote;
 
 named_enum! {
-    /// An operating system and a processor, written as OCI does: `linux/amd64`.
+    /// An operating system and a CPU architecture, as OCI writes them: `linux/amd64`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum Platform {
         /// x86-64.
@@ -25,12 +25,13 @@ impl Platform {
     /// The only platform that this version builds for.
     pub const BUILT: Self = Self::LinuxAmd64;
 
-    /// Returns the operating system as `platform.os` of an OCI image index names it (GOOS).
+    /// Returns the operating system, as in `platform.os` of an
+    /// [OCI image index](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md) (a `GOOS` value).
     pub const fn os(self) -> &'static str {
         "linux"
     }
 
-    /// Returns the processor as `platform.architecture` of an OCI image index names it (GOARCH).
+    /// Returns the CPU architecture, as in `platform.architecture` of an OCI image index (a `GOARCH` value).
     pub const fn architecture(self) -> &'static str {
         match self {
             Self::LinuxAmd64 => "amd64",
@@ -55,7 +56,7 @@ impl FromStr for Platform {
     }
 }
 
-/// The error of a text, given here, that names no [`Platform`].
+/// The error for a text that names no [`Platform`]. The value is the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownPlatform(pub String);
 
@@ -72,7 +73,7 @@ impl std::error::Error for UnknownPlatform {}
 mod tests {
     use super::*;
 
-    /// Shows what serde is given: a formatter is a serializer for plain texts.
+    /// Shows the text that serde gets: a formatter is a serializer for plain texts.
     struct Serialized(Platform);
 
     impl fmt::Display for Serialized {

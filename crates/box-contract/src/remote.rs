@@ -7,30 +7,32 @@ use box_digest::Digest;
 use crate::docker_name::{DEFAULT_TAG, registry_host};
 use crate::rules::{is_repository, is_tag};
 
-/// The prefix that other tools write before a name, and that may stand here, too.
+/// The optional prefix of a name, as other tools write it.
 const SCHEME: &str = "docker://";
-/// What a word ends in that is the path of a box or of a file with boxes.
+/// The suffixes of a path to a box, or to an archive of boxes.
 pub const PATH_ENDS: [&str; 5] = [".box", ".tar", ".tar.gz", ".tgz", ".tar.zst"];
-/// The beginning of a digest.
+/// The prefix of a digest.
 const SHA256: &str = "sha256:";
 
-/// A box in a registry, as a user names it. The registry is always written out: none is asked by default.
+/// A box in a registry, as a user names it. The registry is required: there is no default.
 ///
-/// It is written as it is read, with the tag `latest` if it has neither a tag nor a digest.
+/// [`Display`](fmt::Display) writes a name in the form that [`RemoteName::parse`] accepts. It adds the tag `latest` if
+/// there is neither a tag nor a digest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RemoteName {
-    /// The registry's host, perhaps with a port, in its one spelling ([`registry_host`]).
+    /// The registry's host with an optional port, in its canonical spelling ([`registry_host`]).
     pub host: String,
     /// The repository: `acme/agent`.
     pub repository: String,
     /// The tag. If it is `None`, there is a digest.
     pub tag: Option<String>,
-    /// The digest that the box has to have, or the registry's manifest.
+    /// The digest that the box or the registry's manifest must have.
     pub digest: Option<Digest>,
 }
 
 impl RemoteName {
-    /// Returns whether the first part of a text names a server, so that the text can be no path and no name of the store.
+    /// Returns whether the first part of a text names a server, so that the text is neither a path nor a name in the
+    /// store.
     pub fn begins(text: &[u8]) -> bool {
         let first = text.split(|byte| *byte == b'/').next().unwrap_or_default();
         let has_name = first.len() < text.len();
@@ -39,10 +41,19 @@ impl RemoteName {
             || (has_name && is_server && ![&b"."[..], b".."].contains(&first))
     }
 
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the fault of a malformed name.
+    ///
+    /// # Examples
+    /// ```
+    /// use box_contract::RemoteName;
+    ///
+    /// let name = RemoteName::parse("ghcr.io/acme/agent").unwrap();
+    /// assert_eq!(name.to_string(), "ghcr.io/acme/agent:latest");
+    /// assert!(RemoteName::parse("acme/agent").is_err());
+    /// ```
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.strip_prefix(SCHEME).unwrap_or(text);
         let (name, digest) = match text.split_once('@') {
@@ -74,7 +85,7 @@ impl RemoteName {
         Ok(Self { host, repository, tag, digest })
     }
 
-    /// Returns the name without a digest, if it has a tag: what the registry is asked for.
+    /// Returns the name for a request to the registry: if it has a tag, the digest is removed.
     #[must_use]
     pub fn unpinned(&self) -> Self {
         let digest = self.digest.filter(|_| self.tag.is_none());

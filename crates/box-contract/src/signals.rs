@@ -1,15 +1,16 @@
-//! The signals of Linux by their names, as people and images write them.
+//! The numbers and names of Linux signals.
 
-/// The first real-time signal that a program may use, and the last: `SIGRTMIN` and `SIGRTMAX` of the C library.
+/// The first and the last real-time signal that a program may use: `SIGRTMIN` and `SIGRTMAX` of the C library.
 const REAL_TIME: (u8, u8) = (34, 64);
-/// The names of the signals from 1 on (signal(7), for x86-64).
+/// The names of the signals from number 1 on, for x86-64
+/// ([signal(7)](https://man7.org/linux/man-pages/man7/signal.7.html)).
 const NAMES: [&str; 31] = [
     "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
     "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
     "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
 ];
 
-/// Returns the number of a signal: `SIGTERM`, `term`, `15` or `SIGRTMIN+3`; `None` where there is no such signal.
+/// Parses a signal. For example, `SIGTERM`, `term`, `15` or `SIGRTMIN+3`. Returns `None` if there is no such signal.
 pub fn number(text: &str) -> Option<u8> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok().filter(|number| name(*number).is_some());
@@ -20,10 +21,10 @@ pub fn number(text: &str) -> Option<u8> {
     position.and_then(|it| u8::try_from(it + 1).ok()).or_else(|| real_time(name))
 }
 
-/// The number of the signal that asks a program to end by default.
+/// The number of SIGTERM, which asks a program to end by default.
 pub const TERM: u8 = 15;
 
-/// Returns the name of a signal, such as `SIGTERM`; `None` where there is no such signal.
+/// Returns the name of a signal, such as `SIGTERM`, or `None` if there is no such signal.
 pub fn name(number: u8) -> Option<String> {
     let (least, most) = REAL_TIME;
     let index = usize::from(number.checked_sub(1)?);
@@ -35,14 +36,15 @@ pub fn name(number: u8) -> Option<String> {
     }
 }
 
-/// Returns whether a signal can ask a program to end: one that it can act on. SIGKILL and SIGSTOP are none.
+/// Returns whether a program can handle a signal, so that the signal can ask it to end. SIGKILL and SIGSTOP cannot be
+/// handled.
 pub fn can_ask_to_end(number: u8) -> bool {
     const KILL: u8 = 9;
     const STOP: u8 = 19;
     name(number).is_some() && !matches!(number, KILL | STOP)
 }
 
-/// Returns the number of `RTMIN`, `RTMIN+N`, `RTMAX` or `RTMAX-N`.
+/// Parses `RTMIN`, `RTMIN+N`, `RTMAX` or `RTMAX-N`.
 fn real_time(name: &str) -> Option<u8> {
     let (least, most) = REAL_TIME;
     let distance = |text: &str, sign| match text.strip_prefix(sign) {

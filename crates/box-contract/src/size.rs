@@ -1,8 +1,8 @@
-//! Sizes with their units, as Boxfiles and command lines have them.
+//! Parses and formats sizes with units, for Boxfiles and command lines.
 
 use safe_text::BINARY;
 
-/// The units of a size, and their bytes.
+/// The units of sizes with their numbers of bytes.
 pub const UNITS: [(&str, u64); 7] = [
     ("B", 1),
     BINARY[2],
@@ -13,26 +13,36 @@ pub const UNITS: [(&str, u64); 7] = [
     ("GB", 1_000_000_000),
 ];
 
-/// The form of a size, for people.
+/// Describes the form of a size, for error messages.
 pub const FORM: &str =
     "a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: \"512MiB\"";
 
-/// Reads a size in bytes, such as `512MiB`; returns `None` for anything else, and above 64 bits.
+/// Parses a size, such as `512MiB`, and returns its bytes. Returns `None` for other texts, such as `512 MiB`, and for
+/// sizes over 64 bits.
+///
+/// # Examples
+/// ```
+/// use box_contract::size;
+///
+/// assert_eq!(size::parse("10MiB"), Some(10 << 20));
+/// assert_eq!(size::parse("10 MiB"), None);
+/// assert_eq!(size::written(1536 << 20), "1536MiB");
+/// ```
 pub fn parse(text: &str) -> Option<u64> {
     let (number, unit) = split(text);
     let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit)?;
     number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-/// Writes a size as [`parse`] reads it, in the greatest binary unit that gives a whole number.
-/// [`readable`](safe_text::readable) is for people, and rounds.
+/// Formats a size as [`parse`] accepts it, in the greatest binary unit that gives a whole number. For display, use
+/// [`readable`](safe_text::readable), which rounds.
 pub fn written(bytes: u64) -> String {
     let whole = BINARY.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
     let (unit, factor) = whole.unwrap_or(UNITS[0]);
     format!("{}{unit}", bytes / factor)
 }
 
-/// Splits a text after its first digits.
+/// Splits a text after its leading digits.
 pub fn split(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }

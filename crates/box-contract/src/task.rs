@@ -1,14 +1,14 @@
-//! The task of a run: the files of `/task` in the agent's root, and the verdict on it.
+//! The task of a run: the files of `/task` in the agent's root file system, and the verdict.
 //!
 //! ```text
-//! /task/spec.json     what is to be done: id, type, description, input
+//! /task/spec.json     the assignment: id, type, description, input
 //! /task/meta.json     version, created_at, tags, timeout_seconds
-//! /task/status        how far it is: a TaskStatus
-//! /task/result.json   empty, for the agent to write: any JSON
+//! /task/status        the progress: a TaskStatus
+//! /task/result.json   initially empty; the agent writes any JSON
 //! ```
 //!
-//! The agent can write to the result alone. Times are in seconds since 1970. The files and their fields are those of
-//! OANIX's `TaskFs`.
+//! The agent can write only to `result.json`. Times are in seconds since 1970. The files and their fields are the ones
+//! of OANIX's `TaskFs`.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -18,45 +18,44 @@ use serde_json::value::RawValue;
 use crate::plan::TaskPlan;
 use crate::wire::Exited;
 
-/// Where the agent finds its task.
+/// The directory of the task in the agent's root file system.
 pub const TASK_PATH: &str = "/task";
-/// The file there with what is to be done.
+/// The file of the assignment.
 pub const SPEC: &str = "spec.json";
-/// The file with what is known of that.
+/// The file of the task's metadata.
 pub const META: &str = "meta.json";
-/// The file with how far it is.
+/// The file of the task's progress.
 pub const STATUS: &str = "status";
-/// The file for what has come of it.
+/// The file of the task's result.
 pub const RESULT: &str = "result.json";
-/// The greatest size of a result, in bytes.
+/// The maximum size of a result, in bytes.
 pub const MAX_RESULT: usize = 1 << 20;
-/// The most bytes of one that init sends: enough to see that it is too long.
+/// The maximum number of bytes of a result that init sends. The extra byte shows that a result is too long.
 pub const MAX_SENT_RESULT: usize = MAX_RESULT + 1;
-/// The greatest size of a task, in bytes, as a message has it with all else that is in that: as JSON, in which the input is a
-/// string.
+/// The maximum size of a task in its JSON message, in bytes. There, the input is a JSON string.
 pub const MAX_TASK: usize = 48 << 10;
-/// The version of these files.
+/// The version of the files' format.
 const VERSION: u32 = 1;
 
-/// Text that is no task.
+/// Why a text is not a task.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// It is something other than a JSON object.
+    /// The text is not a JSON object.
     #[error("it is no JSON object")]
     NoObject,
-    /// It is not JSON, or lacks a field or has another.
+    /// The text is malformed JSON, or a field is missing or unknown.
     #[error("it is no task: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// A field that has to say something is empty; holds its name.
+    /// A required field is empty. The value is its name.
     #[error("its `{0}` is empty")]
     Empty(&'static str),
-    /// A text has a zero byte; holds the field's name.
+    /// A field contains a zero byte. The value is its name.
     #[error("its `{0}` has a zero byte")]
     ZeroByte(&'static str),
-    /// The input is not JSON; holds why.
+    /// The input is malformed JSON.
     #[error("its `input` is not JSON: {0}")]
     Input(serde_json::Error),
-    /// It is longer than [`MAX_TASK`].
+    /// The task is longer than [`MAX_TASK`].
     #[error(
         "it has {0} bytes, quotation marks and backslashes of `input` counted twice, and at most {MAX_TASK} are allowed"
     )]
@@ -66,7 +65,7 @@ pub enum TaskError {
     NoTime,
 }
 
-/// A task as a file has it.
+/// A task in a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TaskFile<'a> {
@@ -83,12 +82,12 @@ struct TaskFile<'a> {
 }
 
 impl TaskPlan {
-    /// Reads the task of a file: the fields of [`SPEC`], and `tags` and `timeout_seconds`.
+    /// Parses the task of a file: the fields of [`SPEC`], and `tags` and `timeout_seconds`.
     ///
     /// # Errors
-    /// [`TaskError`].
+    /// Returns the fault of the text.
     pub fn read(text: &str) -> Result<Self, TaskError> {
-        // What reads the fields would take a list of their values, too.
+        // The deserializer would accept a list of the fields' values, too.
         if !text.trim_start().starts_with('{') {
             return Err(TaskError::NoObject);
         }
@@ -98,10 +97,11 @@ impl TaskPlan {
         Self { id, kind, description, input, tags, timeout_seconds }.checked()
     }
 
-    /// Returns the task in its one form: the tags in order, each once, and the input without white space around its tokens.
+    /// Returns the task in its canonical form: tags are sorted without duplicates, and the input has no white space
+    /// around its tokens.
     ///
     /// # Errors
-    /// Those of [`TaskError`] that are not about a file.
+    /// Returns the faults in [`TaskError`] that do not concern the file's syntax.
     pub fn checked(mut self) -> Result<Self, TaskError> {
         self.tags.sort_unstable();
         self.tags.dedup();
@@ -116,7 +116,7 @@ impl TaskPlan {
                 return Err(TaskError::ZeroByte(name));
             }
         }
-        // Init writes it as it is into the midst of more JSON.
+        // Init inserts the text verbatim into other JSON.
         let input = self.input.as_deref().map(serde_json::from_str::<IgnoredAny>);
         input.transpose().map_err(TaskError::Input)?;
         if self.timeout_seconds == Some(0) {
@@ -126,7 +126,7 @@ impl TaskPlan {
         if size > MAX_TASK { Err(TaskError::TooLong(size)) } else { Ok(self) }
     }
 
-    /// Returns what [`SPEC`] has. The input is as the plan has it: it was found to be JSON when the box was built.
+    /// Returns the contents of [`SPEC`]. The input is inserted verbatim, because [`Self::checked`] has validated it.
     pub fn spec_json(&self) -> String {
         let Self { id, kind, description, input, tags: _, timeout_seconds: _ } = self;
         let [id, kind, description] = [id, kind, description].map(|it| quoted(it));
@@ -134,7 +134,7 @@ impl TaskPlan {
         format!("{{\"id\":{id},\"type\":{kind},\"description\":{description},\"input\":{input}}}\n")
     }
 
-    /// Returns what [`META`] has of a task that was given at this time.
+    /// Returns the contents of [`META`] for a task created at this time.
     pub fn meta_json(&self, created_at: u64) -> String {
         let tags: Vec<_> = self.tags.iter().map(|it| quoted(it)).collect();
         let tags = tags.join(",");
@@ -145,38 +145,38 @@ impl TaskPlan {
     }
 }
 
-/// Returns a text as JSON has it.
+/// Returns a text as a JSON string.
 fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "kebab-case")]
 pub enum TaskStatus {
-    /// The agent's program is not executed yet; of the status that the host has, the box is not ready.
+    /// Init has not executed the agent's program yet. In the host's status, the box is not ready yet.
     Pending,
-    /// The agent works on it.
+    /// The agent works on the task.
     Running {
-        /// When its program was executed; of the status that the host has, when the box was ready.
+        /// The time when the agent's program was executed. In the host's status, the time when the box became ready.
         started_at: u64,
     },
-    /// The agent has ended with the status 0 and, if anything, JSON in the result.
+    /// The agent has exited with status 0, and the result is JSON or empty.
     Completed {
-        /// When it has ended.
+        /// The time when the agent ended.
         finished_at: u64,
     },
-    /// It has come to another end.
+    /// The agent has ended in another way.
     Failed {
-        /// When it has.
+        /// The time when the agent ended.
         finished_at: u64,
-        /// Why, for people.
+        /// The reason, in words.
         error: String,
     },
 }
 
 impl TaskStatus {
-    /// Judges a task by how its agent has ended and what it has left as the result.
+    /// Returns the verdict on a task by its agent's exit and its result.
     pub fn of_end(exited: Exited, result: &[u8], finished_at: u64) -> Self {
         match why_failed(exited, result) {
             None => Self::Completed { finished_at },
@@ -184,7 +184,7 @@ impl TaskStatus {
         }
     }
 
-    /// Returns the word for it.
+    /// Returns the status's name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -194,14 +194,14 @@ impl TaskStatus {
         }
     }
 
-    /// Returns what [`STATUS`] has.
+    /// Returns the contents of [`STATUS`].
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 }
 
-/// Removes the white space around the tokens of a JSON text. The order of its keys and the digits of its numbers stay,
-/// which parsing and writing would not promise.
+/// Removes the white space around the tokens of a JSON text. In contrast to parsing and serializing, this preserves the
+/// order of keys and the digits of numbers.
 fn shortest(json: &str) -> String {
     let (mut inside, mut escaped) = (false, false);
     json.chars()
@@ -228,7 +228,7 @@ fn why_failed(exited: Exited, result: &[u8]) -> Option<String> {
     if result.len() > MAX_RESULT {
         return Some(format!("its result is longer than {MAX_RESULT} bytes"));
     }
-    // As a whole: what is skipped may have escapes and depths that nobody reads.
+    // Parsed as a `Value`, not as `IgnoredAny`, which would accept invalid escapes and excessive depths.
     let error = serde_json::from_slice::<Value>(result).err().filter(|_| !result.is_empty());
     error.map(|error| format!("its result is not JSON: {error}"))
 }

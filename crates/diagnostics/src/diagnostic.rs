@@ -1,4 +1,4 @@
-//! A diagnostic: the mistake, its place, and how to fix it.
+//! A diagnostic: a fault, its position, and a fix.
 
 use std::fmt;
 
@@ -6,52 +6,52 @@ use crate::Sources;
 use safe_text::{clipped, quote, shown, visible};
 use serde::Serialize;
 
-/// A place in a source, in bytes.
+/// A position in a source, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
-    /// In which of the [`Sources`] it is; 0 is the main one.
+    /// The index in [`Sources`]. 0 is the main source.
     pub source: u32,
-    /// Bytes before the place.
+    /// The byte offset of the first byte.
     pub offset: usize,
-    /// The place's length in bytes; 0 marks a point.
+    /// The length in bytes. 0 marks a point.
     pub len: usize,
 }
 
 impl Span {
-    /// Names `len` bytes of the main source from `offset` on.
+    /// Creates a span of `len` bytes of the main source, beginning at `offset`.
     pub const fn at(offset: usize, len: usize) -> Self {
         Self { source: 0, offset, len }
     }
 
-    /// Names the bytes of the main source from `start` up to, not including, `end`.
+    /// Creates a span of the main source from `start` to `end`, without `end`.
     pub const fn between(start: usize, end: usize) -> Self {
         Self::at(start, end.saturating_sub(start))
     }
 
-    /// Returns the offset just after the place.
+    /// Returns the offset directly after the span.
     pub const fn end(self) -> usize {
         self.offset.saturating_add(self.len)
     }
 }
 
-/// A value and the place in the source that it was read from. Only the value is serialized.
+/// A value with its span in the source. Only the value is serialized.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where it is written.
+    /// The position of the value.
     #[serde(skip)]
     pub span: Span,
 }
 
-/// Whether something must be changed.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// It must: nothing can be built.
+    /// The user must fix it. The command fails.
     #[default]
     Error,
-    /// It should be looked at.
+    /// The user should check it.
     Warning,
 }
 
@@ -64,19 +64,19 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A place and what is to be said about it.
+/// A span with a note.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Label {
-    /// The place.
+    /// The span.
     pub span: Span,
-    /// A few words; may be empty.
+    /// A few words. May be empty.
     pub text: String,
 }
 
-/// One error or warning: a message, the places that it is about, and what to write instead.
+/// An error or a warning: a message, the spans that it concerns, and a fix.
 ///
-/// All of its texts are safe to print: they are made [`shown`], but for the line ends of the help, and
-/// a line that is longer than 4096 characters is cut.
+/// All texts are safe to print: they pass through [`shown`], except for the line ends of the help, and lines are cut
+/// after 4096 characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     severity: Severity,
@@ -88,31 +88,31 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Makes an error about `span`, its primary place.
+    /// Creates an error with the primary span `span`.
     pub fn new(message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
         let labels = vec![Label { span, text: printable(&label.into()) }];
         let (severity, message) = (Severity::Error, printable(&message.into()));
         Self { severity, message, labels, help: None, too_large: false, hidden: None }
     }
 
-    /// Makes a warning about `span`, its primary place.
+    /// Creates a warning with the primary span `span`.
     pub fn warning(message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
         Self::new(message, span, label).into_warning()
     }
 
-    /// Makes a warning of an error.
+    /// Turns an error into a warning.
     pub fn into_warning(self) -> Self {
         Self { severity: Severity::Warning, ..self }
     }
 
-    /// Makes the error that something, which is quoted, is given a second time.
+    /// Creates the error for a duplicate. `what` is quoted in the message.
     pub fn twice(what: &str, first: Span, again: Span) -> Self {
         Self::new(format!("{} is given twice", quote(what)), again, "given again")
             .with_label(first, "given first")
             .with_help("remove one of them")
     }
 
-    /// Checks that a file, a text, has at most `most` bytes; the help says what to do otherwise.
+    /// Checks that a file's text has at most `most` bytes. Otherwise returns an error with this help.
     pub fn check_length(text: &str, most: usize, help: &str) -> Result<(), Self> {
         if text.len() <= most {
             return Ok(());
@@ -122,14 +122,14 @@ impl Diagnostic {
         Err(Self { too_large: true, ..error })
     }
 
-    /// Adds a further place.
+    /// Adds a span with a note.
     #[must_use]
     pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: printable(&text.into()) });
         self
     }
 
-    /// Says what to do, with the text to write where it is known; it may have several lines.
+    /// Adds a help: a fix, with the text to write if it is known. It may have several lines.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         let lines = help.into();
@@ -137,49 +137,49 @@ impl Diagnostic {
         self
     }
 
-    /// Says that a place holds a secret, which must not be shown: see [`Sources::hide`].
+    /// Marks a span as a secret that must not be shown. See [`Sources::hide`].
     pub const fn hiding(mut self, secret: Span) -> Self {
         self.hidden = Some(secret);
         self
     }
 
-    /// Returns the place that must not be shown.
+    /// Returns the span that must not be shown.
     pub const fn hidden(&self) -> Option<Span> {
         self.hidden
     }
 
-    /// Returns whether it is an error or a warning.
+    /// Returns the severity.
     pub const fn severity(&self) -> Severity {
         self.severity
     }
 
-    /// Returns `true` if it is about a file that is longer than its kind may be.
+    /// Returns whether the error is that a file is too long.
     pub const fn is_too_large(&self) -> bool {
         self.too_large
     }
 
-    /// Returns what is wrong, in one line.
+    /// Returns the message, which is one line.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Returns the places; the first, which always exists, is the primary one.
+    /// Returns the spans with their notes. The first one, which always exists, is the primary one.
     pub fn labels(&self) -> &[Label] {
         &self.labels
     }
 
-    /// Returns what to do.
+    /// Returns the help.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// Returns the primary place.
+    /// Returns the primary span.
     pub fn span(&self) -> Span {
         self.labels[0].span
     }
 
-    /// Returns the same with `****` in place of every secret of the sources that its texts repeat.
-    /// [`Diagnostic::render`] does so, too.
+    /// Returns a copy whose texts have `****` in place of every secret of the sources. [`Diagnostic::render`] does the
+    /// same.
     #[must_use]
     pub fn redacted(&self, sources: &Sources) -> Self {
         let text = |text: &str| sources.redacted(text, &self.labels);
@@ -192,17 +192,16 @@ impl Diagnostic {
         }
     }
 
-    /// Shows the error with the source lines that it is about, underlined; no colours, no final
-    /// newline. Secrets are shown as asterisks, in lines and texts: see
+    /// Renders the diagnostic with its source lines and underlines, without colours and without a final newline.
+    /// Secrets in lines and texts are replaced by asterisks: see
     /// [`config_secrets`](safe_text::secrets::config_secrets).
     ///
-    /// The sources' names are made [`shown`]. A span that lies outside of its source is shown at
-    /// its end.
+    /// The sources' names pass through [`shown`]. A span outside of its source is shown at the end of the source.
     pub fn render(&self, sources: &Sources) -> String {
         crate::render::render(&self.redacted(sources), sources)
     }
 
-    /// Returns the same with every place moved to another source.
+    /// Returns a copy with all spans in another source.
     pub fn in_source(mut self, source: u32) -> Self {
         let labels = self.labels.iter_mut().map(|label| &mut label.span);
         labels.chain(&mut self.hidden).for_each(|span| span.source = source);
@@ -210,23 +209,23 @@ impl Diagnostic {
     }
 }
 
-/// All errors of one Boxfile: at least one, sorted by position.
+/// The errors of one text, sorted by position. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Sorts `diagnostics` by position; nothing if there are none.
+    /// Sorts `diagnostics` by position. Returns `None` if there are none.
     pub fn new(mut diagnostics: Vec<Diagnostic>) -> Option<Self> {
         diagnostics.sort_by_key(Diagnostic::span);
         (!diagnostics.is_empty()).then_some(Self(diagnostics))
     }
 
-    /// Returns the errors in their order.
+    /// Returns the errors, sorted by position.
     pub fn as_slice(&self) -> &[Diagnostic] {
         &self.0
     }
 
-    /// Shows the errors, as [`Diagnostic::render`] does, with an empty line between two.
+    /// Renders the errors, as [`Diagnostic::render`] does, separated by an empty line.
     pub fn render(&self, sources: &Sources) -> String {
         self.0.iter().map(|one| one.render(sources)).collect::<Vec<_>>().join("\n\n")
     }
@@ -247,7 +246,7 @@ impl IntoIterator for Diagnostics {
     }
 }
 
-/// Writes the messages alone, one per line; [`Diagnostics::render`] shows the places.
+/// Writes only the messages, one per line. [`Diagnostics::render`] adds the source lines.
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let messages: Vec<&str> = self.0.iter().map(Diagnostic::message).collect();
@@ -267,7 +266,7 @@ pub fn invisible(text: &str) -> Option<char> {
     text.chars().find(|c| visible(*c) != *c)
 }
 
-/// Names such a character.
+/// Formats an invisible character for a message.
 pub fn named_invisible(c: char) -> String {
     format!("the invisible character U+{:04X}", u32::from(c))
 }

@@ -1,7 +1,8 @@
-//! Traces of merges, editors and web pages in a text that people edit.
+//! Finds traces of merges, editors and web pages in edited text.
 //!
-//! A reviewer sees in an editor what is read: no character of the text is invisible, and none makes code pass for a
-//! comment, or a comment for code ([Trojan Source](https://trojansource.codes), CVE-2021-42574).
+//! A reviewer must see the same text in an editor as the parser. No character may be invisible, or make code look like
+//! a comment or a comment look like code ([Trojan Source](https://trojansource.codes),
+//! [CVE-2021-42574](https://nvd.nist.gov/vuln/detail/CVE-2021-42574)).
 
 use safe_text::hidden;
 
@@ -11,36 +12,35 @@ use crate::errors::ErrorTable;
 use crate::sink::MAX_KEPT;
 use crate::{Diagnostic, Span};
 
-/// The errors in any text that people edit.
+/// The errors that apply to any edited text.
 const TEXT: ErrorTable = ErrorTable::new(include_str!("edited.md"));
 
-/// How the lines begin that `git merge` and `jj` leave in a file with conflicts.
+/// The prefixes of conflict markers, as `git merge` and `jj` write them.
 const CONFLICT_MARKERS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
 
-/// Returns whether a line, or the name that it begins with, is one that a merge left.
+/// Returns whether a line begins with a conflict marker.
 pub fn is_marker(line: &str) -> bool {
     CONFLICT_MARKERS.iter().any(|marker| line.starts_with(marker))
 }
 
-/// Returns the first line that a merge with conflicts left in a text.
+/// Returns the span of the first conflict marker in a text.
 pub fn conflict(text: &str) -> Option<Span> {
     let (start, line) = lines(text).find(|(_, line)| is_marker(line))?;
     Some(Span::at(start, line.trim_end().len()))
 }
 
-/// Returns the error of a text that a merge left with conflicts, if it is one.
+/// Returns the error for unresolved merge conflicts in a text, if there are any.
 pub fn unmerged(text: &str) -> Option<Diagnostic> {
     conflict(text).map(|line| TEXT.at("conflict", line))
 }
 
-/// Returns the faults of a text of settings that are looked for before it is read: lines that a merge left, and
-/// characters that hide something.
+/// Returns the faults of a settings file that are found before parsing: conflict markers and hidden characters.
 pub fn text_faults(text: &str) -> Vec<Diagnostic> {
     unmerged(text).map_or_else(|| hidden_characters(text, None), |error| vec![error])
 }
 
-/// Returns an error for the first character of each line that hides something, for at most [`MAX_KEPT`] lines. `escape`
-/// writes the number of a character as an escape of a text in quotes; the syntax has no escapes if it is `None`.
+/// Returns an error for the first hidden character of each line, for at most [`MAX_KEPT`] lines. `escape` formats a
+/// character's code as an escape in a quoted string. It is `None` if the syntax has no escapes.
 pub fn hidden_characters(text: &str, escape: Option<fn(u32) -> String>) -> Vec<Diagnostic> {
     let mut end = 0;
     let first_of_line = hidden(text).filter(move |(at, _)| {
@@ -54,7 +54,7 @@ pub fn hidden_characters(text: &str, escape: Option<fn(u32) -> String>) -> Vec<D
     first_of_line.take(MAX_KEPT).map(error).collect()
 }
 
-/// Returns the error of a character that hides something.
+/// Returns the error for a hidden character.
 pub fn hidden_character(span: Span, c: char, escape: Option<fn(u32) -> String>) -> Diagnostic {
     if c == '\r' {
         return TEXT.at("return", span);

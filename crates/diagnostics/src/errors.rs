@@ -1,29 +1,41 @@
-//! Error messages that are kept as rows of Markdown tables.
+//! Error messages in Markdown tables.
 
 use crate::{Diagnostic, Span};
 
-/// A table in Markdown. Each row has an error's name, message, label and help; in the texts, `{}`
-/// stands for the subject of the error.
+/// A table in Markdown. Each row has an error's name, message, label and help. In these texts, `{}` stands for the
+/// subject of the error.
+///
+/// # Examples
+/// ```
+/// use diagnostics::{ErrorTable, Span};
+///
+/// const ERRORS: ErrorTable = ErrorTable::new("| open | a quote is not closed | opened here | write `{}` after the
+/// value |");
+///
+/// let error = ERRORS.about("open", "'", Span::at(4, 1));
+/// assert_eq!(error.message(), "a quote is not closed");
+/// assert_eq!(error.help(), Some("write `'` after the value"));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorTable(&'static str);
 
 impl ErrorTable {
-    /// Reads a page with one table.
+    /// Creates a table from the text of a page with one table.
     pub const fn new(page: &'static str) -> Self {
         Self(page)
     }
 
-    /// Returns the page.
+    /// Returns the text of the page.
     pub const fn page(&self) -> &'static str {
         self.0
     }
 
-    /// Returns the error with this name.
+    /// Creates the error with this name.
     pub fn at(&self, name: &str, span: Span) -> Diagnostic {
         self.about(name, "", span)
     }
 
-    /// Returns the error with this name, about a subject.
+    /// Creates the error with this name and a subject.
     pub fn about(&self, name: &str, subject: &str, span: Span) -> Diagnostic {
         let row =
             |line: &'static str| line.strip_prefix("| ")?.strip_prefix(name)?.strip_prefix(" | ");

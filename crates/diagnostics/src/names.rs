@@ -1,4 +1,4 @@
-//! What is wrong with a name, and what it was probably meant to be.
+//! The errors of malformed names, with suggestions.
 
 use box_contract::rules::{MAX_NAME, NAME_FORM, VARIABLE_FORM, is_name, is_variable};
 use safe_text::quote;
@@ -6,9 +6,9 @@ use safe_text::secrets::looks_secret;
 
 use crate::{Diagnostic, Span};
 
-/// Returns the error of a text that is not a name, by a function that writes the intended one.
+/// Returns the error for a text that is not a name. `write` formats the suggested name for the help.
 pub fn name_error(text: &str, span: Span, write: impl Fn(&str) -> String) -> Diagnostic {
-    // In small letters, a key is no longer known as one, nor masked.
+    // In lower case, a key would no longer be recognized as a secret and masked.
     let intended = intended_name(text).filter(|_| !looks_secret("", text));
     let help = intended.map_or_else(
         || NAME_FORM.to_owned(),
@@ -18,7 +18,7 @@ pub fn name_error(text: &str, span: Span, write: impl Fn(&str) -> String) -> Dia
     Diagnostic::new(message, span, "not a name").with_help(help)
 }
 
-/// Returns the name that a text was probably meant to be: `My Agent` → `my-agent`.
+/// Returns a similar valid name: `My Agent` → `my-agent`.
 pub fn intended_name(text: &str) -> Option<String> {
     let mapped: String = text
         .chars()
@@ -29,7 +29,7 @@ pub fn intended_name(text: &str) -> Option<String> {
     is_name(&name).then_some(name)
 }
 
-/// Checks that a text at a place may name an environment variable.
+/// Checks that the text at a span is a valid name of an environment variable.
 pub fn check_variable(name: &str, span: Span) -> Result<(), Diagnostic> {
     if is_variable(name) {
         return Ok(());
@@ -39,7 +39,7 @@ pub fn check_variable(name: &str, span: Span) -> Result<(), Diagnostic> {
     Err(error.with_help(format!("a variable's name {VARIABLE_FORM}")))
 }
 
-/// Returns the message about a variable or option that [`looks_secret`].
+/// Returns the message about a variable or option whose value [`looks_secret`].
 pub fn plain_secret(name: &str) -> String {
     format!("{} looks like a secret written as a plain value", quote(name))
 }

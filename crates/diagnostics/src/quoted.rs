@@ -1,11 +1,19 @@
-//! Texts in quotes, in each syntax.
+//! Quoted strings in each syntax.
 
 use safe_text::visible;
 
 use crate::Syntax;
 
-/// Writes a text in quotes, as the syntax reads it back. What an editor or a review would not show, or
-/// would show elsewhere, is escaped as well (KDL 2.0, "Quoted String"; TOML 1.0, "String").
+/// Quotes a text so that the syntax reads it back ([KDL 2.0](https://kdl.dev/spec/), "Quoted String";
+/// [TOML 1.0](https://toml.io/en/v1.0.0#string), "String"). Characters that an editor would hide or reorder are escaped, too.
+///
+/// # Examples
+/// ```
+/// use diagnostics::{Syntax, in_quotes};
+///
+/// assert_eq!(in_quotes(Syntax::Kdl, "say \"hi\"\u{200b}"), r#""say \"hi\"\u{200b}""#);
+/// assert_eq!(in_quotes(Syntax::Toml, "\u{200b}"), r#""\U0000200B""#);
+/// ```
 pub fn in_quotes(syntax: Syntax, text: &str) -> String {
     let escaped = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -16,7 +24,7 @@ pub fn in_quotes(syntax: Syntax, text: &str) -> String {
     format!("\"{}\"", text.chars().map(escaped).collect::<String>())
 }
 
-/// Returns what writes a character in a quoted string by its number.
+/// Returns a function that formats a character's code as an escape in a quoted string.
 pub fn escape(syntax: Syntax) -> fn(u32) -> String {
     match syntax {
         Syntax::Kdl => |code| format!("\\u{{{code:x}}}"),

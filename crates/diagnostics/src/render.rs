@@ -1,4 +1,4 @@
-//! Shows a diagnostic with the source lines that it is about.
+//! Renders a diagnostic with its source lines.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,11 @@ use crate::sources::Line;
 use crate::{Diagnostic, Label, Sources, Span};
 use safe_text::{shown, visible};
 
-/// The greatest number of characters of a source line that is shown.
+/// The maximum number of characters of a source line that are shown.
 const MAX_WIDTH: usize = 120;
-/// How many characters of a longer line are shown in front of what is underlined.
+/// The number of characters of a longer line that are shown before the underlined part.
 const LEAD: usize = 40;
-/// How a tab is shown: terminals differ in where the next stop is.
+/// The rendering of a tab. Terminals differ in their tab stops.
 const TAB: &str = "    ";
 
 /// See [`Diagnostic::render`].
@@ -41,27 +41,26 @@ pub(crate) fn render(diagnostic: &Diagnostic, sources: &Sources) -> String {
     }
 }
 
-/// Names the place of a span: file, line and column.
+/// Formats the start of a span: file, line and column.
 fn place(span: Span, sources: &Sources) -> String {
     let (line, column) = sources.location(span);
     format!("{}:{line}:{column}", shown(&sources.of(span).name))
 }
 
-/// A label and the line that it starts on.
+/// A label and the line on which it starts.
 struct Mark<'d> {
     label: &'d Label,
     line: Line<'d>,
-    /// Where in the line the place begins, in bytes; for a label at the end of the line, the line's length.
+    /// The byte offset in the line at which the span begins. For a label at the end of the line, the line's length.
     from: usize,
-    /// Where in the line it ends.
+    /// The byte offset in the line at which the span ends.
     to: usize,
-    /// `^` for the primary place, `-` for the others.
+    /// `^` for the primary span, `-` for the others.
     sign: &'static str,
 }
 
 impl<'d> Mark<'d> {
-    /// Places all labels: those in the source of the primary place first, and within a source in
-    /// its order.
+    /// Returns the marks of all labels, sorted by position. The source of the primary span comes first.
     fn all(diagnostic: &'d Diagnostic, sources: &'d Sources) -> Vec<Self> {
         let signs = std::iter::once("^").chain(std::iter::repeat("-"));
         let place = |(label, sign)| Self::new(label, sources, sign);
@@ -78,12 +77,12 @@ impl<'d> Mark<'d> {
     fn new(label: &'d Label, sources: &'d Sources, sign: &'static str) -> Self {
         let line = sources.line(label.span);
         let from = line.within(label.span.offset);
-        // A span of several lines is underlined to the end of its first, and a point is as wide as its character.
+        // A span of several lines is underlined to the end of its first line. A point is as wide as its character.
         let to = line.within(label.span.end()).max(ahead(line.text, from, 1));
         Self { label, line, from, to, sign }
     }
 
-    /// Writes the line, unless the mark above shows it already, and the underline.
+    /// Writes the line, unless the previous mark has shown it already, and the underline.
     fn write(&self, out: &mut String, above: Option<&Mark<'_>>, gutter: &str) {
         let window = Window::around(self.line.text, self.from);
         let shown = above.is_some_and(|above| {
@@ -109,8 +108,8 @@ fn push_line(out: &mut String, line: &str) {
     let _ = writeln!(out, "{}", line.trim_end());
 }
 
-/// The part of a line that is shown, in bytes. However long the line is, only what is near the place is looked at: a line of a
-/// mebibyte can have thousands of errors.
+/// The shown part of a line, in bytes. Only characters near the span are examined, because a line of a mebibyte can
+/// have thousands of errors.
 #[derive(Debug, PartialEq, Eq)]
 struct Window {
     start: usize,
@@ -118,7 +117,7 @@ struct Window {
 }
 
 impl Window {
-    /// Returns the [`MAX_WIDTH`] characters around a place: [`LEAD`] in front of it, and more where fewer are after it.
+    /// Returns the [`MAX_WIDTH`] characters around an offset: [`LEAD`] before it, and more if fewer follow.
     fn around(line: &str, from: usize) -> Self {
         let lead = back(line, from, LEAD);
         let end = ahead(line, lead, MAX_WIDTH);
@@ -136,7 +135,7 @@ impl Window {
         if self.start > 0 { "…" } else { "" }
     }
 
-    /// Returns how many terminal columns are before a part of the line and under it.
+    /// Returns the numbers of terminal columns before a part of the line and under it.
     fn columns(&self, line: &str, from: usize, to: usize) -> (usize, usize) {
         let width = |text: &str| -> usize { text.chars().map(columns).sum() };
         let before = self.ellipsis().chars().count() + width(&line[self.start..from]);
@@ -144,12 +143,12 @@ impl Window {
     }
 }
 
-/// Returns where the place is that is so many characters before another, or the start of the line.
+/// Returns the offset of the character that is `count` characters before `from`, or the start of the line.
 fn back(line: &str, from: usize, count: usize) -> usize {
     line[..from].char_indices().rev().take(count).last().map_or(from, |(at, _)| at)
 }
 
-/// Returns where the place is that is so many characters after another, or the end of the line.
+/// Returns the offset of the character that is `count` characters after `from`, or the end of the line.
 fn ahead(line: &str, from: usize, count: usize) -> usize {
     line[from..].char_indices().nth(count).map_or(line.len(), |(at, _)| from + at)
 }
@@ -158,7 +157,7 @@ fn show(c: char) -> String {
     if c == '\t' { TAB.to_owned() } else { visible(c).to_string() }
 }
 
-/// Returns how many columns a terminal gives to a character as [`show`] writes it.
+/// Returns the number of terminal columns of a character as [`show`] writes it.
 fn columns(c: char) -> usize {
     if c == '\t' { TAB.len() } else { visible(c).width().unwrap_or(1) }
 }

@@ -1,15 +1,14 @@
-//! Collects the errors that the steps of the parser find.
+//! Collects the errors that the steps of a parser find.
 
 use std::cell::{Ref, RefCell};
 
 use crate::{Diagnostic, Severity};
 
-/// How many errors of a text are kept at most: more say no more, and a hostile file could have one
-/// for each byte.
+/// The maximum number of errors that are kept per text. More do not help a user, and a hostile file could have one per
+/// byte.
 pub const MAX_KEPT: usize = 1000;
 
-/// Collects errors and warnings. Shared by readers that are alive at the same time, hence the
-/// cells.
+/// Collects errors and warnings. Several parsers share it at the same time, hence the cell.
 #[derive(Debug, Default)]
 pub struct Sink {
     found: RefCell<Vec<Diagnostic>>,
@@ -17,30 +16,30 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Makes a sink that, if it is lenient, does not take what is missing for an error: see
-    /// [`Self::report_missing`].
+    /// Creates a sink. A lenient sink ignores errors about missing declarations: see [`Self::report_missing`].
     pub fn new(lenient: bool) -> Self {
         Self { lenient, ..Self::default() }
     }
 
-    /// Adds an error or warning.
+    /// Adds an error or a warning.
     pub fn report(&self, diagnostic: Diagnostic) {
         let mut found = self.found.borrow_mut();
-        // The last place is for an error: warnings must not hide that there is one.
+        // The last entry is reserved for an error, so that warnings cannot hide that there is one.
         let most = MAX_KEPT - usize::from(diagnostic.severity() == Severity::Warning);
         if found.len() < most {
             found.push(diagnostic);
         }
     }
 
-    /// Adds the error that something is missing, unless it may be in what cannot be read.
+    /// Adds an error about a missing declaration. A lenient sink ignores it, because the declaration may be in a part
+    /// that cannot be parsed.
     pub fn report_missing(&self, diagnostic: Diagnostic) {
         if !self.lenient {
             self.report(diagnostic);
         }
     }
 
-    /// Returns whether nothing more is kept, so that nothing more need be looked for.
+    /// Returns whether the sink is full, so that further checks are useless.
     pub fn is_full(&self) -> bool {
         self.found().len() >= MAX_KEPT
     }
@@ -50,17 +49,17 @@ impl Sink {
         result.map_err(|error| self.report(error)).ok()
     }
 
-    /// As [`Self::check`], for a check that takes time: once the sink is full, it is not made.
+    /// Like [`Self::check`], for an expensive check: it is skipped if the sink is full.
     pub fn attempt<T>(&self, check: impl FnOnce() -> Result<T, Diagnostic>) -> Option<T> {
         if self.is_full() { None } else { self.check(check()) }
     }
 
-    /// Returns what was found so far.
+    /// Returns the diagnostics so far.
     pub fn found(&self) -> Ref<'_, Vec<Diagnostic>> {
         self.found.borrow()
     }
 
-    /// Returns all that was found.
+    /// Returns all diagnostics.
     pub fn into_found(self) -> Vec<Diagnostic> {
         self.found.into_inner()
     }

@@ -1,4 +1,4 @@
-//! The texts that spans are about: the Boxfile and the files that it extends.
+//! The texts to which spans refer: the Boxfile and the files that it extends.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,13 +8,13 @@ use safe_text::secrets::{Secrets, asterisks, config_secrets};
 
 use crate::{Label, Span};
 
-/// In which language a Boxfile is written.
+/// The syntax of a Boxfile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Syntax {
-    /// KDL 2, the first syntax.
+    /// [KDL 2](https://kdl.dev), the first syntax.
     #[default]
     Kdl,
-    /// TOML 1, the second.
+    /// [TOML 1](https://toml.io/en/v1.0.0), the second syntax.
     Toml,
 }
 
@@ -25,54 +25,54 @@ impl Syntax {
     }
 }
 
-/// A text and the name under which it is shown.
+/// A text with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The file's name as messages show it.
+    /// The file's name in messages.
     pub name: String,
-    /// In which language it is written.
+    /// The text's syntax.
     pub syntax: Syntax,
-    /// Its content.
+    /// The content.
     pub text: String,
 }
 
 impl Source {
-    /// Makes a source whose syntax follows from its name.
+    /// Creates a source. Its name determines the syntax.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let name = name.into();
         Self { syntax: Syntax::of(&name), name, text: text.into() }
     }
 }
 
-/// All texts that a Boxfile consists of. The first is the main one; a [`Span::source`] is an index
-/// into them. A copy shares them.
+/// All texts of a Boxfile. The first one is the main source, and [`Span::source`] is an index into them. Clones share
+/// the texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources(Arc<Texts>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Texts {
     list: Vec<Source>,
-    /// For each text, what messages need of it.
+    /// The data of each text that messages need.
     shown: Vec<Shown>,
 }
 
-/// How many bytes of a text are counted at once where a column is looked up.
+/// The step in bytes at which characters are counted in advance, for the lookup of columns.
 const STRIDE: usize = 1 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Shown {
-    /// The offsets at which its lines begin.
+    /// The byte offsets at which the lines begin.
     lines: Vec<usize>,
-    /// How many characters begin before each [`STRIDE`] bytes, so that no column is counted from the start of its line: a line
-    /// of a mebibyte can have thousands of errors.
+    /// The number of characters that begin before each multiple of [`STRIDE`] bytes. With it, a column is not counted
+    /// from the start of its line: a line of a mebibyte can have thousands of errors.
     characters: Vec<usize>,
-    /// The text with asterisks in place of secrets, so that every other place stays where it is.
+    /// The text with asterisks in place of secrets. All other bytes keep their offsets.
     text: String,
     secrets: Secrets,
 }
 
 impl Sources {
-    /// Makes the sources of a Boxfile that extends none.
+    /// Creates the sources of a Boxfile that extends no other file.
     pub fn single(source: Source) -> Self {
         let mut sources = Self::default();
         sources.push(source);
@@ -96,7 +96,7 @@ impl Sources {
         u32::try_from(texts.list.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Keeps what is between the quotes at a place out of all lines that are shown.
+    /// Hides the quoted content of a span in all rendered lines.
     pub fn hide(&mut self, place: Span) {
         let source = usize::try_from(place.source).unwrap_or(usize::MAX);
         let text = self.0.list.get(source).and_then(|it| it.text.get(place.offset..place.end()));
@@ -108,8 +108,7 @@ impl Sources {
         Arc::make_mut(&mut self.0).shown[source].mask(start..end);
     }
 
-    /// Replaces in a message the secrets that the texts have, unless the lines of these places show the
-    /// same.
+    /// Masks in a message the secrets of all texts, unless the lines of these labels show the same text.
     pub fn redacted(&self, message: &str, labels: &[Label]) -> String {
         let secrets = self.0.shown.iter().map(|it| &it.secrets).filter(|it| !it.is_empty());
         secrets.fold(message.to_owned(), |message, secrets| {
@@ -118,21 +117,21 @@ impl Sources {
         })
     }
 
-    /// Returns the texts in their order.
+    /// Returns the texts in order.
     pub fn as_slice(&self) -> &[Source] {
         &self.0.list
     }
 
-    /// Returns the text that a span is about: an empty one if the span is of other sources.
+    /// Returns the text of a span, or an empty text if the span belongs to other sources.
     pub fn of(&self, span: Span) -> Cow<'_, Source> {
         let source = usize::try_from(span.source).ok().and_then(|index| self.0.list.get(index));
         source.map_or_else(|| Cow::Owned(Source::new("", "")), Cow::Borrowed)
     }
 
-    /// Returns the line and the column at which a span begins, both from 1.
+    /// Returns the line and the column of a span's start, both counted from 1.
     ///
-    /// Lines end with LF or CRLF; columns count characters, a tab as one. An offset past the end
-    /// means the end, one inside a character that character.
+    /// Lines end with LF or CRLF. Columns count characters, and a tab counts as one. An offset past the end means the
+    /// end. An offset inside a character means that character.
     pub fn location(&self, span: Span) -> (usize, usize) {
         let texts = self.0.list.iter().map(|it| &*it.text);
         let line = self.line_of(texts, span);
@@ -143,7 +142,7 @@ impl Sources {
         )
     }
 
-    /// Returns how many characters of the text of a span begin before an offset.
+    /// Returns the number of characters that begin before an offset in the text of a span.
     fn characters_before(&self, span: Span, offset: usize) -> usize {
         let index = usize::try_from(span.source).unwrap_or(usize::MAX);
         let (Some(source), Some(shown)) = (self.0.list.get(index), self.0.shown.get(index)) else {
@@ -153,7 +152,7 @@ impl Sources {
         shown.characters[strides] + begun(&source.text.as_bytes()[start..offset])
     }
 
-    /// Returns the line at which a span begins, with asterisks in place of secrets.
+    /// Returns the line of a span's start, with asterisks in place of secrets.
     pub fn line(&self, span: Span) -> Line<'_> {
         self.line_of(self.0.shown.iter().map(|it| &*it.text), span)
     }
@@ -174,7 +173,7 @@ impl Sources {
 }
 
 impl Shown {
-    /// Overwrites a place; line ends stay.
+    /// Overwrites a range with asterisks, except for line ends.
     fn mask(&mut self, place: Range<usize>) {
         let hidden = asterisks(&self.text[place.clone()]);
         self.text.replace_range(place, &hidden);
@@ -184,23 +183,23 @@ impl Shown {
 /// A line of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'s> {
-    /// From 1.
+    /// The line number, from 1.
     pub number: usize,
     /// The offset of its first byte.
     pub start: usize,
-    /// Its text without the line end.
+    /// The text without the line end.
     pub text: &'s str,
 }
 
 impl Line<'_> {
-    /// Returns where in the line an offset of its source is: of one past the line, its end; of one inside a character, that
-    /// character's start.
+    /// Converts an offset of the source to an offset in the line. An offset past the line is its end, and an offset
+    /// inside a character is the character's start.
     pub fn within(&self, offset: usize) -> usize {
         self.text.floor_char_boundary(offset.saturating_sub(self.start))
     }
 }
 
-/// Counts the characters that begin before each [`STRIDE`] bytes of a text.
+/// Counts the characters that begin before each multiple of [`STRIDE`] bytes of a text.
 fn characters(text: &str) -> Vec<usize> {
     let counts = text.as_bytes().chunks(STRIDE).scan(0, |count, chunk| {
         *count += begun(chunk);
@@ -209,7 +208,7 @@ fn characters(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(counts).collect()
 }
 
-/// Returns how many characters begin in bytes of a text: all but those that go on.
+/// Counts the characters that begin in a part of a UTF-8 text: all bytes except continuation bytes.
 fn begun(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }

@@ -1,16 +1,24 @@
-//! Suggestions for misspelt names, and the names of the built-in tools.
+//! Suggestions for misspelt names, and the names of built-in tools.
 
-/// The most letters of texts that are compared: the time to compare two grows with the product of their
-/// lengths, and a name may come from an image, which has as many letters as its writer likes.
+/// The maximum number of letters of a compared text. The time of a comparison grows with the product of the lengths,
+/// and a name from an image can have any length.
 const MAX_LETTERS: usize = 64;
-/// The most candidates that a name is compared with: an image may have a million.
+/// The maximum number of candidates that are compared. An image may have a million.
 const MAX_COMPARED: usize = 10_000;
 
-/// Returns the candidate nearest to `name`: at most two edits away, one for a candidate of three
-/// letters or less (there, two edits turn anything into anything). Case makes no difference.
+/// Returns the candidate nearest to `name`, at most two edits away. For a candidate of up to five letters, at most one
+/// edit, because two edits would match unrelated short names. Case is ignored.
 ///
-/// An edit is an insertion, deletion, replacement or swap of neighbours. Nothing is near to a text of
-/// more than 64 letters, and of candidates of a similar length the first 10,000 are compared.
+/// An edit is an insertion, a deletion, a replacement, or a swap of neighbours. A text of more than 64 letters has no
+/// nearest candidate. Only the first 10,000 candidates of a similar length are compared.
+///
+/// # Examples
+/// ```
+/// use diagnostics::suggest::nearest;
+///
+/// assert_eq!(nearest("entripoint", &["entrypoint", "workdir"]), Some("entrypoint"));
+/// assert_eq!(nearest("port", &["entrypoint", "workdir"]), None);
+/// ```
 pub fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let lower = name.to_lowercase();
     comparable(name, candidates)
@@ -20,7 +28,7 @@ pub fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns the candidates that are worth comparing with a name: other lengths are more than two edits away.
+/// Returns the candidates of a similar length. Other candidates are more than two edits away.
 fn comparable<'c>(name: &str, candidates: &[&'c str]) -> impl Iterator<Item = &'c str> {
     let letters = |text: &str| text.chars().take(MAX_LETTERS + 1).count();
     let length = letters(name);
@@ -31,12 +39,12 @@ fn comparable<'c>(name: &str, candidates: &[&'c str]) -> impl Iterator<Item = &'
     candidates.iter().copied().filter(is_close).take(MAX_COMPARED)
 }
 
-/// Asks whether a name was meant, for the help of a message.
+/// Returns the question whether a name was meant, for a help.
 pub fn did_you_mean(name: &str) -> String {
     format!("did you mean `{name}`?")
 }
 
-/// The canonical names of a coding agent's built-in tools, each with what else it is called.
+/// The canonical names of a coding agent's built-in tools, each with its aliases.
 const TOOLS: [(&str, &[&str]); 12] = [
     ("ask_user", &[]),
     ("bash", &["shell"]),
@@ -52,9 +60,7 @@ const TOOLS: [(&str, &[&str]); 12] = [
     ("write_file", &["write"]),
 ];
 
-/// Returns the canonical name of a tool, or the help for an unknown one.
-///
-/// Letters may be of either case.
+/// Returns the canonical name of a tool, or the help for an unknown tool. Case is ignored.
 pub fn builtin_tool(name: &str) -> Result<&'static str, String> {
     let lower = name.to_ascii_lowercase();
     let is = |(canonical, aliases): &&(&str, &[&str])| {

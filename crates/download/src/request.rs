@@ -117,7 +117,7 @@ impl<'a> Request<'a> {
     /// Sends the request and follows redirects.
     ///
     /// # Errors
-    /// [`DownloadError::Http`], and those of [`RequestUrl::led_to`].
+    /// [`DownloadError::Http`], and the errors of [`RequestUrl::led_to`].
     pub fn send(&self, client: &Client) -> Result<FinalResponse, DownloadError> {
         let mut at = self.at.clone();
         for _ in 0..=REDIRECTS {

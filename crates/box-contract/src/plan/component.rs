@@ -1,4 +1,4 @@
-//! How a component runs: its program, its user, and what it may have.
+//! The plan of a component: its program, its user, its namespaces and its limits.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ impl ComponentName {
     }
 }
 
-/// The kind of the agent. All kinds run alike; this informs people and tools.
+/// The kind of the agent. It is informative: agents of all kinds run alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentKind {
@@ -37,15 +37,14 @@ pub enum AgentKind {
     A3sCode,
     /// The OpenCode agent.
     Opencode,
-    /// A program of the checkout.
+    /// A program in the checkout.
     LocalBinary,
-    /// A program that was fetched, with a sha256 in the Boxfile.
+    /// A downloaded program, with its SHA-256 in the Boxfile.
     RemoteBinary,
 }
 
 impl AgentKind {
-    /// Returns the port on which an agent of this kind listens by default: [`AGENT_PORT`], or that of
-    /// `opencode serve`.
+    /// Returns the default port of an agent of this kind: [`AGENT_PORT`], or the default of `opencode serve`.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Opencode => 4096,
@@ -55,22 +54,22 @@ impl AgentKind {
 }
 
 named_enum! {
-    /// When a program that has ended is started again.
+    /// When a program is restarted after its end.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Restart {
         /// Not at all.
         #[default]
         Never "never",
-        /// When it has ended with another status than 0.
+        /// After an exit status other than 0.
         OnFailure "on-failure",
-        /// Whatever its status is.
+        /// After any exit status.
         Always "always",
     }
 }
 
 impl Restart {
-    /// Returns whether a program that has ended with a status is started again.
+    /// Returns whether a program is restarted after this exit status.
     pub const fn applies(self, status: u8) -> bool {
         match self {
             Self::Never => false,
@@ -80,63 +79,62 @@ impl Restart {
     }
 }
 
-/// How one component runs.
+/// The plan of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ComponentPlan {
-    /// The component's root in the rootfs, absolute.
+    /// The path of the component's root in the rootfs, absolute.
     pub root: String,
-    /// The program and its arguments, never joined into a string. Empty where neither the Boxfile
-    /// nor the image names a program (business only).
+    /// The program and its arguments, never joined into one string. Empty if neither the Boxfile nor the image declares
+    /// a program (business only).
     pub argv: Vec<String>,
-    /// The environment as `NAME=value`, sorted by name, each name once.
+    /// The environment as `NAME=value`, sorted by name, without duplicates.
     pub env: Vec<String>,
-    /// The names of the variables that may be given at launch, sorted, each once. One that [`ComponentPlan::env`] has,
-    /// too, has its default there; each other one has to be given.
+    /// The names of the variables that can be set at launch, sorted, without duplicates. [`ComponentPlan::env`] has the
+    /// default of a variable. A variable without a default must be set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launch_env: Vec<String>,
-    /// The working directory, absolute; made at start where the image lacks it.
+    /// The working directory, absolute. Init creates it if the image lacks it.
     pub workdir: String,
     /// The user of the program.
     pub user: User,
     /// The host name in the component's UTS namespace.
     pub hostname: String,
-    /// Which namespaces the component has for itself.
+    /// The namespaces that the component does not share with init.
     pub namespaces: Namespaces,
-    /// The component's limits.
+    /// The limits of the component as a whole.
     pub limits: Limits,
-    /// The limits of each of its processes.
+    /// The limits of each process.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rlimits: Rlimits,
-    /// The capabilities of its root.
+    /// The capabilities of the component's root user.
     #[serde(default, skip_serializing_if = "is_default")]
     pub capabilities: Capabilities,
-    /// Whether the program is started once the agent is ready (business only); otherwise nothing
-    /// starts it.
+    /// Whether init starts the program once the agent is ready (business only). Otherwise the program never starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub autostart: bool,
-    /// When it is started again (business only).
+    /// When the program is restarted (business only).
     #[serde(default, skip_serializing_if = "is_default")]
     pub restart: Restart,
-    /// The number of the signal that asks its program to end; `None` for SIGTERM.
+    /// The number of the signal that asks the program to end. `None` means SIGTERM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<u8>,
-    /// The TCP port on which the agent listens; init bridges the vsock port of the same number
-    /// to it. Nothing where the component offers none.
+    /// The TCP port on which the component listens. Init forwards the vsock port of the same number to it. `None` if
+    /// the component offers no port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// When the component is ready. `None`: as soon as it is started.
+    /// The health check. `None` means that the component is ready as soon as its program is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
 }
 
 impl ComponentPlan {
-    /// Returns the value of a variable.
+    /// Returns the value of a variable of the environment.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.env.iter().find_map(|it| it.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Sets a variable, instead of the one of its name that is there.
+    /// Sets a variable of the environment, and replaces its previous value.
     pub fn set_variable(&mut self, name: &str, value: &str) {
         let assigned = format!("{name}=");
         self.env.retain(|it| !it.starts_with(&assigned));
@@ -144,7 +142,7 @@ impl ComponentPlan {
     }
 }
 
-/// A numeric user and group; names are resolved against the image when the box is built.
+/// A numeric user and its groups. Names are resolved against the image when the box is built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct User {
@@ -158,23 +156,24 @@ pub struct User {
 }
 
 impl User {
-    /// The superuser of the guest.
+    /// The guest's superuser.
     pub const ROOT: Self = Self { uid: 0, gid: 0, groups: Vec::new() };
 }
 
-/// Which Linux namespaces a component has for itself; without one it shares init's.
+/// The Linux namespaces that a component does not share with init. See
+/// [namespaces(7)](https://man7.org/linux/man-pages/man7/namespaces.7.html).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Namespaces {
-    /// Its own mounts. Off, its mounts are seen by the other component, too.
+    /// Mount namespace. Without it, the other component sees this component's mounts, too.
     pub mount: bool,
-    /// Its own process ids.
+    /// PID namespace.
     pub pid: bool,
-    /// Its own System V IPC and POSIX message queues.
+    /// IPC namespace: System V IPC and POSIX message queues.
     pub ipc: bool,
-    /// Its own host name.
+    /// UTS namespace: the host name.
     pub uts: bool,
-    /// Its own network. Off, agent and business talk over loopback.
+    /// Network namespace. Without it, agent and business reach each other over loopback.
     pub net: bool,
 }
 
@@ -189,31 +188,32 @@ impl Default for Namespaces {
     }
 }
 
-/// The limits of a component.
+/// The limits of a component as a whole. See [cgroup v2](https://docs.kernel.org/admin-guide/cgroup-v2.html).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Limits {
-    /// cgroup v2 `memory.max`, in bytes.
+    /// `memory.max`, in bytes.
     pub memory_bytes: u64,
-    /// cgroup v2 `cpu.weight`, 1 to 10000.
+    /// `cpu.weight`, 1 to 10000.
     pub cpu_weight: u16,
-    /// cgroup v2 `pids.max`.
+    /// `pids.max`.
     pub pids: u64,
 }
 
-/// The limits of each process of a component, as `setrlimit(2)` has them; each value is the soft and
-/// the hard limit at once. Nothing: what holds for every workload of a box.
+/// The limits of each process of a component, as in
+/// [setrlimit(2)](https://man7.org/linux/man-pages/man2/setrlimit.2.html). Each value is both the soft and the hard
+/// limit. `None` means the default of all processes of a box.
 ///
-/// These are no substitute for [`Limits`]: a program gets all of them again with every process.
+/// They are no substitute for [`Limits`], because a program can multiply them by starting more processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rlimits {
-    /// Open files (`RLIMIT_NOFILE`). The kernel refuses more than its `fs.nr_open`, 1048576.
+    /// Open files (`RLIMIT_NOFILE`). The kernel refuses values over its `fs.nr_open`, 1048576.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nofile: Option<u64>,
-    /// Processes and threads of the same user, in the whole box (`RLIMIT_NPROC`). The kernel does
-    /// not hold root to it, so a plan that asks for it as root is not started (see
-    /// [`super::RunPlan::unsupported`]); [`Limits::pids`] holds everybody.
+    /// Processes and threads of the same user in the whole box (`RLIMIT_NPROC`). The kernel does not apply this limit
+    /// to root, so a plan that sets it for a root program is not started (see [`super::RunPlan::unsupported`]).
+    /// [`Limits::pids`] applies to all users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nproc: Option<u64>,
     /// Address space, in bytes (`RLIMIT_AS`).
@@ -225,39 +225,40 @@ pub struct Rlimits {
     /// The size of a core dump, in bytes (`RLIMIT_CORE`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_bytes: Option<u64>,
-    /// The size of a file that is written, in bytes (`RLIMIT_FSIZE`).
+    /// The size of a written file, in bytes (`RLIMIT_FSIZE`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fsize_bytes: Option<u64>,
 }
 
-/// The service of gRPC by which agents of A3S are talked to.
+/// The full name of the gRPC service of A3S agents.
 pub const A3S_SERVICE: &str = "a3s.code.agent.v1.CodeAgentService";
 
-/// How init finds out that a component is ready.
+/// The check by which init detects that a component is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Health {
-    /// A TCP connection to loopback on this port succeeds.
+    /// A TCP connection to this port on loopback succeeds.
     Tcp {
         /// The TCP port on loopback.
         port: u16,
     },
-    /// `GET path` on loopback on this port is answered with a 2xx status.
+    /// The response to `GET path` from this port on loopback has a 2xx status.
     Http {
         /// The TCP port on loopback.
         port: u16,
         /// The path, with its leading slash.
         path: String,
     },
-    /// The standard health check of gRPC on this port, without encryption, is answered with `SERVING`.
+    /// The standard [gRPC health check](https://github.com/grpc/grpc/blob/master/doc/health-checking.md) on this port,
+    /// without TLS, returns `SERVING`.
     Grpc {
         /// The TCP port on loopback.
         port: u16,
-        /// The service that is asked for; empty for the whole server.
+        /// The name of the checked service. Empty means the whole server.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         service: String,
     },
-    /// `HealthCheck` of the interface of A3S agents ([`A3S_SERVICE`]), by gRPC on this port, is answered with `HEALTHY`.
+    /// `HealthCheck` of the A3S agents' gRPC service ([`A3S_SERVICE`]) on this port returns `HEALTHY`.
     A3s {
         /// The TCP port on loopback.
         port: u16,

@@ -1,6 +1,6 @@
-//! The differences between two run plans, field by field.
+//! Compares two run plans field by field.
 //!
-//! The plans are compared as JSON, so that a field which a later version adds shows up by itself, under its own name.
+//! The plans are compared as JSON, so that a field which a later version adds is compared without a change here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,42 +11,42 @@ use super::RunPlan;
 use safe_text::secrets::{MASK, looks_secret, mask_words};
 use safe_text::{readable, shown};
 
-/// A field in which two plans differ. What looks like a secret is masked in both values.
+/// A field in which two plans differ. Probable secrets are masked in both values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldDifference {
-    /// The field, as words: `network`, `agent capabilities`, `agent env FEATURE`, `share data access`.
+    /// The field, in words: `network`, `agent capabilities`, `agent env FEATURE`, `share data access`.
     pub field: String,
-    /// Its value in the first plan, null if that has none.
+    /// The field's value in the first plan, null if it is absent.
     pub a: Value,
-    /// Its value in the second plan, null if that has none.
+    /// The field's value in the second plan, null if it is absent.
     pub b: Value,
 }
 
 impl FieldDifference {
-    /// Returns the change as one line that is safe for a terminal: `none → shared`, `+NET_RAW`, `-"on"`.
+    /// Formats the change as one line that is safe for a terminal: `none → shared`, `+NET_RAW`, `-"on"`.
     pub fn change(&self) -> String {
         let [a, b] = [&self.a, &self.b].map(|value| text(&self.field, value));
         let change = match (self.a.is_null(), self.b.is_null()) {
             (true, _) => format!("+{b}"),
             (_, true) => format!("-{a}"),
             _ if self.a == self.b => format!("{a} → {b} (another value, which is not shown)"),
-            // Two numbers of bytes can be one text.
+            // Two sizes can have the same rounded text.
             _ if a == b => format!("{} → {}", self.a, self.b),
             _ => format!("{a} → {b}"),
         };
         shown(&change)
     }
 
-    /// Returns the field, safe for a terminal.
+    /// Returns the field's name, safe for a terminal.
     pub fn name(&self) -> String {
         shown(&self.field)
     }
 }
 
-/// Compares two plans: each field that differs, in the order of the names in the plan.
+/// Returns each field in which two plans differ, in the order of the fields' names.
 ///
 /// # Errors
-/// If a plan cannot be written as JSON, which no plan that was read from a box does.
+/// Fails if a plan is not representable in JSON. A plan that was read from a box is.
 pub fn differences(a: &RunPlan, b: &RunPlan) -> serde_json::Result<Vec<FieldDifference>> {
     let [mut one, mut other] = [serde_json::to_value(a)?, serde_json::to_value(b)?];
     complete(&mut one);
@@ -56,7 +56,8 @@ pub fn differences(a: &RunPlan, b: &RunPlan) -> serde_json::Result<Vec<FieldDiff
     Ok(found)
 }
 
-/// Writes the defaults of a plan, which its JSON leaves out, so that `none` and not nothing becomes `shared`.
+/// Inserts the defaults that a plan's JSON omits, so that a change from the default prints as `none → shared` rather
+/// than `+shared`.
 fn complete(plan: &mut Value) {
     fill(
         plan,
@@ -82,7 +83,7 @@ fn complete(plan: &mut Value) {
     }
 }
 
-/// Adds what an object lacks.
+/// Inserts the defaults of absent fields.
 fn fill(object: &mut Value, defaults: &Value) {
     let Value::Object(object) = object else { return };
     for (name, value) in defaults.as_object().into_iter().flatten() {
@@ -90,7 +91,7 @@ fn fill(object: &mut Value, defaults: &Value) {
     }
 }
 
-/// Compares two values at a path of names; one may be null, for a field that only the other plan has.
+/// Compares two values at a path of field names. One value may be null, if only the other plan has the field.
 fn compare(path: &[&str], a: &Value, b: &Value, found: &mut Vec<FieldDifference>) {
     if a == b {
         return;
@@ -111,15 +112,15 @@ fn compare(path: &[&str], a: &Value, b: &Value, found: &mut Vec<FieldDifference>
 
 /// How a value is compared.
 enum Shape {
-    /// The plan lacks it.
+    /// The field is absent.
     Nothing,
-    /// Field by field.
+    /// An object, compared field by field.
     Fields(Map<String, Value>),
-    /// Element by element, each of which has a name.
+    /// A list of named elements, compared element by element.
     Named(Map<String, Value>),
-    /// By the elements that only one has; their order has no meaning.
+    /// An unordered list: elements in only one of the two lists are differences.
     Set(Vec<Value>),
-    /// As a whole: numbers, words, and the words of a command line.
+    /// Compared as a whole: numbers, words, and command lines.
     Whole,
 }
 
@@ -136,12 +137,13 @@ impl Shape {
     }
 }
 
-/// Returns whether an object has objects in it, as a component has: it is shown field by field where one plan lacks it.
+/// Returns whether an object contains objects, as a component's plan does. Such an object is compared field by field
+/// even if one plan lacks it.
 fn has_parts(fields: &Map<String, Value>) -> bool {
     fields.values().any(Value::is_object)
 }
 
-/// Returns the elements by their names, if each has one that no other has.
+/// Returns the elements by name, or `None` unless each has a unique name.
 fn named(list: &[Value]) -> Option<Map<String, Value>> {
     let mut all = Map::new();
     for element in list {
@@ -154,7 +156,7 @@ fn named(list: &[Value]) -> Option<Map<String, Value>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Returns variables, `NAME=value`, by their names.
+/// Returns the values of `NAME=value` variables by name.
 fn variables(words: &[Value]) -> Map<String, Value> {
     let words = words.iter().filter_map(Value::as_str);
     words
@@ -180,7 +182,7 @@ fn each(
 }
 
 fn elements(path: &[&str], a: &[Value], b: &[Value], found: &mut Vec<FieldDifference>) {
-    // Counted, so that a word which one list has twice is a difference, too.
+    // Duplicates count: a word that only one list contains twice is a difference.
     let mut count: BTreeMap<String, (i64, &Value)> = BTreeMap::new();
     for (list, step) in [(a, -1), (b, 1)] {
         for value in list {
@@ -200,7 +202,7 @@ fn elements(path: &[&str], a: &[Value], b: &[Value], found: &mut Vec<FieldDiffer
     }
 }
 
-/// Names a difference, and masks what looks like a secret.
+/// Creates a difference, and masks probable secrets.
 fn difference(path: &[&str], a: &Value, b: &Value) -> FieldDifference {
     let [a, b] = [a, b].map(|value| masked(path, value));
     FieldDifference { field: words(path), a, b }
@@ -219,7 +221,8 @@ fn masked(path: &[&str], value: &Value) -> Value {
     }
 }
 
-/// Writes a path as words: the element of a list by the list's name in the singular, and a mode by what has it.
+/// Formats a path in words. An element has its list's name in the singular, and `mode` is omitted: `share data access`,
+/// `network`.
 fn words(path: &[&str]) -> String {
     let path = if path.len() > 1 { path.strip_suffix(&["mode"]).unwrap_or(path) } else { path };
     let one = |(at, name): (usize, &&str)| {
@@ -229,7 +232,7 @@ fn words(path: &[&str]) -> String {
     path.iter().enumerate().map(one).collect::<Vec<_>>().join(" ")
 }
 
-/// Writes a value: plain words as they are, all others in quotes, sizes with units.
+/// Formats a value: plain words unquoted, other words in quotes, sizes with units.
 fn text(field: &str, value: &Value) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:*@+%,".contains(c);
     match value {
@@ -302,7 +305,7 @@ mod tests {
         assert!(gone.contains(&"business user  -gid=0 uid=0".to_owned()), "{gone:#?}");
     }
 
-    /// Calls a function with each plan that differs from `plan` in one leaf, and the names on the way there.
+    /// Calls `check` with each plan that differs from `plan` in one leaf, and with the path of that leaf.
     fn changed_in_each_leaf(plan: &Value, check: &mut dyn FnMut(&str, &Value)) {
         fn leaves(value: &Value, at: &str, all: &mut Vec<String>) {
             match value {

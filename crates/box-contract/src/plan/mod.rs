@@ -1,11 +1,11 @@
-//! The run plan: everything that the launcher and init do, decided at build time.
+//! The run plan: all decisions for the launcher and init, made at build time.
 //!
-//! It carries all that a Boxfile can declare. What a version does not enforce, [`RunPlan::unsupported`]
-//! names, and neither the launcher nor init starts such a box: a declaration is carried out or
-//! refused, never ignored. What no version could carry out, [`RunPlan::check`] refuses.
+//! It contains all declarations of a Boxfile. A declaration is carried out or refused, never ignored: the launcher and
+//! init do not start a box with a declaration that this version does not enforce ([`RunPlan::unsupported`]), or with a
+//! value that no version could carry out ([`RunPlan::check`]).
 //!
-//! A declaration that is absent leaves no trace in the JSON, so that a box which does without it
-//! keeps its digest when the language grows.
+//! An absent declaration leaves no trace in the JSON, so that a box without it keeps its digest when the language
+//! grows.
 
 mod check;
 mod component;
@@ -35,51 +35,54 @@ pub use resources::{
 pub use sandbox::{SandboxFallback, SandboxPlan, SandboxPreset};
 pub use unsupported::Unsupported;
 
-/// Where the plan lies in the rootfs of a box before [`SEGMENTED_EPOCH`](crate::manifest::SEGMENTED_EPOCH), as JSON.
+/// The path of the plan's JSON in the rootfs of a box before [`SEGMENTED_EPOCH`](crate::manifest::SEGMENTED_EPOCH).
 pub const PLAN_PATH: &str = "/boxbuild/plan.json";
-/// Where a rootfs of the layout "merged" has the package databases of the images, below a directory
-/// for each component: `/boxbuild/packages/agent/var/lib/dpkg/status`.
+/// The directory of the images' package databases in a rootfs of the layout "merged", with a subdirectory for each
+/// component. For example, `/boxbuild/packages/agent/var/lib/dpkg/status`.
 pub const PACKAGES_PATH: &str = "/boxbuild/packages";
-/// The directory of the rootfs that holds what the box adds to each component's root; see [`system_path`].
+/// The directory of the rootfs that contains the files that the box adds to each component's root. See [`system_path`].
 const SYSTEM_PATH: &str = "/boxbuild/system";
-/// The directory of the rootfs in which init mounts what the components' roots are built on.
+/// The directory of the rootfs in which init mounts the layers of the components' roots.
 pub const RUN_PATH: &str = "/run";
-/// Where skills lie in each component, and baked ones in the rootfs.
+/// The directory of skills in each component, and of baked skills in the rootfs.
 pub const SKILLS_PATH: &str = "/a3s/skills";
-/// The file that the directory of a skill has at least (<https://agentskills.io/specification>).
+/// The required file in the directory of a skill (<https://agentskills.io/specification>).
 pub const SKILL_DEFINITION: &str = "SKILL.md";
-/// Where the agent finds the names of the tools that it may see: a JSON array. Without the file they are all.
+/// The file that lists the names of the tools that the agent may see, as a JSON array. Without the file, the agent may
+/// see all tools.
 pub const TOOLS_PATH: &str = "/a3s/tools.json";
-/// The program by which the agent runs commands in the business component, in the agent's root.
+/// The program by which the agent runs commands in the business component. The path is in the agent's root.
 pub const BOX_EXEC_PATH: &str = "/a3s/bin/box-exec";
-/// The socket on which it asks for them, which only the agent's user can open.
+/// The socket of that program. Only the agent's user can open it.
 pub const EXEC_SOCKET_PATH: &str = "/a3s/run/box-exec.sock";
-/// The directory of the rootfs that holds the components' roots: one for each component, or in the
-/// layout "merged" one for both.
+/// The directory of the rootfs that contains the components' roots: one per component, or one for both in the layout
+/// "merged".
 pub const ROOTS_PATH: &str = "/roots";
-/// Init in the first root, the directory in the VMM's memory from which the kernel starts it; the
-/// path is on libkrun's kernel command line.
+/// The path of init in the first root, a directory in the VMM's memory. libkrun's kernel command line contains this
+/// path.
 pub const INIT_PATH: &str = "/init.krun";
-/// The file of the first root that the launcher writes for one boot; it can be opened once. It has the nonce, a byte that says
-/// whether mounts of the host follow ([`MOUNTS_FOLLOW`](crate::wire::MOUNTS_FOLLOW)), and the verified bytes of the box's
-/// config ([`BoxConfig`](crate::BoxConfig)). The init of a box of epoch 3 reads no further than that byte.
+/// The file of the first root that the launcher writes for one boot. It can be opened once. It contains the nonce, a
+/// byte that is [`MOUNTS_FOLLOW`](crate::wire::MOUNTS_FOLLOW) or [`NO_MOUNTS`](crate::wire::NO_MOUNTS), and the
+/// verified bytes of the box's config ([`BoxConfig`](crate::BoxConfig)). The init of a box of epoch 3 does not read the
+/// config.
 pub const NONCE_PATH: &str = "/nonce";
-/// The length of the nonce: hexadecimal digits.
+/// The length of the nonce, in hexadecimal digits.
 pub const NONCE_LENGTH: usize = 64;
-/// The directory of the first root at which init mounts the rootfs.
+/// The mount point of the rootfs in the first root.
 pub const NEW_ROOT: &str = "/newroot";
-/// The vsock port of the host on which init reports; the host listens.
+/// The vsock port at which the host listens for init's control connection.
 pub const CONTROL_PORT: u32 = 1024;
 
-/// How many connections to the agent's port are carried at once.
+/// The maximum number of simultaneous connections to the agent's port.
 pub const MAX_CLIENTS: usize = 64;
 
-/// Returns where a rootfs has what the box adds to a component's root: a layer that init puts above the image.
+/// Returns the directory of the rootfs with the files that the box adds to a component's root. Init mounts it as a
+/// layer above the image.
 pub fn system_path(component: ComponentName) -> String {
     format!("{SYSTEM_PATH}/{}", component.name())
 }
 
-/// The work of the launcher and init, from the first mount to power-off.
+/// The plan of all work of the launcher and init, from the first mount to power-off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunPlan {
@@ -87,16 +90,15 @@ pub struct RunPlan {
     pub name: String,
     /// How the images lie in the rootfs.
     pub layout: Layout,
-    /// The agent's origin.
+    /// The kind of the agent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub agent_kind: AgentKind,
-    /// The names of the tools that the agent may see, sorted. Empty: the agent decides.
+    /// The names of the tools that the agent may see, sorted. Empty means that the agent decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// The component that is started, and whose readiness is the box's.
+    /// The agent. The box is ready when the agent is ready.
     pub agent: ComponentPlan,
-    /// The component in which commands run; nothing of it is started by itself, unless it says
-    /// [`ComponentPlan::autostart`].
+    /// The business component, in which commands run. Its program starts only with [`ComponentPlan::autostart`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub business: Option<ComponentPlan>,
     /// The skills under [`SKILLS_PATH`], sorted by name.
@@ -105,36 +107,36 @@ pub struct RunPlan {
     /// The host's directories that components see, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<SharePlan>,
-    /// The empty disks that components get, sorted by name.
+    /// The scratch disks, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scratch: Vec<ScratchPlan>,
-    /// The part of the host's network that components reach.
+    /// The access of the components to the host's network.
     #[serde(default, skip_serializing_if = "is_default")]
     pub network: NetworkPlan,
-    /// The secrets, which are handed over at launch and are never in a box, sorted by name.
+    /// The secrets, sorted by name. Their values are set at launch and are never in a box.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretPlan>,
-    /// The agent's task, shown in `/task`.
+    /// The agent's task, in `/task`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlan>,
     /// The logs in `/logs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logs: Option<LogsPlan>,
-    /// The capabilities in `/cap`, each kind once, in the order of [`CapPlan`].
+    /// The capabilities in `/cap`, at most one of each kind, in the order of [`CapPlan`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caps: Vec<CapPlan>,
     /// The rules for commands in the business component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxPlan>,
-    /// The virtual machine's size.
+    /// The VM's size.
     pub vm: Vm,
-    /// The greatest duration of each phase of the start.
+    /// The time limit of each phase of the start.
     pub budget: Budget,
 }
 
 impl RunPlan {
-    /// Returns the variables that may be given at launch: a component and a name each, those of the agent first. A
-    /// [`Variable`](crate::wire::Variable) names one by its place here.
+    /// Returns the variables that can be set at launch, each with its component, beginning with the agent. The position
+    /// of a variable here is the index in [`Variable`](crate::wire::Variable).
     pub fn launch_variables(&self) -> impl Iterator<Item = (ComponentName, &str)> {
         self.components().flat_map(|(component, plan)| {
             plan.launch_env.iter().map(move |name| (component, name.as_str()))
@@ -149,7 +151,7 @@ impl RunPlan {
         }
     }
 
-    /// Returns the plan of a component to change it, if the box has it.
+    /// Returns the plan of a component for changes, if the box has it.
     pub const fn component_mut(&mut self, name: ComponentName) -> Option<&mut ComponentPlan> {
         match name {
             ComponentName::Agent => Some(&mut self.agent),
@@ -157,7 +159,7 @@ impl RunPlan {
         }
     }
 
-    /// Returns where shares and scratch disks are mounted in a component.
+    /// Returns the mount points of shares and scratch disks in a component.
     pub fn mount_points(&self, component: ComponentName) -> impl Iterator<Item = &str> {
         let shares = self.shares.iter().map(|it| (it.scope, &it.guest));
         let disks = self.scratch.iter().map(|it| (it.scope, &it.guest));
@@ -165,7 +167,7 @@ impl RunPlan {
         own.map(|(_, guest)| guest.as_str())
     }
 
-    /// Returns whether a component has the program by which commands are run in the other one.
+    /// Returns whether a component contains the program that runs commands in the other component.
     pub fn calls_from(&self, component: ComponentName) -> bool {
         component == ComponentName::Agent && self.business.is_some()
     }
@@ -175,26 +177,26 @@ impl RunPlan {
         ComponentName::ALL.into_iter().filter_map(|name| Some((name, self.component(name)?)))
     }
 
-    /// Returns how much memory the components may take together, in bytes.
+    /// Returns the sum of the components' memory limits, in bytes.
     pub fn memory_limits(&self) -> u64 {
         let limits = self.components().map(|(_, plan)| plan.limits.memory_bytes);
         limits.fold(0, u64::saturating_add)
     }
 }
 
-/// How the images lie in the rootfs.
+/// The layout of the images in the rootfs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
-    /// Each image keeps its whole root: `/roots/agent` and `/roots/business`.
+    /// One root per image: `/roots/agent` and `/roots/business`.
     #[default]
     Split,
-    /// Both images are one root: `/roots/merged`. Each component has its own scratch layer over it.
-    /// How conflicts were decided is not here: the rootfs is already merged.
+    /// One root for both images: `/roots/merged`. Each component has a separate writable layer over it. The rules for
+    /// conflicts are not in the plan, because the builder has already merged the images.
     Merged,
 }
 
-/// The virtual machine's size.
+/// The VM's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Vm {
@@ -204,7 +206,7 @@ pub struct Vm {
     pub memory_mib: u32,
 }
 
-/// Returns `true` if a declaration says only what holds without it.
+/// Returns whether a value equals its default, so that the JSON omits it.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,14 +1,14 @@
-//! The places that the guest takes itself.
+//! The paths that the guest reserves.
 
 use super::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH, TOOLS_PATH};
 use crate::logs::LOGS_PATH;
 use crate::rules::{KERNEL_DIRECTORIES, overlap};
 use crate::task::TASK_PATH;
 
-/// The directories that the guest shows for `task`, `logs` and `cap`.
+/// The directories that the guest provides for `task`, `logs` and `cap`.
 const SHOWN: [&str; 3] = [TASK_PATH, LOGS_PATH, "/cap"];
 
-/// Returns what the guest has at a place itself, above or below it. The place is absolute and plain.
+/// Returns the reserved path that equals, contains or lies below `place`. The path must be absolute and normalized.
 pub fn reserved_place(place: &str) -> Option<&'static str> {
     let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
     let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];

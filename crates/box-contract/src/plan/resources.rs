@@ -1,5 +1,4 @@
-//! The resources of a running box: skills, shares and disks, the network, secrets, a task, logs and
-//! capabilities.
+//! The resources of a running box: skills, shares, disks, the network, secrets, the task, logs and capabilities.
 
 use std::fmt;
 
@@ -13,25 +12,25 @@ use crate::{ComponentName, named_enum};
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillPlan {
-    /// Names the directory below [`super::SKILLS_PATH`].
+    /// The skill's name, and the name of its directory.
     pub name: String,
-    /// How it comes there.
+    /// How the skill gets into the box.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mode: SkillMode,
-    /// The version that its definition gives, as it is written there. It and what follows are of a skill whose
-    /// definition cannot change.
+    /// The version in the skill's definition, verbatim. This field and the following fields are set only for a skill
+    /// whose definition cannot change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Its purpose, and when an agent should use it: one line.
+    /// The skill's purpose, and when an agent should use it, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its author.
+    /// The skill's author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
 
 impl SkillPlan {
-    /// Returns whether the texts are as those of a definition that was checked: short, and without control characters.
+    /// Returns whether the texts could be from a checked definition: they are short and have no control characters.
     pub fn is_sound(&self) -> bool {
         let is_text = |text: &Option<String>, most| {
             text.as_ref()
@@ -45,34 +44,34 @@ impl SkillPlan {
 }
 
 named_enum! {
-    /// How a skill comes into the box. Its name is the Boxfile's word; the plan, whose bytes are in
-    /// every digest, has the variant's.
+    /// How a skill gets into the box. The Boxfile uses the names in quotes. The plan uses the names of the variants,
+    /// which must not change because the digest of a box covers them.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum SkillMode {
-        /// It is in the rootfs, and so is part of the box's digest.
+        /// The skill is in the rootfs, and part of the box's digest.
         #[default]
         Baked "bake",
-        /// It is a directory of the host, shown read-only while the box runs; it can change, and is
-        /// not part of the digest.
+        /// The skill is a directory of the host, mounted read-only while the box runs. It can change, and is not part
+        /// of the digest.
         Mounted "mount",
     }
 }
 
-/// The components that get something.
+/// The components that get a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Only the agent sees it.
+    /// The agent alone.
     Agent,
     /// The business component alone.
     Business,
-    /// Each component that the box has.
+    /// All components of the box.
     Both,
 }
 
 impl Scope {
-    /// Returns `true` if a component gets what has this scope.
+    /// Returns whether a component gets a resource with this scope.
     pub const fn includes(self, component: ComponentName) -> bool {
         match self {
             Self::Agent => matches!(component, ComponentName::Agent),
@@ -86,16 +85,16 @@ impl Scope {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SharePlan {
-    /// Its name on the launcher's command line.
+    /// The share's name on the launcher's command line.
     pub name: String,
-    /// Where components see it, absolute.
+    /// The mount point in the components, absolute.
     pub guest: String,
-    /// The access that they have to it.
+    /// The components' access to the directory.
     #[serde(default, skip_serializing_if = "is_default")]
     pub access: Access,
     /// The components that see it.
     pub scope: Scope,
-    /// Its path on the host, as the Boxfile spells it; `None` if it is named at launch.
+    /// The path on the host, as the Boxfile spells it. `None` if the user names the directory at launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }
@@ -103,58 +102,58 @@ pub struct SharePlan {
 /// A component's access to a share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
-    /// Files can only be read.
+    /// Read-only.
     #[default]
     #[serde(rename = "ro")]
     ReadOnly,
-    /// Files can be read and written.
+    /// Read and write.
     #[serde(rename = "rw")]
     ReadWrite,
 }
 
-/// A disk that is empty at each start and gone at its end.
+/// A disk that is empty at each start and deleted after the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScratchPlan {
-    /// Its name in the Boxfile.
+    /// The disk's name in the Boxfile.
     pub name: String,
-    /// Where components see it, absolute.
+    /// The mount point in the components, absolute.
     pub guest: String,
-    /// Its size in bytes.
+    /// The disk's size in bytes.
     pub size_bytes: u64,
-    /// The components that get it; with [`Scope::Both`] they share one disk.
+    /// The components that get the disk. With [`Scope::Both`] they share one disk.
     pub scope: Scope,
 }
 
-/// The part of the host's network that components reach.
+/// The access of the components to the host's network.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct NetworkPlan {
-    /// How they reach it.
+    /// How the components reach the network.
     pub mode: NetworkMode,
-    /// The hosts that a filter lets pass, sorted.
+    /// The hosts that the filter allows, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<PeerPlan>,
-    /// The hosts that it blocks even if [`Self::allow`] lists them, sorted.
+    /// The hosts that the filter blocks, sorted. They take precedence over [`Self::allow`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<PeerPlan>,
-    /// How much a filter lets pass.
+    /// The filter's limits.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: NetworkLimits,
 }
 
-/// Hosts that a filter knows, and a port of theirs.
+/// A rule's hosts and port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PeerPlan {
-    /// The hosts (`example.org`, `*.example.org`, `10.0.0.0/8`).
+    /// The hosts. For example, `example.org`, `*.example.org` or `10.0.0.0/8`.
     pub peer: String,
-    /// The port, of TCP; `None` for those of HTTP and HTTPS, and for all of a host that is blocked.
+    /// The TCP port. `None` means the ports of HTTP and HTTPS in an `allow` rule, and all ports in a `deny` rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
 }
 
-/// Writes it as the arguments of `allow` and `deny` in a Boxfile (KDL).
+/// Formats the rule as the arguments of `allow` and `deny` in a Boxfile ([KDL](https://kdl.dev)).
 impl fmt::Display for PeerPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", self.peer)?;
@@ -162,15 +161,15 @@ impl fmt::Display for PeerPlan {
     }
 }
 
-/// How much a filter lets pass, for all components of a box together.
+/// The filter's limits, for all components of a box together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct NetworkLimits {
-    /// How many connections there may be at once, at most [`crate::rules::MAX_CONNECTIONS`].
+    /// The maximum number of simultaneous connections, at most [`crate::rules::MAX_CONNECTIONS`].
     pub connections: u32,
-    /// How many bytes may pass in a second, in both directions together.
+    /// The maximum number of bytes per second, in both directions together.
     pub bytes_per_second: u64,
-    /// How many names may be asked for in a minute.
+    /// The maximum number of DNS names that are resolved per minute.
     pub names_per_minute: u32,
 }
 
@@ -187,63 +186,63 @@ impl Default for NetworkLimits {
 }
 
 named_enum! {
-    /// How components reach the host's network.
+    /// How the components reach the host's network.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum NetworkMode {
-        /// Not at all: there is loopback, over which the components talk, and the agent's port.
+        /// Not at all: only loopback between the components and the agent's port are available.
         #[default]
         None "none",
-        /// Through a proxy that knows an allow list and a deny list.
+        /// Through a filtering proxy with an allow list and a deny list.
         Filtered "filtered",
-        /// As the host's own programs do.
+        /// As programs on the host do.
         Shared "shared",
-        /// Through the files of `/cap` alone.
+        /// Only through the files of `/cap`.
         CapOnly "cap-only",
     }
 }
 
-/// A value that a component gets at launch. The plan knows its name and never its content.
+/// A secret that a component gets at launch. The plan contains its name, never its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SecretPlan {
-    /// The name by which the launcher is given it, and that of the variable.
+    /// The secret's name on the launcher's command line, and the name of its environment variable.
     pub name: String,
-    /// The components that get it.
+    /// The components that get the secret.
     pub scope: Scope,
-    /// As a variable or as a file.
+    /// How the secret is delivered.
     pub delivery: SecretDelivery,
 }
 
-/// How a secret arrives in a component.
+/// How a component gets a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SecretDelivery {
-    /// As an environment variable of the secret's name.
+    /// In an environment variable with the secret's name.
     Env,
-    /// As a file in memory that the component's user alone may read.
+    /// In a file in memory that only the component's user may read.
     File {
-        /// An absolute path of the guest.
+        /// The absolute path of the file in the guest.
         path: String,
     },
 }
 
-/// The agent's task, as `/task/spec.json` and `/task/meta.json` show it. Times (created, started,
-/// finished) are written when the box runs.
+/// The agent's task, shown in `/task/spec.json` and `/task/meta.json`. The times when it was created, started and
+/// finished are written when the box runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TaskPlan {
     /// The task's id.
     pub id: String,
-    /// The kind of task; only the agent gives it a meaning.
+    /// The kind of task. Only the agent interprets it.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The description for people and models.
+    /// The description, for the agent's model and for readers.
     pub description: String,
     /// The task's input: one JSON value, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// Words to find the task by, sorted.
+    /// Keywords of the task, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The time limit in seconds; `None` for no limit.
@@ -251,45 +250,45 @@ pub struct TaskPlan {
     pub timeout_seconds: Option<u64>,
 }
 
-/// The logs that `/logs` holds while the box runs.
+/// The logs in `/logs`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LogsPlan {
     /// `stdout.log`: the agent's standard output.
     pub stdout: bool,
-    /// `stderr.log`: its standard error.
+    /// `stderr.log`: the agent's standard error.
     pub stderr: bool,
-    /// `events.jsonl`: what happened in the box, one JSON object per line.
+    /// `events.jsonl`: the events of the box, one JSON object per line.
     pub events: bool,
-    /// `atif/`: a directory for the agent's trajectories (Agent Trajectory Interchange Format).
+    /// `atif/`: the directory for the agent's trajectories (Agent Trajectory Interchange Format).
     pub atif: bool,
 }
 
-/// A service of the host that the agent uses through files of `/cap`.
+/// A service of the host that the agent uses through files in `/cap`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum CapPlan {
     /// `/cap/ws`: WebSocket connections.
     Ws {
-        /// How many may be open at once.
+        /// The maximum number of open connections.
         max_connections: u32,
     },
     /// `/cap/http`: HTTP requests.
     Http {
-        /// How long one may take, in milliseconds.
+        /// The time limit of a request, in milliseconds.
         timeout_ms: u64,
     },
-    /// `/cap/nostr`: events that are signed, published and read.
+    /// `/cap/nostr`: signing, publishing and reading of Nostr events.
     Nostr {
         /// The relays' addresses (`wss://…`), sorted.
         relays: Vec<String>,
     },
-    /// `/cap/payments`: invoices that are created and tracked.
+    /// `/cap/payments`: creation and tracking of invoices.
     Payments,
 }
 
 impl CapPlan {
-    /// Returns the name as the Boxfile spells it, which is the directory's in `/cap`.
+    /// Returns the name in the Boxfile, which is also the name of the directory in `/cap`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Ws { .. } => "ws",

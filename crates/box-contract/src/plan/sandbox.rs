@@ -1,4 +1,4 @@
-//! The sandbox: restrictions on commands in the business component beyond those of the component itself.
+//! The sandbox: further restrictions on commands in the business component.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,28 +8,28 @@ use crate::defaults::MAX_OUTPUT_BYTES;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SandboxPlan {
-    /// The rules that hold before those of this declaration.
+    /// The preset to which the other rules are added.
     pub preset: SandboxPreset,
-    /// The fallback where the kernel lacks what the rules need.
+    /// The fallback if the kernel lacks a feature that the rules need.
     pub fallback: SandboxFallback,
-    /// How much of a command's output is kept, in bytes; the rest is cut off, and that is told.
+    /// The bytes of a command's output that are kept. The rest is cut off, and the result notes this.
     pub max_output_bytes: u64,
     /// Directories that commands may write to, absolute, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writable: Vec<String>,
-    /// Paths that they may not read, absolute, sorted.
+    /// Paths that commands may not read, absolute, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny_read: Vec<String>,
-    /// Paths that they may not write to, absolute, sorted. A path in both is denied.
+    /// Paths that commands may not write to, absolute, sorted. They take precedence over [`Self::writable`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny_write: Vec<String>,
-    /// Commands that run without a question, by rule, in the Boxfile's order.
+    /// Patterns of commands that run without confirmation, in the Boxfile's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Commands that run once somebody has agreed; goes before [`Self::allow`].
+    /// Patterns of commands that need confirmation. They take precedence over [`Self::allow`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<String>,
-    /// Commands that never run; goes before [`Self::ask`].
+    /// Patterns of commands that never run. They take precedence over [`Self::ask`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbid: Vec<String>,
 }
@@ -50,26 +50,26 @@ impl Default for SandboxPlan {
     }
 }
 
-/// A set of rules with a name.
+/// A named set of rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxPreset {
-    /// System directories cannot be written, sensitive ones cannot be read, the network is filtered.
+    /// System directories cannot be written, sensitive directories cannot be read, and the network is filtered.
     #[default]
     Default,
-    /// The default with the network open.
+    /// The default with an unrestricted network.
     Development,
-    /// The default with the network closed.
+    /// The default without a network.
     Ci,
 }
 
-/// The fallback where the kernel lacks what a sandbox needs.
+/// The fallback if the kernel lacks a feature that a sandbox needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxFallback {
-    /// Run no command, and name what is missing.
+    /// Refuses to run commands, and names the missing feature.
     #[default]
     Strict,
-    /// Run without it, and say so with every result.
+    /// Runs commands without the feature, and adds a warning to every result.
     Warn,
 }

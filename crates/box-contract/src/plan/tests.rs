@@ -13,7 +13,7 @@ pub(super) const BEFORE: &str = concat!(
     r#""skills":[{"name":"greet"}],"vm":{"cpus":1,"memory-mib":512},"budget":{"total":900}}"#,
 );
 
-/// The further declarations of the language.
+/// The declarations that were added since [`BEFORE`].
 pub(crate) const GROWN: &str = r#"{
     "layout": "merged", "agent-kind": "a3s_code", "tools": ["bash", "read"],
     "skills": [{"name": "baked"}, {"name": "hot", "mode": "mounted"}],
@@ -52,7 +52,7 @@ fn object(text: &str) -> serde_json::Map<String, serde_json::Value> {
     serde_json::from_str(text).unwrap()
 }
 
-/// Returns [`BEFORE`] with the declarations of `more`.
+/// Returns [`BEFORE`] with the further declarations of `more`.
 pub(crate) fn grown(more: &str) -> RunPlan {
     let mut all = object(BEFORE);
     all.append(&mut object(more));
@@ -93,7 +93,7 @@ fn every_declaration_that_is_not_enforced_is_named() {
 fn each_declaration_is_refused_by_itself() {
     for (name, value) in object(GROWN) {
         let plan = grown(&serde_json::json!({ &name: value }).to_string());
-        // What an agent was made of is told, and asks for nothing; one root was made at build time.
+        // The kind of the agent is informative, and the layout is already applied at build time.
         let enforced = [
             "agent-kind",
             "layout",

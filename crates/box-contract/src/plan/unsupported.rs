@@ -1,4 +1,4 @@
-//! Declarations of a plan that this version does not enforce.
+//! Declarations in a plan that this version does not enforce.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use crate::capabilities::Grant;
 
 use super::{ComponentName, NetworkMode, NetworkPlan, RunPlan};
 
-/// The reason of most declarations.
+/// The reason for most declarations.
 const NOT_YET: &str = "not supported yet";
 
-/// A declaration that this version carries from the Boxfile into the plan, and does not enforce.
+/// A declaration that is in the plan but that this version does not enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unsupported {
     /// The declaration as the Boxfile spells it.
     pub declaration: String,
-    /// Why a box with it is not started.
+    /// The reason why a box with this declaration is not started.
     pub lacks: &'static str,
 }
 
@@ -27,11 +27,12 @@ impl fmt::Display for Unsupported {
 }
 
 impl RunPlan {
-    /// Names each declaration that this version does not enforce, in the order of the fields.
+    /// Returns each declaration that this version does not enforce, in the order of the fields.
     ///
-    /// A box whose plan has one must not be started: its author relies on all that it declares.
+    /// A box with such a declaration must not be started, because its author relies on everything that the Boxfile
+    /// declares.
     pub fn unsupported(&self) -> Vec<Unsupported> {
-        // No `..`: whoever adds a field decides here whether it is enforced.
+        // The pattern has no `..`, so that a new field requires a decision here.
         #[rustfmt::skip]
         let Self {
             network, caps, sandbox,
@@ -50,8 +51,8 @@ impl RunPlan {
         found
     }
 
-    /// Names `rlimits nproc` of a component that runs as root: `copy_process` (kernel/fork.c) holds
-    /// every user to `RLIMIT_NPROC` but root.
+    /// Returns an entry for `rlimits nproc` if the component runs as root. The kernel does not apply `RLIMIT_NPROC` to
+    /// root (`copy_process` in kernel/fork.c).
     fn unheld(&self, name: ComponentName) -> Option<Unsupported> {
         let plan = self.component(name)?;
         (plan.rlimits.nproc.is_some() && plan.user.uid == 0).then(|| Unsupported {
@@ -63,7 +64,8 @@ impl RunPlan {
 }
 
 impl RunPlan {
-    /// Names added capabilities of a component whose programs do not run as root: no other user has any.
+    /// Returns an entry for an added capability if the component does not run as root, because only root has
+    /// capabilities.
     fn unused(&self, name: ComponentName) -> Option<Unsupported> {
         let plan = self.component(name)?;
         let added = plan.capabilities.iter().find(|it| it.grant == Grant::Asked)?;
@@ -76,8 +78,8 @@ impl RunPlan {
 }
 
 impl RunPlan {
-    /// Names the network namespace of a component that the network shared with the host would not reach: the one device is
-    /// init's.
+    /// Returns an entry for the component's network namespace if the box shares the host's network. The shared
+    /// network's one device is in init's namespace, so that the component could not reach it.
     fn unshared(&self, name: ComponentName) -> Option<Unsupported> {
         let plan = self.component(name)?;
         (self.network.mode == NetworkMode::Shared && plan.namespaces.net).then(|| Unsupported {
@@ -88,7 +90,7 @@ impl RunPlan {
     }
 }
 
-/// Quotes a name, so that whatever it holds is safe for a terminal.
+/// Creates an entry with a quoted name, which is safe for a terminal.
 fn named(declaration: &str, name: &str, lacks: &'static str) -> Unsupported {
     Unsupported { declaration: format!("{declaration} {name:?}"), lacks }
 }

@@ -1,4 +1,4 @@
-//! The rules and bounds of what a box may ask for, on which the programs must agree.
+//! The syntax rules and bounds that several programs check.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -16,63 +16,63 @@ pub use place::{
 };
 pub use user::check_user;
 
-/// The most bytes of a path (`PATH_MAX` of Linux).
+/// The maximum length of a path, in bytes (`PATH_MAX` of Linux).
 pub const PATH_MAX: usize = 4096;
 
-/// The most processors of a box: both kernels are built with `NR_CPUS=16`.
+/// The maximum number of CPUs of a box: both kernels are built with `NR_CPUS=16`.
 pub const MAX_CPUS: u8 = 16;
 
-/// The least memory of a box's machine, in MiB.
+/// The minimum memory of a box's VM, in MiB.
 pub const MIN_VM_MIB: u32 = 64;
 
-/// The most memory of a box's machine, in MiB, and so of a component.
+/// The maximum memory of a box's VM, in MiB. It also limits the memory of a component.
 pub const MAX_VM_MIB: u32 = 64 << 10;
 
-/// The most connections of a box that its filter carries at once.
+/// The maximum number of simultaneous connections through a box's filter.
 pub const MAX_CONNECTIONS: u32 = 512;
 
-/// The least bytes that a filter lets pass in a second: with fewer, a connection with TLS takes noticeably long to begin.
+/// The minimum rate limit of a filter, in bytes per second. Below it, a TLS handshake becomes noticeably slow.
 pub const MIN_RATE: u64 = 64 << 10;
-/// The most bytes: more do not pass through any filter.
+/// The maximum rate limit of a filter, in bytes per second. No filter is faster.
 pub const MAX_RATE: u64 = 16 << 30;
 
-/// The most names that a box asks for in a minute; the least is 1.
+/// The maximum number of DNS names that a box may resolve per minute. The minimum is 1.
 pub const MAX_NAMES: u32 = 100_000;
 
-/// The most ports of a name that a box's resolver knows.
+/// The maximum number of ports per name in a box's resolver.
 pub const MAX_PORTS: usize = 8;
 
-/// The most streams that a component opens in a second, and at once after a second without one.
+/// The maximum number of streams that a component opens per second, and at once after an idle second.
 pub const MAX_OPENED: u32 = 512;
 
-/// The longest time limit, in seconds: a day.
+/// The maximum time limit, in seconds: one day.
 pub const MAX_TIMEOUT: u32 = 24 * 60 * 60;
 
-/// The most characters of a skill's description (<https://agentskills.io/specification>).
+/// The maximum number of characters in a skill's description (<https://agentskills.io/specification>).
 pub const MAX_SKILL_DESCRIPTION: usize = 1024;
 
-/// The most characters of a skill's version.
+/// The maximum number of characters in a skill's version.
 pub const MAX_SKILL_VERSION: usize = 64;
 
-/// The most characters of the name of a skill's author.
+/// The maximum number of characters in the name of a skill's author.
 pub const MAX_SKILL_AUTHOR: usize = 256;
 
-/// The most skills that a Boxfile declares, those of its directory of skills included.
+/// The maximum number of skills in a Boxfile, including the skills of its skill directory.
 pub const MAX_SKILLS: usize = 1000;
 
-/// The most skills that are loaded into a box at once.
+/// The maximum number of skills that are loaded into a running box.
 pub const MAX_LOADED_SKILLS: usize = 64;
 
-/// The number of no user and no group: the kernel reads it as "leave it as it is" (setuid(2)).
+/// The id that is neither a user nor a group: system calls such as setuid(2) refuse it, or read it as "unchanged".
 pub const NO_ID: u32 = u32::MAX;
 
-/// The most supplementary groups of a process (`NGROUPS_MAX` of Linux).
+/// The maximum number of supplementary groups of a process (`NGROUPS_MAX` of Linux).
 pub const MAX_GROUPS: usize = 65_536;
 
-/// Checks a variable of a command: a name, or a name with a value.
+/// Checks a variable of a command: a name with an optional value. For example, `PORT=80`.
 ///
 /// # Errors
-/// For people: how to write it.
+/// Returns the correct form, for an error message.
 pub fn check_variable(text: &str) -> Result<(), &'static str> {
     if text.is_empty() || text.starts_with('=') { Err("write NAME=VALUE, or NAME") } else { Ok(()) }
 }
@@ -80,64 +80,66 @@ pub fn check_variable(text: &str) -> Result<(), &'static str> {
 /// Checks the working directory of a command.
 ///
 /// # Errors
-/// For people: how to write it.
+/// Returns the correct form, for an error message.
 pub fn check_directory(text: &str) -> Result<(), &'static str> {
     if text.starts_with('/') { Ok(()) } else { Err("write a path that starts with /") }
 }
 
-/// The greatest `cpu.weight` of cgroup v2 (Documentation/admin-guide/cgroup-v2.rst); the least is 1.
+/// The maximum `cpu.weight` of [cgroup v2](https://docs.kernel.org/admin-guide/cgroup-v2.html). The minimum is 1.
 pub const MAX_CPU_WEIGHT: u16 = 10_000;
 
-/// The kernel's `PID_MAX_LIMIT` on 64-bit machines, above which `pids.max` takes no number.
+/// The kernel's `PID_MAX_LIMIT` on 64-bit platforms. `pids.max` refuses higher numbers.
 pub const MAX_PIDS: u64 = 4 << 20;
 
-/// The kernel's `fs.nr_open`, above which it sets no `RLIMIT_NOFILE`.
+/// The kernel's `fs.nr_open`. `RLIMIT_NOFILE` cannot be higher.
 pub const MAX_FILES: u64 = 1 << 20;
 
-/// The largest init, in bytes: the guest's kernel reads it at the start.
+/// The maximum size of init, in bytes. The guest kernel reads it at the start.
 pub const MAX_INIT: u64 = 64 << 20;
-/// The largest guest kernel, and library with one in it, in bytes.
+/// The maximum size of a guest kernel, or of a library that contains one, in bytes.
 pub const MAX_KERNEL: u64 = 512 << 20;
 
-/// The least address space of a process that a limit can be set to, in bytes.
+/// The minimum limit of a process's address space, in bytes.
 pub const MIN_ADDRESS_SPACE: u64 = 1 << 20;
-/// The most bytes that a limit of a process can be set to: no machine has as many.
+/// The maximum of a process's limits in bytes. No VM has as many bytes.
 pub const MAX_BYTES: u64 = 1 << 50;
 
-/// The greatest length of a label of DNS.
+/// The maximum length of a DNS label.
 pub const MAX_LABEL: usize = 63;
-/// The greatest length of the name of a gRPC service, whose length protobuf then writes in one byte.
+/// The maximum length of a gRPC service's name: protobuf encodes this length in one byte.
 pub const MAX_SERVICE: usize = 100;
 
-/// Returns whether `text` is a host name's label (RFC 1123, section 2.1).
+/// Returns whether `text` is a label of a host name ([RFC 1123](https://www.rfc-editor.org/rfc/rfc1123), section 2.1).
+/// For example, `my-host` is accepted and `-host` is not.
 pub fn is_label(text: &str) -> bool {
     text.len() <= MAX_LABEL && is_hyphenated(text)
 }
 
-/// Returns whether a text has ASCII letters, digits and inner hyphens alone, and at least one of them.
+/// Returns whether a text consists of ASCII letters, digits and inner hyphens, and is not empty.
 fn is_hyphenated(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// The greatest length of a name of a Boxfile: that of a skill's (<https://agentskills.io/specification>).
+/// The maximum length of a name in a Boxfile. It equals the limit of skill names
+/// (<https://agentskills.io/specification>).
 pub const MAX_NAME: usize = 64;
 
-/// The rule of [`is_name`] in words.
+/// Describes the rule of [`is_name`], for error messages.
 pub const NAME_FORM: &str =
     "a name has lower-case letters, digits and inner hyphens, at most 64: \"my-agent\"";
 
-/// Returns whether `text` may name a box, a skill, a share or the like in a Boxfile: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`,
-/// at most [`MAX_NAME`].
+/// Returns whether `text` is a valid name of a box, a skill, a share or the like in a Boxfile:
+/// `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most [`MAX_NAME`] bytes.
 pub fn is_name(text: &str) -> bool {
     text.len() <= MAX_NAME
         && is_hyphenated(text)
         && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// Returns a server's `HOST` or `HOST:PORT` in lower case, or `None` if `text` is not one: the host is
-/// an IPv4 address, an IPv6 address in brackets, or labels of DNS between dots; the port is from 1 to
-/// 65535. Nothing is accepted that a URL would change into another host.
+/// Returns a server's `HOST` or `HOST:PORT` in lower case, or `None` if `text` is malformed. The host is an IPv4
+/// address, an IPv6 address in brackets, or DNS labels separated by dots. The port is from 1 to 65535. Texts that a URL
+/// parser would interpret as another host are refused, such as `0x7f.1`.
 pub fn host_and_port(text: &str) -> Option<String> {
     let text = text.to_ascii_lowercase();
     let (host, port) = match text.rsplit_once(':') {
@@ -153,8 +155,8 @@ fn is_host(text: &str) -> bool {
     if let Some(address) = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
         return address.parse::<Ipv6Addr>().is_ok();
     }
-    // A URL whose host ends in a number, in whatever notation, has an IPv4 address (URL Standard,
-    // "ends in a number checker").
+    // A URL parser reads a host whose last label is a number, in any notation, as an IPv4 address
+    // ([URL Standard](https://url.spec.whatwg.org/#ends-in-a-number-checker)).
     let last = text.rsplit('.').next().unwrap_or_default();
     if last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse::<Ipv4Addr>().is_ok();
@@ -162,14 +164,16 @@ fn is_host(text: &str) -> bool {
     text.split('.').all(is_label)
 }
 
-/// Returns whether `text` may be an image's tag (OCI distribution-spec, "Pulling manifests").
+/// Returns whether `text` is a valid image tag
+/// ([OCI distribution specification](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)).
 pub fn is_tag(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=128).contains(&text.len()) && text.bytes().all(inner) && !text.starts_with(['.', '-'])
 }
 
-/// Returns whether `text` may name an image of a layout (OCI image-spec, annotations.md,
-/// `org.opencontainers.image.ref.name`): a tag, or a whole reference, such as `registry.example.org/team/app:1`.
+/// Returns whether `text` is a valid name of an image in a layout (`org.opencontainers.image.ref.name` of the
+/// [OCI annotations](https://github.com/opencontainers/image-spec/blob/v1.1.1/annotations.md)): a tag, or a full reference
+/// such as `registry.example.org/team/app:1`.
 pub fn is_layout_name(text: &str) -> bool {
     let part = |part: &str| {
         let bytes = part.as_bytes();
@@ -185,9 +189,9 @@ pub fn is_layout_name(text: &str) -> bool {
     is_tag(text) || (text.len() <= 512 && text.split('/').all(part))
 }
 
-/// Returns whether `text` may name a repository of a registry (OCI distribution-spec, "Pulling
-/// manifests"): between slashes, parts that begin and end with a lower-case letter or a digit, so
-/// that none is `..`.
+/// Returns whether `text` is a valid name of a repository in a registry
+/// ([OCI distribution specification](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)).
+/// Its parts, separated by slashes, begin and end with a lower-case letter or a digit, so that none is `..`.
 pub fn is_repository(text: &str) -> bool {
     let ends = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let part = |part: &str| {
@@ -199,20 +203,20 @@ pub fn is_repository(text: &str) -> bool {
     text.len() <= 255 && text.split('/').all(part)
 }
 
-/// The directories in which the guest mounts the kernel's own file systems. No file below them is one
-/// that somebody put there.
+/// The directories in which the guest mounts the kernel's pseudo file systems. An image's files below them are hidden.
 pub const KERNEL_DIRECTORIES: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// The user accounts of an image: passwd(5).
+/// The user account file of an image, [passwd(5)](https://man7.org/linux/man-pages/man5/passwd.5.html).
 pub const PASSWD: &str = "/etc/passwd";
-/// The groups of an image: group(5).
+/// The group file of an image, [group(5)](https://man7.org/linux/man-pages/man5/group.5.html).
 pub const GROUP: &str = "/etc/group";
-/// The account files, of which those of two images can be united line by line: the two above,
-/// shadow(5) and gshadow(5).
+/// The account files that the builder can merge line by line: the two above,
+/// [shadow(5)](https://man7.org/linux/man-pages/man5/shadow.5.html) and
+/// [gshadow(5)](https://man7.org/linux/man-pages/man5/gshadow.5.html).
 pub const ACCOUNT_FILES: [&str; 4] = [PASSWD, GROUP, "/etc/shadow", "/etc/gshadow"];
 
-/// Returns which of the [`KERNEL_DIRECTORIES`] an absolute path of the guest leads to or into, by its
-/// text: `..` removes the part before it.
+/// Returns the member of [`KERNEL_DIRECTORIES`] that equals or contains an absolute path of the guest. The path is
+/// resolved as text: `..` removes the part before it.
 pub fn kernel_directory(path: &str) -> Option<&'static str> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -225,7 +229,7 @@ pub fn kernel_directory(path: &str) -> Option<&'static str> {
     KERNEL_DIRECTORIES.into_iter().find(|it| parts.first() == Some(&&it[1..]))
 }
 
-/// Returns `true` for an absolute path other than `/` that has no empty name, `.` or `..`.
+/// Returns whether a path is absolute, is not `/`, and has no empty part, `.` or `..`.
 pub fn is_normalized(path: &str) -> bool {
     let is_name = |name: &str| !matches!(name, "" | "." | "..");
     path.strip_prefix('/').is_some_and(|names| names.split('/').all(is_name))
@@ -236,8 +240,8 @@ pub fn search_path(env: &[String]) -> &str {
     env.iter().find_map(|variable| variable.strip_prefix("PATH=")).unwrap_or(SEARCH_PATH)
 }
 
-/// Returns the paths at which a program may be, in the order of trial: its own where it has a slash,
-/// else those in the absolute directories of a search path.
+/// Returns the paths at which a program is searched, in order: the program itself if it contains a slash, and otherwise
+/// its name in each absolute directory of the search path.
 pub fn program_paths(program: &str, search_path: &str) -> Vec<String> {
     if program.contains('/') {
         return vec![program.to_owned()];
@@ -247,24 +251,24 @@ pub fn program_paths(program: &str, search_path: &str) -> Vec<String> {
     absolute.map(|directory| format!("{}/{program}", directory.trim_end_matches('/'))).collect()
 }
 
-/// The least size of a scratch disk, in bytes.
+/// The minimum size of a scratch disk, in bytes.
 pub const MIN_SCRATCH_BYTES: u64 = 1 << 20;
-/// The greatest one.
+/// The maximum size of a scratch disk, in bytes.
 pub const MAX_SCRATCH_BYTES: u64 = 1 << 40;
 
-/// Returns whether `text` may be the path of an HTTP request with its query: visible ASCII, so that it
-/// stands in the request line as it is (RFC 9112, section 3.2.1).
+/// Returns whether `text` is a valid path and query of an HTTP request: visible ASCII, which needs no escaping in the
+/// request line ([RFC 9112](https://www.rfc-editor.org/rfc/rfc9112), section 3.2.1).
 pub fn is_request_path(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Returns whether `text` may be the full name of a gRPC service, which a health check asks for.
+/// Returns whether `text` is a valid full name of a gRPC service, for a health check.
 pub fn is_grpc_service(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.".contains(&byte);
     (1..=MAX_SERVICE).contains(&text.len()) && text.bytes().all(inner)
 }
 
-/// Returns whether a path has a `..` among its parts.
+/// Returns whether a path contains a part `..`.
 pub fn climbs(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
 }

@@ -1,19 +1,21 @@
-//! The rules for the hosts that a box may name in its network's rules.
+//! The syntax of hosts in a box's network rules.
 
 use std::net::IpAddr;
 
 use super::is_label;
 
-/// The greatest length of a host's name, in bytes (RFC 1035, section 2.3.4, without the root's dot and the length bytes).
+/// The maximum length of a host's name, in bytes: the limit of [RFC 1035](https://www.rfc-editor.org/rfc/rfc1035),
+/// section 2.3.4, without the root's dot and the length bytes.
 pub const MAX_DOMAIN: usize = 253;
 
-/// Returns whether a text is a domain of at least two parts, `*.` and such a domain, an IP address or a network.
+/// Returns whether a text is a domain of at least two labels, such a domain after `*.`, an IP address, or a network.
+/// For example, `example.org`, `*.example.org` and `10.0.0.0/8` are accepted, and `localhost` is not.
 pub fn is_peer(text: &str) -> bool {
     network(text).is_some() || peer_name(text).is_some()
 }
 
-/// Returns an IP address with the number of its bits, or the first address of a network with the number of those that all of
-/// it have: `10.0.0.0/8`.
+/// Parses an IP address or a network. Returns its first address and its prefix length: `10.0.0.0/8` is `(10.0.0.0, 8)`,
+/// and a single address has its full length in bits.
 pub fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = text.split_once('/').unwrap_or((text, ""));
     let address: IpAddr = address.parse().ok()?;
@@ -21,15 +23,15 @@ pub fn network(text: &str) -> Option<(IpAddr, u8)> {
     if !text.contains('/') {
         return Some((address, most));
     }
-    // `parse` alone takes a sign and zeros.
+    // `parse` alone accepts a sign and leading zeros.
     let is_plain =
         bits.bytes().all(|byte| byte.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
     let bits = bits.parse().ok().filter(|it| *it <= most && is_plain)?;
     Some((address, bits))
 }
 
-/// Returns the domain of `example.org` and of `*.example.org`. It has two parts at least, and is not one that a program reads
-/// as an address.
+/// Returns the domain of `example.org` or `*.example.org`. The domain must have at least two labels, and no program may
+/// read it as an address.
 pub fn peer_name(text: &str) -> Option<&str> {
     let domain = text.strip_prefix("*.").unwrap_or(text);
     let is_domain = domain.len() <= MAX_DOMAIN
@@ -39,7 +41,8 @@ pub fn peer_name(text: &str) -> Option<&str> {
     is_domain.then_some(domain)
 }
 
-/// Returns whether the last part of a name makes some programs read all of it as an address (WHATWG URL, "ends in a number").
+/// Returns whether some programs read a name with this last label as an address
+/// ([URL Standard](https://url.spec.whatwg.org/#ends-in-a-number-checker)).
 pub fn is_numeric_label(part: &str) -> bool {
     let hexadecimal = part.strip_prefix("0x").or_else(|| part.strip_prefix("0X"));
     match hexadecimal {

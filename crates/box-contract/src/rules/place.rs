@@ -1,16 +1,17 @@
-//! The rules for places of the guest, and for the directories of the host that are shown there.
+//! Rules for mount points in the guest, and for the shared directories of the host.
 
 use std::cmp::Ordering;
 
 use super::{PATH_MAX, is_normalized};
 use safe_text::visible;
 
-/// Returns whether a path is another one or lies below it, part by part: `/capx` is not below `/cap`.
+/// Returns whether `path` equals `outer` or lies below it. Paths are compared part by part: `/capx` is not below
+/// `/cap`.
 pub fn is_inside(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns whether one path is the other or leads to it.
+/// Returns whether one path equals or contains the other.
 pub fn overlap(one: &str, other: &str) -> bool {
     is_inside(one, other) || is_inside(other, one)
 }
@@ -20,20 +21,20 @@ pub fn path_order(one: &str, other: &str) -> Ordering {
     one.split('/').cmp(other.split('/'))
 }
 
-/// A kind of what is at a place of a component.
+/// The kind of a file or mount in a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtPlace {
-    /// A directory of the host, or a volume: mounted in the order of their places, after all else that is mounted.
+    /// A directory of the host or a volume. These are mounted after everything else, in the order of their paths.
     Mount,
     /// A scratch disk.
     Scratch,
     /// The file of a secret.
     Secret,
-    /// A file that is baked in.
+    /// A file in the rootfs.
     Baked,
 }
 
-/// Returns whether two things cannot be at their places of one component, since one would hide the other.
+/// Returns whether two files or mounts exclude each other in one component, because one would hide the other.
 pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
     let [(outer, at), (inner, below)] =
         if is_inside(other.1, one.1) { [one, other] } else { [other, one] };
@@ -41,12 +42,12 @@ pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
     is_inside(below, at) && !(holds && at != below)
 }
 
-/// Checks that each of some things of one component can be at its place beside the others.
+/// Checks that no two of a component's files and mounts exclude each other ([`excludes`]).
 ///
-/// The time for each thing grows with the number of those around it alone, of which a path has few.
+/// Each path is compared only with its ancestors in the list, of which there are few.
 ///
 /// # Errors
-/// The index of the thing.
+/// Returns the index of the first one that another one excludes.
 pub fn check_disjoint(places: &[(AtPlace, &str)]) -> Result<(), usize> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|one, other| path_order(places[*one].1, places[*other].1));
@@ -63,8 +64,8 @@ pub fn check_disjoint(places: &[(AtPlace, &str)]) -> Result<(), usize> {
     Ok(())
 }
 
-/// Returns why a box cannot propose a directory of the host for a share. It is to be below the one in which the box is
-/// launched, so that nobody who launches it gives away what they did not see.
+/// Returns why a box must not propose a directory of the host for a share. The directory must be below the one in which
+/// the box is launched, so that a launch cannot expose a directory that the user did not see.
 pub fn share_host_fault(host: &str) -> Option<&'static str> {
     if host.is_empty() {
         Some("an empty path")
@@ -81,7 +82,7 @@ pub fn share_host_fault(host: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether something can be mounted, or written, at a path of a box, as far as its form goes.
+/// Returns whether a path has the right form for a mount point or a file in a box.
 pub fn is_place(path: &str) -> bool {
     is_normalized(path) && path.len() <= PATH_MAX && !path.contains('\0')
 }
@@ -116,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// It finds what a look at each pair would find.
+        /// The result equals a comparison of all pairs.
         #[test]
         fn things_are_apart_if_no_two_exclude_each_other(
             things in proptest::collection::vec((0..3_usize, "(/[ab.]){1,3}"), 0..6)

@@ -1,16 +1,18 @@
-//! The grammar of users and groups, for Boxfiles and commands.
+//! The syntax of users and groups in Boxfiles and commands.
 
 use super::NO_ID;
 
-/// The most characters of the name of a user or a group (useradd(8)).
+/// The maximum number of characters in the name of a user or group
+/// ([useradd(8)](https://man7.org/linux/man-pages/man8/useradd.8.html)).
 const MAX_USER_NAME: usize = 256;
 
-/// Checks a user, and a group, of a component or a command: `USER` or `USER:GROUP` (OCI image-spec config.md, "User"), each
-/// a name as useradd(8) makes it, or a number less than [`NO_ID`]. None is root by accident: an empty user would be,
-/// and [`NO_ID`].
+/// Checks the user of a component or a command: `USER` or `USER:GROUP`, as in an
+/// [OCI image configuration](https://github.com/opencontainers/image-spec/blob/v1.1.1/config.md). Each part is a name that
+/// useradd(8) accepts, or a number less than [`NO_ID`]. For example, `app:app` and `1000` are accepted. An empty user
+/// and [`NO_ID`] are refused, because both would run the program as root.
 ///
 /// # Errors
-/// For people: how to write it.
+/// Returns the correct form, for an error message.
 pub fn check_user(text: &str) -> Result<(), &'static str> {
     let (user, group) = text.split_once(':').unwrap_or((text, "0"));
     if user.is_empty() || group.is_empty() || group.contains(':') {

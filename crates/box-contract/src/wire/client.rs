@@ -1,9 +1,10 @@
-//! The first message of a client of a running box's supervisor, on the supervisor's Unix socket.
+//! The messages that only a client of a running box's supervisor sends, over the supervisor's Unix socket.
 //!
-//! After its [`Greeting`] a client sends [`HostMessage`](super::HostMessage)s, as the supervisor itself does to
-//! init, or a [`RuleChange`]: at most one command for each connection, whose id the supervisor chooses. The answers are
-//! [`GuestMessage`](super::GuestMessage)s, which name each program by its
-//! [`ProgramId`](super::ProgramId). Output needs no credit: what the client does not read, the supervisor grants to nobody.
+//! A client first sends a [`Greeting`], and then the [`HostMessage`](super::HostMessage)s that the supervisor sends to
+//! init, or a [`RuleChange`]. Each connection may have one command, whose id the supervisor chooses. The supervisor
+//! answers with [`GuestMessage`](super::GuestMessage)s, which identify each program by its
+//! [`ProgramId`](super::ProgramId). A client grants no credit for output: backpressure works because the supervisor
+//! grants init credit only for output that the client has read.
 
 use std::io::{self, Read, Write};
 
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::frame::{Body, invalid, read_frame, write_frame};
 use crate::{NetworkPlan, PeerPlan};
 
-/// The version of the messages between a supervisor and its clients.
+/// The version of the protocol between a supervisor and its clients.
 pub const CLIENT_PROTOCOL: u32 = 1;
 
 messages! {
@@ -20,35 +21,35 @@ messages! {
     pub enum ClientMessage {
         /// The first message of a connection.
         129 => Greeting(Greeting),
-        /// Change the rules of the box's filter.
+        /// Changes the rules of the box's filter.
         130 => Rules(RuleChange),
     }
 }
 
-/// Says which protocol a client speaks, and what it wants to see.
+/// The protocol version of a client, and its subscription to the agent's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Greeting {
     /// [`CLIENT_PROTOCOL`].
     pub protocol: u32,
-    /// Which messages about the agent it gets.
+    /// The messages about the agent that the client gets.
     pub agent: Follow,
 }
 
-/// Other rules for what a box may connect to.
+/// New rules for the box's connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleChange {
-    /// As [`NetworkPlan::allow`].
+    /// As in [`NetworkPlan::allow`].
     pub allow: Vec<PeerPlan>,
-    /// As [`NetworkPlan::deny`].
+    /// As in [`NetworkPlan::deny`].
     pub deny: Vec<PeerPlan>,
-    /// Whether they are all from now on, and do not come to those that hold.
+    /// Whether these rules replace the current rules. Otherwise they are added.
     pub replace: bool,
 }
 
 impl RuleChange {
-    /// Returns a network with these rules.
+    /// Applies the change to a network's rules.
     pub fn of(self, network: &NetworkPlan) -> NetworkPlan {
         let all = |old: &[PeerPlan], mut rules: Vec<PeerPlan>| {
             rules.extend(old.iter().filter(|_| !self.replace).cloned());
@@ -61,14 +62,14 @@ impl RuleChange {
     }
 }
 
-/// Which messages about the agent a client gets.
+/// The messages about the agent that a client gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Follow {
     /// None.
     Nothing,
-    /// Its end.
+    /// The agent's exit.
     End,
-    /// Its output from now on, and its end; also the ends of the business application's own program.
+    /// The agent's output from now on and its exit, and the exits of the business application's main program.
     Output,
 }

@@ -1,4 +1,4 @@
-//! A command that runs in a component, what it reads, and its end.
+//! A command in a component: its start, its input, and its exit.
 
 use std::io;
 
@@ -8,18 +8,19 @@ use super::frame::{Body, invalid, put};
 use super::program_id::{ProgramId, one_byte};
 use crate::{ComponentName, exit};
 
-/// A command to run in a component. What it does not say is as the component's plan says.
+/// A command to run in a component. Fields that are absent have the values of the component's plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
-    /// One of [`ProgramId::of_commands`], and of no command that still runs; [`Output`](super::Output) and [`Exited`] name it.
+    /// The id of the command: one of [`ProgramId::of_commands`] that no running command has. [`Output`](super::Output)
+    /// and [`Exited`] contain it.
     #[serde(with = "one_byte")]
     pub id: ProgramId,
-    /// The component in whose namespaces and limits it runs.
+    /// The component in which the command runs, with its namespaces and limits.
     pub component: ComponentName,
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Variables, each as `NAME=VALUE`, over those of the component's environment.
+    /// Variables as `NAME=VALUE`. They take precedence over the component's environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
     /// The working directory.
@@ -28,22 +29,22 @@ pub struct Exec {
     /// The user, as [`accounts::resolve`](crate::accounts::resolve) reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Whether [`HostMessage::Input`](super::HostMessage::Input) brings its standard input, which is empty otherwise.
+    /// Whether [`HostMessage::Input`](super::HostMessage::Input) provides the standard input. Otherwise it is empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stdin: bool,
-    /// The size of the terminal that its standard streams are to be, if they are to be one.
+    /// The size of the command's terminal. `None` means that its standard streams are no terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
-    /// After how many milliseconds it is killed, with all processes of its process group.
+    /// The time limit in milliseconds, after which the command's process group is killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The work that init's own program does instead of `argv`, whose words after the first are its arguments.
+    /// The built-in command that init runs instead of a program. Its arguments are the words of `argv` after the first.
     #[serde(rename = "own", default, skip_serializing_if = "Option::is_none")]
     pub builtin: Option<Builtin>,
 }
 
 impl Exec {
-    /// Returns a connection's one command, which is as the component's plan says, and has no standard input.
+    /// Creates the one command of a connection, with the values of the component's plan and without standard input.
     pub fn new(component: ComponentName, argv: Vec<String>) -> Self {
         Self {
             id: ProgramId::COMMAND,
@@ -60,30 +61,30 @@ impl Exec {
     }
 }
 
-/// A task that init's own program does as a command, with the rights of one.
+/// A built-in command of init. It runs with the rights of a normal command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Builtin {
-    /// Makes the component's health check once: succeeds where it passes, else says why it does not.
+    /// Runs the component's health check once. It exits with 0 if the check passes, and otherwise prints the reason.
     Check,
-    /// Writes an archive of a path to its standard output: a tar of it under its last name.
+    /// Writes a tar archive of a path to standard output. The path's last name is the archive's top-level entry.
     Pack,
-    /// Unpacks an archive from its standard input to a path.
+    /// Unpacks a tar archive from standard input to a path.
     Unpack,
-    /// Does something with loaded skills: only for the host, and in no component.
+    /// Manages loaded skills. Only the host may run it. It runs outside the components.
     Skills(SkillTask),
 }
 
-/// A task about the skills that are loaded while a box runs.
+/// An operation on the skills that are loaded into a running box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillTask {
-    /// Puts the skill of an archive on its standard input in place. Its argument is the
-    /// [`SkillPlan`](crate::SkillPlan) as JSON.
+    /// Installs the skill in the archive on standard input. The argument is the [`SkillPlan`](crate::SkillPlan) as
+    /// JSON.
     Load,
-    /// Removes the one whose name is its argument.
+    /// Removes the skill with the name in the argument.
     Unload,
-    /// Writes the [`SkillPlan`](crate::SkillPlan) of each that is loaded to its standard output, as JSON on a line.
+    /// Writes the [`SkillPlan`](crate::SkillPlan) of each loaded skill to standard output, as one line of JSON each.
     List,
 }
 
@@ -104,48 +105,48 @@ pub struct Resize {
     /// The id of the command.
     #[serde(with = "one_byte")]
     pub id: ProgramId,
-    /// The size from now on.
+    /// The new size.
     pub size: TerminalSize,
 }
 
-/// The end of a program, by its id.
+/// The exit of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exited {
     /// The program.
     pub id: ProgramId,
-    /// The exit status, or 128 + the signal's number; 126 where the program could not be
-    /// executed and 127 where it was not found.
+    /// The exit status, or 128 + the signal's number. 126 means that the program could not be executed, and 127 that it
+    /// was not found.
     pub status: u8,
-    /// Whether the kernel's out-of-memory killer ended something in the component so far.
+    /// Whether the kernel's out-of-memory killer has ended a process in the component so far.
     pub oom_killed: bool,
-    /// Whether it was killed because its time was up.
+    /// Whether the program was killed after its time limit.
     pub timed_out: bool,
 }
 
 impl Exited {
-    /// Returns the exit code of a command that stands for this program: its status, but that of timeout(1) if it was killed
-    /// because its time was up.
+    /// Returns the exit code of a command that represents this program: the program's status, or the status of
+    /// [timeout(1)](https://man7.org/linux/man-pages/man1/timeout.1.html) if it was killed after its time limit.
     pub const fn code(self) -> u8 {
         if self.timed_out { exit::TIMED_OUT } else { self.status }
     }
 
-    /// Returns whether it has failed for lack of memory, as far as the host can tell: with status 0, what the kernel has
-    /// ended in its component was no loss to it.
+    /// Returns whether the program probably failed for lack of memory. If the status is 0, the program did not need the
+    /// processes that the kernel killed.
     pub const fn lacked_memory(self) -> bool {
         lacked_memory(self.oom_killed, Some(self.status))
     }
 }
 
-/// Returns whether a program has failed for lack of memory, by what the kernel's out-of-memory killer has done in its component,
-/// and by its status, where that is known.
+/// Returns whether a program probably failed for lack of memory. `oom_killed` is whether the kernel's out-of-memory
+/// killer has ended a process in its component. `status` is `None` if it is unknown.
 pub const fn lacked_memory(oom_killed: bool, status: Option<u8>) -> bool {
     oom_killed && !matches!(status, Some(0))
 }
 
-/// A part of the result of the box's task. All parts are sent at once and together are bounded
-/// ([`MAX_SENT_RESULT`](crate::task::MAX_SENT_RESULT)), so they need no [`Credit`](super::Credit). They are more than a socket holds: once in a
-/// run, init and the VMM wait until the host has read them.
+/// A part of the result of the box's task. Init sends all parts at once. Their total size is bounded by
+/// [`MAX_SENT_RESULT`](crate::task::MAX_SENT_RESULT), so they need no [`Credit`](super::Credit). They exceed a socket's
+/// buffer: once per run, init and the VMM wait until the host has read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskResult {
     /// At most [`MAX_OUTPUT`](super::MAX_OUTPUT) bytes.

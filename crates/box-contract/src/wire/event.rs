@@ -1,4 +1,4 @@
-//! The events of a box, and the trajectories of its agent, for the logs of the run.
+//! The events of a box and the trajectories of its agent, for the run's logs.
 
 use std::io;
 
@@ -10,36 +10,36 @@ use super::program_id::ProgramId;
 use crate::logs::is_trajectory_name;
 use crate::{ComponentName, named_enum};
 
-/// The most bytes of a command's program and arguments that an event has.
+/// The maximum size of a command's program and arguments in an event, in bytes.
 const MAX_ARGV_BYTES: usize = 1024;
 
-/// Something that has happened in a box, as its init has seen it.
+/// An event in a box, as observed by init.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestEvent {
-    /// In which component.
+    /// The component in which the event happened.
     pub component: ComponentName,
-    /// Its kind.
+    /// The kind of the event.
     pub kind: GuestEventKind,
-    /// The number of the command: of those that run at once, each has its own.
+    /// The id of the command. Commands that run at the same time have different ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<ProgramId>,
-    /// The one who runs the command.
+    /// The caller of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Caller>,
-    /// The command's program; where the agent runs it, with its arguments, as far as they have 1 KiB in all.
+    /// The command's program. If the agent is the caller, its arguments follow, up to 1 KiB in all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
-    /// The part of init's own program that runs instead.
+    /// The built-in command that runs instead of a program.
     #[serde(rename = "own", default, skip_serializing_if = "Option::is_none")]
     pub builtin: Option<Builtin>,
-    /// The exit status, as that of [`Exited`].
+    /// The exit status, as in [`Exited::status`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u8>,
-    /// Whether it was killed because its time was up.
+    /// Whether the program was killed after its time limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
-    /// Whether the kernel's out-of-memory killer ended something in the component so far.
+    /// Whether the kernel's out-of-memory killer has ended a process in the component so far.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub oom_killed: bool,
 }
@@ -49,31 +49,32 @@ named_enum! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum GuestEventKind {
-        /// The component's own program is started: the agent's was executed, the business application's is about to be.
+        /// The component's main program starts. The agent's program was executed already. The business application's
+        /// program is about to be executed.
         Start "start",
         /// The agent's health check has passed.
         Ready "ready",
-        /// The component's own program has ended.
+        /// The component's main program has ended.
         End "end",
-        /// A command is to run.
+        /// A command is about to run.
         Command "command",
-        /// A command has ended, and what it has written is read.
+        /// A command has ended, and its output has been read.
         CommandEnd "command-end",
     }
 }
 
-/// One who runs commands.
+/// The caller of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caller {
-    /// The agent, by `box-exec`.
+    /// The agent, through `box-exec`.
     Agent,
     /// The host.
     Host,
 }
 
 impl GuestEvent {
-    /// Returns the event of a component's own program.
+    /// Creates an event of a component's main program.
     pub const fn new(component: ComponentName, kind: GuestEventKind) -> Self {
         Self {
             component,
@@ -88,7 +89,8 @@ impl GuestEvent {
         }
     }
 
-    /// Returns the event that a command is to run. Of the host's, whose arguments are not the agent's to read, it has the program alone.
+    /// Creates the event of a command that is about to run. An event of the host's command contains the program without
+    /// its arguments, because the agent must not read them.
     pub fn of_command(number: ProgramId, exec: &Exec, by: Caller) -> Self {
         let argv = match (by, exec.builtin) {
             (Caller::Agent, _) => exec.argv.as_slice(),
@@ -104,7 +106,7 @@ impl GuestEvent {
         }
     }
 
-    /// Returns the event that a program has ended: a command where it has a number.
+    /// Creates the event of a program's exit. `command` is `None` for a component's main program.
     pub fn of_end(component: ComponentName, command: Option<ProgramId>, exited: Exited) -> Self {
         let kind = match command {
             Some(_) => GuestEventKind::CommandEnd,
@@ -115,7 +117,7 @@ impl GuestEvent {
     }
 }
 
-/// Returns the words that fit an event, the last one cut where need be.
+/// Returns the words that fit into an event. The last one may be cut.
 fn cut(words: &[String]) -> Vec<String> {
     let mut room = MAX_ARGV_BYTES;
     let mut fitting = Vec::new();
@@ -125,17 +127,17 @@ fn cut(words: &[String]) -> Vec<String> {
         }
         let end = word.floor_char_boundary(room);
         fitting.push(word[..end].to_owned());
-        // An empty word takes some room, too, and nothing comes after one that is cut.
+        // An empty word takes room, too. A word that was cut is the last one.
         room = if end == word.len() { room.saturating_sub(end.max(1)) } else { 0 };
     }
     fitting
 }
 
-/// A part of a file that the agent has left as a trajectory. All parts of a file come one after the other, and those of
-/// all files together are bounded ([`MAX_TRAJECTORIES`](crate::logs::MAX_TRAJECTORIES)), so that nobody grants them, as with a task's result.
+/// A part of a trajectory that the agent has left. The parts of one file are consecutive. The total size of all files
+/// is bounded by [`MAX_TRAJECTORIES`](crate::logs::MAX_TRAJECTORIES), so they need no credit, as with a task's result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trajectory {
-    /// The file's name, of which [`is_trajectory_name`].
+    /// The file's name. [`is_trajectory_name`] accepts it.
     pub name: String,
     /// At most [`MAX_OUTPUT`](super::MAX_OUTPUT) bytes.
     pub data: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Frames: the length, the kind and the body of each message.
+//! The encoding of messages as frames: a length, a kind and a body.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -9,9 +9,9 @@ use zeroize::Zeroizing;
 
 use super::sizes::MAX_FRAME;
 
-/// The size of the length field.
+/// The size of the length field, in bytes.
 const PREFIX: usize = 4;
-/// As large as most frames.
+/// The initial capacity of a frame, in bytes. Most frames fit.
 const USUAL: usize = 256;
 
 /// The body of a frame, after its kind.
@@ -27,12 +27,13 @@ impl<T: Serialize + DeserializeOwned> Body for T {
     }
 
     fn decode(body: Vec<u8>) -> io::Result<Self> {
-        // Not as serde_json converts it: JSON that ends early is not the end of the stream.
+        // The error's message is kept but not its kind: JSON that ends early is not `UnexpectedEof`.
         serde_json::from_slice(&body).map_err(|error| invalid(&error.to_string()))
     }
 }
 
-/// Appends both to a frame, which grows once: a copy of a secret would stay in memory.
+/// Appends both slices to a frame. The frame is reallocated at most once, because each reallocation would leave a copy
+/// of a secret in memory.
 pub(super) fn put(frame: &mut Vec<u8>, first: &[u8], data: &[u8]) {
     frame.reserve_exact(first.len() + data.len());
     frame.extend_from_slice(first);
@@ -44,7 +45,7 @@ pub(super) fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Writes a frame with one call, so that a packet carries it whole. Nothing of it stays in memory.
+/// Writes a frame in one call, so that one packet carries it. The encoded frame is cleared from memory afterwards.
 pub(super) fn write_frame(writer: &mut impl Write, kind: u8, body: &impl Body) -> io::Result<()> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidInput, "the message is too long");
     let mut frame = Zeroizing::new(Vec::with_capacity(USUAL));
@@ -58,7 +59,7 @@ pub(super) fn write_frame(writer: &mut impl Write, kind: u8, body: &impl Body) -
     writer.write_all(&frame)
 }
 
-/// Reads a frame, or returns `None` where the stream ends before it.
+/// Reads a frame. Returns `None` if the stream ends before it.
 pub(super) fn read_frame(reader: &mut impl Read) -> io::Result<Option<(u8, Vec<u8>)>> {
     let Some(prefix) = read_prefix(reader)? else { return Ok(None) };
     let length = usize::try_from(u32::from_le_bytes(prefix)).unwrap_or(usize::MAX);
@@ -67,11 +68,11 @@ pub(super) fn read_frame(reader: &mut impl Read) -> io::Result<Option<(u8, Vec<u
     }
     let mut frame = vec![0; length];
     reader.read_exact(&mut frame)?;
-    // In place: a copy of a secret would stay in memory.
+    // In place, because a copy of a secret would stay in memory.
     Ok(Some((frame.remove(0), frame)))
 }
 
-/// Reads the length field, or nothing where the stream ends before its first byte.
+/// Reads the length field. Returns `None` if the stream ends before its first byte.
 fn read_prefix(reader: &mut impl Read) -> io::Result<Option<[u8; PREFIX]>> {
     let mut prefix = Vec::new();
     reader.take(PREFIX as u64).read_to_end(&mut prefix)?;
@@ -82,31 +83,48 @@ fn read_prefix(reader: &mut impl Read) -> io::Result<Option<[u8; PREFIX]>> {
     }
 }
 
-/// Bytes that were read, and not yet taken as frames.
+/// A buffer of received bytes that are not decoded yet.
 #[derive(Debug, Default)]
 pub struct Frames {
     received: Vec<u8>,
-    /// How much of `received` has been taken out.
+    /// The number of bytes of `received` that are already decoded.
     taken: usize,
 }
 
 impl Frames {
-    /// Adds bytes of the stream.
+    /// Appends received bytes.
     pub fn push(&mut self, data: &[u8]) {
         self.received.drain(..std::mem::take(&mut self.taken));
         self.received.extend_from_slice(data);
     }
 
-    /// Returns whether a frame has begun, and not ended.
+    /// Returns whether the buffer contains an incomplete frame.
     pub const fn is_inside_frame(&self) -> bool {
         self.taken < self.received.len()
     }
 
-    /// Takes the first frame with a message's own reader, if all of it has arrived. A length that no frame has is an
-    /// error at once, not after it has been waited for.
+    /// Decodes the first frame with a message's `read` function, or returns `None` if the frame is incomplete. An
+    /// invalid length is an error at once, before the rest of the frame arrives.
     ///
     /// # Errors
-    /// When the frame is malformed.
+    /// Fails if the frame is malformed.
+    ///
+    /// # Examples
+    /// ```
+    /// use box_contract::wire::{Frames, HostMessage, Shutdown};
+    ///
+    /// let message = HostMessage::Shutdown(Shutdown { grace_ms: 2000 });
+    /// let mut bytes = Vec::new();
+    /// message.write(&mut bytes)?;
+    /// let (start, end) = bytes.split_at(3);
+    ///
+    /// let mut frames = Frames::default();
+    /// frames.push(start);
+    /// assert_eq!(frames.next(|reader| HostMessage::read(reader))?, None);
+    /// frames.push(end);
+    /// assert_eq!(frames.next(|reader| HostMessage::read(reader))?, Some(message));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn next<T>(
         &mut self,
         read: impl FnOnce(&mut &[u8]) -> io::Result<Option<T>>,

@@ -1,26 +1,34 @@
 //! The control channel between `boxlaunch` and `box-init`.
 //!
-//! One vsock connection, made by init before any workload runs. A supervisor and its clients ([`ClientMessage`]), and
-//! init and `box-exec`, exchange the same messages over Unix sockets; there a connection has one command, and the ids
-//! mean less. Each frame is
+//! Init opens one vsock connection before any workload runs. A supervisor and its clients ([`ClientMessage`]), and init
+//! and `box-exec`, exchange the same messages over Unix sockets. Such a connection has only one command, which its
+//! client calls [`ProgramId::COMMAND`]. The format of a frame is
 //!
 //! ```text
-//! length: u32 little-endian   of everything after it, 1 to MAX_FRAME
-//! kind:   u8                  which message
-//! body:   JSON; of Output: id u8, stream u8, then the bytes as they are; of Input: id u8, then the bytes; of Secret: index
-//!         u8, then the bytes; of Variable: index u8, then nothing, or `=` and the value; of TaskResult: the bytes; of Trajectory: the name's length u8, the name, then the bytes
+//! length: u32 little-endian   the length of the rest, 1 to MAX_FRAME
+//! kind:   u8                  the kind of the message
+//! body:   JSON, except for
+//!         Output:     id u8, stream u8, bytes
+//!         Input:      id u8, bytes
+//!         Secret:     index u8, bytes
+//!         Variable:   index u8, then nothing, or `=` and the value
+//!         TaskResult: bytes
+//!         Trajectory: the name's length u8, name, bytes
 //! ```
 //!
-//! **Flow control.** The VMM carries all connections of a box in one loop, which stops when one of their sockets
-//! is full. So what a program writes is bounded by a window that fits a socket: init sends at most
-//! [`WINDOW`] bytes of it, each frame counted as [`Output::cost`] says, and then as many as the host has granted by
-//! [`HostMessage::Credit`]; meanwhile it does not read the program's pipes, and the program waits. In the
-//! other direction the host sends at most [`INPUT_WINDOW`] bytes of input, and then as many as init has
-//! granted. The end of input is a message, because libkrun makes a half-closed connection a closed one.
+//! For example, if the agent writes the three bytes `hi\n` to its standard output, the frame is
+//! `06 00 00 00 03 00 01 68 69 0a`.
 //!
-//! The guest is hostile from the moment that it runs: a frame that is too long, of an unknown
-//! kind or malformed is an error, after which the reader hangs up. Guest → host frames carry data
-//! only, never a path or a command; the archive of `boxlaunch cp` is output, whose reader is as distrustful.
+//! **Flow control.** The VMM handles all connections of a box in one loop, which blocks if one of their sockets is
+//! full. A program's unread output is therefore bounded by a window that fits into a socket's buffer. Init sends at
+//! most [`WINDOW`] bytes of it, each frame at its [`Output::cost`], and then as many as the host has granted with
+//! [`HostMessage::Credit`]. While the window is full, init does not read the program's pipes, and the program waits. In
+//! the other direction, the host sends at most [`INPUT_WINDOW`] bytes of input, and then as many as init has granted.
+//! The end of input is a message, because libkrun closes a half-closed connection.
+//!
+//! The guest is untrusted as soon as it runs. A frame that is too long, malformed or of an unknown kind is an error,
+//! after which the reader closes the connection. Frames from the guest contain only data, never a path or a command.
+//! The archive of `boxlaunch cp` is output, and its reader does not trust it either.
 
 mod frame;
 
@@ -33,21 +41,21 @@ use crate::ComponentName;
 use frame::{Body, invalid, read_frame, write_frame};
 use program_id::one_byte;
 
-/// The version of this protocol; a host refuses an init of a later one.
+/// The version of this protocol. A host refuses an init with a later version.
 pub const PROTOCOL: u32 = 8;
-/// The oldest version whose boxes a host still runs: see [`HostMessage::since`].
+/// The oldest protocol version of the boxes that a host runs. See [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
-/// Returns whether a host of this version speaks a protocol.
+/// Returns whether this version of the host supports a protocol version.
 pub const fn is_spoken(protocol: u32) -> bool {
     OLDEST_PROTOCOL <= protocol && protocol <= PROTOCOL
 }
 
-/// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
-/// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
+/// The text in the box-init program by which `boxbuild` recognizes it: it contains the versions of this protocol and of
+/// the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)).
 pub const INIT_MARK: &str = "boxbuild box-init for protocol 8 and format epoch 4";
 
-/// Declares the messages of one direction: the kind of each one's frame, and its body.
+/// Declares the messages of one direction, each with the kind and the body of its frame.
 macro_rules! messages {
     (
         $(#[$about:meta])*
@@ -63,18 +71,18 @@ macro_rules! messages {
             /// Writes the message as one frame.
             ///
             /// # Errors
-            /// The writer's own, or `InvalidInput` where the message does not fit a frame.
+            /// Returns the writer's error, or `InvalidInput` if the message does not fit into a frame.
             pub fn write(&self, writer: &mut impl Write) -> io::Result<()> {
                 match self {
                     $(Self::$message(body) => write_frame(writer, $kind, body),)+
                 }
             }
 
-            /// Reads one frame; returns `None` at the end of the stream.
+            /// Reads one frame. Returns `None` at the end of the stream.
             ///
             /// # Errors
-            /// The reader's own, `UnexpectedEof` in the middle of a frame, `InvalidData` for a
-            /// frame of any other kind.
+            /// Returns the reader's error, `UnexpectedEof` if the stream ends inside a frame, or `InvalidData` if the
+            /// frame is malformed or of an unknown kind.
             pub fn read(reader: &mut impl Read) -> io::Result<Option<Self>> {
                 let Some((kind, body)) = read_frame(reader)? else { return Ok(None) };
                 Ok(Some(match kind {
@@ -89,7 +97,7 @@ macro_rules! messages {
 messages! {
     /// The messages from init to the launcher.
     pub enum GuestMessage {
-        /// The first frame of a connection, by which init names its protocol.
+        /// The first frame of a connection, with init's protocol version.
         1 => Hello(Hello),
         /// The agent's health check has passed.
         2 => Ready(Timing),
@@ -97,32 +105,32 @@ messages! {
         3 => Output(Output),
         /// A program has ended.
         4 => Exited(Exited),
-        /// The start, or a request, failed at a named step.
+        /// The start or a request failed at a named step.
         5 => Failed(Failed),
         /// A program has read some of its input.
         6 => Credit(Credit),
-        /// The resources in use, as [`HostMessage::Measure`] asked for.
+        /// The resources in use, in response to [`HostMessage::Measure`].
         7 => Usage(Usage),
-        /// The filter of the box has denied something: from a supervisor to its clients alone.
+        /// The filter of the box has denied a connection. Only a supervisor sends it, to its clients.
         8 => Denied(Denied),
-        /// A part of the task's result, before the agent's end.
+        /// A part of the task's result, sent before the agent's [`GuestMessage::Exited`].
         9 => TaskResult(TaskResult),
-        /// Something has happened, for a plan whose `logs` have events.
+        /// An event, if `logs` of the plan has events.
         10 => Event(GuestEvent),
-        /// A part of a trajectory, before the agent's end.
+        /// A part of a trajectory, sent before the agent's [`GuestMessage::Exited`].
         11 => Trajectory(Trajectory),
     }
 }
 
 messages! {
-    /// The messages of [`GuestMessage`] that a caller in the box gets about its command: the only ones that init's own
-    /// program has to read.
+    /// The subset of [`GuestMessage`] that a caller in the box gets about its command. The box-init program reads no
+    /// other messages of this direction.
     pub enum CallMessage {
         /// Bytes that the command wrote.
         3 => Output(Output),
-        /// It has ended.
+        /// The command has ended.
         4 => Exited(Exited),
-        /// It has read some of its input.
+        /// The command has read some of its input.
         6 => Credit(Credit),
     }
 }
@@ -163,49 +171,49 @@ pub use variable::{
     MAX_VALUE, MAX_VARIABLES, TOO_MANY_VARIABLES, Variable, VariableError, check_value,
 };
 
-/// Proves that init is the init of this boot.
+/// Proves that the sender is the init of this boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
     /// [`PROTOCOL`].
     pub protocol: u32,
-    /// The nonce that the launcher gave to this boot, as text.
+    /// The nonce that the launcher passed to this boot, as text.
     pub nonce: String,
 }
 
-/// When things happened in the guest, in nanoseconds.
+/// Durations of the start in the guest, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
-    /// The virtual CPU started → init's first instruction, by the guest's time stamp counter,
+    /// From the start of the virtual CPU until init's first instruction. The guest's time stamp counter measures it,
     /// which starts at zero.
     pub kernel_ns: u64,
-    /// Init's first instruction → the agent's program is executed.
+    /// From then until the agent's program is executed.
     pub init_ns: u64,
-    /// → the health check has passed.
+    /// From then until the health check has passed.
     pub ready_ns: u64,
-    /// → this message is sent.
+    /// From then until this message is sent.
     pub sent_ns: u64,
 }
 
-/// More bytes that may be sent.
+/// A grant to send more bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credit {
     /// The program.
     #[serde(with = "one_byte")]
     pub id: ProgramId,
-    /// How many bytes more than before.
+    /// The number of additional bytes.
     pub bytes: u32,
 }
 
-/// Something that the filter of a box has denied.
+/// A connection that the box's filter has denied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Denied {
-    /// Whose attempt it was.
+    /// The component that attempted the connection.
     pub component: ComponentName,
-    /// The host, the reason and the line that would allow it, for people.
+    /// The host, the reason, and the declaration that would allow it, in words.
     pub what: String,
 }
 
@@ -213,47 +221,49 @@ pub struct Denied {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failed {
-    /// The step that init was at, such as `mount the rootfs`.
+    /// The step of init, such as `mount the rootfs`.
     pub step: String,
-    /// The error and its causes, for people.
+    /// The error and its causes, in words.
     pub message: String,
 }
 
 messages! {
     /// The requests from the launcher to init.
     pub enum HostMessage {
-        /// Run a command in a component.
+        /// Runs a command in a component.
         65 => Exec(Exec),
-        /// Send a signal to the agent or to a command.
+        /// Sends a signal to the agent or to a command.
         66 => Signal(Signal),
-        /// End everything and power off.
+        /// Ends all programs and powers off.
         67 => Shutdown(Shutdown),
         /// Bytes for a command's standard input.
         68 => Input(Input),
         /// A command's standard input ends.
         69 => InputEnd(InputEnd),
-        /// Output was passed on, and its program may write as much again.
+        /// Grants a program more output, after the host has passed output on.
         70 => Credit(Credit),
         /// A command's terminal has another size.
         71 => Resize(Resize),
-        /// Report the resources in use. Each request gets one answer, in their order.
+        /// Requests the resources in use. The answers have the order of the requests.
         72 => Measure(Measure),
-        /// The host's clock was set.
+        /// The host's clock has been set.
         73 => Clock(HostTime),
-        /// The value of a secret of the plan: each comes once, in their order, after the greeting and the variables.
+        /// The value of a secret of the plan. The secrets are sent once each, in the plan's order, after the greeting
+        /// and the variables.
         74 => Secret(Secret),
-        /// The mounts of the host, once, after the secrets: where the nonce is followed by [`MOUNTS_FOLLOW`].
+        /// The host's mounts, sent once, after the secrets, if [`MOUNTS_FOLLOW`] follows the nonce.
         75 => Mounts(Mounts),
-        /// A variable of the plan's [`launch_variables`](crate::RunPlan::launch_variables): each comes once, in their order,
-        /// at once after the greeting and before the secrets.
+        /// A variable of the plan's [`launch_variables`](crate::RunPlan::launch_variables). They are sent once each, in
+        /// order, directly after the greeting and before the secrets.
         77 => Variable(Variable),
-        /// Connect a component to the host's end of the network, if it is not connected yet: a port of it is published.
+        /// Connects a component to the host's end of the network, unless it is connected already, because one of its
+        /// ports is published.
         76 => Connect(Connect),
     }
 }
 
 impl HostMessage {
-    /// Returns the protocol that has this message, of those that a host speaks.
+    /// Returns the first supported protocol version that has this message.
     pub fn since(&self) -> u32 {
         match self {
             Self::Variable(_) => 8,
@@ -287,7 +297,7 @@ pub struct Signal {
     pub signal: i32,
 }
 
-/// The time on the host's clock, as this is sent.
+/// The time of the host's clock when the message is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostTime {
@@ -299,12 +309,13 @@ pub struct HostTime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shutdown {
-    /// Milliseconds between the signal that asks programs to end, SIGTERM or that of their image, and SIGKILL.
+    /// The milliseconds between the signal that asks programs to end (SIGTERM, or the stop signal of their image) and
+    /// SIGKILL.
     pub grace_ms: u32,
 }
 
 impl Shutdown {
-    /// Returns the order with this time between the two signals.
+    /// Creates the order with this time between the two signals.
     pub fn within(grace: Duration) -> Self {
         Self { grace_ms: u32::try_from(grace.as_millis()).unwrap_or(u32::MAX) }
     }

@@ -1,20 +1,22 @@
-//! The things that a host gives a box for one run: directories, disks that stay, and a task.
+//! The directories, volumes and task that the host gives to a box for one run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{NetworkMode, Scope, TaskPlan};
 
-/// The byte after the nonce, in its file, of a boot in which [`Mounts`] come.
+/// The byte after the nonce if the host sends [`Mounts`].
 pub const MOUNTS_FOLLOW: u8 = b'+';
-/// The byte there of any other.
+/// The byte after the nonce if it does not.
 pub const NO_MOUNTS: u8 = b'-';
-/// The tag of the virtio-fs device with all read-only shares, each a directory named by its number.
+/// The tag of the [virtio-fs](https://docs.kernel.org/filesystems/virtiofs.html) device for all read-only shares. Each
+/// share is a directory in it, named by the share's number.
 pub const READ_ONLY_TAG: &str = "shares";
-/// The devices that a machine can have beside those of every box, of its eleven interrupt lines: one is left.
+/// The maximum number of devices beside the ones that every box has. The VM has eleven interrupt lines, of which one
+/// stays free.
 pub const MAX_DEVICES: usize = 4;
 
-/// Returns how many of them a box takes: one for each disk, one for each share that is written to, one for all others
-/// together, mounted skills included, and one for a network that it shares with the host.
+/// Returns the number of devices that a box needs: one per disk, one per writable share, one for all read-only shares
+/// and mounted skills together, and one for a shared network.
 pub const fn devices(disks: usize, written: usize, are_read: bool, mode: NetworkMode) -> usize {
     disks + written + are_read as usize + matches!(mode, NetworkMode::Shared) as usize
 }
@@ -24,28 +26,29 @@ pub fn writable_tag(number: u8) -> String {
     format!("share-{number}")
 }
 
-/// The mounts and the task that a host gives to a box for one run. A mount inside another one comes after it.
+/// The mounts and the task that the host gives to a box for one run. A mount inside another mount follows it in the
+/// list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Mounts {
-    /// The user to whom files of shares belong, as the VMM process sees it.
+    /// The user id that owns the files of shares, as the VMM process sees it.
     pub uid: u32,
-    /// Their group.
+    /// The group id that owns them.
     pub gid: u32,
     /// The mounts.
     pub mounts: Vec<Mount>,
-    /// The task, instead of that of the plan.
+    /// The task. It takes precedence over the plan's task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlan>,
 }
 
-/// A directory or a disk of the host in components.
+/// A directory or a disk of the host, mounted in components.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Mount {
-    /// The directory or disk.
+    /// The mounted directory or disk.
     pub source: MountSource,
-    /// Where, absolute.
+    /// The mount point, absolute.
     pub guest: String,
     /// The components that see it.
     pub scope: Scope,
@@ -55,10 +58,10 @@ pub struct Mount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MountSource {
-    /// The directory with this number of [`READ_ONLY_TAG`].
+    /// The directory with this number in the device [`READ_ONLY_TAG`].
     ReadOnly(u16),
-    /// The device [`writable_tag`].
+    /// The device with the tag [`writable_tag`].
     Writable(u8),
-    /// The disk with this number after the scratch disks, with an ext4 file system on it.
+    /// The disk with this number after the scratch disks. It has an ext4 file system.
     Disk(u8),
 }

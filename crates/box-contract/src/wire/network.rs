@@ -1,13 +1,16 @@
-//! A component's streams to and from the host, all in one vsock connection.
+//! A component's network streams, multiplexed over one vsock connection to the host.
 //!
-//! The component's end of the network, a process of init's, connects to [`NETWORK_PORT`](crate::network::NETWORK_PORT) and
-//! says first whose it is. From then on each side opens streams: the guest where a program connects to the filter's proxy or to an
-//! address that stands for a name, the host where a client connects to a published port. One connection for all of
-//! them keeps the VMM's loop out of their way, which stops when one of its sockets is full: both ends always read, and each
-//! stream has a window of [`STREAM_WINDOW`] bytes in each direction, which the receiver grants again as it passes them on.
+//! Init has a process for the component's end of the network. It connects to
+//! [`NETWORK_PORT`](crate::network::NETWORK_PORT) and first sends the component's name. After that, both sides open
+//! streams. The guest opens one if a program connects to the filter's proxy or to an address that stands for a name.
+//! The host opens one if a client connects to a published port.
 //!
-//! The numbers of the guest's streams are even and those of the host's are odd; both count up, and no number is used
-//! twice. What comes for a stream that is over is dropped: its sender did not know that yet.
+//! One connection for all streams prevents them from blocking the VMM's loop, which stops if one of its sockets is
+//! full: both ends always read, and each stream has a window of [`STREAM_WINDOW`] bytes in each direction. The receiver
+//! grants more bytes as it passes data on.
+//!
+//! The guest's streams have even numbers and the host's streams odd ones. Both count up, and no number is reused.
+//! Messages for a closed stream are dropped, because their sender may not know yet that it is closed.
 
 use std::io::{self, Read, Write};
 
@@ -16,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use super::frame::{Body, invalid, put, read_frame, write_frame};
 use crate::ComponentName;
 
-/// How many bytes of a stream may be sent in a direction before the receiver has granted more.
+/// The number of bytes that may be sent in one direction of a stream before the receiver grants more.
 pub const STREAM_WINDOW: u32 = 32 << 10;
-/// The greatest number of bytes that one frame carries.
+/// The maximum number of data bytes in a frame.
 pub const MAX_STREAM_DATA: usize = 16 << 10;
 
 messages! {
@@ -30,13 +33,13 @@ messages! {
         2 => Open(OpenOut),
         /// Bytes of a stream.
         3 => Data(StreamData),
-        /// No more bytes come of a stream.
+        /// The sender's direction of a stream has ended.
         4 => End(StreamId),
         /// A stream has broken off.
         5 => Close(StreamId),
-        /// More bytes of a stream may be sent.
+        /// Grants more bytes of a stream.
         6 => Credit(StreamCredit),
-        /// A program asks for the address of a name.
+        /// A program resolves a name.
         7 => LookUp(LookUp),
     }
 }
@@ -44,22 +47,22 @@ messages! {
 messages! {
     /// The messages to a component's end of the network.
     pub enum HostNetwork {
-        /// Somebody has connected to a published port.
+        /// A client has connected to a published port.
         65 => Open(OpenIn),
         /// Bytes of a stream.
         66 => Data(StreamData),
-        /// No more bytes come of a stream.
+        /// The sender's direction of a stream has ended.
         67 => End(StreamId),
-        /// A stream is over in both directions; what was sent before is still to be passed on.
+        /// A stream has closed in both directions. Data that was sent before must still be passed on.
         68 => Close(StreamId),
-        /// More bytes of a stream may be sent.
+        /// Grants more bytes of a stream.
         69 => Credit(StreamCredit),
         /// The answer to [`GuestNetwork::LookUp`].
         70 => Found(Found),
     }
 }
 
-/// Says whose connection it is.
+/// Identifies the connection's component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkHello {
@@ -67,58 +70,58 @@ pub struct NetworkHello {
     pub component: ComponentName,
 }
 
-/// A stream that the guest opens.
+/// A stream opened by the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenOut {
-    /// Its number, which is even.
+    /// The stream's number, which is even.
     pub stream: u32,
-    /// Where its program has connected to.
+    /// The endpoint that the program connected to.
     pub way: Way,
 }
 
-/// Where a program has connected to, to reach a host.
+/// The endpoint that a program connected to in order to reach a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Way {
-    /// The proxy for HTTP.
+    /// The HTTP proxy.
     Http,
-    /// The proxy for SOCKS5.
+    /// The SOCKS5 proxy.
     Socks,
     /// An address that stands for a name.
     Direct {
-        /// The name, as the program has asked for it.
+        /// The name, as the program resolved it.
         name: String,
-        /// The port.
+        /// The TCP port.
         port: u16,
     },
 }
 
-/// A stream that the host opens.
+/// A stream opened by the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenIn {
-    /// Its number, which is odd.
+    /// The stream's number, which is odd.
     pub stream: u32,
-    /// The TCP port of the component's loopback.
+    /// The TCP port on the component's loopback.
     pub port: u16,
 }
 
-/// Names a stream.
+/// Identifies a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamId {
-    /// Its number.
+    /// The stream's number.
     pub stream: u32,
 }
 
-/// More bytes that may be sent.
+/// A grant to send more bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamCredit {
     /// The stream's number.
     pub stream: u32,
-    /// How many bytes more than before.
+    /// The number of additional bytes.
     pub bytes: u32,
 }
 
@@ -146,13 +149,13 @@ impl Body for StreamData {
     }
 }
 
-/// A question for the ports of a name.
+/// A query for the ports of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LookUp {
-    /// Its number, for the answer.
+    /// The query's number, for the answer.
     pub id: u32,
-    /// The name, as the program has asked for it.
+    /// The name, as the program resolves it.
     pub name: String,
 }
 
@@ -160,9 +163,9 @@ pub struct LookUp {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Found {
-    /// The question's number.
+    /// The query's number.
     pub id: u32,
-    /// The ports at which the name may be connected to; none where that is denied.
+    /// The ports at which the name may be connected to. Empty if the name is denied.
     pub ports: Vec<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! The output of programs, and how much of it may be on its way.
+//! The output of programs, and its flow control.
 
 use std::io;
 
@@ -11,31 +11,31 @@ use super::sizes::{FRAME_COST, WINDOW};
 pub struct Output {
     /// The program.
     pub id: ProgramId,
-    /// Where it wrote them.
+    /// The standard stream.
     pub stream: Stream,
     /// At most [`MAX_OUTPUT`](super::MAX_OUTPUT) bytes.
     pub data: Vec<u8>,
 }
 
 impl Output {
-    /// Returns what the frame takes from its program's window, and what is to be granted again for it.
+    /// Returns the bytes that the frame takes from its program's window. The host grants the same number again.
     pub fn cost(&self) -> u32 {
         output_cost(self.data.len())
     }
 }
 
-/// Returns what a frame with so many bytes of output takes from its program's window.
+/// Returns the bytes that a frame with `length` bytes of output takes from its program's window.
 pub fn output_cost(length: usize) -> u32 {
     FRAME_COST.saturating_add(u32::try_from(length).unwrap_or(u32::MAX))
 }
 
-/// How much of a program's output has been passed on, and not granted again.
+/// Counts output that has been passed on but not granted again.
 #[derive(Debug, Default)]
 pub struct Window(u32);
 
 impl Window {
-    /// Notes that an output of this cost has been passed on; returns how many bytes to grant: not each few, and long
-    /// before the program would have to wait.
+    /// Records output of this cost as passed on. Returns the number of bytes to grant, if any. A grant is for a quarter
+    /// of the window, so that grants are neither frequent nor late.
     pub fn passed(&mut self, cost: u32) -> Option<u32> {
         self.0 = self.0.saturating_add(cost);
         (self.0 >= WINDOW / 4).then(|| std::mem::take(&mut self.0))

@@ -1,39 +1,40 @@
-//! The ids of the programs of a box.
+//! The ids of a box's programs.
 
 use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 
-/// The id of a program of a box: [`AGENT`](Self::AGENT), [`BUSINESS`](Self::BUSINESS), a command of the host between the
-/// two, or a command of the agent above. Ids of commands of the agent stay in the guest, and in its events.
+/// The id of a program: [`AGENT`](Self::AGENT), [`BUSINESS`](Self::BUSINESS), an id between them for a command of the
+/// host, or an id above them for a command of the agent. The ids of the agent's commands occur only in the guest and in
+/// its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProgramId(pub u16);
 
 impl ProgramId {
-    /// The agent's own program.
+    /// The agent's main program.
     pub const AGENT: Self = Self(0);
-    /// The business application's own program, if init starts that.
+    /// The business application's main program, if init starts it.
     pub const BUSINESS: Self = Self(255);
-    /// The command of a connection that has one command, as its client names it.
+    /// The command of a connection with only one command, as its client identifies it.
     pub const COMMAND: Self = Self(1);
 
-    /// Returns the ids that commands of the host can have.
+    /// Returns the ids for commands of the host.
     pub fn of_commands() -> impl ExactSizeIterator<Item = Self> {
         (Self::AGENT.0 + 1..Self::BUSINESS.0).map(Self)
     }
 
-    /// Returns whether it is the id of a command, and not of a component's own program.
+    /// Returns whether the id belongs to a command rather than to a component's main program.
     pub const fn is_command(self) -> bool {
         !matches!(self, Self::AGENT | Self::BUSINESS)
     }
 
-    /// Returns whether the host knows the program by this id: it is no command of the agent's.
+    /// Returns whether the host knows this id, because it does not belong to a command of the agent.
     pub const fn is_known_to_host(self) -> bool {
         self.0 <= Self::BUSINESS.0
     }
 
-    /// Returns the id as a frame has it that has one byte for it.
+    /// Returns the id as one byte, for frames with one-byte ids.
     pub(super) fn byte(self) -> io::Result<u8> {
         let too_large = |_| io::Error::new(io::ErrorKind::InvalidInput, "the id needs two bytes");
         u8::try_from(self.0).map_err(too_large)
@@ -52,7 +53,8 @@ impl fmt::Display for ProgramId {
     }
 }
 
-/// An id in JSON that fits one byte, as every protocol has those that are not of an end or a signal.
+/// Serializes an id that must fit into one byte. In all messages but exits and signals, ids are one byte in every
+/// protocol version.
 pub(super) mod one_byte {
     use serde::{Deserialize as _, Deserializer, Serializer, ser::Error as _};
 

@@ -1,4 +1,4 @@
-//! The values of secrets on their way into a box.
+//! The transfer of secrets' values into a box.
 
 use std::{fmt, io};
 
@@ -9,19 +9,19 @@ use super::frame::{Body, invalid, put};
 use super::sizes::MAX_OUTPUT;
 use crate::SecretDelivery;
 
-/// The greatest number of secrets that a box has.
+/// The maximum number of secrets of a box.
 pub const MAX_SECRETS: usize = 256;
-/// The fault of a box that has more.
+/// The fault of a box with too many secrets.
 pub const TOO_MANY_SECRETS: &str = "a box has at most 256 secrets";
-/// The greatest length of a secret, in bytes.
+/// The maximum length of a secret, in bytes.
 pub const MAX_SECRET: usize = MAX_OUTPUT;
 
-/// The value of a secret, whose memory is cleared when this is dropped.
+/// The value of a secret. Its memory is cleared on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// Its place among the secrets of the plan, from 0.
+    /// The secret's index in the plan, from 0.
     pub index: u8,
-    /// The value: at most [`MAX_SECRET`] bytes.
+    /// The value, at most [`MAX_SECRET`] bytes.
     pub value: Zeroizing<Vec<u8>>,
 }
 
@@ -31,19 +31,19 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a value cannot be handed over.
+/// Why a value cannot be delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SecretError {
-    /// It has no bytes, as a variable that was forgotten.
+    /// The value is empty, which is typical of a variable that was not set.
     #[error("it is empty")]
     Empty,
-    /// It is longer than [`MAX_SECRET`].
+    /// The value is longer than [`MAX_SECRET`].
     #[error("it is longer than {MAX_SECRET} bytes")]
     TooLong,
-    /// An environment variable is a C string.
+    /// The value has a NUL byte, but environment variables are C strings.
     #[error("it has a NUL byte, which no variable can have; declare it with a `path`")]
     Nul,
-    /// Environment variables of a box are UTF-8.
+    /// The value is not UTF-8, but environment variables of a box are.
     #[error("it is not UTF-8; declare it with a `path`")]
     Encoding,
 }
@@ -51,7 +51,7 @@ pub enum SecretError {
 /// Checks that a value can be delivered.
 ///
 /// # Errors
-/// Why it cannot.
+/// Returns the reason if it cannot be delivered.
 pub fn check_secret(value: &[u8], delivery: &SecretDelivery) -> Result<(), SecretError> {
     if value.is_empty() {
         return Err(SecretError::Empty);

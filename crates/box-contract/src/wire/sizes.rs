@@ -1,13 +1,13 @@
-//! How much one frame carries, and how much may be on its way.
+//! The sizes of frames and of windows.
 
-/// The greatest length of a frame after its length field, in bytes.
+/// The maximum length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
-/// The greatest number of bytes that one [`GuestMessage::Output`](super::GuestMessage::Output) carries.
+/// The maximum number of data bytes in a [`GuestMessage::Output`](super::GuestMessage::Output).
 pub const MAX_OUTPUT: usize = 32 * 1024;
-/// The number of bytes that a program may write, on both streams together, before the host has granted more. Those of
-/// the components' own programs and of a command fit a Unix socket's buffer (`net.core.wmem_default`) together.
+/// The number of bytes that a program may write, on both streams together, before the host grants more. The windows of
+/// the components' main programs and of one command fit together into a Unix socket's buffer (`net.core.wmem_default`).
 pub const WINDOW: u32 = 64 * 1024;
-/// The cost of a frame beside its bytes; a socket's buffer counts no more for it.
+/// The cost of a frame in addition to its data, in bytes. A socket's buffer accounts for no more than this.
 pub const FRAME_COST: u32 = 1024;
-/// The number of bytes of input that the host may send before init has granted more.
+/// The number of input bytes that the host may send before init grants more.
 pub const INPUT_WINDOW: u32 = 64 * 1024;

@@ -108,8 +108,8 @@ fn host_messages_read_back_and_name_their_protocol() {
     }
 }
 
-/// Inits and hosts of every protocol since the second have these bytes: of an id, one, or a number that fits one where the
-/// message is not about an end or a signal.
+/// Programs of every protocol version since the second send these bytes: an id is one byte, or in JSON a number that
+/// fits into one byte, except in exits and signals.
 #[test]
 fn ids_of_programs_are_on_the_wire_as_they_have_always_been() {
     let written = |message: &GuestMessage| {
@@ -164,7 +164,7 @@ fn frame(kind: u8, body: &str) -> Vec<u8> {
     [&length.to_le_bytes(), &[kind][..], body.as_bytes()].concat()
 }
 
-/// An init of the protocol before this one refuses members that it does not know.
+/// An init of the previous protocol version refuses unknown fields.
 #[test]
 fn a_command_is_as_the_previous_protocol_has_it() {
     let exec = Exec::new(ComponentName::Agent, vec!["true".into()]);

@@ -1,44 +1,44 @@
-//! The resources that a box uses.
+//! The resource usage of a box.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ComponentName;
 
-/// Asks for a [`Usage`].
+/// Requests a [`Usage`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {}
 
-/// The resources that a box uses, as its guest reports them.
+/// The resource usage of a box, as its guest reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
-    /// For each component that still has a holder.
+    /// The usage of each component that has not ended.
     pub components: Vec<ComponentUsage>,
 }
 
-/// The resources that a component uses, and its limits.
+/// The resource usage of a component, and its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ComponentUsage {
-    /// Which one.
+    /// The component.
     pub component: ComponentName,
-    /// The bytes of memory of its processes, its scratch layer, and the kernel on its behalf.
+    /// The memory of its processes, of its writable layer, and of the kernel on its behalf, in bytes.
     pub memory_bytes: u64,
-    /// The highest value of that so far.
+    /// The highest value of `memory_bytes` so far.
     pub memory_peak_bytes: u64,
-    /// The limit.
+    /// The limit of `memory_bytes`.
     pub memory_max_bytes: u64,
-    /// The time on a CPU since its start, in microseconds.
+    /// The CPU time since the component's start, in microseconds.
     pub cpu_us: u64,
     /// The number of its processes and threads.
     pub pids: u64,
-    /// The limit.
+    /// The limit of `pids`.
     pub pids_max: u64,
-    /// The bytes of its scratch layer, which are part of its memory.
+    /// The size of the files in its writable layer, in bytes. It is part of `memory_bytes`.
     pub disk_bytes: u64,
-    /// The size of the scratch layer.
+    /// The capacity of the writable layer, in bytes.
     pub disk_max_bytes: u64,
-    /// How many processes the kernel's out-of-memory killer has ended.
+    /// The number of processes that the kernel's out-of-memory killer has ended.
     pub oom_kills: u64,
 }

@@ -1,4 +1,4 @@
-//! Variables that are given at launch, on their way into a box.
+//! The transfer of launch variables into a box.
 
 use std::io;
 
@@ -7,37 +7,37 @@ use thiserror::Error;
 use super::frame::{Body, invalid, put};
 use super::sizes::MAX_OUTPUT;
 
-/// The greatest number of variables that may be given to a box at launch, in both components together.
+/// The maximum number of launch variables of a box, in both components together.
 pub const MAX_VARIABLES: usize = 256;
-/// The fault of a box that has more.
+/// The fault of a box with too many launch variables.
 pub const TOO_MANY_VARIABLES: &str = "a box has at most 256 variables that are given at launch";
-/// The greatest length of such a variable's value, in bytes.
+/// The maximum length of a launch variable's value, in bytes.
 pub const MAX_VALUE: usize = MAX_OUTPUT;
 
-/// A variable of the plan's [`launch_variables`](crate::RunPlan::launch_variables), as it was given.
+/// The value of one of the plan's [`launch_variables`](crate::RunPlan::launch_variables).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its place among them, from 0.
+    /// The variable's index in `launch_variables`, from 0.
     pub index: u8,
-    /// Its value; nothing where its default holds.
+    /// The value. `None` means the default.
     pub value: Option<String>,
 }
 
-/// Why a value cannot be that of a variable.
+/// Why a text cannot be the value of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum VariableError {
-    /// It is longer than [`MAX_VALUE`].
+    /// The value is longer than [`MAX_VALUE`].
     #[error("it is longer than {MAX_VALUE} bytes")]
     TooLong,
-    /// An environment variable is a C string.
+    /// The value has a NUL byte, but environment variables are C strings.
     #[error("it has a NUL byte, which no variable can have")]
     Nul,
 }
 
-/// Checks that a value can be that of a variable.
+/// Checks that a text can be the value of a variable.
 ///
 /// # Errors
-/// Why it cannot.
+/// Returns the reason if it cannot.
 pub fn check_value(value: &str) -> Result<(), VariableError> {
     if value.len() > MAX_VALUE {
         return Err(VariableError::TooLong);

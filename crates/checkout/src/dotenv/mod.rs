@@ -1,6 +1,6 @@
-//! `.env` files: names and values of environment variables, one after another.
+//! `.env` files: a list of environment variables with their values.
 //!
-//! The form is the one that container tools share, read strictly: where they differ, it is an
+//! The syntax is common to container tools, parsed strictly: a construct that the tools interpret differently is an
 //! error.
 //!
 //! ```text
@@ -8,20 +8,27 @@
 //! entry    = [ "export" blanks ] name "=" value
 //! name     = ( letter | "_" ) { letter | digit | "_" }              ASCII only
 //! value    = unquoted | single | double
-//! unquoted = characters up to the line's end or to blanks and `#`; does not begin with a blank,
-//!            `'` or `"`; blanks at its end are left off; may be empty
-//! single   = "'" characters "'"        `\'` stands for `'`; all else, `\` too, for itself
-//! double   = '"' characters '"'        `\n` `\r` `\t` `\\` `\"` `\$` are escapes, others an error
+//! unquoted = characters up to the end of the line, or up to blanks and `#`; does not begin with
+//!            a blank, `'` or `"`; trailing blanks are removed; may be empty
+//! single   = "'" characters "'"        `\'` is `'`; all other characters are literal, including `\`
+//! double   = '"' characters '"'        `\n` `\r` `\t` `\\` `\"` `\$` are escapes; others are an error
 //! comment  = "#" characters
 //! blanks   = spaces and tabs
 //! line-end = LF | CR LF | the end of the file
 //! ```
 //!
-//! At the start of a line, a comment needs no blanks in front of it. A quoted value may go on over
-//! lines; only a comment may follow it. **No variable is ever expanded**: `$NAME` and
-//! `${NAME}` stand for themselves in every kind of value, as does `\` in one without quotes. A name
-//! without `=`, which some tools take from their own environment, is an error. A byte order mark
-//! at the start of the file is skipped. Characters that hide something are errors everywhere, also in comments.
+//! At the start of a line, a comment needs no blanks before `#`. A quoted value may span several lines, and only a
+//! comment may follow it. **Variables are never expanded**: `$NAME` and `${NAME}` are literal in every kind of value,
+//! as is `\` in an unquoted one. A name without `=`, which some tools take from their environment, is an error. A byte
+//! order mark at the start of the file is skipped. Hidden characters are errors everywhere, including comments.
+//!
+//! # Examples
+//! ```
+//! let variables = checkout::dotenv::parse("PORT=8080\nGREETING='Hello, $USER'  # literal\n").unwrap();
+//! assert_eq!(variables["PORT"].value, "8080");
+//! assert_eq!(variables["GREETING"].value, "Hello, $USER");
+//! assert!(checkout::dotenv::parse("PORT = 8080\n").is_err());
+//! ```
 
 mod quoted;
 mod secrets;
@@ -39,20 +46,19 @@ use diagnostics::cursor::{BYTE_ORDER_MARK, Cursor};
 use diagnostics::edited::{hidden_characters, unmerged};
 use diagnostics::{Diagnostic, Diagnostics, Span, Spanned};
 
-/// The errors in the syntax of a `.env`.
+/// The syntax errors of `.env` files.
 pub(crate) const ERRORS: ErrorTable = ErrorTable::new(include_str!("errors.md"));
 
-/// The greatest length of a `.env` file in bytes: 1 MiB.
+/// The maximum length of a `.env` file in bytes: 1 MiB.
 pub const MAX_DOTENV: usize = 1 << 20;
 
-/// The variables by name. The place is that of the whole entry, from the name on.
+/// The variables by name. A span covers the whole assignment, beginning with the name.
 pub type Variables = BTreeMap<String, Spanned<String>>;
 
-/// Reads the text of a `.env` file.
+/// Parses the text of a `.env` file.
 ///
 /// # Errors
-/// Everything that is wrong with it, sorted by position. After a quote that is not closed nothing
-/// is read.
+/// Returns all errors, sorted by position. The text after an unclosed quote is not parsed.
 pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
     let help = "an environment holds short values only; put files into images and skills";
     Diagnostic::check_length(text, MAX_DOTENV, help)?;
@@ -89,7 +95,7 @@ fn skip_blanks(cursor: &mut Cursor<'_>) {
     while cursor.eat_class(|c| BLANKS.contains(&c)) {}
 }
 
-/// Returns what is left of the line, without its end.
+/// Returns the rest of the line, without its end.
 fn rest_of_line<'t>(cursor: &Cursor<'t>) -> &'t str {
     let line = cursor.rest().lines().next().unwrap_or_default();
     line.strip_suffix('\r').unwrap_or(line)
@@ -97,7 +103,7 @@ fn rest_of_line<'t>(cursor: &Cursor<'t>) -> &'t str {
 
 type Assignment = (String, Spanned<String>);
 
-/// Reads a line up to its comment or end; nothing where it is empty.
+/// Parses a line up to its comment or end. Returns `None` if it has no assignment.
 fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Assignment>, Diagnostic> {
     skip_blanks(cursor);
     let line = rest_of_line(cursor);
@@ -120,12 +126,12 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Assignment>, Diagnostic> {
     Ok(Some((name, Spanned { value, span })))
 }
 
-/// Reads a name and the `=` after it.
+/// Parses a name and the following `=`.
 fn name(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
     let start = cursor.at();
     let line = rest_of_line(cursor);
     let Some((name, _)) = line.split_once('=') else {
-        // It can be a line of a secret: no text of it is in the message.
+        // The line may be part of a secret, so the message must not quote it.
         return Err(ERRORS.at("no-value", Span::at(start, line.trim_end().len())));
     };
     let trimmed = name.trim_end();
@@ -156,7 +162,7 @@ fn unquoted(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
     Ok(value.to_owned())
 }
 
-/// Checks that nothing but a comment is left of the line.
+/// Checks that at most a comment follows on the line.
 fn end_of_entry(cursor: &mut Cursor<'_>) -> Result<(), Diagnostic> {
     let before = cursor.at();
     skip_blanks(cursor);

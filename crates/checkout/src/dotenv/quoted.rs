@@ -1,10 +1,10 @@
-//! Values in quotes.
+//! Quoted values.
 
 use crate::dotenv::ERRORS;
 use diagnostics::cursor::Cursor;
 use diagnostics::{Diagnostic, Span};
 
-/// Reads `'…'`.
+/// Parses `'…'`.
 pub(super) fn single(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
     let start = cursor.at();
     let mut value = String::new();
@@ -22,10 +22,9 @@ pub(super) fn single(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
     }
 }
 
-/// Reads `"…"`.
+/// Parses `"…"`.
 ///
-/// The first unknown escape is reported when the value is read, so that what follows it is read
-/// in its own right.
+/// The first unknown escape is reported at the end of the value, so that the rest of the line can be parsed.
 pub(super) fn double(cursor: &mut Cursor<'_>) -> Result<String, Diagnostic> {
     let start = cursor.at();
     let mut value = String::new();

@@ -1,4 +1,4 @@
-//! Secrets in a `.env` file, which is checked in and baked as the Boxfile is.
+//! Finds secrets in a `.env` file, which is committed and baked into the box like the Boxfile.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,9 @@ use diagnostics::MAX_KEPT;
 use diagnostics::names::plain_secret;
 use diagnostics::{Diagnostic, Spanned};
 
-/// Returns the errors of variables that would put a secret into the box, in their order: the first [`MAX_KEPT`]. `declared` are the
-/// names of the component's secrets; of a variable that `is_judged`, the Boxfile itself has a value, which counts.
+/// Returns errors for the variables that would put a secret into the box, in order, at most [`MAX_KEPT`]. `declared`
+/// contains the names of the component's secrets. A variable for which `is_judged` returns true is skipped, because the
+/// Boxfile's value takes precedence.
 pub fn secrets(
     variables: &Variables,
     component: ComponentName,
@@ -27,7 +28,7 @@ pub fn secrets(
     found.take(MAX_KEPT).collect()
 }
 
-/// Says what is wrong with a variable, if it would put a secret into the box.
+/// Returns the fault of a variable that would put a secret into the box.
 fn fault(name: &str, value: &str, is_declared: bool) -> Option<String> {
     if is_declared {
         return Some(format!("`{name}` is declared as a secret, and has a value here"));

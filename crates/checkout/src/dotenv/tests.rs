@@ -13,7 +13,7 @@ fn values(source: &str) -> Vec<(String, String)> {
     variables.into_iter().map(|(name, value)| (name, value.value)).collect()
 }
 
-/// Reads the only value of a file.
+/// Parses a file and returns its only value.
 fn value(source: &str) -> String {
     let values = values(source);
     assert_eq!(values.len(), 1, "{source}");
@@ -230,7 +230,7 @@ proptest! {
 
     #[test]
     fn quoted_values_round_trip(text in "(\\PC|[\\t\\n\"'\\\\]){0,40}") {
-        // Few characters that print are hidden, such as selectors of variants.
+        // A few printable characters count as hidden, such as variation selectors.
         prop_assume!(safe_text::hidden(&format!("A=\"{text}\"")).next().is_none());
         let double = text.replace('\\', "\\\\").replace('"', "\\\"");
         prop_assert_eq!(value(&format!("A=\"{double}\"")), text.clone());

@@ -1,4 +1,4 @@
-//! Files and directories of a checkout, as a tree.
+//! Reads files and directories of a checkout into a tree.
 
 mod read;
 mod together;
@@ -14,24 +14,24 @@ use read::Reader;
 use together::DIRECTORY;
 pub use together::{MAX_TOGETHER, Together};
 
-/// The most bytes that the files of one directory may have. They are read into memory.
+/// The maximum total size of one directory's files, in bytes. They are read into memory.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Files as they were read.
+/// Files of a checkout, read into memory.
 #[derive(Debug)]
 pub struct Files {
-    /// Their tree. Every entry belongs to root, and is of the year 1970.
+    /// The tree. All entries belong to root and have the time of the Unix epoch.
     pub tree: Tree,
-    /// The data of the files, by content.
+    /// The files' bytes by content digest.
     pub data: BTreeMap<Content, Vec<u8>>,
 }
 
-/// A file or directory as it was read.
+/// A file or directory of a checkout, read into memory.
 #[derive(Debug)]
 pub struct Source {
-    /// The file, or those of the directory.
+    /// The file, or the contents of the directory.
     pub files: Files,
-    /// The root of the tree where a directory was named, and else the one file in it.
+    /// The root of the tree for a directory, and otherwise the one file in it.
     pub named: InodeId,
 }
 
@@ -39,44 +39,44 @@ pub struct Source {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum FilesError {
-    /// The path leads out of the checkout, through a symbolic link.
+    /// The path leads out of the checkout through a symbolic link.
     #[error("{} leads out of the checkout", .0.display())]
     Outside(PathBuf),
-    /// It cannot have files.
+    /// The path is not a directory.
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// The directory has no file, so that no checkout would keep it.
+    /// The directory contains no file, and version control would not keep it.
     #[error("{} has no file in it", .0.display())]
     Empty(PathBuf),
-    /// Something in the directory is a device, a pipe or a socket.
+    /// The directory contains a device, a pipe or a socket.
     #[error("{} is neither a file nor a directory nor a link", .0.display())]
     Special(PathBuf),
     /// The files are too large.
     #[error("{} has more than {} MiB", .0.display(), MAX_BYTES >> 20)]
     TooLarge(PathBuf),
-    /// The files of a box take too much memory together, from this path on.
+    /// The files of a box together take too much memory. The path is the first one that exceeds the limit.
     #[error(
         "with {}, all files and skills together take more than {} MiB of memory",
         .0.display(),
         MAX_TOGETHER >> 20
     )]
     TooLargeTogether(PathBuf),
-    /// Something cannot be read.
+    /// A file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
 impl Files {
-    /// Returns the bytes of all files; of equal ones, once.
+    /// Returns the total size of the distinct file contents, in bytes.
     pub fn size(&self) -> u64 {
         self.data.values().map(|data| data.len() as u64).sum()
     }
 }
 
-/// Reads everything in a directory of a checkout.
+/// Reads all entries of a directory of a checkout.
 ///
 /// # Errors
-/// [`FilesError`].
+/// Returns [`FilesError`] if an entry is unreadable, unsupported or too large.
 pub fn directory(
     checkout: &Bounds,
     path: &Path,
@@ -90,10 +90,10 @@ pub fn directory(
     Ok(reader.files)
 }
 
-/// Reads a file of a checkout, or everything in a directory of it, which must have a file.
+/// Reads a file or a directory of a checkout. A directory must contain a file.
 ///
 /// # Errors
-/// [`FilesError`].
+/// Returns [`FilesError`] if an entry is unreadable, unsupported or too large.
 pub fn any(checkout: &Bounds, path: &Path, together: &mut Together) -> Result<Source, FilesError> {
     if path.is_dir() {
         let files = directory(checkout, path, together)?;
@@ -107,15 +107,15 @@ pub fn any(checkout: &Bounds, path: &Path, together: &mut Together) -> Result<So
     let named = reader.file(path, &file)?;
     let tree = &mut reader.files.tree;
     tree.link(Tree::ROOT, b"file", named);
-    // No directory is read with this mode: one with a file of that name has another digest.
+    // A directory is never read with this mode, so a directory with one file of this name has another digest.
     tree.inode_mut(Tree::ROOT).meta.mode = 0;
     Ok(Source { files: reader.files, named })
 }
 
-/// Opens a directory of the checkout. Links on the way to it are followed, and may not lead out.
+/// Opens a directory of the checkout. Symbolic links in its path are followed, but must not lead out of the checkout.
 ///
 /// # Errors
-/// [`FilesError`].
+/// Returns [`FilesError`] if the path is no directory or leads out of the checkout.
 pub fn open_directory<'b>(checkout: &'b Bounds, path: &Path) -> Result<Directory<'b>, FilesError> {
     if !path.is_dir() {
         return Err(FilesError::NotADirectory(path.to_owned()));
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the mode and the bytes of what was named.
+    /// Returns the mode and the size of the file or directory at a path.
     fn named(checkout: &Path, path: &str) -> Result<(u16, u64), FilesError> {
         let mut together = Together::default();
         let Source { files, named } = any(&checkout.into(), &checkout.join(path), &mut together)?;

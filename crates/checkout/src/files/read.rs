@@ -15,12 +15,12 @@ use host_fs::read::{ReadError, read_open};
 use super::{Files, FilesError, MAX_BYTES};
 use crate::files::together::{CONTENT, COPIES, DIRECTORY, ENTRY, Together};
 
-/// Reads a directory, or a file.
+/// Reads a file or a directory into a tree.
 pub(crate) struct Reader<'r> {
     pub(crate) files: Files,
-    /// The path that was named.
+    /// The path that the caller asked for, for error messages.
     root: &'r Path,
-    /// How many bytes were read.
+    /// The number of bytes read.
     bytes: u64,
     together: &'r mut Together,
 }
@@ -31,17 +31,17 @@ impl<'r> Reader<'r> {
         Self { files, root, bytes: 0, together }
     }
 
-    /// Takes memory of what all files may have together.
+    /// Charges memory to the limit for all files together.
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), FilesError> {
         self.together.take(self.root, bytes)
     }
 
-    /// Takes memory for an entry whose name or target has so many bytes.
+    /// Charges memory for an entry. `text` is the length of its name or link target in bytes.
     pub(crate) fn take_entry(&mut self, text: usize) -> Result<(), FilesError> {
         self.take(ENTRY + COPIES * text)
     }
 
-    /// Reads everything in an open directory, which becomes that of the tree.
+    /// Reads all entries of an open directory into the directory `into` of the tree.
     pub(crate) fn directory(
         &mut self,
         path: &Path,
@@ -59,7 +59,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// Returns the sorted names of what a checkout keeps of a directory, and takes memory for an entry of each.
+    /// Returns the sorted names that a checkout keeps of a directory, and charges memory for an entry of each.
     fn names(&mut self, path: &Path, open: &Directory<'_>) -> Result<Vec<OsString>, FilesError> {
         let mut names = Vec::new();
         for name in open.names().map_err(FileError::of("read", path))? {

@@ -1,4 +1,4 @@
-//! One bound for all files that are read for a box.
+//! The memory limit for all files that are read for a box.
 
 use std::path::Path;
 
@@ -6,22 +6,22 @@ use box_tree::memory;
 
 use super::FilesError;
 
-/// The most bytes of memory that all files of one box may take together, those of its skills included. They stay in memory
-/// until the box is written.
+/// The maximum memory of all files of one box, including its skills, in bytes. The files stay in memory until the box
+/// is written.
 pub const MAX_TOGETHER: u64 = 256 << 20;
 
-/// Bytes of memory that an entry takes, beyond its name: in the tree that is read, which is there until the box is written,
-/// and in that of the box. Half a million empty files take 620 bytes each at the peak of a build.
+/// The memory of an entry in bytes, without its name: in the checkout's tree, which exists until the box is written,
+/// and in the box's tree. For example, half a million empty files take 620 bytes each at the peak of a build.
 pub(crate) const ENTRY: usize = memory::LEAF + 300;
-/// Bytes of memory that a directory takes beyond that: in both trees, and in the image that is written.
+/// The additional memory of a directory: in both trees and in the written file system.
 pub(crate) const DIRECTORY: usize = memory::DIRECTORY + 300;
-/// Bytes of memory that a file with content takes beyond that, and beyond its data.
+/// The additional memory of a file with content, without its data.
 pub(crate) const CONTENT: usize = memory::CONTENT + 160;
-/// Each name and each target of a link is there so many times: in both trees, and in the image that is written.
+/// The number of copies of each name and link target: in both trees and in the written file system.
 pub(crate) const COPIES: usize = 3;
 
-/// Counts the memory that all files take that are read for one box. It is counted while they are read, so that what is too
-/// much is never in memory.
+/// Counts the memory of all files that are read for one box. It is charged before each read, so that memory never
+/// exceeds the limit.
 #[derive(Debug)]
 pub struct Together {
     left: u64,
@@ -34,36 +34,36 @@ impl Default for Together {
 }
 
 impl Together {
-    /// Returns a count for files that may take so many bytes.
+    /// Creates a counter with a limit of `left` bytes.
     pub(crate) const fn of(left: u64) -> Self {
         Self { left }
     }
 
-    /// Returns how many more bytes may be taken.
+    /// Returns the remaining bytes.
     pub const fn left(&self) -> u64 {
         self.left
     }
 
-    /// Takes memory for what is read from a path.
+    /// Charges memory for data that is read from a path.
     pub(crate) fn take(&mut self, path: &Path, bytes: usize) -> Result<(), FilesError> {
         let left = self.left.checked_sub(bytes as u64);
         self.left = left.ok_or_else(|| FilesError::TooLargeTogether(path.to_owned()))?;
         Ok(())
     }
 
-    /// Takes memory for what was read from a path before, and took so much then.
+    /// Charges memory again for a path that was read before. `bytes` is its earlier charge.
     ///
     /// # Errors
-    /// [`FilesError::TooLargeTogether`].
+    /// Returns [`FilesError::TooLargeTogether`] if the limit is exceeded.
     pub fn again(&mut self, path: &Path, bytes: u64) -> Result<(), FilesError> {
         self.take(path, usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Takes memory for the directories on the way to a place of the box, at which the files of a path are put. Those that
-    /// are there already are counted, too.
+    /// Charges memory for the parent directories of `place`, the box's path for the files of `path`. Existing
+    /// directories are charged, too.
     ///
     /// # Errors
-    /// [`FilesError::TooLargeTogether`].
+    /// Returns [`FilesError::TooLargeTogether`] if the limit is exceeded.
     pub fn place(&mut self, path: &Path, place: &str) -> Result<(), FilesError> {
         let directories = place.matches('/').count();
         let each = memory::LEAF + memory::DIRECTORY;
@@ -81,7 +81,7 @@ mod tests {
 
     const ROOM: u64 = 1 << 20;
 
-    /// Reads a path again and again, until that is too much; returns how often it was read.
+    /// Reads a path until the limit is exceeded. Returns the number of successful reads.
     fn read_until_full(checkout: &Path, path: &str) -> u64 {
         let (mut together, path) = (Together::of(ROOM), checkout.join(path));
         for count in 0..2 * ROOM {
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(read_until_full(checkout.path(), "large"), 1, "the entry takes memory, too");
         let mut together = Together::of(ROOM / 4);
         any(&checkout.path().into(), &path, &mut together).unwrap_err();
-        // Equal files of one directory are in memory once.
+        // Equal files of one directory are in memory only once.
         fs::create_dir(checkout.path().join("equal")).unwrap();
         for name in ["a", "b", "c"] {
             fs::write(checkout.path().join("equal").join(name), vec![b'x'; 200 << 10]).unwrap();

@@ -1,4 +1,4 @@
-//! A skill as an archive, which a box unpacks while it runs.
+//! Writes a skill as an archive, which a running box unpacks.
 
 use std::io::{self, Write};
 
@@ -7,18 +7,18 @@ use box_tree::{Kind, Leaf, Tree, entries};
 
 use super::Skill;
 
-/// The name under which everything is in the archive; whoever unpacks it gives it another.
+/// The top-level directory of the archive. The box renames it when it unpacks the archive.
 const TOP: &[u8] = b"skill";
 
 impl Skill {
-    /// Writes the files as a box that is built with them has them.
+    /// Writes the same files that a box built with the skill contains.
     ///
     /// # Errors
-    /// The writer's.
+    /// Returns the writer's error.
     pub fn archive(&self, to: impl Write) -> io::Result<()> {
         let mut archive = Archive::new(to);
         archive.directory(TOP)?;
-        // A directory comes before what is in it.
+        // A directory precedes its contents.
         for (path, id) in entries(&self.files.tree).filter(|(_, id)| *id != Tree::ROOT) {
             let (inode, path) = (self.files.tree.inode(id), [TOP, &path].concat());
             match &inode.kind {
@@ -28,7 +28,7 @@ impl Skill {
                     let data = self.files.data.get(content).map_or(&[][..], Vec::as_slice);
                     archive.file(&path, inode.meta.mode.into(), data)?;
                 }
-                // What is read of a checkout has no others.
+                // A checkout's tree has no other kinds of entries.
                 Kind::Leaf(_) => {}
             }
         }

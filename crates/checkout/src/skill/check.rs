@@ -1,4 +1,4 @@
-//! Checks a skill's definition, and the files of the skill against it.
+//! Checks a skill's definition, and the skill's files against it.
 
 use std::path::Path;
 
@@ -10,29 +10,28 @@ use diagnostics::{Diagnostic, MAX_KEPT, Source, Span, Spanned};
 
 use super::{NO_DEFINITION, Skill, SkillError};
 
-/// How many links are named in warnings, so that a skill of many thousands stays readable.
+/// The maximum number of links that are named in warnings. The others are counted.
 const MAX_LINKS: usize = 20;
 
-/// The findings about a skill, each with its place in the definition.
+/// The errors and warnings of a skill, with spans in its definition.
 #[derive(Debug)]
 pub struct Findings {
-    /// The definition.
+    /// The definition's text.
     pub source: Source,
-    /// Everything that is wrong, or the first [`MAX_KEPT`] of it. A skill with errors is not to be used.
+    /// The errors, at most [`MAX_KEPT`]. A skill with errors must not be used.
     pub errors: Vec<Diagnostic>,
-    /// Everything that is only worth a look, or the first [`MAX_KEPT`] of it.
+    /// The warnings, at most [`MAX_KEPT`].
     pub warnings: Vec<Diagnostic>,
 }
 
 impl Skill {
-    /// Checks the definition, and makes the files executable that it says are run.
+    /// Checks the definition, and makes the files executable that it declares as programs.
     ///
-    /// `name` is the name of the skill, and `directory` where it was read. `tools` are the built-in
-    /// tools that the agent may see, or `None` if all are visible.
+    /// `name` is the skill's name, and `directory` its path for messages. `tools` are the built-in tools that the agent
+    /// may see. `None` means all tools.
     ///
     /// # Errors
-    /// [`SkillError`] where the definition is not a text. What is wrong with the text is in the
-    /// findings.
+    /// Returns [`SkillError`] if the definition is not valid text. Faults in the text are part of the findings.
     pub fn check(
         &mut self,
         name: &str,
@@ -55,8 +54,9 @@ impl Skill {
         Ok(Findings { source, errors, warnings })
     }
 
-    /// Checks that the skill has the files of its definition, until too much is wrong, and makes those executable that are
-    /// run; returns the ones that were not. The links to them may lead through so many names as are `left`.
+    /// Checks that the skill contains the files of its definition, until `errors` is full. Makes programs executable,
+    /// and returns the files that were not. `left` is the remaining number of path names that may be walked while links
+    /// are followed.
     fn check_files<'m>(
         &mut self,
         files: &'m [SkillFile],
@@ -79,7 +79,7 @@ impl Skill {
         odd
     }
 
-    /// Makes a file executable; returns whether it was not.
+    /// Makes a file executable. Returns whether it was not.
     fn make_executable(&mut self, id: InodeId) -> bool {
         let mode = &mut self.files.tree.inode_mut(id).meta.mode;
         let is_odd = *mode & 0o111 == 0;
@@ -89,8 +89,7 @@ impl Skill {
         is_odd
     }
 
-    /// Returns warnings about the links that lead to nothing in the skill, at the place where the skill is named. They may lead
-    /// through so many names as are `left`.
+    /// Returns warnings about stray links, with the span of the skill's name. `left` is as in [`Self::check_files`].
     fn link_warnings(&self, left: &mut usize, name: Span) -> Vec<Diagnostic> {
         let mut links = self.stray_links(left);
         let mut warnings: Vec<Diagnostic> =
@@ -106,7 +105,7 @@ impl Skill {
         warnings
     }
 
-    /// Finds the links that lead to nothing in the skill, until they have led through so many names as are `left`.
+    /// Finds the links whose targets are not in the skill, until `left` is used up.
     fn stray_links<'s>(&'s self, left: &'s mut usize) -> impl Iterator<Item = StrayLink<'s>> {
         let tree = &self.files.tree;
         let links = entries(tree).filter_map(|(path, id)| Some((path, tree.inode(id).target()?)));
@@ -117,8 +116,8 @@ impl Skill {
         })
     }
 
-    /// Finds the file at a path, also through links. The first link on the way must lead to something in the skill itself;
-    /// what comes after it is not on this path.
+    /// Finds the file at a path, following links. The first link in the path must lead to an entry of the skill. Links
+    /// behind it are not part of this path.
     fn file(&self, file: &str, left: &mut usize) -> End {
         let tree = &self.files.tree;
         if let Some((link, target)) = first_link(tree, file.as_bytes()) {
@@ -135,15 +134,16 @@ impl Skill {
     }
 }
 
-/// Where a path of a skill leads.
+/// The entry to which a path of a skill leads.
 enum End {
     At(InodeId),
     Nowhere,
-    /// It leads through more names than are left.
+    /// The path walks over more names than `left`.
     Unknown,
 }
 
-/// Follows a path in a skill, and takes its names, and those that its links lead through, from those that are left.
+/// Follows a path in a skill. Subtracts the number of names that it walks over, including the names in link targets,
+/// from `left`.
 fn follow(tree: &Tree, path: &[u8], left: &mut usize) -> End {
     *left = left.saturating_sub(path::names(path).count());
     if *left == 0 {
@@ -156,7 +156,7 @@ fn follow(tree: &Tree, path: &[u8], left: &mut usize) -> End {
     }
 }
 
-/// Returns the first link on a path, by its own path, and its target.
+/// Returns the path and the target of the first link in a path.
 fn first_link<'t>(tree: &'t Tree, file: &[u8]) -> Option<(Vec<u8>, &'t [u8])> {
     let (mut here, mut walked) = (Tree::ROOT, Vec::new());
     for name in path::names(file) {
@@ -170,23 +170,23 @@ fn first_link<'t>(tree: &'t Tree, file: &[u8]) -> Option<(Vec<u8>, &'t [u8])> {
     None
 }
 
-/// Adds findings, until there are as many as are kept of a text.
+/// Adds findings up to [`MAX_KEPT`].
 fn keep(found: &mut Vec<Diagnostic>, further: impl IntoIterator<Item = Diagnostic>) {
     let left = MAX_KEPT.saturating_sub(found.len());
     found.extend(further.into_iter().take(left));
 }
 
-/// A symbolic link that leads to nothing in its skill.
+/// A symbolic link whose target is not in its skill.
 struct StrayLink<'s> {
-    /// Its absolute path, of which the skill is the root.
+    /// The link's path, absolute with the skill as the root.
     path: Vec<u8>,
     target: &'s [u8],
-    /// Whether it leads out of the skill, and not only to what is missing there.
+    /// Whether the target is outside the skill. Otherwise it is missing.
     is_outside: bool,
 }
 
 impl StrayLink<'_> {
-    /// Returns the warning about the link, at the place where the skill is named.
+    /// Returns the warning about the link, with the span of the skill's name.
     fn warning(&self, name: Span) -> Diagnostic {
         let path = self.path.strip_prefix(b"/").unwrap_or(&self.path);
         let [path, target] = [path, self.target].map(String::from_utf8_lossy);
@@ -205,8 +205,8 @@ impl StrayLink<'_> {
     }
 }
 
-/// Returns whether a link at a path leads above the root, or is absolute. The links on its way are
-/// not followed: each is looked at by itself.
+/// Returns whether a link's target is absolute or climbs above the skill's root. Other links in the target are not
+/// followed, because each is checked separately.
 fn climbs_out(link: &[u8], target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return true;
@@ -250,7 +250,7 @@ fn not_executable(file: &SkillFile, directory: &Path) -> Diagnostic {
     Diagnostic::warning(message, file.span, "a tool runs it").with_help(help)
 }
 
-/// Returns the errors of tools that a skill requires and the agent may not see.
+/// Returns errors for the required tools that the agent may not see.
 fn unavailable(
     requires: &[Spanned<&'static str>],
     tools: Option<&[String]>,
@@ -288,7 +288,7 @@ tools:
 ---
 ";
 
-    /// A directory with a skill that has this definition.
+    /// Returns a directory that contains a skill with this definition.
     fn skill(definition: &str) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("tools")).unwrap();
@@ -297,7 +297,7 @@ tools:
         directory
     }
 
-    /// Checks the skill in a directory; shows the findings, and the skill as it is afterwards.
+    /// Checks the skill in a directory. Returns the rendered findings, and the changed skill.
     fn checked(directory: &Path, tools: Option<&[String]>) -> (String, Skill) {
         let mut together = Together::default();
         let mut skill = crate::skill::read(&directory.into(), directory, &mut together).unwrap();
@@ -443,7 +443,7 @@ tools:
             (errors.iter().map(|it| it.message().to_owned()).collect::<Vec<_>>(), left)
         };
         let (found, left) = messages(MAX_DETOURS);
-        // For each file the link by itself, and the path through it.
+        // Each file costs the link itself and the path through it.
         assert_eq!((found.len(), MAX_DETOURS - left), (0, 5 * (801 + 1 + 801 + 2)));
         let (found, left) = messages(2 * (801 + 1 + 801 + 2));
         assert_eq!(

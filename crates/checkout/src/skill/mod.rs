@@ -1,4 +1,4 @@
-//! Skills: the directories of a checkout that have a `SKILL.md`.
+//! Skills: directories of a checkout that contain a `SKILL.md`.
 
 mod archive;
 mod check;
@@ -20,12 +20,12 @@ pub use check::Findings;
 /// The reason for refusing a directory that is not a skill.
 const NO_DEFINITION: &str = "has no regular file SKILL.md";
 
-/// A skill as it was read.
+/// A skill, read into memory.
 #[derive(Debug)]
 pub struct Skill {
-    /// Its files.
+    /// The skill's files.
     pub files: Files,
-    /// The checked facts of its definition: all of a plan but the name.
+    /// The recorded values of its definition: a plan without the name.
     pub about: SkillPlan,
 }
 
@@ -33,19 +33,19 @@ pub struct Skill {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum SkillError {
-    /// The directory's name cannot be that of a skill.
+    /// The directory's name is not a valid skill name.
     #[error("the directory {} cannot name a skill: {NAME_FORM}", .0.display())]
     Name(PathBuf),
-    /// It lacks something: the end of a sentence.
+    /// The skill is incomplete. The text completes a sentence that begins with the path.
     #[error("{} {}", .0.display(), .1)]
     Unusable(PathBuf, &'static str),
-    /// A box would have too many skills with those of a directory.
+    /// The box would have too many skills together with the skills of a directory.
     #[error("with those in {}, the box has more than {MAX_SKILLS} skills", .0.display())]
     TooMany(PathBuf),
-    /// Its files cannot be read.
+    /// The skill's files cannot be read.
     #[error(transparent)]
     Files(#[from] FilesError),
-    /// A file cannot be read, or is not a text.
+    /// A file cannot be read, or is not text.
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -55,11 +55,11 @@ pub fn is_skill(directory: &Path) -> bool {
     fs::symlink_metadata(directory.join(SKILL_DEFINITION)).is_ok_and(|it| it.is_file())
 }
 
-/// Returns the names of the skills in a directory of a checkout: of every directory in it that has
-/// a `SKILL.md`. One that is not a regular file is refused when the skill is read.
+/// Returns the names of the skills in a directory of a checkout, which are its subdirectories with a `SKILL.md`. A
+/// `SKILL.md` that is not a regular file is refused later by [`read`].
 ///
 /// # Errors
-/// [`SkillError`], also where there is no skill at all.
+/// Returns [`SkillError`], also if there is no skill.
 pub fn list(checkout: &Bounds, directory: &Path) -> Result<Vec<String>, SkillError> {
     let open = open_directory(checkout, directory)?;
     let failed = |error| FileError::of("read", directory)(error);
@@ -81,7 +81,7 @@ pub fn list(checkout: &Bounds, directory: &Path) -> Result<Vec<String>, SkillErr
     Ok(names)
 }
 
-/// Returns the name of a skill's directory, also of one that is given as `.`, if a skill may have it.
+/// Returns the name of a skill's directory, if it is a valid skill name. The directory may be given as `.`.
 pub fn name_of(directory: &Path) -> Option<String> {
     let own = |path: &Path| path.file_name().and_then(OsStr::to_str).map(str::to_owned);
     let name = own(directory).or_else(|| own(&directory.canonicalize().ok()?))?;
@@ -91,7 +91,7 @@ pub fn name_of(directory: &Path) -> Option<String> {
 /// Reads the skill in a directory of a checkout.
 ///
 /// # Errors
-/// [`SkillError`].
+/// Returns [`SkillError`] if the directory is not a complete and readable skill.
 pub fn read(
     checkout: &Bounds,
     directory: &Path,
@@ -106,12 +106,12 @@ pub fn read(
 }
 
 impl Skill {
-    /// Returns what a plan says of the skill under its name.
+    /// Returns the skill's plan under a name.
     pub fn plan(&self, name: String) -> SkillPlan {
         SkillPlan { name, ..self.about.clone() }
     }
 
-    /// Returns the bytes of the definition, which is a file and not a link to one.
+    /// Returns the bytes of the definition. It must be a regular file, not a link.
     fn definition(&self) -> Option<&Vec<u8>> {
         let id = self.files.tree.child(Tree::ROOT, SKILL_DEFINITION.as_bytes())?;
         self.files.data.get(self.files.tree.inode(id).content()?)

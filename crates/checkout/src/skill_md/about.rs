@@ -1,4 +1,4 @@
-//! The texts about a skill that a box records: what it does, its version, and who made it.
+//! The recorded texts about a skill: its description, version and author.
 
 use box_contract::rules::MAX_SKILL_DESCRIPTION;
 
@@ -7,7 +7,7 @@ use diagnostics::{Diagnostic, Span, Spanned};
 /// Returns a description as one line.
 ///
 /// # Errors
-/// Where it says nothing or too much, or is not only text.
+/// Fails if the description is empty, too long, or contains control characters.
 pub(super) fn description(description: Spanned<&str>) -> Result<String, Diagnostic> {
     let (message, help) = match description.value.chars().count() {
         _ if description.value.trim().is_empty() => (
@@ -27,10 +27,11 @@ pub(super) fn description(description: Spanned<&str>) -> Result<String, Diagnost
     Err(Diagnostic::new(message, description.span, "an agent picks skills by it").with_help(help))
 }
 
-/// Returns the text of a key that a box records in at most so many characters.
+/// Returns the text of a key that a box records, with at most `most` characters.
 ///
 /// # Errors
-/// Where it is not only text; a warning where it is something that agents may know, and that is not recorded.
+/// Fails if the text contains control characters. Returns a warning if the value is of a kind that is not recorded but
+/// that agents may understand.
 pub(super) fn recorded(
     key: &str,
     text: Option<&str>,
@@ -53,7 +54,7 @@ pub(super) fn recorded(
     Err(Diagnostic::warning(message, span, "the box does not record this").with_help(help))
 }
 
-/// Writes a text as one line.
+/// Joins a text into one line.
 fn line(what: &str, text: &str, span: Span) -> Result<String, Diagnostic> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.contains(char::is_control) {

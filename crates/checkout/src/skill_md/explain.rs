@@ -1,4 +1,4 @@
-//! Translates the errors of the YAML reader into terms of a `SKILL.md`.
+//! Translates the YAML parser's errors into the terms of a `SKILL.md`.
 
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::granit_parser::ErrorKind;
@@ -9,7 +9,7 @@ use diagnostics::cursor::lines;
 use diagnostics::{Diagnostic, Span};
 use safe_text::quote;
 
-/// Explains why `text` cannot be read.
+/// Explains why `text` cannot be parsed.
 pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
     let mut span = error.location().map_or_else(Span::default, |location| place(location, text));
     let name = match error {
@@ -43,7 +43,7 @@ pub(super) fn error(error: &Error, text: &str) -> Diagnostic {
         .with_help("put a string with special characters in quotes, and indent with spaces")
 }
 
-/// Returns the name of an error in text that is not YAML.
+/// Returns the name of the error for malformed YAML.
 const fn malformed(kind: &ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::MappingValueNotAllowed => "colon",
@@ -87,8 +87,7 @@ const fn malformed(kind: &ErrorKind) -> Option<&'static str> {
     })
 }
 
-/// Returns the place of the quote that is still open at `at`: the last one before it that can begin
-/// a value.
+/// Returns the span of the quote that is still open at `at`: the last quote before it that can begin a value.
 fn opening_quote(at: Span, text: &str) -> Span {
     let opens = |(index, _): &(usize, &str)| {
         text[..*index].ends_with(|c: char| c.is_whitespace() || "[{,".contains(c))
@@ -98,11 +97,11 @@ fn opening_quote(at: Span, text: &str) -> Span {
     quotes.find(opens).map_or(at, |(index, _)| Span::at(index, 1))
 }
 
-/// Explains a duplicate key, of which `second` is the place.
+/// Explains a duplicate key. `second` is its second span.
 fn twice(key: &str, second: Span, text: &str) -> Diagnostic {
     let above = &text[..second.offset];
     let column = second.offset - above.rfind('\n').map_or(0, |end| end + 1);
-    // In a block mapping, the first is in the same column of a line above.
+    // In a block mapping, the first key is in the same column of an earlier line.
     let same = |(_, line): &(usize, &str)| {
         line.get(column..).is_some_and(|rest| !key.is_empty() && rest.starts_with(key))
     };
@@ -112,7 +111,7 @@ fn twice(key: &str, second: Span, text: &str) -> Diagnostic {
     }
 }
 
-/// Returns the place of an error: of the value where the reader knows it, else a point.
+/// Returns the span of an error. It covers the value if the parser knows it, and is empty otherwise.
 fn place(location: Location, text: &str) -> Span {
     let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let span = location.span();

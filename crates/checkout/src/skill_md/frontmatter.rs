@@ -1,10 +1,10 @@
-//! Finds the frontmatter by its lines: `---` inside of a value is not its end.
+//! Finds the frontmatter by lines, because a `---` inside a value does not end it.
 
 use crate::skill_md::ERRORS;
 use diagnostics::cursor::{BYTE_ORDER_MARK, lines};
 use diagnostics::{Diagnostic, Span};
 
-/// The line that begins and ends the frontmatter.
+/// The first and the last line of the frontmatter.
 const FENCE: &str = "---";
 
 /// Returns the start of the line that ends the frontmatter.
@@ -30,7 +30,7 @@ pub(super) fn end(text: &str) -> Result<usize, Diagnostic> {
     Err(no_end(start, near))
 }
 
-/// Returns the place of the line that begins the frontmatter. A byte order mark may precede it.
+/// Returns the span of the line that begins the frontmatter. A byte order mark may precede it.
 pub(super) fn start(text: &str) -> Span {
     let offset = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     Span::at(offset, FENCE.len())

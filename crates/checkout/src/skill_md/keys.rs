@@ -1,6 +1,6 @@
-//! The keys of the frontmatter that a box is built from, as serde reads them.
+//! The keys of the frontmatter that the builder uses, deserialized with serde.
 //!
-//! A value of a wrong kind is no error here: what reads it knows its key, and says what the key takes.
+//! A value of the wrong kind is no error here. The caller knows its key, and can report the expected kind.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPo
 use super::{MAX_FRONTMATTER, explain};
 use diagnostics::{Diagnostic, Span, Spanned};
 
-/// How deep collections may be nested.
+/// The maximum nesting depth of collections.
 const MAX_DEPTH: usize = 16;
 
 /// The frontmatter.
@@ -32,7 +32,7 @@ pub(super) struct Frontmatter {
     pub(super) tools: Value<Tool>,
 }
 
-/// A tool that the skill brings.
+/// A tool of the skill.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Tool {
@@ -41,7 +41,7 @@ pub(super) struct Tool {
     pub(super) backend: Value<Backend>,
 }
 
-/// The program that a tool of the second generation runs.
+/// The program of a tool, in the second schema.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Backend {
@@ -50,7 +50,7 @@ pub(super) struct Backend {
     pub(super) path: Value,
 }
 
-/// A value and its place. The keys of a mapping are read as a `T`.
+/// A value and its span. The keys of a mapping are deserialized as a `T`.
 #[derive(Debug, Default)]
 pub(super) struct Value<T = IgnoredAny> {
     pub(super) data: Data<T>,
@@ -60,27 +60,27 @@ pub(super) struct Value<T = IgnoredAny> {
 /// The kinds of values.
 #[derive(Debug, Default)]
 pub(super) enum Data<T> {
-    /// There is no such key.
+    /// The key is absent.
     #[default]
     Absent,
     Null,
     Text(String),
-    /// A number or truth value.
+    /// A number or a boolean.
     Other,
     List(Vec<Value<T>>),
     Mapping(Box<Mapping<T>>),
 }
 
-/// A mapping, with all its keys in order, also those that `T` does not have.
+/// A mapping, with all of its keys in order, including keys that `T` lacks.
 #[derive(Debug, Default)]
 pub(super) struct Mapping<T> {
     pub(super) value: T,
     pub(super) keys: Vec<Spanned<String>>,
 }
 
-/// Reads the start of a file up to the end of its frontmatter; YAML takes the first line, `---`, for
-/// the start of a document. Without a key, the frontmatter is absent. Where a key is given twice, its
-/// first value is read, so that everything else can be checked, too.
+/// Parses a file up to the end of its frontmatter. YAML treats the first line, `---`, as the start of a document. A
+/// frontmatter without keys is absent. If a key is given twice, its first value is used, so that the rest can still be
+/// checked.
 pub(super) fn read(text: &str) -> (Option<Value<Frontmatter>>, Option<Diagnostic>) {
     let error = match read_with(text, DuplicateKeyPolicy::Error) {
         Ok(frontmatter) => return (Some(frontmatter), None),
@@ -100,7 +100,7 @@ fn read_with(
             max_anchors: 0,
             max_aliases: 0,
             max_depth: MAX_DEPTH,
-            // The length of the text bounds these.
+            // The length of the text limits these already.
             max_nodes: MAX_FRONTMATTER,
             max_events: 4 * MAX_FRONTMATTER,
         },
@@ -179,7 +179,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for DataVisitor<T> {
     }
 }
 
-/// Hands a mapping on to the reader of a struct, and records the keys.
+/// Forwards a mapping to a struct's deserializer, and records the keys.
 struct Recorder<'k, A> {
     map: A,
     keys: &'k mut Vec<Spanned<String>>,
@@ -188,7 +188,7 @@ struct Recorder<'k, A> {
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Recorder<'_, A> {
     type Error = A::Error;
 
-    /// A key that is not a text, such as a number, is recorded as an empty one.
+    /// A key that is not a string, such as a number, is recorded as an empty string.
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,

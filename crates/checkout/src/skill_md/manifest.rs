@@ -1,4 +1,4 @@
-//! Checks the keys, and the result: what a valid `SKILL.md` means for a box.
+//! Checks the keys of a `SKILL.md`, and returns their meaning for a box.
 
 use box_contract::rules::{MAX_SKILL_AUTHOR, MAX_SKILL_VERSION};
 
@@ -12,47 +12,47 @@ use diagnostics::suggest::{builtin_tool, did_you_mean, nearest};
 use diagnostics::{Diagnostic, Severity, Span, Spanned, Syntax};
 use safe_text::quote;
 
-/// The keys of the frontmatter in any generation of agents, and those of the format (<https://agentskills.io/specification>).
+/// The keys of the frontmatter in all three schemas and in the specification (<https://agentskills.io/specification>).
 const KEYS: &str = "name description version author tags kind lane system_prompt requires tools \
      allowed-tools disable-model-invocation license compatibility metadata";
-/// Further keys of agents that read skills, which are near to one of [`KEYS`] and no typing error.
+/// Keys of other agents that resemble one of [`KEYS`] but are no typing errors.
 const OTHER_KEYS: [&str; 6] = ["tool", "type", "target", "triggers", "title", "model"];
-/// The keys of a tool in any generation of agents.
+/// The keys of a tool in all three schemas.
 const TOOL_KEYS: &str = "name description script backend bin url sha256 parameters";
-/// The keys that say what a tool runs, first those that are read.
+/// Keys that declare the program of a tool. The builder uses the first three.
 const RUNNABLE: [&str; 4] = ["script", "backend", "bin", "url"];
-/// The types of backends; a program of the skill is run by the first.
+/// The types of backends. Only the first one runs a program of the skill.
 const BACKENDS: [&str; 3] = ["binary", "http", "script"];
-/// The parts of a skill's definition that a box is built from.
+/// The parts of a skill's definition that the builder uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SkillManifest {
-    /// Where the skill's name is written.
+    /// The span of the skill's name.
     pub name: Span,
-    /// Its purpose, and when an agent should use it: one line without control characters, as are the next two.
+    /// The skill's purpose, and when an agent should use it. This text and the two following ones are one line without
+    /// control characters.
     pub description: String,
-    /// Its version, as it is written.
+    /// The skill's version, verbatim.
     pub version: Option<String>,
-    /// Its author.
+    /// The skill's author.
     pub author: Option<String>,
-    /// The built-in tools that the skill needs, by their canonical names.
+    /// The built-in tools that the skill requires, by their canonical names.
     pub requires: Vec<Spanned<&'static str>>,
-    /// The files that the skill must have, the prompt first. One that is named twice is there
-    /// twice.
+    /// The files that the skill must contain, beginning with the prompt. A file that is named twice occurs twice.
     pub files: Vec<SkillFile>,
 }
 
-/// A file that a definition says the skill has.
+/// A file that a definition requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillFile {
-    /// Its path within the skill, without `.`, `..` and doubled slashes.
+    /// The path within the skill, without `.`, `..` and repeated slashes.
     pub path: String,
-    /// Where it is named.
+    /// The span of the path in the definition.
     pub span: Span,
-    /// Whether it is run: a tool's script or program.
+    /// Whether the file is a tool's script or program.
     pub executable: bool,
 }
 
-/// Checks the keys of a skill in the directory `directory`; `text` is the file.
+/// Checks the keys of a skill in the directory `directory`. `text` is the content of the file.
 pub(super) fn check(text: &str, frontmatter: &Value<Frontmatter>, directory: &str) -> Parsed {
     let checker = Checker { text, errors: Sink::default(), warnings: Sink::default() };
     let manifest = checker.skill(frontmatter, directory);
@@ -61,7 +61,7 @@ pub(super) fn check(text: &str, frontmatter: &Value<Frontmatter>, directory: &st
     Parsed { manifest, errors: checker.errors.into_found(), warnings }
 }
 
-/// Checks values, and collects what is wrong with them.
+/// Checks values, and collects errors and warnings.
 struct Checker<'t> {
     text: &'t str,
     errors: Sink,
@@ -103,7 +103,7 @@ impl Checker<'_> {
         skill
     }
 
-    /// Adds the files of the skill that a tool runs. An absolute path is one of the agent's image.
+    /// Adds the files of the skill that a tool runs. An absolute path refers to the agent's image.
     fn tool(&self, tool: &Value<Tool>, files: &mut Vec<SkillFile>) {
         let Some(mapping) = self.mapping("a tool", tool) else { return };
         self.report_unknown("a tool", mapping, TOOL_KEYS);
@@ -117,7 +117,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the program that a backend runs. Other backends are the agents' affair.
+    /// Returns the program of a backend. Backends of other types are left to the agent.
     fn program<'v>(&self, backend: &'v Value<Backend>) -> Option<&'v Value> {
         let keys = &self.mapping("`backend`", backend)?.value;
         let (kind, place) = match &keys.kind.data {
@@ -138,7 +138,8 @@ impl Checker<'_> {
         Some(&keys.path).filter(|_| kind == BACKENDS[0])
     }
 
-    /// Checks that a tool does not run two things; a `url` is not read, so it is only worth a look.
+    /// Checks that a tool does not declare two programs. A second `url` is only a warning, because the builder does not
+    /// use it.
     fn check_runs_one(&self, tool: &Mapping<Tool>) {
         let named = |name: &&str| tool.keys.iter().find(|key| key.value == *name);
         let mut keys = RUNNABLE.iter().filter_map(named);
@@ -153,7 +154,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of the keys that are probably a misspelt one of the known ones of `owner`. All others are of agents that
+    /// Warns of keys that are probably misspelt keys of `owner`. Other unknown keys may belong to agents that
     /// `boxbuild` does not know.
     fn report_unknown<T>(&self, owner: &str, mapping: &Mapping<T>, known: &str) {
         let known: Vec<&str> = known.split(' ').collect();
@@ -177,12 +178,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns a value as it is written; of a list or mapping, how it begins.
+    /// Returns the text of a value in the source. For a list or mapping, this is only its beginning.
     fn written<T>(&self, value: &Value<T>) -> &str {
         self.text.get(value.place.offset..value.place.end()).unwrap_or_default()
     }
 
-    /// Returns the text of a key that every skill has.
+    /// Returns the text of a required key.
     fn required<'v>(&self, key: &str, value: &'v Value, help: &str) -> Option<Spanned<&'v str>> {
         let (message, place, label) = match &value.data {
             Data::Absent => {
@@ -207,7 +208,7 @@ impl Checker<'_> {
         self.wrong(what, "a string", value, &help)
     }
 
-    /// Returns a text that a box records, where it has one. Others are the agents' affair.
+    /// Returns the text of a recorded key, if it has one. Values of other kinds are left to the agent.
     fn recorded(&self, key: &str, value: &Value, most: usize) -> Option<String> {
         let text = match &value.data {
             Data::Absent | Data::Null => return None,
@@ -237,7 +238,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a value of another kind than its key takes, if there is one.
+    /// Reports a value whose kind differs from the expected one, unless the key is absent.
     fn wrong<T, R>(&self, what: &str, kind: &str, value: &Value<T>, help: &str) -> Option<R> {
         let (there, help) = match &value.data {
             Data::Absent => return None,
@@ -284,9 +285,9 @@ fn builtin(name: Spanned<&str>) -> Result<Spanned<&'static str>, Diagnostic> {
     Ok(Spanned { value, span: name.span })
 }
 
-/// Reads the path of a file of the skill.
+/// Parses the path of a file of the skill.
 ///
-/// Every `..` is refused, even one that would lead back: after a symbolic link it may not.
+/// `..` is always refused. Even a `..` that lexically stays inside may leave the skill after a symbolic link.
 fn file(path: Spanned<&str>, key: &str, executable: bool) -> Result<SkillFile, Diagnostic> {
     let Spanned { value: text, span } = path;
     let parts: Vec<&str> =

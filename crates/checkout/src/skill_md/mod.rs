@@ -1,10 +1,9 @@
-//! `SKILL.md`: the definition of a skill, read from its frontmatter.
+//! `SKILL.md`: the definition of a skill, parsed from its frontmatter.
 //!
-//! The file begins with a line that is exactly `---`, then YAML, then again a line that is exactly
-//! `---`, and then Markdown for the agent, of which nothing is read here. Of the YAML, only the
-//! keys that a box is built from are read, and those that Agent Skills' format requires
-//! (<https://agentskills.io/specification>); three generations of agents write further ones, and what
-//! those mean is the agents' affair:
+//! The file begins with a line that is exactly `---`. YAML follows, then another line that is exactly `---`, and then
+//! Markdown for the agent, which is not parsed. Only the keys that the builder uses and the required keys of the
+//! [Agent Skills specification](https://agentskills.io/specification) are parsed. Agents use three schemas with further
+//! keys, which only the agents interpret:
 //!
 //! ```text
 //! name: greet                             # required: the directory's name
@@ -18,13 +17,13 @@
 //!   - backend: { type: binary, path: bin/hello }      # as `bin`; `type` may also be `http` or `script`
 //! ```
 //!
-//! A byte order mark may precede the first line. Whatever else is odd is a warning: a key that no
-//! generation knows, in the frontmatter and in its tools, or an unknown `type`.
+//! A byte order mark may precede the first line. Other oddities are warnings: a key in the frontmatter or in a tool
+//! that no schema has, or an unknown `type`.
 //!
-//! The texts come from strangers: there are at most 1 MiB of them, of which the frontmatter has at most 64 KiB, as a
-//! mebibyte of YAML takes many seconds to read; collections are nested at most 16 deep, and anchors, aliases and
-//! merge keys are refused, so that reading takes time and memory in proportion to the length. Tags other than YAML's own are refused, as nothing here gives them a
-//! meaning.
+//! The text is untrusted. It has at most 1 MiB. The frontmatter has at most 64 KiB, because parsing 1 MiB of YAML takes
+//! many seconds. Collections are nested at most 16 deep. Anchors, aliases and merge keys are refused, so that time and
+//! memory are proportional to the length. Tags other than YAML's standard tags are refused, because they have no
+//! meaning here.
 
 mod about;
 mod explain;
@@ -44,30 +43,38 @@ use diagnostics::{Diagnostic, Span};
 
 pub use manifest::{SkillFile, SkillManifest};
 
-/// The errors in the syntax of a `SKILL.md`.
+/// The syntax errors of a `SKILL.md`.
 pub(crate) const ERRORS: ErrorTable = ErrorTable::new(include_str!("errors.md"));
 
-/// The greatest length of a `SKILL.md` in bytes: 1 MiB.
+/// The maximum length of a `SKILL.md` in bytes: 1 MiB.
 pub const MAX_SKILL_MD: usize = 1 << 20;
 
-/// The greatest length in bytes of what is before the line that ends the frontmatter: 64 KiB.
+/// The maximum number of bytes before the line that ends the frontmatter: 64 KiB.
 pub const MAX_FRONTMATTER: usize = 1 << 16;
 
-/// The result of reading a `SKILL.md`.
+/// The result of parsing a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parsed {
-    /// The definition, as far as it could be read; without errors, all of it.
+    /// The definition, as far as it is valid. It is complete if there are no errors.
     pub manifest: SkillManifest,
-    /// Everything that is wrong with it, sorted by position, or the first [`MAX_KEPT`] errors. Of text that
-    /// is not YAML, and of keys that are given twice, only the first such error.
+    /// The errors, sorted by position, at most [`MAX_KEPT`]. Of malformed YAML and of duplicate keys, only the first
+    /// error.
     pub errors: Vec<Diagnostic>,
     /// Harmless oddities, such as unknown keys, sorted by position.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads the text of a `SKILL.md`.
+/// Parses the text of a `SKILL.md`.
 ///
-/// `directory_name` is the name of the directory that contains the file, which is the skill's.
+/// `directory_name` is the name of the directory that contains the file. It must equal the skill's name.
+///
+/// # Examples
+/// ```
+/// let text = "---\nname: greet\ndescription: Greets a person.\n---\n# Greet\n";
+/// let parsed = checkout::skill_md::parse(text, "greet");
+/// assert!(parsed.errors.is_empty());
+/// assert_eq!(parsed.manifest.description, "Greets a person.");
+/// ```
 pub fn parse(text: &str, directory_name: &str) -> Parsed {
     let (frontmatter, error) = read(text);
     let mut parsed = frontmatter
@@ -82,7 +89,7 @@ pub fn parse(text: &str, directory_name: &str) -> Parsed {
     parsed
 }
 
-/// Reads the frontmatter, as far as that is possible, and returns what prevents it.
+/// Parses the frontmatter as far as possible, and returns the first error.
 fn read(text: &str) -> (Option<keys::Value<keys::Frontmatter>>, Option<Diagnostic>) {
     let help = "move what an agent need not read at once into further files of the skill";
     let checked = Diagnostic::check_length(text, MAX_SKILL_MD, help);
@@ -96,7 +103,7 @@ fn read(text: &str) -> (Option<keys::Value<keys::Frontmatter>>, Option<Diagnosti
     }
 }
 
-/// Checks that the frontmatter is not too long to be read; returns its end.
+/// Checks the length of the frontmatter, and returns its end.
 fn within(text: &str, end: usize) -> Result<usize, Diagnostic> {
     if end <= MAX_FRONTMATTER {
         return Ok(end);
@@ -105,8 +112,8 @@ fn within(text: &str, end: usize) -> Result<usize, Diagnostic> {
     Err(error.with_label(Span { offset: end, ..frontmatter::start(text) }, "ends here"))
 }
 
-/// Adds the characters that hide something: in the frontmatter they are errors, and below it, where only agents read, the
-/// first is worth a look.
+/// Adds the findings about hidden characters. In the frontmatter they are errors. Below it, where only agents read, the
+/// first one is a warning.
 fn add_hidden(text: &str, parsed: &mut Parsed) {
     let end = frontmatter::end(text).unwrap_or(text.len());
     let mut errors = hidden_characters(text, None);
@@ -117,10 +124,10 @@ fn add_hidden(text: &str, parsed: &mut Parsed) {
         let warning = Diagnostic::warning(message, place, "an agent reads this");
         parsed.warnings.push(warning.with_help("remove it, unless agents are meant to read it"));
     }
-    let covered = |it: &Diagnostic| {
-        let at = it.span().offset;
+    let covered = |error: &Diagnostic| {
+        let at = error.span().offset;
         parsed.errors.iter().any(|other| (other.span().offset..=other.span().end()).contains(&at))
     };
-    let errors: Vec<_> = errors.into_iter().filter(|it| !covered(it)).collect();
+    let errors: Vec<_> = errors.into_iter().filter(|error| !covered(error)).collect();
     parsed.errors.extend(errors);
 }

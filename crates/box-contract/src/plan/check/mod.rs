@@ -1,4 +1,4 @@
-//! Checks a run plan for faults that would make every start of the box fail.
+//! Checks a run plan for faults with which every start of the box would fail.
 
 mod given;
 
@@ -16,60 +16,61 @@ use safe_text::readable;
 
 use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, Rlimits, RunPlan, User};
 
-/// The greatest run plan that init reads, in bytes of JSON.
+/// The maximum size of a run plan that init reads, in bytes of JSON.
 pub const MAX_PLAN: u64 = 1 << 20;
 
-/// The scratch disks that a box can declare: of a machine's devices ([`MAX_DEVICES`]), one is left for what a user adds.
+/// The maximum number of scratch disks that a box can declare. One of the VM's devices ([`MAX_DEVICES`]) stays free for
+/// the user.
 pub const MAX_SCRATCH: usize = 3;
 
-/// The reason of a port that nothing can listen at.
+/// The reason for a refused port.
 const NO_PORT: &str = "a port is from 1 to 65535";
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PlanError {
-    /// The plan is longer than [`MAX_PLAN`]; holds its length in bytes.
+    /// The plan is longer than [`MAX_PLAN`]. The value is its length in bytes.
     #[error(
         "its plan has {0} bytes as JSON, and init reads at most {MAX_PLAN}; shorten what is \
          longest in it, such as the environment or the task"
     )]
     TooLong(u64),
-    /// There is nothing to start.
+    /// The agent has no program.
     #[error("its agent has no program to run; name one with `entrypoint`")]
     NoProgram,
-    /// The machine has no processor, or more than the guest's kernel knows.
+    /// The VM has no CPU, or more CPUs than the guest kernel supports.
     #[error("it asks for {0} CPUs; 1 to {MAX_CPUS} are possible")]
     Cpus(u8),
-    /// The machine has less memory than a kernel needs, or more than any host is to give.
+    /// The VM has less memory than a kernel needs, or more than the limit.
     #[error("it asks for {0} MiB of memory; {MIN_VM_MIB} to {MAX_VM_MIB} are possible")]
     MachineMemory(u32),
-    /// The box has a name that is none; holds it, safe for a terminal.
+    /// The box's name is invalid. The value is the name, safe for a terminal.
     #[error("its name {0}: {NAME_FORM}")]
     Name(String),
-    /// The components may take all of the machine's memory, and the kernel would end what it likes.
+    /// The components' limits take all of the VM's memory, so that the kernel would kill arbitrary processes.
     #[error(
         "its components may take {} of memory, and the machine has {machine_mib} MiB; it needs more than they",
         readable(*limits)
     )]
     Memory {
-        /// The memory that the components may take together, in bytes.
+        /// The sum of the components' memory limits, in bytes.
         limits: u64,
-        /// The memory of the machine, in MiB.
+        /// The memory of the VM, in MiB.
         machine_mib: u32,
     },
-    /// The agent would listen where init does.
+    /// The agent's port is init's port.
     #[error("its agent's port is {CONTROL_PORT}, which init itself uses; choose another")]
     ControlPort,
-    /// A skill cannot be in its place, or its texts are none of a skill.
+    /// A skill has an invalid name or invalid texts.
     #[error("its skill {name}: {reason}")]
     Skill {
-        /// Its name, safe for a terminal.
+        /// The skill's name, safe for a terminal.
         name: String,
         /// The fault, and how to fix it.
         reason: &'static str,
     },
-    /// The filter of its network cannot be as the plan has it.
+    /// A rule or limit of the network's filter is invalid.
     #[error("its network {setting}: {reason}")]
     Network {
         /// The setting as the Boxfile spells it, safe for a terminal.
@@ -77,63 +78,64 @@ pub enum PlanError {
         /// The fault, and how to fix it.
         reason: &'static str,
     },
-    /// Its task could be given to no agent; holds why.
+    /// The task is invalid. The value is the reason.
     #[error("its task: {0}")]
     Task(String),
-    /// A secret could be delivered in no box.
+    /// A secret cannot be delivered.
     #[error("its secret {name}: {reason}")]
     Secret {
-        /// Its name, safe for a terminal.
+        /// The secret's name, safe for a terminal.
         name: String,
         /// The fault, and how to fix it.
         reason: &'static str,
     },
-    /// A scratch disk could be mounted in no box.
+    /// A scratch disk cannot be mounted.
     #[error("its scratch disk {name}: {reason}")]
     Scratch {
-        /// Its name, safe for a terminal.
+        /// The disk's name, safe for a terminal.
         name: String,
         /// The fault, and how to fix it.
         reason: &'static str,
     },
-    /// A share could be mounted in no box.
+    /// A share cannot be mounted.
     #[error("its share {name}: {reason}")]
     Share {
-        /// Its name, safe for a terminal.
+        /// The share's name, safe for a terminal.
         name: String,
         /// The fault, and how to fix it.
         reason: &'static str,
     },
-    /// A share proposes a directory of the host that it may not ([`share_host_fault`](crate::rules::share_host_fault)).
+    /// A share proposes a directory of the host that it must not propose: see
+    /// [`share_host_fault`](crate::rules::share_host_fault).
     #[error(
         "its share {name} proposes {host}: {fault}; a share proposes a directory below the one in which the box is launched, \
          or none"
     )]
     ShareHost {
-        /// The name of the share, safe for a terminal.
+        /// The share's name, safe for a terminal.
         name: String,
-        /// The directory, safe for a terminal.
+        /// The proposed directory, safe for a terminal.
         host: String,
-        /// The fault, and no more.
+        /// The fault, without a fix.
         fault: &'static str,
     },
-    /// A component would not see all that is given to it: one thing is at the place of another, or inside it.
+    /// One of a component's resources would hide another one, because their paths are equal or nested.
     #[error(
         "{} has two things at {place}, or one inside another: a directory alone may be in another or on a scratch disk",
         component.name()
     )]
     Hidden {
         component: ComponentName,
-        /// The place of one, safe for a terminal.
+        /// The path of one of them, safe for a terminal.
         place: String,
     },
-    /// The machine has no place for what is mounted; holds how many devices that would be.
+    /// The mounts need more devices than the VM has. The value is the number of devices that they need.
     #[error(
         "its scratch disks, shares and network take {0} devices, and a machine has {MAX_DEVICES}: one for each disk, one \
          for each share that is written to, one for all others together, and one for `network \"shared\"`"
     )]
     Devices(usize),
-    /// A component asks for what the kernel, or init, always refuses.
+    /// A component has a setting that the kernel or init always refuses.
     #[error("{} {setting}: {reason}", component.name())]
     Component {
         component: ComponentName,
@@ -145,17 +147,17 @@ pub enum PlanError {
 }
 
 impl RunPlan {
-    /// Refuses a plan that no start could carry out, or that no Boxfile could have led to.
+    /// Refuses a plan that no start could carry out, or that no Boxfile could have produced.
     ///
-    /// This is about values that the kernel or init always refuses, and about those from which the language of Boxfiles keeps
-    /// a host: a box may have been written by hand. [`RunPlan::unsupported`] is about declarations that this version does not
-    /// know how to keep.
+    /// This covers values that the kernel or init always refuses. It also covers values from which the Boxfile language
+    /// protects a host, because a box may have been written by hand. [`RunPlan::unsupported`] covers declarations that
+    /// this version does not enforce.
     ///
     /// # Errors
-    /// [`PlanError`], for the first such value.
+    /// Returns [`PlanError`] for the first such value.
     pub fn check(&self) -> Result<(), PlanError> {
         self.check_values()?;
-        // Plans have nothing that JSON cannot express.
+        // Plans are representable in JSON.
         let text = serde_json::to_vec(self).unwrap_or_default();
         match u64::try_from(text.len()).unwrap_or(u64::MAX) {
             length if length > MAX_PLAN => Err(PlanError::TooLong(length)),
@@ -163,11 +165,11 @@ impl RunPlan {
         }
     }
 
-    /// As [`RunPlan::check`], for who has read the plan's JSON and measured it: does not write it
-    /// once more.
+    /// Checks a plan as [`RunPlan::check`] does, but without its length. It avoids serializing the plan again if the
+    /// caller has already measured its JSON.
     ///
     /// # Errors
-    /// As [`RunPlan::check`], but for [`PlanError::TooLong`].
+    /// Returns the errors of [`RunPlan::check`] except [`PlanError::TooLong`].
     pub fn check_values(&self) -> Result<(), PlanError> {
         if self.agent.argv.is_empty() {
             return Err(PlanError::NoProgram);
@@ -192,11 +194,10 @@ impl RunPlan {
             let (setting, reason) = fault(plan).or_else(|| self.shared_port(component))?;
             Some(PlanError::Component { component, setting, reason })
         });
-        let wrong = wrong.or_else(|| self.wrong_gift());
-        wrong.map_or(Ok(()), Err)
+        wrong.or_else(|| self.wrong_gift()).map_or(Ok(()), Err)
     }
 
-    /// Finds a port of the business component that is the agent's: init listens on the vsock port of each.
+    /// Finds a port of the business component that equals the agent's port: init listens on the vsock port of both.
     fn shared_port(&self, component: ComponentName) -> Option<Fault> {
         let port = self.business.as_ref().filter(|_| component == ComponentName::Business)?.port?;
         let fault = (format!("port={port}"), "the agent has the same; choose another");
@@ -204,7 +205,7 @@ impl RunPlan {
     }
 }
 
-/// A setting, and what is wrong with it.
+/// A setting, as the Boxfile spells it, and its fault.
 type Fault = (String, &'static str);
 
 /// Finds the first setting of a component that no start could carry out.
@@ -224,7 +225,7 @@ fn fault(plan: &ComponentPlan) -> Option<Fault> {
         .or_else(|| plan.health.as_ref().and_then(health))
 }
 
-/// The kernel's strings end at a NUL byte.
+/// Refuses NUL bytes, because the kernel's strings end at a NUL byte.
 fn strings(plan: &ComponentPlan) -> Option<Fault> {
     let check = match &plan.health {
         Some(Health::Exec { argv }) => argv.as_slice(),
@@ -246,7 +247,8 @@ fn strings(plan: &ComponentPlan) -> Option<Fault> {
     Some((setting.to_owned(), "it has a NUL byte, and the kernel takes none; remove it"))
 }
 
-/// Overlayfs reads its options as a list in which these characters separate or escape.
+/// Refuses the characters that separate or escape entries in the mount options of
+/// [overlayfs](https://docs.kernel.org/filesystems/overlayfs.html).
 fn root(path: &str) -> Option<Fault> {
     if path.len() > PATH_MAX {
         return Some(("root".to_owned(), "it has more than 4096 bytes"));
@@ -305,7 +307,7 @@ fn numbers(plan: &ComponentPlan) -> Option<Fault> {
         .then(|| (format!("limits pids={pids}"), "it is not between 1 and 4194304"))
 }
 
-/// Finds the first limit of processes that the kernel does not take, or under which no program runs.
+/// Finds the first resource limit that the kernel refuses, or under which no program runs.
 fn rlimits(limits: &Rlimits) -> Option<Fault> {
     let Rlimits { nofile, nproc, as_bytes, cpu_seconds, core_bytes, fsize_bytes } = *limits;
     let bytes = "it is more than 1 PiB, or no program could start";
@@ -338,7 +340,8 @@ fn port(plan: &ComponentPlan) -> Option<Fault> {
     Some((format!("{setting}=0"), NO_PORT))
 }
 
-/// Without mounts of its own a component's root is a directory, which root could leave with another `chroot`.
+/// Refuses `SYS_CHROOT` without a mount namespace: there, the component's root is only a directory, which root could
+/// leave with another `chroot`.
 fn capabilities(plan: &ComponentPlan) -> Option<Fault> {
     let chroot = Capability::find("SYS_CHROOT").filter(|it| plan.capabilities.contains(it))?;
     let setting = format!("capabilities add {:?}", chroot.name);

@@ -1,4 +1,4 @@
-//! The texts about a skill that a box records.
+//! The recorded texts about a skill.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Input that nobody would write by accident: no panic, no overflow, no hang.
+//! Hostile input causes no panic, no overflow and no hang.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -81,7 +81,7 @@ const PIECES: [&str; 44] = [
     "]:1",
 ];
 
-/// Parses a text, and shows the first errors and warnings of it.
+/// Parses a text, and renders its first errors and warnings.
 fn run(source: &str) {
     let parsed = parse(source, "greet");
     let errors = parsed.errors;
@@ -105,12 +105,12 @@ fn no_repeated_piece_overflows_the_stack_or_hangs() {
             }
         }
     };
-    // Half of what a thread has: enough for 16 levels, and not for 4000.
+    // Half of a thread's default stack: enough for 16 levels, and not for 4000.
     let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(run_all);
     thread.expect("a thread").join().expect("no panic");
 }
 
-/// Texts that cost a careless reader time, memory or stack, with words of their errors.
+/// Returns texts that cost a careless parser time, memory or stack, each with words of its error.
 fn bombs() -> Vec<(String, &'static str)> {
     let doubled = (1..60).map(|i| format!("a{i}: &a{i} [*a{0}, *a{0}]\n", i - 1));
     let spaces = |depth: usize| format!("{}a:\n", " ".repeat(depth));
@@ -133,8 +133,7 @@ fn bombs() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// The reader stops at the first error, which is at the start of each of these: of what follows,
-/// nothing is read.
+/// The parser stops at the first error, which is at the start of each text, and parses nothing behind it.
 #[test]
 fn a_bomb_is_an_error_at_once() {
     for (yaml, words) in bombs() {

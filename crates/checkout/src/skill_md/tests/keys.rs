@@ -1,4 +1,4 @@
-//! Keys that are unknown, missing or given twice, and values of a wrong type or form.
+//! Unknown, missing and duplicate keys, and values of a wrong type or form.
 
 use insta::assert_snapshot;
 
@@ -515,7 +515,7 @@ fn more_than_a_mebibyte_is_not_read() {
     assert_eq!(errors[0].message(), "the file has more than 1048576 bytes");
 }
 
-/// The keys that public skills have for the agents that read them.
+/// The keys of public skills for other agents.
 #[test]
 fn keys_of_other_agents_are_theirs() {
     let yaml = "argument-hint: '[file]'\nuser-invocable: false\ncontext: fork\nagent: Explore\nmodel: inherit\n\

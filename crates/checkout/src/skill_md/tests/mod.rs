@@ -1,4 +1,4 @@
-//! Whole files in, manifests or rendered diagnostics out.
+//! Compares whole files with their manifests or rendered diagnostics.
 
 mod about;
 mod hostile;
@@ -9,8 +9,7 @@ mod yaml;
 use super::{SkillManifest, parse};
 use diagnostics::{Diagnostic, Source, Sources};
 
-/// Returns the file with these lines in its frontmatter, and after them the keys that every skill
-/// has, where they are missing.
+/// Returns the file with these lines in its frontmatter, followed by the required keys that the lines lack.
 fn complete(yaml: &str) -> String {
     let has = |key: &str| yaml.lines().any(|line| line.starts_with(key));
     let lines = [("name:", "name: greet\n"), ("description:", "description: Greets.\n")];
@@ -19,7 +18,7 @@ fn complete(yaml: &str) -> String {
     format!("---\n{yaml}\n{lacking}---\n# Body\n")
 }
 
-/// Parses a file that must be valid and is in the directory `greet`.
+/// Parses a file in the directory `greet` that must be valid.
 fn manifest(source: &str) -> SkillManifest {
     let parsed = parse(source, "greet");
     assert_eq!(parsed.warnings, []);
@@ -33,14 +32,14 @@ fn shown(found: &[Diagnostic], source: &str) -> String {
     shown.join("\n\n")
 }
 
-/// Parses a file that must be invalid, and shows what a user reads.
+/// Parses a file that must be invalid, and returns its rendered errors.
 fn file_errors(source: &str) -> String {
     let errors = parse(source, "greet").errors;
     assert!(!errors.is_empty());
     shown(&errors, source)
 }
 
-/// As [`file_errors`], for the lines of the frontmatter. That keys are missing is not shown.
+/// Like [`file_errors`], for the lines of the frontmatter. Errors about missing keys are omitted.
 fn errors(yaml: &str) -> String {
     let source = format!("---\n{yaml}\n---\n# Body\n");
     let mut errors = parse(&source, "greet").errors;
@@ -49,12 +48,12 @@ fn errors(yaml: &str) -> String {
     shown(&errors, &source)
 }
 
-/// As [`errors`], for the lines of a tool with a name.
+/// Like [`errors`], for the lines of a tool with a name.
 fn tool_errors(lines: &str) -> String {
     errors(&format!("name: greet\ntools:\n  - name: hello\n{lines}"))
 }
 
-/// Shows the warnings of a file that is valid with [`complete`].
+/// Returns the rendered warnings of a file that [`complete`] makes valid.
 fn warnings(yaml: &str) -> String {
     let source = complete(yaml);
     let parsed = parse(&source, "greet");

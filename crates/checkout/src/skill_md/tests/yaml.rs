@@ -1,4 +1,4 @@
-//! Frontmatter that is missing or malformed.
+//! Missing and malformed frontmatter.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Checks of what a plan gives to its components: skills, shares, disks, secrets, variables, a network and a task.
+//! Checks the resources of a plan: skills, shares, disks, secrets, launch variables, the network and the task.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ const NOBODY: &str = "it is for a business application, and the box has none";
 const MIB: u64 = 1 << 20;
 
 impl RunPlan {
-    /// Finds the first thing that no start could give, or that no Boxfile can declare.
+    /// Finds the first resource that no start could provide, or that no Boxfile can declare.
     pub(super) fn wrong_gift(&self) -> Option<PlanError> {
         self.wrong_launch_variable()
             .or_else(|| self.wrong_secret())
@@ -35,64 +35,64 @@ impl RunPlan {
             .or_else(|| self.wrong_task())
     }
 
-    /// Finds the first skill whose name is no directory's, or whose texts are not those of a definition.
+    /// Finds the first skill with an invalid name, description, version or author.
     fn wrong_skill(&self) -> Option<PlanError> {
         let mut names = HashSet::new();
-        let wrong = self.skills.iter().enumerate().find_map(|(at, it)| {
+        let wrong = self.skills.iter().enumerate().find_map(|(at, skill)| {
             let reason = if at >= MAX_SKILLS {
                 "a box has at most 1000 skills"
-            } else if !is_name(&it.name) {
+            } else if !is_name(&skill.name) {
                 NAME_FORM
-            } else if !it.is_sound() {
+            } else if !skill.is_sound() {
                 "its description, version or author is too long, or not of one line"
-            } else if !names.insert(&it.name) {
+            } else if !names.insert(&skill.name) {
                 TWICE
             } else {
                 return None;
             };
-            Some((it, reason))
+            Some((skill, reason))
         });
         wrong.map(|(it, reason)| PlanError::Skill { name: format!("{:?}", it.name), reason })
     }
 
-    /// Finds the first scratch disk that no start could mount.
+    /// Finds the first scratch disk that cannot be mounted.
     fn wrong_scratch(&self) -> Option<PlanError> {
         let mut names = HashSet::new();
-        let wrong = self.scratch.iter().enumerate().find_map(|(at, it)| {
+        let wrong = self.scratch.iter().enumerate().find_map(|(at, disk)| {
             let reason = if at >= MAX_SCRATCH {
                 "a box has at most 3 scratch disks"
-            } else if let Some(reason) = self.wrong_place(&it.name, &it.guest, it.scope) {
+            } else if let Some(reason) = self.wrong_place(&disk.name, &disk.guest, disk.scope) {
                 reason
-            } else if !names.insert(&it.name) {
+            } else if !names.insert(&disk.name) {
                 TWICE
-            } else if !(MIN_SCRATCH_BYTES..=MAX_SCRATCH_BYTES).contains(&it.size_bytes) {
+            } else if !(MIN_SCRATCH_BYTES..=MAX_SCRATCH_BYTES).contains(&disk.size_bytes) {
                 "its size is not between 1 MiB and 1 TiB"
-            } else if !it.size_bytes.is_multiple_of(MIB) {
+            } else if !disk.size_bytes.is_multiple_of(MIB) {
                 "its size is no whole number of MiB"
             } else {
                 return None;
             };
-            Some((it, reason))
+            Some((disk, reason))
         });
         wrong.map(|(it, reason)| PlanError::Scratch { name: format!("{:?}", it.name), reason })
     }
 
-    /// Finds the first share that no start could mount, or that would give away a directory that nobody named.
+    /// Finds the first share that cannot be mounted, or that proposes a directory of the host that it must not.
     fn wrong_share(&self) -> Option<PlanError> {
         let mut names = HashSet::new();
-        self.shares.iter().find_map(|it| {
-            let reason = self.wrong_place(&it.name, &it.guest, it.scope);
-            let name = || format!("{:?}", it.name);
-            if let Some(reason) = reason.or_else(|| (!names.insert(&it.name)).then_some(TWICE)) {
+        self.shares.iter().find_map(|share| {
+            let reason = self.wrong_place(&share.name, &share.guest, share.scope);
+            let name = || format!("{:?}", share.name);
+            if let Some(reason) = reason.or_else(|| (!names.insert(&share.name)).then_some(TWICE)) {
                 return Some(PlanError::Share { name: name(), reason });
             }
-            let host = it.host.as_deref()?;
+            let host = share.host.as_deref()?;
             let fault = share_host_fault(host)?;
             Some(PlanError::ShareHost { name: name(), host: format!("{host:?}"), fault })
         })
     }
 
-    /// Returns why nothing can be mounted at a place under a name for some components.
+    /// Returns why a share or disk cannot have this name, mount point and scope.
     fn wrong_place(&self, name: &str, guest: &str, scope: Scope) -> Option<&'static str> {
         if !is_name(name) {
             Some(NAME_FORM)
@@ -117,7 +117,7 @@ impl RunPlan {
         (devices > MAX_DEVICES).then_some(PlanError::Devices(devices))
     }
 
-    /// Finds a share, a disk or the file of a secret that would hide another one of the same component.
+    /// Finds a share, a disk or a secret's file that would hide another resource of the same component.
     fn not_apart(&self) -> Option<PlanError> {
         self.components().find_map(|(component, _)| {
             let gets = |scope: Scope| scope.includes(component);
@@ -133,34 +133,34 @@ impl RunPlan {
         })
     }
 
-    /// Finds the first secret that no start could deliver.
+    /// Finds the first secret that cannot be delivered.
     fn wrong_secret(&self) -> Option<PlanError> {
-        let wrong = self.secrets.iter().enumerate().find_map(|(at, it)| {
+        let wrong = self.secrets.iter().enumerate().find_map(|(at, secret)| {
             let reason = if at >= MAX_SECRETS {
                 TOO_MANY_SECRETS
-            } else if !is_variable(&it.name) {
+            } else if !is_variable(&secret.name) {
                 "its name is not that of a variable"
-            } else if self.secrets[..at].iter().any(|other| other.name == it.name) {
+            } else if self.secrets[..at].iter().any(|other| other.name == secret.name) {
                 TWICE
-            } else if path_of(it).is_some_and(|it| !is_place(it)) {
+            } else if path_of(secret).is_some_and(|path| !is_place(path)) {
                 "its path is not absolute and normalized"
-            } else if path_of(it).is_some_and(|it| reserved_place(it).is_some()) {
+            } else if path_of(secret).is_some_and(|path| reserved_place(path).is_some()) {
                 "its path is one of the guest's own, as /proc and /a3s/skills are"
             } else {
-                self.wrong_scope(it.scope)?
+                self.wrong_scope(secret.scope)?
             };
-            Some((it, reason))
+            Some((secret, reason))
         });
         wrong.map(|(it, reason)| PlanError::Secret { name: format!("{:?}", it.name), reason })
     }
 
-    /// Finds the first variable that nobody could give at launch.
+    /// Finds the first launch variable that cannot be set.
     fn wrong_launch_variable(&self) -> Option<PlanError> {
         let is_secret = |component, name: &str| {
-            let is_it = |it: &SecretPlan| {
-                it.delivery == SecretDelivery::Env
-                    && it.scope.includes(component)
-                    && it.name == name
+            let is_it = |secret: &SecretPlan| {
+                secret.delivery == SecretDelivery::Env
+                    && secret.scope.includes(component)
+                    && secret.name == name
             };
             self.secrets.iter().any(is_it)
         };
@@ -181,14 +181,14 @@ impl RunPlan {
         })
     }
 
-    /// Finds what would keep the agent from getting its task, or from reading it.
+    /// Finds the fault of a task that cannot be given to the agent.
     fn wrong_task(&self) -> Option<PlanError> {
         let error = self.task.clone()?.checked().err()?;
         Some(PlanError::Task(error.to_string()))
     }
 }
 
-/// Returns the file as which a secret arrives.
+/// Returns the path of the file in which a secret is delivered.
 fn path_of(secret: &SecretPlan) -> Option<&str> {
     match &secret.delivery {
         SecretDelivery::Env => None,
@@ -196,19 +196,19 @@ fn path_of(secret: &SecretPlan) -> Option<&str> {
     }
 }
 
-/// Finds the first rule or limit of a network that no filter has.
+/// Finds the first rule or limit of a network that no filter supports.
 fn wrong_network(network: &NetworkPlan) -> Option<PlanError> {
     let NetworkPlan { mode: _, allow, deny, limits } = network;
     let of = |name: &'static str, peers: &[PeerPlan]| {
-        peers.iter().find_map(|it| {
-            let reason = if !is_peer(&it.peer) {
+        peers.iter().find_map(|peer| {
+            let reason = if !is_peer(&peer.peer) {
                 "it is neither a domain nor an address"
-            } else if it.port == Some(0) {
+            } else if peer.port == Some(0) {
                 NO_PORT
             } else {
                 return None;
             };
-            Some((format!("{name} {:?}", it.peer), reason))
+            Some((format!("{name} {:?}", peer.peer), reason))
         })
     };
     let [connections, names] = [limits.connections, limits.names_per_minute].map(u64::from);

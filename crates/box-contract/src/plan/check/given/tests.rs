@@ -100,7 +100,7 @@ fn a_variable_that_is_given_at_launch_has_a_name_and_a_place() {
     let mut plan = grown("{}");
     plan.secrets = vec![secret];
     plan.agent.launch_env = many[..254].to_vec();
-    // The names of the components may be the same.
+    // Both components can have a variable of the same name.
     plan.business.as_mut().unwrap().launch_env = names(&["A", "V1000"]);
     assert_eq!(plan.check(), Ok(()));
     let all: Vec<_> = plan.launch_variables().collect();
