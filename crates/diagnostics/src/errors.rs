@@ -9,8 +9,8 @@ use crate::{Diagnostic, Span};
 /// ```
 /// use diagnostics::{ErrorTable, Span};
 ///
-/// const ERRORS: ErrorTable = ErrorTable::new("| open | a quote is not closed | opened here | write `{}` after the
-/// value |");
+/// const PAGE: &str = "| open | a quote is not closed | opened here | write `{}` after the value |";
+/// const ERRORS: ErrorTable = ErrorTable::new(PAGE);
 ///
 /// let error = ERRORS.about("open", "'", Span::at(4, 1));
 /// assert_eq!(error.message(), "a quote is not closed");
