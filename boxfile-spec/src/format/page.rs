@@ -11,7 +11,8 @@ const STEP: usize = 4;
 /// would move the comments of all lines around it.
 const MAX_WIDTH: usize = 80;
 
-/// A line of the formatted text. With a comment or text over several lines, it takes more than one.
+/// A line of the formatted text. If its code or its comment contains line feeds, it is several
+/// lines of the output.
 #[derive(Debug, Default)]
 struct Line<'s> {
     /// The indentation in steps.
@@ -34,7 +35,8 @@ impl Line<'_> {
     }
 
     /// Returns whether the comment may be aligned with the comments of the lines around it. A
-    /// comment after a bracket or the name of a table is not: it is about more than its line.
+    /// comment after a bracket or the name of a table is not aligned: it describes the whole block
+    /// or table.
     fn aligns(&self) -> bool {
         let code = &self.code;
         let brackets = code.ends_with(['{', '[']) || code.starts_with(['}', ']']);
@@ -83,7 +85,7 @@ impl<'s> Page<'s> {
         line.push_str(code);
     }
 
-    /// Ends the line with a comment; only [`Page::begin`] may follow.
+    /// Ends the line with a comment. The next call must be [`Page::begin`].
     pub(super) const fn comment(&mut self, comment: &'s str) {
         self.line.comment = Some(comment);
     }

@@ -12,10 +12,11 @@ const COPY: &str =
 /// The directories that belong to the checkout of a Boxfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
-    /// The number of directories above the Boxfile's directory that belong to it; `None` if not
-    /// even that directory does.
+    /// The number of directories above the Boxfile's directory that belong to the checkout. `None`
+    /// if there is no checkout: then not even the Boxfile's directory belongs to one.
     pub up: Option<usize>,
-    /// Why it ends at this directory, and how to change that: a part of a help, or empty.
+    /// Why the checkout ends there, and how to change that. The text goes into the help of a
+    /// diagnostic, and may be empty.
     pub reason: String,
 }
 
@@ -58,8 +59,8 @@ impl Checkout<'_> {
     /// Checks that a path stays in the checkout, by its text alone.
     ///
     /// A `..` is allowed at the path's beginning, as often as the checkout has directories above
-    /// the Boxfile. Any other `..` is refused, even if it would lead back, because it may not lead
-    /// back after a symbolic link.
+    /// the Boxfile. Any other `..` is refused, even in `a/../b`: if `a` is a symbolic link, that
+    /// path is not `b`.
     pub(super) fn check(
         reach: &Reach,
         what: &str,

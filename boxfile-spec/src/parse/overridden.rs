@@ -8,8 +8,8 @@ use crate::parse::{is_error, understand};
 use crate::syntax::tree::Node;
 use diagnostics::{Diagnostic, Span};
 
-/// Returns the errors in overridden values. Each base is read by itself. An error about a value
-/// that still has an effect is left to the reading of the merged files.
+/// Returns the errors in overridden values. Each base is read by itself. Errors about values that
+/// still have an effect are omitted, because reading the merged files reports them.
 pub(super) fn check(files: &mut Files) -> Vec<Diagnostic> {
     let bases = std::mem::take(&mut files.bases);
     if bases.is_empty() || !files.intact {
@@ -24,7 +24,8 @@ pub(super) fn check(files: &mut Files) -> Vec<Diagnostic> {
     alone.flat_map(|base| understand(base, None).found).filter(overridden).collect()
 }
 
-/// Adds the spans of all parts of nodes, as diagnostics use them.
+/// Adds the spans of the names, arguments, properties and blocks of nodes: the spans that labels of
+/// diagnostics have.
 fn collect(nodes: &[Node], places: &mut HashSet<Span>) {
     for node in nodes {
         places.insert(node.name.span);

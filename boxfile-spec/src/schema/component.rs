@@ -9,9 +9,9 @@ use super::DefaultValue::{Number, Size, Truth, Word};
 use super::{Count, Declaration, Kind, default_prop, dependent_prop, prop, required_prop};
 use crate::units::MIB;
 
-/// Less memory cannot hold a program and its stack.
+/// The least memory limit of a component: a smaller one cannot hold a program and its stack.
 pub(crate) const MIN_MEMORY: u64 = 4 * MIB;
-/// The greatest memory of a VM, and so of a component.
+/// The greatest memory limit of a component: the greatest memory of a VM.
 pub(crate) const MAX_MEMORY: u64 = MAX_VM_MIB as u64 * MIB;
 
 /// The default settings of a component.
@@ -20,12 +20,12 @@ pub(crate) struct ComponentDefaults {
     pub(crate) hostname: &'static str,
 }
 
-/// The weight corresponds to 512 shares.
+/// The CPU weight of 20 corresponds to `cpu-shares=512`.
 pub(crate) const AGENT_DEFAULTS: ComponentDefaults = ComponentDefaults {
     limits: Limits { memory_bytes: 512 * MIB, cpu_weight: 20, pids: 100 },
     hostname: "agent-host",
 };
-/// The weight corresponds to 1024 shares.
+/// The CPU weight of 39 corresponds to `cpu-shares=1024`.
 pub(crate) const BUSINESS_DEFAULTS: ComponentDefaults = ComponentDefaults {
     limits: Limits { memory_bytes: 1024 * MIB, cpu_weight: 39, pids: 200 },
     hostname: "business-host",

@@ -1,4 +1,4 @@
-//! The root file system of an open box: one EROFS image in one or several files.
+//! The root file system of an open box: one EROFS file system in one or several files.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -11,35 +11,35 @@ use crate::{Blob, OpenError};
 /// erofs_super_block`).
 const BLOCKS_OFFSET: u64 = 1024 + 36;
 
-/// The root file system of a box: an EROFS image, which is its parts one after another.
+/// The root file system of a box: the concatenation of its parts, which is one EROFS file system.
 #[derive(Debug)]
 pub struct Rootfs {
-    /// One at least.
+    /// Never empty.
     parts: Vec<Blob>,
 }
 
 impl Rootfs {
-    /// Takes the parts, the metadata first; `None` if there is none.
+    /// Makes a rootfs of parts, of which the first is the metadata. Returns `None` if `parts` is empty.
     pub fn new(parts: Vec<Blob>) -> Option<Self> {
         (!parts.is_empty()).then_some(Self { parts })
     }
 
-    /// Returns the parts in the order in which they lie one after another, the metadata first. There is one at least.
+    /// Returns the parts in the order of the concatenation. There is at least one, and the first is the metadata.
     pub fn parts(&self) -> &[Blob] {
         &self.parts
     }
 
-    /// Returns the first part: the metadata, or the one blob of a box of epoch 3.
+    /// Returns the first part: the metadata. In a box of format epoch 3, this is the whole rootfs.
     pub fn metadata(&self) -> &Blob {
         &self.parts[0]
     }
 
-    /// Returns the size that the box names of all parts together, in bytes.
+    /// Returns the sum of the sizes that the manifest has for the parts, in bytes.
     pub fn size(&self) -> u64 {
         self.parts.iter().map(|part| part.descriptor.size).sum()
     }
 
-    /// Returns the part that has the byte at an offset of the whole, and the byte's offset in it; `None` past the end.
+    /// Converts an offset in the concatenation to a part and an offset in that part. Returns `None` past the end.
     pub fn locate(&self, offset: u64) -> Option<(&Blob, u64)> {
         let mut left = offset;
         for part in &self.parts {
@@ -51,10 +51,10 @@ impl Rootfs {
         None
     }
 
-    /// Reads bytes of the whole at an offset, from however many parts. Nothing is verified.
+    /// Fills `buffer` with the bytes at an offset in the concatenation. They may be in several parts. Nothing is verified.
     ///
     /// # Errors
-    /// The operating system's, and [`ErrorKind::UnexpectedEof`] past the end of a part's file or of the whole.
+    /// The operating system's errors, and [`ErrorKind::UnexpectedEof`] past the end of a part's file or of the concatenation.
     pub fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !buffer.is_empty() {
             let (part, inside) = self.locate(offset).ok_or(ErrorKind::UnexpectedEof)?;
@@ -67,18 +67,18 @@ impl Rootfs {
         Ok(())
     }
 
-    /// Compares each part with the size and the digest that the box names.
+    /// Compares each part with its size and its digest in the manifest.
     ///
     /// # Errors
-    /// As [`Blob::verify`], of the first part that is wrong.
+    /// The error of [`Blob::verify`] for the first part that does not match.
     pub fn verify(&self) -> Result<(), OpenError> {
         self.parts.iter().try_for_each(Blob::verify)
     }
 
-    /// Compares the length of each part's file with the size that the box names.
+    /// Compares the length of each part's file with its size in the manifest.
     ///
     /// # Errors
-    /// As [`Blob::check_size`], of the first part that is wrong.
+    /// The error of [`Blob::check_size`] for the first part that does not match.
     pub fn check_size(&self) -> Result<(), OpenError> {
         self.parts.iter().try_for_each(Blob::check_size)
     }
@@ -86,7 +86,7 @@ impl Rootfs {
     /// Checks that the size in the superblock equals the size of all parts together. Four bytes are read, and nothing is hashed.
     ///
     /// # Errors
-    /// [`OpenError::Superblock`], and as [`Blob::check_size`] of the first part.
+    /// [`OpenError::Superblock`]; [`OpenError::File`] if it cannot be read; the error of [`Blob::check_size`] for the metadata.
     pub fn check_superblock(&self) -> Result<(), OpenError> {
         // A file that is too short gets its specific error.
         self.metadata().check_size()?;
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a rootfs of parts with these bytes, of which one may be empty.
+    /// Returns a rootfs of one part for each element of `parts`, with these bytes. An element may be empty.
     fn of(parts: &[Vec<u8>]) -> Rootfs {
         let part = |(at, bytes): (usize, &Vec<u8>)| {
             let mut file = tempfile::tempfile().unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each byte of the concatenation is at its offset in a part, and there is none past the end.
+        /// `locate` finds each byte of the concatenation in the right part, and no byte past the end.
         #[test]
         fn a_byte_is_located_where_the_concatenation_has_it(
             parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 1..7),

@@ -32,7 +32,7 @@ impl Contents for BoxContents {
     }
 }
 
-/// Removes unused content from the store in the directory `root`. A missing store is an empty report.
+/// Removes unused content from the store in the directory `root`. Returns an empty report if there is no store.
 ///
 /// # Errors
 /// The errors of [`Collector::open`] and [`Collector::collect`].
@@ -49,8 +49,8 @@ pub fn collect(root: &Path, rules: &Rules) -> Result<Report, StoreError> {
 /// Does not read the store if `added` is 0. While the command has its store open, everything that it made or used is kept.
 ///
 /// # Errors
-/// The errors of [`Collector::collect`], except that a store which another process has locked, or which has no roots, is left as
-/// it is.
+/// The errors of [`Collector::open`], [`Collector::size`] and [`Collector::collect`]. A store that another process has locked, or
+/// that has no roots, is no error: it is not collected.
 pub fn after_adding(root: &Path, added: u64, cap: Cap) -> Result<Option<Report>, StoreError> {
     let Some(cap) = cap.bytes(root).filter(|_| added > 0) else { return Ok(None) };
     let Some(collector) = Collector::open(root)? else { return Ok(None) };

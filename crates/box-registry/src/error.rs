@@ -9,7 +9,7 @@ use oci_registry::RegistryError;
 
 /// An error of a push or a pull of a box.
 ///
-/// The only text of a registry in a message are digests, sizes and quoted media types.
+/// A message repeats no text from a registry but digests, sizes and quoted media types.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum BoxRegistryError {
@@ -22,7 +22,8 @@ pub enum BoxRegistryError {
     /// The reference leads to an artifact or image that is not a box.
     #[error("{what} is {found}, not a box")]
     NotABox { what: String, found: String },
-    /// The registry's manifest, or the box's manifest in the registry, is not valid for a box.
+    /// A manifest from the registry is not valid for a box: the registry's manifest, or the box's manifest, to which the
+    /// registry's manifest leads.
     #[error("{what} is not sound: {reason}")]
     Malformed { what: String, reason: String },
     /// A blob of the local box does not match its manifest.
@@ -47,7 +48,7 @@ pub enum BoxRegistryError {
     /// A blob in a file with boxes does not match the manifest of its box.
     #[error("the blob {digest} in {what} is damaged: {reason}")]
     Content { what: String, digest: Digest, reason: String },
-    /// A stream has a document after the position at which it is needed.
+    /// A file with boxes is read as a stream, and a document in it comes too late: it was needed at an earlier position.
     #[error("{what} has the document {digest} too late for a reader that cannot go back")]
     Later { what: String, digest: Digest },
 }

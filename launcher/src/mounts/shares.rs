@@ -26,8 +26,8 @@ pub struct ShareError {
 
 /// A directory of the host that components see.
 ///
-/// It is open from the first check until the VM has it. A user who meanwhile exchanges it, or a directory above it,
-/// does not change which directory was checked, and the VMM process serves no other one.
+/// It stays open from the first check until the VM has it. If a user meanwhile replaces it, or a directory above it, the
+/// checks still apply to the open directory, and the VMM process refuses to serve the other one.
 #[derive(Debug, Clone)]
 pub struct HostShare {
     pub(crate) directory: ServedShare,
@@ -91,8 +91,8 @@ impl HostShare {
         &self.directory.path
     }
 
-    /// Returns the path of this directory in another one if this one is read-only, the other one is writable, and the
-    /// path is the same on the host and in the box.
+    /// Returns the path of this read-only directory relative to a writable one that contains it. `None` if the relative
+    /// path in the box differs from the one on the host.
     fn path_in(&self, outer: &Self) -> Option<&Path> {
         let path = self.host().strip_prefix(outer.host()).ok()?;
         let is_below = Path::new(&self.guest) == Path::new(&outer.guest).join(path);
@@ -105,22 +105,24 @@ impl HostShare {
         self.path_in(outer).filter(|path| path.iter().count() == 1)
     }
 
-    /// Returns the directory that would also have to be shared read-only to keep this one at its path.
+    /// Returns the directory directly in a writable share that leads to this read-only one, such as `outer/a` for
+    /// `outer/a/b`. Unless it is also shared read-only, a box can move it away, together with this one. `None` if no
+    /// directory is in between, or if no writable share contains this one at the same path.
     pub fn moves_with<'a>(&'a self, all: &'a [Self]) -> Option<PathBuf> {
         let outer = all.iter().find(|it| self.path_in(it).is_some())?;
         let first = self.path_in(outer)?.iter().next()?;
         self.kept_in(outer).is_none().then(|| outer.host().join(first))
     }
 
-    /// Returns the record of it.
+    /// Returns the share for the box's record.
     pub fn shown(&self) -> ShareRecord {
         let (host, guest) = (self.host().to_owned(), self.guest.clone());
         ShareRecord { host, guest, writable: self.is_writable() }
     }
 
-    /// Returns whether the directory is at a path, or above it, by any path to either. This includes paths in a file
-    /// system that is mounted below it. A symbolic link on the way to a path also counts, because a user who can write
-    /// to the link controls its target.
+    /// Returns whether `path` leads to this directory or into it, also through symbolic links and bind mounts. This
+    /// includes paths in a file system that is mounted below it. If a symbolic link on the way to `path` is in this
+    /// directory, that also counts, because a user who can replace the link controls its target.
     pub fn has(&self, path: &Path) -> bool {
         let Ok(own) = self.way.identity() else { return true };
         let mounted = kernel::mounted_below(self.host()).unwrap_or_default();
@@ -128,12 +130,13 @@ impl HostShare {
         places(path).iter().any(|it| seen.around(it).is_some())
     }
 
-    /// Returns whether the directory is the one at a path, or in it, by any path to either.
+    /// Returns whether this directory is the one at `path` or is inside it, also through symbolic links and bind mounts.
     pub fn is_in(&self, path: &Path) -> bool {
         self.way.is_in(&Known::of([path.to_owned()]))
     }
 
-    /// Counts the files below a directory, at most `most` and one more. Ignores directories that cannot be read.
+    /// Counts the entries below a directory. Stops at `most + 1`, which means more than `most`. Ignores directories that
+    /// cannot be read.
     pub fn count(directory: &Path, most: u64) -> u64 {
         let (mut found, mut left) = (0, vec![directory.to_owned()]);
         while let Some(next) = left.pop() {
@@ -151,7 +154,7 @@ impl HostShare {
     }
 }
 
-/// The record of a directory of the host in a box.
+/// The share of a started box, as the box's record has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareRecord {
     /// Its path on the host.
@@ -162,9 +165,9 @@ pub struct ShareRecord {
     pub writable: bool,
 }
 
-/// Returns the directories that the VMM process serves. A read-only directory that is seen directly in a writable one,
-/// at the same path, is also kept read-only there by the VMM process. Otherwise only the guest's kernel would enforce
-/// that.
+/// Returns the directories that the VMM process serves. If a read-only directory is directly in a writable one, on the
+/// host and in the box, the VMM process also mounts it read-only inside the writable one. Without that mount only the
+/// guest's kernel would prevent writes to it.
 pub(crate) fn directories(shares: &[HostShare]) -> Vec<ServedShare> {
     let kept = |outer: &HostShare| {
         let kept = shares.iter().filter_map(|inner| inner.kept_in(outer));
@@ -183,7 +186,8 @@ pub fn devices(disks: usize, shares: &[HostShare], network: NetworkMode) -> usiz
 /// namespace.
 pub(crate) fn mounts(shares: &[HostShare], (uid, gid): (u32, u32)) -> Option<Mounts> {
     let sources = sources(shares.iter().map(|it| &it.directory))?;
-    // A component that also sees a kept directory in another one sees it there with the same owners.
+    // If `outer` has another scope than `inner`, some component may see `inner` only as a part of `outer`. `inner` is
+    // mounted in both components, so that its files have the same owners there.
     let scope = |inner: &HostShare| {
         let is_wider =
             |outer: &HostShare| inner.path_in(outer).is_some() && outer.scope != inner.scope;
@@ -263,7 +267,7 @@ mod tests {
         assert!(!share.is_in(&at("shared/none")));
     }
 
-    /// A box can exchange a directory if the directory around it is shared with it for writing.
+    /// A box can replace a directory if it has a writable share of the directory's parent.
     #[test]
     fn what_was_opened_is_what_is_looked_at_and_served() {
         let dir = tempfile::tempdir().unwrap();

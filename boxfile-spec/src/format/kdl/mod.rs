@@ -11,8 +11,8 @@ mod tests;
 
 /// Formats a Boxfile in KDL 2. Returns `None` for a text that has no layout: it has an unclosed
 /// text or comment, braces that do not match, blocks more than 64 deep, a `/-` in front of nothing,
-/// or a backslash that ends a word. Every Boxfile that parses has a layout, unless `/-` comments
-/// out such a backslash.
+/// or a backslash that ends a word. A Boxfile that parses has none of these, with one exception:
+/// the backslash may be in a part that `/-` comments out.
 ///
 /// - A block is indented by four spaces. Its `{` ends the line of its declaration, and its `}` is
 ///   alone on a line. An empty block is `{}`.

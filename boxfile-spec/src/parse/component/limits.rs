@@ -17,8 +17,8 @@ pub(in crate::parse) struct MemoryLimit {
     pub(in crate::parse) written: bool,
 }
 
-/// Reads the limits of `component`, and its memory limit with the span. The memory limit is `None`
-/// if it is wrong.
+/// Reads the limits of `component`. Returns its memory limit a second time, with the span, or
+/// `None` if the declared one is wrong.
 pub(super) fn read(
     children: &Children<'_>,
     component: &Node,
@@ -45,7 +45,8 @@ pub(super) fn read(
     (limits, memory.filter(|_| !node.broken))
 }
 
-/// Reads the CPU weight, directly or from shares; both at once are an error.
+/// Reads the CPU weight from `cpu-weight`, or converts it from `cpu-shares`. Both at once are an
+/// error.
 fn read_weight(reader: &mut Reader<'_>) -> Option<u16> {
     let written = ["cpu-weight", "cpu-shares"].map(|name| reader.optional_prop(name));
     if let [Some(weight), Some(shares)] = written {

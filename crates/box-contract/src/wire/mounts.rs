@@ -6,7 +6,7 @@ use crate::{NetworkMode, Scope, TaskPlan};
 
 /// The byte after the nonce if the host sends [`Mounts`].
 pub const MOUNTS_FOLLOW: u8 = b'+';
-/// The byte after the nonce if it does not.
+/// The byte after the nonce if the host sends no [`Mounts`].
 pub const NO_MOUNTS: u8 = b'-';
 /// The tag of the [virtio-fs](https://docs.kernel.org/filesystems/virtiofs.html) device for all read-only shares. Each
 /// share is a directory in it, named by the share's number.
@@ -26,14 +26,14 @@ pub fn writable_tag(number: u8) -> String {
     format!("share-{number}")
 }
 
-/// The mounts and the task that the host gives to a box for one run. A mount inside another mount follows it in the
-/// list.
+/// The mounts and the task that the host gives to a box for one run. If a mount point is inside another mount, its mount
+/// is later in the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Mounts {
-    /// The user id that owns the files of shares, as the VMM process sees it.
+    /// The user id that owns the files of shares, in the user namespace of the VMM process.
     pub uid: u32,
-    /// The group id that owns them.
+    /// The group id that owns the files of shares, in the same user namespace.
     pub gid: u32,
     /// The mounts.
     pub mounts: Vec<Mount>,

@@ -28,9 +28,9 @@ pub struct Side {
     pub kind: SideKind,
     /// The entries with their origins. A directory has no origins.
     pub listing: Listing,
-    /// The path in the listing of the directory that is compared.
+    /// The path of the compared directory in the listing. Empty for the whole tree.
     root: Vec<u8>,
-    /// The distinct roots of the components. Only a whole box has them.
+    /// The distinct roots of the components. Empty unless a whole box is compared.
     components: Vec<Vec<u8>>,
     /// The component whose root is compared, if one was asked for.
     component: Option<ComponentName>,
@@ -168,7 +168,7 @@ pub struct Entry<'a> {
     pub inode: &'a Inode,
     /// Where the entry came from, if that is known.
     pub origin: Option<NamedOrigin<'a>>,
-    /// How many names the inode has in the compared tree. Always 1 for a directory.
+    /// The number of names (hard links) of the inode in the compared tree. Always 1 for a directory.
     pub names: usize,
     /// The first path, in the canonical order, of an inode with several names.
     pub first_name: Option<FirstName<'a>>,

@@ -14,7 +14,7 @@ pub(super) struct Root {
     files: String,
     /// The path of the root with the package databases, usually the same as `files`.
     pub(super) databases: String,
-    /// The component whose files count, if the root also has files of another component.
+    /// The component whose files count, if both components share the root (layout "merged").
     component: Option<ComponentName>,
 }
 
@@ -24,8 +24,8 @@ impl Root {
         &self.files
     }
 
-    /// Returns the origin of the entry at a path of the component, links followed. `None` if the entry comes from
-    /// another component.
+    /// Follows symbolic links, and returns the origin of the entry at a path of the component. `None` if the entry comes
+    /// from another component.
     pub(super) fn origin<'a>(
         &self,
         scan: &mut Scan<'a, '_>,
@@ -37,8 +37,9 @@ impl Root {
     }
 }
 
-/// Returns the roots whose databases are read. In a box with [kept](super::keep_databases) databases each component has
-/// its root; otherwise each directory that is a root counts once.
+/// Returns the roots whose databases are read. If the box has [kept](super::keep_databases) databases, there is one
+/// `Root` for each component. Otherwise there is one for each directory, so components with the same directory have one
+/// together.
 pub(super) fn all(plan: &RunPlan, tree: &Tree) -> Vec<Root> {
     let has_kept = tree.reach(PACKAGES_PATH.as_bytes()).is_ok();
     let mut roots: Vec<Root> = Vec::new();

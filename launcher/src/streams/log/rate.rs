@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::MAX_FILE;
 
-/// The number of bytes that can be written at once after a quiet period: as many as the log keeps.
+/// The size of the bucket, in bytes: how much can be written at once after a quiet period. The log keeps as much.
 pub(super) const BURST: u64 = 2 * MAX_FILE;
 /// The number of bytes per second that can be written once the burst is used up.
 pub(super) const PER_SECOND: u64 = 1 << 20;
@@ -19,7 +19,7 @@ pub(super) const PER_SECOND: u64 = 1 << 20;
 pub(super) const HELD: usize = 256 << 10;
 /// How long to hold entries before the next attempt to write them.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
-/// The shortest period for which the room grows.
+/// The shortest period after which bytes are added to the bucket. For shorter ones, rounding would lose bytes.
 const STEP: Duration = Duration::from_millis(1);
 
 /// The bytes that a log may still write: a token bucket.
@@ -61,7 +61,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Adds an entry; drops the oldest ones if they are too large together.
+    /// Adds an entry. Drops the oldest entries while all together are larger than [`HELD`], but never the last one.
     pub(super) fn push(&mut self, entry: Vec<u8>, now: Instant) {
         self.since.get_or_insert(now);
         self.size += entry.len();
