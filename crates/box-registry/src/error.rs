@@ -33,7 +33,7 @@ pub enum BoxRegistryError {
     /// written.
     #[error("the blob {digest} cannot be compressed")]
     Compress { digest: Digest, source: io::Error },
-    /// The store has no space for the box.
+    /// The store failed. For example, it has no space for the box.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A fetched blob cannot be written, or an existing one cannot be read.
