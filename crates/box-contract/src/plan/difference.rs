@@ -208,6 +208,8 @@ fn difference(path: &[&str], a: &Value, b: &Value) -> FieldDifference {
     FieldDifference { field: words(path), a, b }
 }
 
+/// Masks the probable secrets of a value, also inside an object or a list: a plan without a health check differs from one with
+/// it by the whole object.
 fn masked(path: &[&str], value: &Value) -> Value {
     match (path, value) {
         ([.., "env", name], Value::String(text)) if looks_secret(name, text) => MASK.into(),
@@ -217,6 +219,14 @@ fn masked(path: &[&str], value: &Value) -> Value {
             mask_words(&mut words);
             words.into()
         }
+        (_, Value::Object(fields)) => {
+            let field = |(name, value): (&String, &Value)| {
+                let below = [path, &[name.as_str()]].concat();
+                (name.clone(), masked(&below, value))
+            };
+            Value::Object(fields.iter().map(field).collect())
+        }
+        (_, Value::Array(list)) => list.iter().map(|element| masked(path, element)).collect(),
         _ => value.clone(),
     }
 }
@@ -254,6 +264,7 @@ fn text(field: &str, value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Health;
     use crate::plan::tests::{GROWN, grown};
 
     fn lines(a: &RunPlan, b: &RunPlan) -> Vec<String> {
@@ -389,6 +400,18 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert!(!text.contains("abc123") && !text.contains("def456"), "{text}");
         assert_eq!(found[1].change(), "**** → **** (another value, which is not shown)");
+    }
+
+    #[test]
+    fn no_secret_of_a_new_health_check_is_shown() {
+        let (a, mut b) = (grown("{}"), grown("{}"));
+        let argv = ["/bin/check", "--password=abc123"].map(str::to_owned).to_vec();
+        b.agent.health = Some(Health::Exec { argv });
+        for (a, b) in [(&a, &b), (&b, &a)] {
+            let found = differences(a, b).unwrap();
+            let text = serde_json::to_string(&found).unwrap() + &lines(a, b).join("\n");
+            assert!(!text.contains("abc123") && text.contains("/bin/check"), "{text}");
+        }
     }
 
     #[test]
