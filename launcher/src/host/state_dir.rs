@@ -31,22 +31,23 @@ pub fn is_entry_name(text: &str) -> bool {
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
 }
 
-/// Checks that the existing part of a path belongs to this user or to root. If root created files in a user's
-/// directory, that user could not use them, and another user's link may lead anywhere. Write permission for others is
-/// accepted, as many users have a group of the same name: the directories below are created for this user alone, and
-/// are checked at each use.
+/// Checks that the existing part of a path belongs to this user or to root, and that no other user can exchange an entry in it.
+/// If root created files in a user's directory, that user could not use them; and another user's link may lead anywhere. The
+/// directories below are used by their paths, so somebody who can rename one of them could have the files of another directory
+/// removed.
 ///
 /// # Errors
 /// [`ErrorKind::PermissionDenied`], and errors of the operating system.
 pub fn check_owner(path: &Path) -> Result<(), OsError> {
     let there = |it: &&Path| fs::symlink_metadata(it).is_ok();
     let Some(nearest) = path.ancestors().find(there) else { return Ok(()) };
-    let found = Trusted::this_user().exchanger(nearest).and_then(|found| match found {
-        Some(Stranger::Owner(_)) => {
-            Err(io::Error::new(ErrorKind::PermissionDenied, "it belongs to another user"))
-        }
-        _ => Ok(()),
-    });
+    let denied = |reason| Err(io::Error::new(ErrorKind::PermissionDenied, reason));
+    let found = match Trusted::this_user().exchanger(nearest) {
+        Ok(Some(Stranger::Owner(_))) => denied("it belongs to another user"),
+        Ok(Some(_)) => denied("another user can change it"),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
     found.map_err(OsError::file("use", nearest))
 }
 
@@ -153,17 +154,17 @@ mod tests {
         }
     }
 
-    /// Fails if the state of a user whose group may write to `~/.local` could not be created.
+    /// Fails if another user could rename the state, or if the state of a user whose private group may write to `~/.local` were
+    /// refused.
     #[test]
-    fn a_directory_that_others_may_write_to_will_do() {
+    fn a_directory_whose_entries_others_can_rename_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        for mode in [0o775, 0o777] {
-            let open = dir.path().join(format!("{mode:o}"));
-            fs::create_dir(&open).unwrap();
-            fs::set_permissions(&open, Permissions::from_mode(mode)).unwrap();
-            make(&open.join("boxes")).unwrap();
-            let made = fs::metadata(open.join("boxes")).unwrap();
-            assert_eq!(made.permissions().mode() & 0o777, 0o700);
+        for (mode, is_safe) in [(0o775, true), (0o1777, true), (0o777, false)] {
+            let parent = dir.path().join(format!("{mode:o}"));
+            fs::create_dir(&parent).unwrap();
+            fs::set_permissions(&parent, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(make(&parent.join("boxes")).is_ok(), is_safe, "{mode:o}");
+            assert_eq!(parent.join("boxes").exists(), is_safe, "{mode:o}");
         }
     }
 

@@ -27,7 +27,7 @@ mod rate;
 pub(crate) const MAX_FILE: u64 = 4 << 20;
 
 /// The log of the filter's decisions.
-const PASST: &str = "network.log";
+const DECISIONS: &str = "network.log";
 /// The log of init's events.
 const EVENTS: &str = "events.log";
 /// The log of the trajectories.
@@ -80,7 +80,7 @@ impl Logs {
             agent: Log::new(path).within(now).with(file),
             business: Log::new(current(directory, ComponentName::Business)).within(now),
             // No rate: the filter bounds the number of its decisions.
-            network: NetworkLog(Arc::new(Mutex::new(later(PASST)))),
+            network: NetworkLog(Arc::new(Mutex::new(later(DECISIONS)))),
             events: later(EVENTS).within(now),
             trajectories: later(TRAJECTORIES),
             trajectories_left: MAX_TRAJECTORIES + MAX_PARTS * PART_COST,
@@ -329,7 +329,7 @@ impl LogReader {
 
     /// Reads the decisions of a box's filter.
     pub(crate) fn of_network(directory: &Path) -> Self {
-        Self::at(directory.join(PASST))
+        Self::at(directory.join(DECISIONS))
     }
 
     /// Reads the events of a run.
