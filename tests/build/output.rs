@@ -194,6 +194,20 @@ fn a_box_is_not_built_into_a_store() {
 }
 
 #[test]
+fn a_box_is_not_exported_into_a_store() {
+    let checkout = Checkout::new();
+    checkout.built(&[]);
+    for output in ["store/test.tar", "store/blobs/test.tar"] {
+        let ran = checkout.run(&["export", "--json", "--format", "tar", "-o", output, "test.box"]);
+        let error = &ran.json()["errors"][0];
+        assert_eq!((ran.code, &error["code"]), (1, &"output-exists".into()), "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.ends_with("store, a store, which holds nothing else"), "{message}");
+        assert!(!checkout.path(output).exists());
+    }
+}
+
+#[test]
 fn an_output_that_is_meant_to_be_a_file_is_refused() {
     let checkout = Checkout::new();
     for (output, meant) in [("-", "standard output"), ("out.tar", "an archive")] {

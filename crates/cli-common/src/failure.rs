@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::problem::{self, Explanation, Problem};
 
 /// The differences between the two programs in how a command fails.
-pub trait Program: Sized {
+pub trait Reporter: Sized {
     /// Returns the exit code of a command that fails with `code`.
     fn exit(code: ErrorCode) -> u8 {
         code.exit()
@@ -26,7 +26,7 @@ pub trait Program: Sized {
 }
 
 /// A program that has an [`Explanation`] for the error `E` of a library, so that `?` converts it into a [`Failure`].
-pub trait Table<E>: Program {
+pub trait Table<E>: Reporter {
     /// Converts an error into the failure of a command.
     fn failure(error: E) -> Failure<Self>;
 }
@@ -51,7 +51,7 @@ impl<P: Table<E>, E: Error> From<E> for Failure<P> {
     }
 }
 
-impl<P: Program> Failure<P> {
+impl<P: Reporter> Failure<P> {
     /// Returns a failure with one error.
     pub fn new(explanation: impl Into<Explanation>, message: impl Display) -> Self {
         Self::of([Problem::new(explanation, message)])
@@ -172,7 +172,7 @@ mod tests {
     #[derive(Debug, Clone, PartialEq)]
     struct Plain;
 
-    impl Program for Plain {}
+    impl Reporter for Plain {}
 
     type Failure = super::Failure<Plain>;
 

@@ -38,8 +38,8 @@ const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefet
 /// of PAUSEs, which are slow to emulate, and use another timer.
 ///
 /// The second line switches off Debian's hardening, and preemption: they cost a start of a box a tenth of its
-/// instructions. Grace periods of RCU are expedited, because otherwise they end at a tick, every 4 ms, and starts of
-/// one box differ by 4 ms. The last line disables initcalls that the virtual host never uses and that take a tenth of
+/// instructions. Grace periods of RCU are expedited, because otherwise they end at a tick, every 4 ms, and many
+/// starts of one box differ by 4 ms. The last line disables initcalls that the virtual host never uses and that take a tenth of
 /// its start: the certificates of signed modules, a source of randomness and the events of probes.
 const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
     init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off lsm=landlock,yama preempt=none \

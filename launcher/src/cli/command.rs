@@ -11,7 +11,7 @@ use boxlaunch::streams::output::Route;
 use boxlaunch::streams::tty::Tty;
 use host_fs::OsError;
 
-use super::error::{CommandError, usage};
+use super::error::{Failure, usage};
 use super::launch_error::LaunchError;
 use super::run::seconds;
 use super::variables::Assigned;
@@ -101,7 +101,7 @@ impl CommandOptions {
     ///
     /// # Errors
     /// Standard input is no terminal, or two options exclude each other.
-    pub(super) fn check(&self) -> Result<(), CommandError> {
+    pub(super) fn check(&self) -> Result<(), Failure> {
         // `--max-output` requires `--json`, but the parser does not enforce that beside `--tty`, which conflicts with `--json`.
         if self.tty && self.max_output.is_some() {
             let help = "leave out one of them";
@@ -110,7 +110,7 @@ impl CommandOptions {
         if self.tty && !stdin().is_terminal() {
             let help = "leave out --tty; -i alone passes standard input on";
             let message = "standard input is not a terminal, which --tty would give to CMD";
-            return Err(CommandError::new((ErrorCode::Usage, help), message));
+            return Err(Failure::new((ErrorCode::Usage, help), message));
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use boxlaunch::streams::input::Input;
 use vmm::signals::StopSignals;
 
 use super::command::{component, own_input, user};
-use super::error::CommandError;
+use super::error::Failure;
 use super::screen::Screen;
 use super::terminal::is_quiet;
 use super::{given_file, paths};
@@ -49,7 +49,7 @@ pub(crate) struct CopyArgs {
     user: Option<String>,
 }
 
-pub(crate) fn copy(args: &CopyArgs) -> Result<u8, CommandError> {
+pub(crate) fn copy(args: &CopyArgs) -> Result<u8, Failure> {
     let signals = Rc::new(StopSignals::block()?);
     // Raw, because an archive on standard output must not change.
     let screen = Screen::new(&signals, true)?;
@@ -64,7 +64,7 @@ pub(crate) fn copy(args: &CopyArgs) -> Result<u8, CommandError> {
     Ok(screen.close(code))
 }
 
-fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<String, CommandError> {
+fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<String, Failure> {
     let (from, to) = (args.from.as_str(), args.to.as_str());
     let ((Some((name, path)), None) | (None, Some((name, path)))) = (in_box(from), in_box(to))
     else {
@@ -72,10 +72,7 @@ fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<Str
     };
     if to == STREAM && stdout().is_terminal() {
         let help = "redirect it, as to `| tar -t`";
-        return Err(CommandError::new(
-            (ErrorCode::Usage, help),
-            "an archive is not for a terminal",
-        ));
+        return Err(Failure::new((ErrorCode::Usage, help), "an archive is not for a terminal"));
     }
     let end = host_end(from, to)?;
     let record = Boxes::new(&paths::state()?).find(name)?;
@@ -88,7 +85,7 @@ fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<Str
         HostEnd::To(place) => from_box(&mut client, &inside, place),
         HostEnd::From(place) => to_box(&mut client, place, &inside),
     };
-    copied.map_err(CommandError::from)
+    copied.map_err(Failure::from)
 }
 
 /// The end of a copy that is on this host.
@@ -101,7 +98,7 @@ enum HostEnd {
 }
 
 /// Opens the end of the copy on this host once, so that a running box cannot redirect it afterwards.
-fn host_end(from: &str, to: &str) -> Result<HostEnd, CommandError> {
+fn host_end(from: &str, to: &str) -> Result<HostEnd, Failure> {
     Ok(match (in_box(from).is_some(), from, to) {
         (true, _, STREAM) => HostEnd::Output,
         (true, ..) => HostEnd::To(CopyEnd::destination(Path::new(to), directory)?),
@@ -111,13 +108,13 @@ fn host_end(from: &str, to: &str) -> Result<HostEnd, CommandError> {
 }
 
 /// Opens a directory of this host.
-fn directory(path: &Path) -> Result<OwnedFd, CommandError> {
+fn directory(path: &Path) -> Result<OwnedFd, Failure> {
     let failed = |error| ClientError::Copy(box_copy::at_path(path, error).to_string()).into();
     given_file::directory(path, failed)
 }
 
 /// Returns the error of a copy with no path, or with two paths, in a box.
-fn misplaced(from: &str, to: &str) -> CommandError {
+fn misplaced(from: &str, to: &str) -> Failure {
     let without = |text: &str| text.strip_suffix(':').is_some_and(is_entry_name);
     let (message, help) = if in_box(from).is_some() {
         ("both paths are in a box", "copy to this host first")
@@ -132,7 +129,7 @@ fn misplaced(from: &str, to: &str) -> CommandError {
             "write one of them as NAME:PATH; a path of this host with a colon is ./PATH",
         )
     };
-    CommandError::new((ErrorCode::Usage, help), message)
+    Failure::new((ErrorCode::Usage, help), message)
 }
 
 /// Splits `NAME:PATH`. Returns `None` for a path of this host.

@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use vmm::signals::StopSignals;
 
-use super::error::{CommandError, of_run, signal_code};
+use super::error::{Failure, of_run, signal_code};
 use super::launch_error::LaunchError;
 use super::paths::SELF;
 use super::screen::Screen;
@@ -25,7 +25,7 @@ use super::terminal::print;
 const DETACHED: u8 = 0;
 
 /// Starts the same command line as a detached process, and passes on its output until the agent is ready.
-pub(super) fn run() -> Result<u8, CommandError> {
+pub(super) fn run() -> Result<u8, Failure> {
     let signals = StopSignals::block()?;
     let mut child = Command::new(SELF)
         .args(env::args_os().skip(1))
@@ -82,7 +82,7 @@ pub(super) fn keep_running(
     terms: Terms,
     signals: &StopSignals,
     screen: &Screen,
-) -> Result<u8, CommandError> {
+) -> Result<u8, Failure> {
     screen.print(&char::from(DETACHED).to_string());
     // This closes the outlets' copies of the caller's files, so that the caller sees their end.
     let code = screen.close(exit::DONE);

@@ -8,7 +8,7 @@ use box_contract::{ErrorCode, NetworkMode, RunPlan, SkillMode};
 use box_layout::OpenBox;
 use virtual_host::{HostError, VirtualHost, kernel, require_qemu};
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::given_file;
 use super::paths;
 use super::run::{NetworkChoice, RunArgs};
@@ -24,7 +24,7 @@ const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times a
     each instruction\n";
 
 /// Runs an opened box with the options `args`, and returns the exit code.
-pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<u8, CommandError> {
+pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<u8, Failure> {
     refuse_what_has_no_host(args)?;
     let cache = paths::cache()?;
     require_qemu()?;
@@ -71,18 +71,18 @@ pub(super) fn command(args: &RunArgs, plan: &RunPlan) -> Option<String> {
 }
 
 /// Refuses a box with secrets, which cannot be passed to the virtual host.
-pub(super) fn refuse_secrets(plan: &RunPlan) -> Result<(), CommandError> {
+pub(super) fn refuse_secrets(plan: &RunPlan) -> Result<(), Failure> {
     if plan.secrets.is_empty() {
         return Ok(());
     }
     let help = "start it on a machine with KVM; or put `secret` into a profile, and build a box without that";
     let message =
         "a box with secrets cannot be started with --emulated, which has no way to hand them over";
-    Err(CommandError::new((ErrorCode::Usage, help), message))
+    Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
 /// Refuses shares, because the virtual host has none of this host's directories.
-pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
+pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     let is_mounted = plan.skills.iter().any(|it| it.mode == SkillMode::Mounted);
     if args.shares.is_empty() && plan.shares.is_empty() && !is_mounted {
         return Ok(());
@@ -90,28 +90,28 @@ pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), Comman
     let help = "start it on a machine with KVM; or leave --share out, or put `share` into a profile, and build a box \
                 without that";
     let message = "a box that sees directories of this host cannot be started with --emulated";
-    Err(CommandError::new((ErrorCode::Usage, help), message))
+    Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
 /// Refuses a box with a network, which the virtual host lacks, except with `--network none`.
-pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
+pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     if plan.network.mode == NetworkMode::None || args.network == NetworkChoice::None {
         return Ok(());
     }
     let help = "start it on a machine with KVM; or without its network: `--network none`";
     let message =
         "a box with a network cannot be started with --emulated: the emulated machine has none";
-    Err(CommandError::new((ErrorCode::Usage, help), message))
+    Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
 /// Refuses the options that need something outside the virtual host, such as a socket or a terminal.
-pub(super) fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
+pub(super) fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), Failure> {
     let used = lead_out(args).into_iter().find(|(_, is_used, _)| *is_used);
     let Some((option, _, help)) = used else { return Ok(()) };
     let message = format!(
         "{option} cannot be used with --emulated: the box runs in a machine within a machine"
     );
-    Err(CommandError::new((ErrorCode::Usage, help), message))
+    Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
 /// Lists the options that need something outside the virtual host: the name, whether it is used, and the alternative.

@@ -11,7 +11,7 @@ use box_find::FindError;
 use boxlaunch::host::error::KvmError;
 use boxlaunch::opened::OpenBoxError;
 use boxlaunch::streams::StreamError;
-use cli_common::failure::{Program, Table};
+use cli_common::failure::{Reporter, Table};
 use cli_common::store::CommandFault;
 use cli_common::{Explanation, Problem};
 use cli_registry::{PullError, SetupError};
@@ -32,7 +32,7 @@ const SIGPIPE: i32 = 13;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Boxlaunch;
 
-impl Program for Boxlaunch {
+impl Reporter for Boxlaunch {
     fn exit(code: ErrorCode) -> u8 {
         match code {
             BoxDamaged => exit::DIFFERENT,
@@ -46,41 +46,41 @@ impl Program for Boxlaunch {
 }
 
 /// A failed command.
-pub(crate) type CommandError = cli_common::Failure<Boxlaunch>;
+pub(crate) type Failure = cli_common::Failure<Boxlaunch>;
 
 impl<E: Into<LaunchError>> Table<E> for Boxlaunch {
-    fn failure(error: E) -> CommandError {
+    fn failure(error: E) -> Failure {
         let error = error.into();
         match &error {
             // The reader has closed the pipe, for example `head`. That ends the command, but is no error.
             LaunchError::Stream(StreamError::Output(source))
                 if source.kind() == io::ErrorKind::BrokenPipe =>
             {
-                CommandError::reported(signal_code(SIGPIPE))
+                Failure::reported(signal_code(SIGPIPE))
             }
             LaunchError::Stopped(Stopped(signal)) => {
-                CommandError::new(explain(&error), &error).with_exit(signal_code(*signal))
+                Failure::new(explain(&error), &error).with_exit(signal_code(*signal))
             }
             // The message has one line for each declaration, and each line is already safe for a terminal.
             LaunchError::Opened(OpenBoxError::Unsupported(_)) => {
-                CommandError::new(explain(&error), error)
+                Failure::new(explain(&error), error)
             }
-            _ => CommandError::new(explain(&error), shown(&error.to_string())),
+            _ => Failure::new(explain(&error), shown(&error.to_string())),
         }
     }
 }
 
 impl Table<HostError> for Boxlaunch {
-    fn failure(error: HostError) -> CommandError {
+    fn failure(error: HostError) -> Failure {
         match error {
             HostError::Output(source) => StreamError::Output(source).into(),
-            error => CommandError::new(&error, shown_lines(&error.to_string())),
+            error => Failure::new(&error, shown_lines(&error.to_string())),
         }
     }
 }
 
 impl Table<ArchiveError> for Boxlaunch {
-    fn failure(error: ArchiveError) -> CommandError {
+    fn failure(error: ArchiveError) -> Failure {
         match error {
             ArchiveError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => {
                 StreamError::Output(source).into()
@@ -91,7 +91,7 @@ impl Table<ArchiveError> for Boxlaunch {
 }
 
 impl Table<CommandFault> for Boxlaunch {
-    fn failure(fault: CommandFault) -> CommandError {
+    fn failure(fault: CommandFault) -> Failure {
         match fault {
             CommandFault::Archive(error) => error.into(),
             fault => with_its_causes(&fault),
@@ -100,39 +100,39 @@ impl Table<CommandFault> for Boxlaunch {
 }
 
 impl Table<FindError> for Boxlaunch {
-    fn failure(error: FindError) -> CommandError {
+    fn failure(error: FindError) -> Failure {
         with_its_causes(&error)
     }
 }
 
 impl Table<PullError> for Boxlaunch {
-    fn failure(error: PullError) -> CommandError {
+    fn failure(error: PullError) -> Failure {
         with_its_causes(&error)
     }
 }
 
 impl Table<SetupError> for Boxlaunch {
-    fn failure(error: SetupError) -> CommandError {
-        CommandError::of(error.problems())
+    fn failure(error: SetupError) -> Failure {
+        Failure::of(error.problems())
     }
 }
 
 /// Returns the failure of an error whose message lacks its causes.
-fn with_its_causes<'e, E: Error>(error: &'e E) -> CommandError
+fn with_its_causes<'e, E: Error>(error: &'e E) -> Failure
 where
     Explanation: From<&'e E>,
 {
-    CommandError::new(error, shown(&with_causes(error)))
+    Failure::new(error, shown(&with_causes(error)))
 }
 
 /// Returns the failure with the diagnostics of a text.
-pub(crate) fn found(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> CommandError {
+pub(crate) fn found(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Failure {
     let problems = Problem::of_diagnostics(code, found, sources);
-    CommandError::of(problems).with_exit(Boxlaunch::exit(code))
+    Failure::of(problems).with_exit(Boxlaunch::exit(code))
 }
 
 /// Prints an error and returns the exit code. Without a working standard output, a JSON error goes to standard error as text.
-pub(crate) fn report(error: &CommandError, as_json: bool) -> u8 {
+pub(crate) fn report(error: &Failure, as_json: bool) -> u8 {
     if !as_json || terminal::print(&error.json()).is_err() {
         terminal::notice(&error.text());
     }
@@ -140,12 +140,12 @@ pub(crate) fn report(error: &CommandError, as_json: bool) -> u8 {
 }
 
 /// Returns the failure of a box that needs KVM. `alternative` is the command that starts the box without KVM.
-pub(crate) fn of_kvm(error: &KvmError, alternative: Option<&str>) -> CommandError {
-    CommandError::new((KvmUnavailable, without_kvm(error, alternative)), shown(&error.to_string()))
+pub(crate) fn of_kvm(error: &KvmError, alternative: Option<&str>) -> Failure {
+    Failure::new((KvmUnavailable, without_kvm(error, alternative)), shown(&error.to_string()))
 }
 
 /// Returns the failure of a run, with the VM's last output. `alternative` is the same as for [`of_kvm`].
-pub(crate) fn of_run(failed: impl Into<FailedRun>, alternative: Option<&str>) -> CommandError {
+pub(crate) fn of_run(failed: impl Into<FailedRun>, alternative: Option<&str>) -> Failure {
     let FailedRun { error, last_output } = failed.into();
     let failed = match error {
         LaunchError::Kvm(error) => of_kvm(&error, alternative),
@@ -164,8 +164,8 @@ pub(crate) fn of_run(failed: impl Into<FailedRun>, alternative: Option<&str>) ->
 }
 
 /// Returns the failure of an invalid command line. Both texts may contain a box's strings and paths.
-pub(crate) fn usage(message: &str, help: &str) -> CommandError {
-    CommandError::new((Usage, shown(help)), shown(message))
+pub(crate) fn usage(message: &str, help: &str) -> Failure {
+    Failure::new((Usage, shown(help)), shown(message))
 }
 
 /// Returns the exit code of a program that a signal ended, as shells do: 128 and the signal's number.
@@ -185,14 +185,14 @@ mod tests {
 
     use super::*;
 
-    fn object(error: &CommandError) -> Value {
+    fn object(error: &Failure) -> Value {
         let mut json: Value = serde_json::from_str(&error.json()).unwrap();
         json["errors"][0].take()
     }
 
     #[test]
     fn exit_codes_follow_from_the_error() {
-        let exit = |error| CommandError::from(error).exit;
+        let exit = |error| Failure::from(error).exit;
         let size = box_layout::OpenError::size("a".into(), 1, 2);
         assert_eq!(exit(size.into()), exit::DIFFERENT);
         assert_eq!(exit(LaunchError::Stopped(Stopped(2))), 130);
@@ -208,7 +208,7 @@ mod tests {
         let text = |is_forbidden| {
             let reason = "/root cannot be shared: a reason".to_owned();
             let error = VmmError::from(Unshared::Directory { reason, is_forbidden });
-            CommandError::from(error).text()
+            Failure::from(error).text()
         };
         let denied = text(true);
         assert!(denied.ends_with("help: share what you yourself may look at\n"), "{denied}");
@@ -237,7 +237,7 @@ mod tests {
             KvmError::Kernel,
         ];
         let texts = errors.map(|error| {
-            let error = CommandError::from(LaunchError::from(error));
+            let error = Failure::from(LaunchError::from(error));
             assert_eq!(object(&error)["code"], "kvm-unavailable");
             error.text()
         });

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use boxlaunch::boxes::{BoxEvent, Boxes, RecordWatch, since_epoch};
 use safe_text::shown;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::paths;
 use super::since::{Since, since};
 use super::terminal::{json_line, pass_on, pause};
@@ -34,7 +34,7 @@ pub(crate) struct EventsArgs {
     pub(crate) json: bool,
 }
 
-pub(crate) fn events(args: &EventsArgs) -> Result<u8, CommandError> {
+pub(crate) fn events(args: &EventsArgs) -> Result<u8, Failure> {
     let now = since_epoch();
     let since_ms = args.since.map_or(now, |since| since.time_ms(now));
     let (mut watch, past) = RecordWatch::new(Boxes::new(&paths::state()?), since_ms)?;
@@ -50,7 +50,7 @@ pub(crate) fn events(args: &EventsArgs) -> Result<u8, CommandError> {
     }
 }
 
-fn show(event: &BoxEvent, args: &EventsArgs) -> Result<(), CommandError> {
+fn show(event: &BoxEvent, args: &EventsArgs) -> Result<(), Failure> {
     let line = if args.json { json_line(event)? } else { line(event) };
     pass_on(&mut io::stdout(), line.as_bytes())
 }

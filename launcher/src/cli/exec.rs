@@ -15,7 +15,7 @@ use safe_text::shell_word;
 use vmm::signals::{StopSignals, Stopped};
 
 use super::command::{CommandOptions, component};
-use super::error::{CommandError, usage};
+use super::error::{Failure, usage};
 use super::memory::out_of_memory;
 use super::paths;
 use super::screen::Screen;
@@ -95,7 +95,7 @@ struct Request<'a> {
     raw: bool,
 }
 
-pub(crate) fn exec(args: &ExecArgs) -> Result<u8, CommandError> {
+pub(crate) fn exec(args: &ExecArgs) -> Result<u8, Failure> {
     let ExecArgs { name, component, options, json, raw, .. } = args;
     let command = args.command.clone();
     let env = variables::resolved(&args.env_files, &args.env)?;
@@ -103,7 +103,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<u8, CommandError> {
     run(&Request { name, component: *component, command, options, env, json, raw })
 }
 
-pub(crate) fn shell(args: &ShellArgs) -> Result<u8, CommandError> {
+pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
     if !stdin().is_terminal() {
         let name = shell_word(&args.name);
         let help = format!("`boxlaunch exec -i {name} -- sh` runs what standard input has");
@@ -117,7 +117,7 @@ pub(crate) fn shell(args: &ShellArgs) -> Result<u8, CommandError> {
     run(&Request { name, component: *component, command, options: &options, env, json, raw })
 }
 
-fn run(request: &Request<'_>) -> Result<u8, CommandError> {
+fn run(request: &Request<'_>) -> Result<u8, Failure> {
     request.options.check()?;
     let record = Boxes::new(&paths::state()?).find(request.name)?;
     let signals = Rc::new(StopSignals::block()?);
@@ -133,7 +133,7 @@ fn run_in(
     request: &Request<'_>,
     signals: &StopSignals,
     screen: &Screen,
-) -> Result<u8, CommandError> {
+) -> Result<u8, Failure> {
     let component = component(request.component, |name| record.components.contains(&name))?;
     let mut client = Client::connect(record, Follow::Nothing, signals)?;
     let mut output = if request.json { request.options.capture() } else { screen.route() };

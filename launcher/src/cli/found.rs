@@ -5,16 +5,16 @@ use box_find::Found;
 use box_layout::OpenBox;
 use cli_common::store::BoxArgument;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::stored::PROGRAM;
 
 /// Opens the box of a command's argument.
-pub(crate) fn open_argument(subject: &BoxArgument) -> Result<OpenBox, CommandError> {
+pub(crate) fn open_argument(subject: &BoxArgument) -> Result<OpenBox, Failure> {
     open(subject.find(&PROGRAM)?)
 }
 
 /// Opens a found box to run it.
-pub(crate) fn open(found: Found) -> Result<OpenBox, CommandError> {
+pub(crate) fn open(found: Found) -> Result<OpenBox, Failure> {
     let opened = found.open()?;
     boxlaunch::opened::check_owners(&opened)?;
     Ok(opened)
@@ -22,7 +22,7 @@ pub(crate) fn open(found: Found) -> Result<OpenBox, CommandError> {
 
 /// Opens a found box that starts now. While the second value exists, the store does not remove the box. It is dropped when this
 /// process ends.
-pub(crate) fn open_to_run(found: Found) -> Result<(OpenBox, Option<Held>), CommandError> {
+pub(crate) fn open_to_run(found: Found) -> Result<(OpenBox, Option<Held>), Failure> {
     let (opened, held) = found.open_to_run()?;
     boxlaunch::opened::check_owners(&opened)?;
     Ok((opened, held))

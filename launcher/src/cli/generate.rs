@@ -7,7 +7,7 @@ use cli_common::manual::{CompletionsArgs, ManArgs, Manual};
 use host_fs::own;
 
 use super::Cli;
-use super::error::CommandError;
+use super::error::Failure;
 use super::terminal::print;
 
 /// The sections of the manual that the command line does not contain.
@@ -52,16 +52,16 @@ const MANUAL: Manual = Manual {
 };
 
 /// Runs `boxlaunch completions`.
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, CommandError> {
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Failure> {
     print(&args.text(Cli::command()))?;
     Ok(0)
 }
 
 /// Runs `boxlaunch man`.
-pub(crate) fn man(args: &ManArgs) -> Result<u8, CommandError> {
+pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     let page = args.page(&MANUAL, Cli::command());
-    let page = page
-        .map_err(|error| CommandError::new(ErrorCode::Io, format!("{error}: {}", error.source)))?;
+    let page =
+        page.map_err(|error| Failure::new(ErrorCode::Io, format!("{error}: {}", error.source)))?;
     print(&page.unwrap_or_default())?;
     Ok(0)
 }

@@ -12,7 +12,7 @@ use host_fs::upward::Search;
 use host_fs::way::Way;
 use safe_text::shell_word;
 
-use super::error::{CommandError, usage};
+use super::error::{Failure, usage};
 
 /// Opens the file of an option. An earlier box may have replaced the file with a link in a directory that it could write to. So a
 /// link may lead only to files of the repository that contains it or, outside of repositories, to files of its directory.
@@ -21,8 +21,8 @@ use super::error::{CommandError, usage};
 /// The link is refused, or the result of `failed` for an error of the operating system.
 pub(super) fn open(
     path: &Path,
-    failed: impl FnOnce(io::Error) -> CommandError,
-) -> Result<File, CommandError> {
+    failed: impl FnOnce(io::Error) -> Failure,
+) -> Result<File, Failure> {
     named::open(path, &search()).map_err(|error| refused(error, "file", failed))
 }
 
@@ -33,8 +33,8 @@ pub(super) fn open(
 /// The link is refused, or the result of `failed` for an error of the operating system.
 pub(super) fn directory(
     path: &Path,
-    failed: impl FnOnce(io::Error) -> CommandError,
-) -> Result<OwnedFd, CommandError> {
+    failed: impl FnOnce(io::Error) -> Failure,
+) -> Result<OwnedFd, Failure> {
     let found = named::directory(path, &search()).map(Way::into_open);
     found.map_err(|error| refused(error, "directory", failed))
 }
@@ -44,7 +44,7 @@ pub(super) fn directory(
 ///
 /// # Errors
 /// The link is refused, or an error of the operating system.
-pub(super) fn place(path: &Path, action: &'static str) -> Result<FileSlot, CommandError> {
+pub(super) fn place(path: &Path, action: &'static str) -> Result<FileSlot, Failure> {
     let failed = |error| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         OsError::file(action, path)(error).into()
@@ -53,7 +53,7 @@ pub(super) fn place(path: &Path, action: &'static str) -> Result<FileSlot, Comma
 }
 
 /// Returns the error of an option's file that cannot be read. `what` is the content that was expected.
-pub(super) fn unread(what: &str, path: &Path, error: &io::Error) -> CommandError {
+pub(super) fn unread(what: &str, path: &Path, error: &io::Error) -> Failure {
     let help = match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => "correct the path: there is no such file",
         ErrorKind::PermissionDenied => "name a file that you can read",
@@ -66,11 +66,7 @@ pub(super) fn unread(what: &str, path: &Path, error: &io::Error) -> CommandError
 
 /// Returns the error of a refused link, with the path to type instead, or the result of `failed` for an error of the operating
 /// system.
-fn refused(
-    error: NamedError,
-    what: &str,
-    failed: impl FnOnce(io::Error) -> CommandError,
-) -> CommandError {
+fn refused(error: NamedError, what: &str, failed: impl FnOnce(io::Error) -> Failure) -> Failure {
     let message = error.to_string();
     match error {
         NamedError::Io(error) => failed(error),

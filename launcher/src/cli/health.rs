@@ -12,7 +12,7 @@ use serde_json::json;
 use vmm::signals::StopSignals;
 
 use super::command::component;
-use super::error::{CommandError, usage};
+use super::error::{Failure, usage};
 use super::launch_error::LaunchError;
 use super::paths;
 use super::run::seconds;
@@ -46,7 +46,7 @@ pub(crate) struct HealthArgs {
     pub(crate) json: bool,
 }
 
-pub(crate) fn health(args: &HealthArgs) -> Result<u8, CommandError> {
+pub(crate) fn health(args: &HealthArgs) -> Result<u8, Failure> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
     let component = component(Some(args.component), |name| record.components.contains(&name))?;
     if !record.checked.contains(&component) {
@@ -67,7 +67,7 @@ pub(crate) fn health(args: &HealthArgs) -> Result<u8, CommandError> {
 
 /// Reports the health of a component without a health check. An agent is then healthy while it runs. For a business application,
 /// it is an error.
-fn unchecked(record: &Record, args: &HealthArgs) -> Result<u8, CommandError> {
+fn unchecked(record: &Record, args: &HealthArgs) -> Result<u8, Failure> {
     match (args.component, record.state) {
         (ComponentName::Business, _) => Err(LaunchError::NoHealthCheck(args.component).into()),
         (_, State::Running) if args.timeout.is_some() => Err(unlimited(&record.name)),
@@ -78,7 +78,7 @@ fn unchecked(record: &Record, args: &HealthArgs) -> Result<u8, CommandError> {
 }
 
 /// Returns the error of `--timeout` for an agent without a health check.
-fn unlimited(name: &str) -> CommandError {
+fn unlimited(name: &str) -> Failure {
     let message = format!("--timeout is for a check, and the agent of {name} has none");
     usage(
         &message,
@@ -86,7 +86,7 @@ fn unlimited(name: &str) -> CommandError {
     )
 }
 
-fn report(args: &HealthArgs, reason: Option<&str>, duration_ms: f64) -> Result<u8, CommandError> {
+fn report(args: &HealthArgs, reason: Option<&str>, duration_ms: f64) -> Result<u8, Failure> {
     let (component, healthy) = (args.component, reason.is_none());
     if args.json {
         let fields = json!({

@@ -10,7 +10,7 @@ use boxlaunch::boxes::since_epoch;
 use safe_text::{readable, shown};
 use serde::Serialize;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::list::ago;
 use super::prune;
 use super::stored::PROGRAM;
@@ -66,7 +66,7 @@ struct Sizes {
     shared_bytes: u64,
 }
 
-pub(crate) fn images(args: &ImagesArgs) -> Result<u8, CommandError> {
+pub(crate) fn images(args: &ImagesArgs) -> Result<u8, Failure> {
     let root = args.store.root(&PROGRAM)?;
     let base = args.store.stores(&PROGRAM).base()?;
     let boxes = StoredBoxes::open(&root).map_err(FindError::from)?;

@@ -12,7 +12,7 @@ use egress_proxy::is_own;
 use egress_rules::{Local, Rule};
 use safe_text::shown;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::found;
 use super::list::describe;
 use super::paths;
@@ -34,7 +34,7 @@ pub(crate) struct InspectArgs {
     pub(crate) json: bool,
 }
 
-pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, CommandError> {
+pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, Failure> {
     if let Some(record) = started(args.subject.word())? {
         print(&if args.json { json_line(&record)? } else { describe(&record) })?;
         return Ok(0);
@@ -46,7 +46,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, CommandError> {
 
 /// Returns the record of the started box with this name. It takes precedence over a box of the store, but not over a directory in
 /// the current directory.
-fn started(word: &OsStr) -> Result<Option<Record>, CommandError> {
+fn started(word: &OsStr) -> Result<Option<Record>, Failure> {
     let is_path = BoxReference::parse(word).is_ok_and(|it| it.path().is_some());
     let is_here = is_path && Path::new(word).exists();
     let Some(name) = word.to_str().filter(|text| is_entry_name(text) && !is_here) else {
@@ -73,12 +73,12 @@ fn mark(plan: &NetworkPlan, permissions: &mut [Permission]) {
 }
 
 /// Returns the error of a box that was not found. If the argument is a name, the help also refers to started boxes.
-fn not_started(error: FindError) -> CommandError {
+fn not_started(error: FindError) -> Failure {
     let Explanation { code, help } = Explanation::from(&error);
     match (&error, help) {
         (FindError::NoName { .. }, Some(help)) => {
             let help = format!("{help}; `boxlaunch ps -a` lists those that were started");
-            CommandError::new((code, help), shown(&error.to_string()))
+            Failure::new((code, help), shown(&error.to_string()))
         }
         _ => error.into(),
     }

@@ -20,7 +20,7 @@ use host_fs::own::{self, OwnFile, Purpose};
 use safe_text::shown;
 use vmm::runtime_dir::is_name_of_one;
 
-use super::error::{CommandError, usage};
+use super::error::{Failure, usage};
 use super::paths;
 use super::run::RunArgs;
 
@@ -71,7 +71,7 @@ pub(super) fn check(
     args: &RunArgs,
     own: &Path,
     state: &Path,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     let store = args.subject.store.store.as_deref();
     let kept = kept(state, store, |name| env::var_os(name));
     let files = files(env::current_exe().ok().as_deref(), |name| env::var_os(name));
@@ -85,7 +85,7 @@ pub(super) fn check(
 
 /// Checks a share against a protected directory. A box may read a directory above it, because the protected directory is only a
 /// small part of the share.
-fn check_kept(share: &HostShare, kept: &ProtectedFile) -> Result<(), CommandError> {
+fn check_kept(share: &HostShare, kept: &ProtectedFile) -> Result<(), Failure> {
     let ProtectedFile { path, program, is_private } = kept;
     let may = if share.is_writable() { "change" } else { "read" };
     if (share.is_writable() || *is_private) && share.is_in(path) {
@@ -98,7 +98,7 @@ fn check_kept(share: &HostShare, kept: &ProtectedFile) -> Result<(), CommandErro
 }
 
 /// Checks a share against one of the user's files. A box may read it, unless it contains credentials.
-fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), CommandError> {
+fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), Failure> {
     let is_secret = file.purpose == Purpose::Credentials && file.path.exists();
     if !(share.is_writable() || is_secret) || !share.has(&file.path) {
         return Ok(());
@@ -122,7 +122,7 @@ fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), CommandError> {
 
 /// Checks a share against the directories of runs in `base`. Other programs use `base`, too, so a run's directory is recognised
 /// by the form of its name, and `base` itself may not be in a writable share.
-fn check_runtime(share: &HostShare, base: &Path) -> Result<(), CommandError> {
+fn check_runtime(share: &HostShare, base: &Path) -> Result<(), Failure> {
     let may = if share.is_writable() { "change" } else { "read" };
     if let Some(of_run) = runs(base).find(|it| share.is_in(it)) {
         return Err(refused(share, may, "boxlaunch", &outside_of(&of_run)));
@@ -139,7 +139,7 @@ fn runs(base: &Path) -> impl Iterator<Item = PathBuf> {
     entries.map(|it| it.path()).filter(|it| is_name_of_one(it))
 }
 
-fn refused(share: &HostShare, may: &str, program: &str, help: &str) -> CommandError {
+fn refused(share: &HostShare, may: &str, program: &str, help: &str) -> Failure {
     let host = share.host().display();
     usage(&format!("the box could {may} in {host} what {program} itself keeps"), help)
 }
@@ -153,7 +153,7 @@ fn without(path: &Path) -> String {
 }
 
 /// Checks that a box cannot replace itself by another box, unless the command line names its digest.
-fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), CommandError> {
+fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), Failure> {
     if names_digest || !share.is_writable() || !(share.has(own) || share.is_in(own)) {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use box_contract::ErrorCode;
 use cli_common::Problem;
 use safe_text::shown;
 
-use super::error::CommandError;
+use super::error::Failure;
 
 /// One missing option. Its texts may contain a box's strings and paths.
 #[derive(Debug)]
@@ -18,11 +18,11 @@ pub(super) struct Lack {
 
 impl Lack {
     /// Returns the error of all missing options, or `Ok` if the list is empty.
-    pub(super) fn check(lacks: &[Self]) -> Result<(), CommandError> {
+    pub(super) fn check(lacks: &[Self]) -> Result<(), Failure> {
         if lacks.is_empty() {
             return Ok(());
         }
-        Err(CommandError::of(Self::problems(lacks)))
+        Err(Failure::of(Self::problems(lacks)))
     }
 
     /// Returns the missing options as errors. The last error has the words for all of them.

@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use vmm::signals::{StopSignals, Stopped};
 
-use super::error::{CommandError, signal_code};
+use super::error::{Failure, signal_code};
 use super::launch_error::LaunchError;
 use super::memory::out_of_memory;
 use super::paths;
@@ -92,7 +92,7 @@ pub(crate) struct AttachArgs {
     raw: bool,
 }
 
-pub(crate) fn stop(args: &StopArgs) -> Result<u8, CommandError> {
+pub(crate) fn stop(args: &StopArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     each(&args.names, |name| {
         let record = boxes.find(name)?;
@@ -101,7 +101,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8, CommandError> {
     })
 }
 
-pub(crate) fn kill(args: &KillArgs) -> Result<u8, CommandError> {
+pub(crate) fn kill(args: &KillArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let signals = StopSignals::block()?;
     each(&args.names, |name| {
@@ -131,7 +131,7 @@ fn check_ends(name: &str, signal: i32) -> Result<(), LaunchError> {
     Err(LaunchError::StillStarting(name.to_owned()))
 }
 
-pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
+pub(crate) fn wait(args: &WaitArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let signals = StopSignals::block()?;
     let mut records = Vec::new();
@@ -180,7 +180,7 @@ fn wait_for(record: &Record, signals: &StopSignals) -> Result<Option<u8>, Client
     }
 }
 
-pub(crate) fn rm(args: &RmArgs) -> Result<u8, CommandError> {
+pub(crate) fn rm(args: &RmArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     each(&args.names, |name| {
         let record = boxes.find(name)?;
@@ -196,7 +196,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<u8, CommandError> {
     })
 }
 
-pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
+pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let record = boxes.find(&args.name)?;
     let signals = Rc::new(StopSignals::block()?);
@@ -283,8 +283,8 @@ fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, RecordError> {
 /// Calls `act` for each name. Continues after errors, and returns the exit code of the first error.
 pub(super) fn each(
     names: &[String],
-    mut act: impl FnMut(&str) -> Result<(), CommandError>,
-) -> Result<u8, CommandError> {
+    mut act: impl FnMut(&str) -> Result<(), Failure>,
+) -> Result<u8, Failure> {
     let mut code = exit::DONE;
     for name in names {
         if let Err(error) = act(name) {

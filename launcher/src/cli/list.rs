@@ -7,7 +7,7 @@ use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Published;
 use safe_text::shown;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::launch_error::LaunchError;
 use super::paths;
 use super::terminal::{aligned, is_quiet, json_line, print};
@@ -43,7 +43,7 @@ pub(crate) struct PortArgs {
     name: String,
 }
 
-pub(crate) fn port(args: &PortArgs) -> Result<u8, CommandError> {
+pub(crate) fn port(args: &PortArgs) -> Result<u8, Failure> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
     if record.state == State::Ended {
         return Err(ClientError::NotRunning(record.name).into());
@@ -74,7 +74,7 @@ fn published(port: &Published) -> String {
     format!("{}/tcp of {} -> {}\n", port.guest, port.component.name(), port.host)
 }
 
-pub(crate) fn ps(args: &PsArgs) -> Result<u8, CommandError> {
+pub(crate) fn ps(args: &PsArgs) -> Result<u8, Failure> {
     let mut records = Boxes::new(&paths::state()?).all()?;
     records.retain(|record| args.all || record.state != State::Ended);
     print(&if args.json {

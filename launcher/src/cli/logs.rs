@@ -14,7 +14,7 @@ use host_fs::known::Identity;
 use safe_text::ForeignWriter;
 use serde_json::{Value, json};
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::memory::out_of_memory;
 use super::paths;
 use super::since::{Since, since};
@@ -58,7 +58,7 @@ pub(crate) struct LogsArgs {
     raw: bool,
 }
 
-pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
+pub(crate) fn logs(args: &LogsArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let record = boxes.find(&args.name)?;
     let since = args.since.map_or(0, |since| since.time_ms(since_epoch()));
@@ -92,8 +92,8 @@ fn follow(
     boxes: &Boxes,
     mut record: Record,
     args: &LogsArgs,
-    each: &mut dyn FnMut() -> Result<(), CommandError>,
-) -> Result<Record, CommandError> {
+    each: &mut dyn FnMut() -> Result<(), Failure>,
+) -> Result<Record, Failure> {
     loop {
         let has_ended = record.state == State::Ended;
         each()?;
@@ -113,8 +113,8 @@ fn follow(
 fn show_run(
     mut log: RunLog,
     since: u64,
-    follow: impl FnOnce(&mut dyn FnMut() -> Result<(), CommandError>) -> Result<(), CommandError>,
-) -> Result<u8, CommandError> {
+    follow: impl FnOnce(&mut dyn FnMut() -> Result<(), Failure>) -> Result<(), Failure>,
+) -> Result<u8, Failure> {
     follow(&mut || {
         while let Some(entry) = log.next_entry().map_err(read_error)? {
             if entry.time_ms >= since {
@@ -154,7 +154,7 @@ fn trajectory_line(kept: KeptTrajectory) -> Value {
     line
 }
 
-fn print_line(line: &Value) -> Result<(), CommandError> {
+fn print_line(line: &Value) -> Result<(), Failure> {
     pass_on(&mut io::stdout(), json_line(line)?.as_bytes())
 }
 
@@ -188,7 +188,7 @@ impl Streams {
         Self { stdout: foreign(stdout, is_raw), stderr: foreign(stderr, is_raw), in_line }
     }
 
-    fn show(&mut self, stream: Stream, data: &[u8]) -> Result<(), CommandError> {
+    fn show(&mut self, stream: Stream, data: &[u8]) -> Result<(), Failure> {
         self.in_line.note(stream, data);
         match stream {
             Stream::Stdout => pass_on(&mut self.stdout, data),
@@ -207,7 +207,7 @@ impl InLine {
     }
 }
 
-fn show(entry: &Logged, args: &LogsArgs, to: &mut Streams) -> Result<(), CommandError> {
+fn show(entry: &Logged, args: &LogsArgs, to: &mut Streams) -> Result<(), Failure> {
     if args.json {
         let mut line = of_output(entry);
         line["time_ms"] = json!(entry.time_ms);

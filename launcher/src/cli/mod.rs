@@ -66,7 +66,7 @@ use host_fs::OsError;
 
 use launch_error::LaunchError;
 
-use error::CommandError;
+use error::Failure;
 use terminal::{notice, painted};
 
 /// Runs boxes: bootable images for AI agents, built by boxbuild.
@@ -126,7 +126,7 @@ enum Command {
 
 impl Cli {
     /// Applies the global options and runs the command. Returns the same as [`Command::run`].
-    fn run(&self, started: Instant) -> (Result<u8, CommandError>, bool) {
+    fn run(&self, started: Instant) -> (Result<u8, Failure>, bool) {
         self.global.apply();
         self.command.run(started)
     }
@@ -134,7 +134,7 @@ impl Cli {
 
 impl Command {
     /// Runs the command. Returns its exit code, and whether it reports as JSON.
-    fn run(&self, started: Instant) -> (Result<u8, CommandError>, bool) {
+    fn run(&self, started: Instant) -> (Result<u8, Failure>, bool) {
         match self {
             Self::Run(args) => (run::run(args, started), args.json),
             Self::Pull(args) => (pull::pull(args), args.pull.json),

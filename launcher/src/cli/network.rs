@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 use vmm::signals::StopSignals;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::found;
 use super::launch_error::LaunchError;
 use super::logs::read_error;
@@ -77,7 +77,7 @@ enum Action {
     },
 }
 
-pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
+pub(crate) fn network(args: &NetworkArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let record = boxes.find(&args.name)?;
     let rules = match &args.action {
@@ -105,23 +105,23 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
 }
 
 /// Checks that a box was not started with `--network none`.
-fn check_given(record: &Record) -> Result<(), CommandError> {
+fn check_given(record: &Record) -> Result<(), Failure> {
     if record.network_given != Choice::None {
         return Ok(());
     }
     let message = format!("the box {} was started with `--network none`", shown(&record.name));
     let help = "start it again without that option";
-    Err(CommandError::new((ErrorCode::Usage, help), message))
+    Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
 /// Checks that a running or built box has rules.
-fn check_filtered(name: &str, mode: NetworkMode) -> Result<(), CommandError> {
+fn check_filtered(name: &str, mode: NetworkMode) -> Result<(), Failure> {
     if mode == NetworkMode::Filtered {
         return Ok(());
     }
     let message = format!("the box {} has no rules: its network is {:?}", shown(name), mode.name());
     let help = "declare `network \"filtered\"` in its Boxfile, build it, and start it again";
-    Err(CommandError::new((ErrorCode::Usage, help), message))
+    Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
 /// Returns a line about each host of `peers` that a rule of the box still denies.
@@ -203,7 +203,7 @@ impl Denied {
     }
 }
 
-fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, CommandError> {
+fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, Failure> {
     let denied = denied(boxes, &record.name)?;
     let shown = &denied[denied.len().saturating_sub(MAX_SHOWN)..];
     print(&if as_json {

@@ -9,17 +9,17 @@ use host_fs::trust::Trusted;
 use host_fs::{OsError, absolute_path, named_path, user_directory};
 use nix::unistd::getuid;
 
-use super::error::CommandError;
+use super::error::Failure;
 
 /// The path that starts this program again, even after its file was moved.
 pub(crate) const SELF: &str = "/proc/self/exe";
 
 /// Returns the directory of the user's state (records, logs, volumes, receipts): `$BOXLAUNCH_STATE`, else the user's state
 /// directory.
-pub(crate) fn state() -> Result<PathBuf, CommandError> {
+pub(crate) fn state() -> Result<PathBuf, Failure> {
     let state = state_from(|name| env::var_os(name)).ok_or_else(|| {
         let help = "set one of them: boxlaunch keeps there what it knows of boxes";
-        CommandError::new((ErrorCode::Usage, help), "neither BOXLAUNCH_STATE nor HOME is set")
+        Failure::new((ErrorCode::Usage, help), "neither BOXLAUNCH_STATE nor HOME is set")
     })?;
     // Made absolute, because a detached box has another current directory.
     Ok(std::path::absolute(&state).map_err(OsError::system("find the current directory"))?)
@@ -31,10 +31,10 @@ fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 }
 
 /// Returns the directory of the virtual host's kernel: `boxbuild/virtual-host` below the user's cache directory.
-pub(crate) fn cache() -> Result<PathBuf, CommandError> {
+pub(crate) fn cache() -> Result<PathBuf, Failure> {
     virtual_host::kernel::cache(|name| env::var_os(name)).ok_or_else(|| {
         let help = "set one of them: boxlaunch keeps the virtual host's kernel there";
-        CommandError::new((ErrorCode::Usage, help), "neither XDG_CACHE_HOME nor HOME is set")
+        Failure::new((ErrorCode::Usage, help), "neither XDG_CACHE_HOME nor HOME is set")
     })
 }
 

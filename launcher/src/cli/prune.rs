@@ -15,7 +15,7 @@ use cli_common::problem::is_cut_digest;
 use host_fs::own::STORE_RO;
 use safe_text::shown;
 
-use super::error::{CommandError, usage};
+use super::error::{Failure, usage};
 use super::paths;
 use super::stored::{PROGRAM, print_result};
 use super::terminal::{is_quiet, print};
@@ -57,12 +57,12 @@ pub(crate) struct RmiArgs {
 }
 
 /// Runs `boxlaunch prune`.
-pub(crate) fn prune(args: &PruneArgs) -> Result<u8, CommandError> {
+pub(crate) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     print_result(args.prune.run(&PROGRAM)?)
 }
 
 /// Runs `boxlaunch rmi`.
-pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, CommandError> {
+pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, Failure> {
     let root = args.store.root(&PROGRAM)?;
     let found = collect(&root, &Rules { dry_run: true, ..Rules::default() })?;
     let mut rules = Rules { is_forced: args.force, ..Rules::default() };
@@ -86,7 +86,7 @@ pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, CommandError> {
 }
 
 /// Adds the box or name of a command line word to `rules`.
-fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(), CommandError> {
+fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(), Failure> {
     let reference = BoxReference::parse(word)?;
     if reference.path().is_some() {
         let message = "a path names none of the store's boxes";
@@ -121,7 +121,7 @@ fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(
 }
 
 /// Returns the error that the store has no such box. If a read-only store of all users is set, the help adds that its boxes stay.
-fn absent(error: &FindError, root: &Path, listed: &str) -> CommandError {
+fn absent(error: &FindError, root: &Path, listed: &str) -> Failure {
     let base = base_store(&PROGRAM).filter(|it| it != root);
     let help = base.map_or_else(
         || listed.to_owned(),
@@ -132,11 +132,11 @@ fn absent(error: &FindError, root: &Path, listed: &str) -> CommandError {
             )
         },
     );
-    CommandError::new((ErrorCode::BoxNotFound, help), shown(&error.to_string()))
+    Failure::new((ErrorCode::BoxNotFound, help), shown(&error.to_string()))
 }
 
 /// Refuses a box with several names that the command line names by its digest.
-fn check_names(rules: &Rules, found: &Report) -> Result<(), CommandError> {
+fn check_names(rules: &Rules, found: &Report) -> Result<(), Failure> {
     let is_asked = |name: &String| rules.names.keys().any(|it| it.text() == name);
     let mut several = found.kept.iter().filter(|it| rules.boxes.contains(&it.digest));
     let Some(it) = several.find(|it| it.names.len() > 1 && !it.names.iter().all(is_asked)) else {
@@ -147,7 +147,7 @@ fn check_names(rules: &Rules, found: &Report) -> Result<(), CommandError> {
 }
 
 /// Returns the error of a box that was not removed because it runs, with the names of its runs.
-fn refuse_running(rules: &Rules, report: &Report) -> Result<(), CommandError> {
+fn refuse_running(rules: &Rules, report: &Report) -> Result<(), Failure> {
     let is_asked = |it: &&Reported| {
         rules.boxes.contains(&it.digest)
             || rules.names.iter().any(|(label, digest)| {
@@ -159,7 +159,7 @@ fn refuse_running(rules: &Rules, report: &Report) -> Result<(), CommandError> {
 }
 
 /// Returns the error of a running box, with the names of its runs.
-fn running(of: &Reported) -> CommandError {
+fn running(of: &Reported) -> Failure {
     let records = paths::state().and_then(|it| Ok(Boxes::new(&it).all()?)).unwrap_or_default();
     let running = records.iter().filter(|it| it.digest == of.digest && it.state != State::Ended);
     let names: Vec<_> = running.map(|it| it.name.as_str()).collect();
@@ -173,18 +173,16 @@ fn running(of: &Reported) -> CommandError {
         }
     };
     let message = format!("{} runs{as_names}", called(of));
-    CommandError::new((ErrorCode::StillRunning, help), message)
+    Failure::new((ErrorCode::StillRunning, help), message)
 }
 
 /// Returns the size of each box of the store.
-pub(super) fn sizes(
-    root: &Path,
-) -> Result<BTreeMap<Digest, box_cache::collect::BoxSize>, CommandError> {
+pub(super) fn sizes(root: &Path) -> Result<BTreeMap<Digest, box_cache::collect::BoxSize>, Failure> {
     let collector = Collector::open(root).map_err(FindError::from)?;
     let sizes = collector.map(|it| it.box_sizes(&BoxContents)).transpose();
     Ok(sizes.map_err(FindError::from)?.unwrap_or_default())
 }
 
-fn collect(root: &Path, rules: &Rules) -> Result<Report, CommandError> {
+fn collect(root: &Path, rules: &Rules) -> Result<Report, Failure> {
     Ok(box_prune::collect(root, rules).map_err(FindError::from)?)
 }

@@ -14,7 +14,7 @@ use host_fs::OsError;
 use nix::sys::signal::Signal;
 use safe_text::shown;
 
-use super::error::{CommandError, signal_code, usage};
+use super::error::{Failure, signal_code, usage};
 use super::paths::SELF;
 use super::run::RunArgs;
 use super::stored::{PROGRAM, print_result};
@@ -46,7 +46,7 @@ pub(crate) enum PullPolicy {
 }
 
 /// Runs `boxlaunch pull`.
-pub(crate) fn pull(args: &PullArgs) -> Result<u8, CommandError> {
+pub(crate) fn pull(args: &PullArgs) -> Result<u8, Failure> {
     let screen = (!args.pull.json && !is_quiet()).then(screen);
     let registries = &args.pull.registries;
     let client = cli_registry::client(registries, &PROGRAM.variable, screen)?;
@@ -82,7 +82,7 @@ fn is_watched() -> bool {
 /// Pulls the box of a run if its policy asks for that. Returns the exit code of a failed pull, whose error is already printed.
 ///
 /// The pull runs in a separate process, so that the process that runs the box has no threads, memory or credentials left from it.
-pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, CommandError> {
+pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, Failure> {
     let word = args.subject.word();
     let is_remote = BoxReference::parse(word)?.remote().is_some();
     match args.pull {
@@ -124,7 +124,7 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, CommandError> {
 }
 
 /// Returns whether the store lacks the box or a part of it.
-fn is_missing(args: &RunArgs) -> Result<bool, CommandError> {
+fn is_missing(args: &RunArgs) -> Result<bool, Failure> {
     match args.subject.find(&PROGRAM).and_then(Found::open) {
         Ok(opened) => Ok(args.expected().is_some_and(|expected| expected != opened.digest)),
         // The box was pulled earlier, and it or a part of it was removed since.

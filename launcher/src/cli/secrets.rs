@@ -26,7 +26,7 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::close;
 use zeroize::Zeroizing;
 
-use super::error::{CommandError, usage};
+use super::error::{Failure, usage};
 use super::given_file;
 use super::lacks::Lack;
 use super::paths::SELF;
@@ -63,7 +63,7 @@ enum Source {
 
 impl GivenSecret {
     /// Parses the option's value.
-    pub(super) fn parse(text: &str) -> Result<Self, CommandError> {
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         let (name, source) = text.split_once('=').ok_or_else(|| malformed(text, FORM))?;
         if name == "id" {
             return Err(malformed(text, "that is docker's form; here it is NAME=file:PATH"));
@@ -86,7 +86,7 @@ impl GivenSecret {
         Ok(Self { name: name.to_owned(), source })
     }
 
-    fn read(&self) -> Result<Zeroizing<Vec<u8>>, CommandError> {
+    fn read(&self) -> Result<Zeroizing<Vec<u8>>, Failure> {
         let name = &self.name;
         let value = match &self.source {
             Source::Variable(variable) => {
@@ -109,7 +109,7 @@ impl GivenSecret {
 }
 
 /// Returns the error of an unset variable.
-fn unset(name: &str, variable: &str) -> CommandError {
+fn unset(name: &str, variable: &str) -> Failure {
     let message =
         format!("the secret {name} is to come from the variable {variable}, which is not set");
     usage(&message, "set the variable, and export it; or use file:PATH")
@@ -117,7 +117,7 @@ fn unset(name: &str, variable: &str) -> CommandError {
 
 /// Returns the error of an option's value. It repeats neither the text after the name, which may be the secret, nor the whole
 /// text if no source follows, because base64 can end with `=`.
-fn malformed(text: &str, help: &str) -> CommandError {
+fn malformed(text: &str, help: &str) -> Failure {
     let has_source = |source: &str| source.bytes().any(|it| it != b'=');
     match text.split_once('=') {
         Some((name, source)) if is_variable(name) && has_source(source) => {
@@ -128,7 +128,7 @@ fn malformed(text: &str, help: &str) -> CommandError {
 }
 
 /// Returns the error of a variable that this program reads.
-fn needed(name: &str, variable: &str) -> CommandError {
+fn needed(name: &str, variable: &str) -> Failure {
     let message = format!(
         "the secret {name} cannot come from the variable {variable}, which boxlaunch itself needs"
     );
@@ -145,7 +145,7 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
 /// Returns the secrets of the command line, which the box must declare.
 ///
 /// The parser of the command line does not read them, because its errors repeat the values.
-pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>, CommandError> {
+pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>, Failure> {
     let given = args.secrets.iter().map(|it| GivenSecret::parse(it));
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
     check_names(&given, plan)?;
@@ -158,7 +158,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>
 }
 
 /// Checks that no variable is both the source of a secret and passed on to CMD, because it is removed before CMD starts.
-fn check_env(given: &[GivenSecret], passes_on: impl Fn(&str) -> bool) -> Result<(), CommandError> {
+fn check_env(given: &[GivenSecret], passes_on: impl Fn(&str) -> bool) -> Result<(), Failure> {
     let passed_on = given.iter().find_map(|it| match &it.source {
         Source::Variable(variable) => Some(variable).filter(|it| passes_on(it)),
         Source::File(_) | Source::Stdin => None,
@@ -171,7 +171,7 @@ fn check_env(given: &[GivenSecret], passes_on: impl Fn(&str) -> bool) -> Result<
 }
 
 /// Checks that no secret is given twice, and that the box declares each one.
-fn check_names(given: &[GivenSecret], plan: &RunPlan) -> Result<(), CommandError> {
+fn check_names(given: &[GivenSecret], plan: &RunPlan) -> Result<(), Failure> {
     let declared = &plan.secrets;
     for (at, secret) in given.iter().enumerate() {
         let name = &secret.name;
@@ -227,7 +227,7 @@ pub(super) fn hide_memory() -> Result<(), OsError> {
 }
 
 /// Reads the values, and executes this program again with them. Returns only on an error.
-pub(super) fn restart(given: &[GivenSecret]) -> CommandError {
+pub(super) fn restart(given: &[GivenSecret]) -> Failure {
     match hide_memory().map_err(Into::into).and_then(|()| gather(given)) {
         Ok(file) => {
             let mut again = Command::new(SELF);
@@ -245,7 +245,7 @@ pub(super) fn restart(given: &[GivenSecret]) -> CommandError {
 }
 
 /// Writes the values to a file in memory, each after its length.
-fn gather(given: &[GivenSecret]) -> Result<File, CommandError> {
+fn gather(given: &[GivenSecret]) -> Result<File, Failure> {
     let action = "keep the secrets in memory";
     // Without close-on-exec, the file stays open in the executed program.
     let file =
@@ -267,7 +267,7 @@ pub(super) fn handed_over() -> Option<RawFd> {
 }
 
 /// Reads the values from that file, in the order of the plan.
-pub(super) fn take(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Secret>, CommandError> {
+pub(super) fn take(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Secret>, Failure> {
     let declared = &plan.secrets;
     let Some(fd) = handed_over().filter(|_| !given.is_empty()) else { return Ok(Vec::new()) };
     hide_memory()?;
@@ -327,7 +327,7 @@ fn read_and_clear(fd: RawFd, count: usize) -> io::Result<Vec<Zeroizing<Vec<u8>>>
     Ok(values)
 }
 
-fn refused(name: &str, error: SecretError) -> CommandError {
+fn refused(name: &str, error: SecretError) -> Failure {
     usage(&format!("the secret {name} cannot be handed over: {error}"), "give another value")
 }
 

@@ -16,7 +16,7 @@ use safe_text::{shown, shown_lines};
 use serde_json::json;
 use vmm::signals::StopSignals;
 
-use super::error::{self, CommandError};
+use super::error::{self, Failure};
 use super::launch_error::LaunchError;
 use super::paths;
 use super::terminal::{aligned, json_line, notice, painted, print};
@@ -67,7 +67,7 @@ enum Action {
     },
 }
 
-pub(crate) fn skills(args: &SkillsArgs) -> Result<u8, CommandError> {
+pub(crate) fn skills(args: &SkillsArgs) -> Result<u8, Failure> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
     let signals = StopSignals::block()?;
     let mut skills = Vec::new();
@@ -97,7 +97,7 @@ pub(crate) fn skills(args: &SkillsArgs) -> Result<u8, CommandError> {
 }
 
 /// Reports a skill that was loaded or unloaded.
-type Done<'a> = &'a mut dyn FnMut(Listed) -> Result<(), CommandError>;
+type Done<'a> = &'a mut dyn FnMut(Listed) -> Result<(), Failure>;
 
 fn connect<'s>(record: &Record, signals: &'s StopSignals) -> Result<Client<'s>, ClientError> {
     Client::connect(record, Follow::Nothing, signals)
@@ -109,7 +109,7 @@ fn load(
     signals: &StopSignals,
     directories: &[PathBuf],
     done: Done<'_>,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     let mut together = Together::default();
     let read = directories.iter().map(|directory| read(record, directory, &mut together));
     let skills: Vec<_> = read.collect::<Result<_, _>>()?;
@@ -125,7 +125,7 @@ fn read(
     record: &Record,
     directory: &Path,
     together: &mut Together,
-) -> Result<(SkillPlan, Skill), CommandError> {
+) -> Result<(SkillPlan, Skill), Failure> {
     if let Some(error) = near_a_skill(directory) {
         return Err(error);
     }
@@ -151,7 +151,7 @@ fn read(
 }
 
 /// Returns the error of a path that is no skill, if its parent is one, or it contains some.
-fn near_a_skill(path: &Path) -> Option<CommandError> {
+fn near_a_skill(path: &Path) -> Option<Failure> {
     let (name, found) = (path.display(), skills_in(path));
     let parent = path.parent().map(|it| if it == "" { Path::new(".") } else { it });
     let (message, help) = match parent {
@@ -165,7 +165,7 @@ fn near_a_skill(path: &Path) -> Option<CommandError> {
             format!("name the skills in it, such as {}", found.join(", ")),
         ),
     };
-    Some(CommandError::new((ErrorCode::SkillInvalid, shown(&help)), shown(&message)))
+    Some(Failure::new((ErrorCode::SkillInvalid, shown(&help)), shown(&message)))
 }
 
 /// Returns the first skills in a directory.
@@ -183,7 +183,7 @@ fn unload(
     signals: &StopSignals,
     names: &[String],
     done: Done<'_>,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     let all = tasks::list(&mut connect(record, signals)?, record)?;
     let mut skills = Vec::new();
     for name in names {

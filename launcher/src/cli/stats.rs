@@ -10,7 +10,7 @@ use safe_text::{readable, shown};
 use serde_json::{Value, json};
 use vmm::signals::StopSignals;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::launch_error::LaunchError;
 use super::paths;
 use super::terminal::{aligned, json_line, notice, print};
@@ -44,7 +44,7 @@ struct Figures {
     components: Option<Vec<ComponentUsage>>,
 }
 
-pub(crate) fn stats(args: &StatsArgs) -> Result<u8, CommandError> {
+pub(crate) fn stats(args: &StatsArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let signals = StopSignals::block()?;
     let (mut figures, mut code) = (Vec::new(), exit::DONE);
@@ -58,7 +58,7 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<u8, CommandError> {
             // Prints one object: the figures or the error.
             Err(error) if args.json => return Err(error.into()),
             Err(error) => {
-                let error = CommandError::from(error);
+                let error = Failure::from(error);
                 notice(&error.text());
                 code = error.exit;
             }

@@ -9,7 +9,7 @@ use box_find::{BoxReference, Found};
 use cli_common::store::{BoxArgument, LoadArgs, Program, SaveArgs, after_adding_alone, cap};
 use safe_text::shown;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::terminal::{is_quiet, notice, print};
 
 /// The callbacks of this program for the shared commands.
@@ -23,23 +23,23 @@ fn note(text: &str) {
 }
 
 /// Runs `boxlaunch save`.
-pub(crate) fn save(args: &SaveArgs) -> Result<u8, CommandError> {
+pub(crate) fn save(args: &SaveArgs) -> Result<u8, Failure> {
     print_result(args.run(&PROGRAM, io::stdout())?)
 }
 
 /// Runs `boxlaunch load`.
-pub(crate) fn load(args: &LoadArgs) -> Result<u8, CommandError> {
+pub(crate) fn load(args: &LoadArgs) -> Result<u8, Failure> {
     print_result(Some(args.run(&PROGRAM, io::stdin())?))
 }
 
 /// Prints the result of a command, if there is one.
-pub(crate) fn print_result(result: Option<String>) -> Result<u8, CommandError> {
+pub(crate) fn print_result(result: Option<String>) -> Result<u8, Failure> {
     result.map_or(Ok(()), |it| print(&(it + "\n")))?;
     Ok(0)
 }
 
 /// Finds the box to start. A box in a file is first put into the store, unless the store has it.
-pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<Found, CommandError> {
+pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<Found, Failure> {
     match in_store(subject, is_told)? {
         None => Ok(subject.find(&PROGRAM)?),
         Some(digest) => {
@@ -51,10 +51,7 @@ pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<Found, Comman
 
 /// Puts the box of a file, or its box with the given digest, into the store, unless the store has it. Returns its digest, or
 /// `None` if the argument names no file.
-pub(crate) fn in_store(
-    subject: &BoxArgument,
-    is_told: bool,
-) -> Result<Option<Digest>, CommandError> {
+pub(crate) fn in_store(subject: &BoxArgument, is_told: bool) -> Result<Option<Digest>, Failure> {
     let reference = BoxReference::parse(subject.word())?;
     let Some(path) = reference.path().filter(|it| it.is_file()) else { return Ok(None) };
     let archive = Archive::open(path)?;

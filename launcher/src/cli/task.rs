@@ -12,7 +12,7 @@ use host_fs::read::{ReadError, read_open};
 use safe_text::shown;
 use serde_json::json;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::explain::explain;
 use super::run::RunArgs;
 use super::terminal::{foreign, json_line, notice, pass_on, print};
@@ -39,14 +39,14 @@ pub(crate) struct TaskArgs {
     pub(crate) json: bool,
 }
 
-pub(crate) fn task(args: &TaskArgs) -> Result<u8, CommandError> {
+pub(crate) fn task(args: &TaskArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let record = boxes.find(&args.name)?;
     let Some(task) = record.task else {
         let help =
             "declare a `task` in the Boxfile, or give one to a run: `boxlaunch run --task FILE`";
         let message = format!("the box {} has no task", record.name);
-        return Err(CommandError::new((ErrorCode::NotDeclared, help), message));
+        return Err(Failure::new((ErrorCode::NotDeclared, help), message));
     };
     if args.json {
         print(&json_line(&task)?)?;
@@ -87,11 +87,11 @@ const SIZE_HELP: &str = "give the box larger inputs as a directory: `--share`, s
 ///
 /// # Errors
 /// The file cannot be read, or contains no valid task.
-pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
+pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, Failure> {
     let Some(path) = &args.task else { return Ok(None) };
     let wrong = |help: &'static str, reason: &str| {
         let message = format!("{}: {reason}", shown(&path.display().to_string()));
-        CommandError::new((ErrorCode::Usage, help), message)
+        Failure::new((ErrorCode::Usage, help), message)
     };
     let unread = |error| given_file::unread("the task", path, &error);
     let file = given_file::open(path, unread)?;
@@ -113,21 +113,21 @@ pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
 pub(super) fn result_place(
     args: &RunArgs,
     plan: &RunPlan,
-) -> Result<Option<Arc<FileSlot>>, CommandError> {
+) -> Result<Option<Arc<FileSlot>>, Failure> {
     let Some(path) = &args.result else { return Ok(None) };
     if path.as_os_str() == "-" {
         let help = "name a file; `boxlaunch task NAME --result` prints the result later";
-        return Err(CommandError::new((ErrorCode::Usage, help), "--result: `-` is not taken"));
+        return Err(Failure::new((ErrorCode::Usage, help), "--result: `-` is not taken"));
     }
     if args.task.is_none() && plan.task.is_none() {
         let help = "give it one: `--task FILE`, or `task` in the Boxfile";
-        return Err(CommandError::new((ErrorCode::Usage, help), "--result: the box has no task"));
+        return Err(Failure::new((ErrorCode::Usage, help), "--result: the box has no task"));
     }
     let place = given_file::place(path, "write")?;
     check_result_place(&place).map_err(|error| match error {
         RecordError::ResultPlace(_) => {
             let message = shown(&format!("--result {error}"));
-            CommandError::new(explain(&error.into()), message)
+            Failure::new(explain(&error.into()), message)
         }
         error => error.into(),
     })?;

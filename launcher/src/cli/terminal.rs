@@ -17,7 +17,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use safe_text::{ForeignWriter, shown_json};
 use serde::Serialize;
 
-use super::error::CommandError;
+use super::error::Failure;
 
 /// The settings of this process.
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
@@ -64,17 +64,17 @@ pub(crate) fn painted(text: &str) -> Cow<'_, str> {
 }
 
 /// Prints a result to standard output.
-pub(crate) fn print(text: &str) -> Result<(), CommandError> {
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// Judges the printing of a result. A closed pipe is no error, because the reader needs no more.
-pub(crate) fn printed(result: io::Result<()>) -> Result<(), CommandError> {
+pub(crate) fn printed(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let message = format!("cannot write to standard output: {error}");
-            Err(CommandError::new(ErrorCode::Io, message))
+            Err(Failure::new(ErrorCode::Io, message))
         }
         _ => Ok(()),
     }
@@ -87,7 +87,7 @@ pub(crate) fn foreign<W: Write + IsTerminal>(to: W, is_raw: bool) -> ForeignWrit
 }
 
 /// Writes a piece of an endless output. A closed pipe ends this program, as it ends any other.
-pub(crate) fn pass_on(to: &mut impl Write, data: &[u8]) -> Result<(), CommandError> {
+pub(crate) fn pass_on(to: &mut impl Write, data: &[u8]) -> Result<(), Failure> {
     match to.write_all(data).and_then(|()| to.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             Err(StreamError::Output(error).into())
@@ -100,7 +100,7 @@ pub(crate) fn pass_on(to: &mut impl Write, data: &[u8]) -> Result<(), CommandErr
 ///
 /// # Errors
 /// The reader of standard output has closed the pipe, for example `head`, so waiting is pointless.
-pub(crate) fn pause(duration: Duration) -> Result<(), CommandError> {
+pub(crate) fn pause(duration: Duration) -> Result<(), Failure> {
     let stdout = io::stdout();
     let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
     let timeout = PollTimeout::try_from(duration.as_millis()).unwrap_or(PollTimeout::MAX);
@@ -116,9 +116,9 @@ pub(crate) fn pause(duration: Duration) -> Result<(), CommandError> {
 }
 
 /// Returns a result as one JSON object, on one line.
-pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandError> {
-    let json = serde_json::to_string(value)
-        .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
+pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    let json =
+        serde_json::to_string(value).map_err(|error| Failure::new(ErrorCode::Internal, error))?;
     Ok(shown_json(&json) + "\n")
 }
 

@@ -11,7 +11,7 @@ use diagnostics::suggest::nearest;
 use safe_text::secrets::{MASK, mask_words};
 use safe_text::shell_word;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::run::RunArgs;
 use super::terminal::{self, GlobalOptions};
 use super::{Cli, Command};
@@ -86,7 +86,7 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
 ///
 /// # Errors
 /// Help or a version cannot be written to standard output.
-pub(crate) fn report(error: clap::Error) -> Result<u8, CommandError> {
+pub(crate) fn report(error: clap::Error) -> Result<u8, Failure> {
     let error = mended(error);
     let printed = error.print();
     if error.use_stderr() {

@@ -12,11 +12,11 @@ use safe_text::shown;
 use serde::Serialize;
 use serde_json::json;
 
-use super::error::{Boxlaunch, CommandError};
+use super::error::{Boxlaunch, Failure};
 use super::paths;
 use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
-use cli_common::failure::Program as _;
+use cli_common::failure::Reporter as _;
 use cli_common::store::BoxArgument;
 
 /// Verifies that the files of a box are undamaged.
@@ -57,7 +57,7 @@ struct BlobReport {
     missing: bool,
 }
 
-pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
+pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, Failure> {
     let documents = args.subject.find(&PROGRAM)?.documents()?;
     // Without a state directory there are no receipts, and verification still works.
     let receipts = paths::state().ok().map(|state| Receipts::new(&state));
@@ -73,7 +73,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
     Ok(report.errors.iter().map(|it| Boxlaunch::exit(it.code)).max().unwrap_or(0))
 }
 
-fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, CommandError> {
+fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, Failure> {
     let (mut blobs, mut errors) = (Vec::new(), Vec::new());
     for descriptor in documents.manifest.blobs() {
         let wrong = check(documents, descriptor, receipts)?;
@@ -104,7 +104,7 @@ fn check(
     documents: &Documents,
     descriptor: &Descriptor,
     receipts: Option<&Receipts>,
-) -> Result<Option<OpenError>, CommandError> {
+) -> Result<Option<OpenError>, Failure> {
     let opened = documents.open_blob(descriptor).map_err(OpenBoxError::from);
     let boots = documents.boots(descriptor);
     let verified = opened.and_then(|blob| {
@@ -121,7 +121,7 @@ fn check(
 
 /// Checks the rootfs and returns its error. Before [`SEGMENTED_EPOCH`], compares the plan in the rootfs with the config's plan.
 /// From that epoch on, compares the size in the superblock with the size of all parts.
-fn check_rootfs(documents: &Documents) -> Result<Option<OpenError>, CommandError> {
+fn check_rootfs(documents: &Documents) -> Result<Option<OpenError>, Failure> {
     let checked = documents.open_rootfs().and_then(|rootfs| {
         if documents.config.epoch < SEGMENTED_EPOCH {
             rootfs.metadata().check_plan(&documents.config.plan)
@@ -133,7 +133,7 @@ fn check_rootfs(documents: &Documents) -> Result<Option<OpenError>, CommandError
 }
 
 /// Separates the errors of the box from errors of its examination.
-fn found(verified: Result<(), OpenBoxError>) -> Result<Option<OpenError>, CommandError> {
+fn found(verified: Result<(), OpenBoxError>) -> Result<Option<OpenError>, Failure> {
     match verified {
         Ok(()) => Ok(None),
         Err(OpenBoxError::Open(error)) => Ok(Some(error)),

@@ -9,7 +9,7 @@ use clap::Subcommand;
 use safe_text::{readable, shown};
 use serde_json::json;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::lifecycle::each;
 use super::list::ago;
 use super::paths;
@@ -88,7 +88,7 @@ impl VolumeArgs {
     }
 }
 
-pub(crate) fn volume(args: &VolumeArgs) -> Result<u8, CommandError> {
+pub(crate) fn volume(args: &VolumeArgs) -> Result<u8, Failure> {
     let volumes = Volumes::new(&paths::state()?);
     match &args.command {
         VolumeCommand::Create(args) => {

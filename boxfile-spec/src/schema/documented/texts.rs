@@ -223,6 +223,42 @@ fn defaults_are_those_of_the_parser() {
     assert!(checked > 15, "{checked}");
 }
 
+/// Declarations without a property whose default depends on something else, and with the default of the reference.
+const DEPENDENT: [[&str; 2]; 15] = [
+    ["agent { image i; }", "agent kind=oci_image { image i; }"],
+    ["agent { binary p; }", "agent kind=local_binary { binary p; }"],
+    [
+        "agent { binary \"http://h/p\" sha256=\"X\"; }",
+        "agent kind=remote_binary { binary \"http://h/p\" sha256=\"X\"; }",
+    ],
+    ["agent { image i; }", "agent { image i; namespaces hostname=agent-host; }"],
+    ["business { image i; }", "business { image i; namespaces hostname=business-host; }"],
+    ["agent { image i; }", "agent { image i; limits memory=\"512MiB\" pids=100 cpu-weight=20; }"],
+    ["agent { image i; }", "agent { image i; limits cpu-shares=512; }"],
+    ["business { image i; }", "business { image i; limits memory=\"1GiB\" pids=200; }"],
+    ["business { image i; }", "business { image i; limits cpu-weight=39; }"],
+    ["business { image i; }", "business { image i; limits cpu-shares=1024; }"],
+    ["sandbox ci", "sandbox ci fallback=strict"],
+    ["sandbox development", "sandbox development fallback=warn"],
+    ["agent { image i; }", "agent { image i; }\nvm memory=\"768MiB\""],
+    ["agent { image i; }", "agent { image i; }\nbudget total=\"5s\""],
+    ["agent { binary p; }", "agent { binary p; }\nbudget total=\"3s\""],
+];
+
+#[test]
+fn defaults_that_depend_on_something_else_are_those_of_the_parser() {
+    let model = |text: &str| {
+        let agent = if text.starts_with("agent") { "" } else { "agent { image i; }\n" };
+        let text = format!("box b\n{agent}{}", text.replace('X', &"0".repeat(64)));
+        parsed(&text).into_result().expect(&text).canonical()
+    };
+    for [without, with] in DEPENDENT {
+        assert_eq!(model(without), model(with), "{with}");
+    }
+    let limited = "agent { image i; limits memory=\"4100KiB\"; }\nbusiness { image i; }";
+    assert_eq!(model(limited), model(&format!("{limited}\nvm memory=\"1285MiB\"")));
+}
+
 #[test]
 fn a_rule_without_a_port_is_about_the_ports_that_the_reference_says() {
     let rules = |more: &str| {

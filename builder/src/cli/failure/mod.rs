@@ -14,7 +14,7 @@ use box_contract::{ErrorCode, exit};
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
 use clap::error::{ContextKind, ContextValue};
-use cli_common::failure::{Program, Table};
+use cli_common::failure::{Reporter, Table};
 use cli_registry::SetupError;
 use diagnostics::{Diagnostic, MAX_KEPT, Sources};
 use safe_text::shown;
@@ -27,7 +27,7 @@ pub(crate) use explain::Explain;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Boxbuild;
 
-impl Program for Boxbuild {}
+impl Reporter for Boxbuild {}
 
 /// A failed command.
 pub(crate) type Failure = cli_common::Failure<Boxbuild>;

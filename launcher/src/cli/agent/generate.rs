@@ -9,10 +9,10 @@ use boxlaunch::streams::StreamError;
 use safe_text::{clipped, shown, shown_lines};
 
 use super::{GENERATION, GenerateArgs};
-use crate::cli::error::{CommandError, usage};
+use crate::cli::error::{Failure, usage};
 use crate::cli::terminal::{is_quiet, json_line, notice, pass_on, print};
 
-pub(super) fn generate(args: &GenerateArgs) -> Result<u8, CommandError> {
+pub(super) fn generate(args: &GenerateArgs) -> Result<u8, Failure> {
     let prompt = prompt(&args.prompt)?;
     let client = args.common.client(GENERATION)?;
     let session = args.session.as_deref();
@@ -35,7 +35,7 @@ fn generate_json(
     client: &AgentClient,
     prompt: String,
     session: Option<&str>,
-) -> Result<Generated, CommandError> {
+) -> Result<Generated, Failure> {
     let (mut text, mut calls) = (String::new(), Vec::<ToolCall>::new());
     let done = client.generate(prompt, session, &mut |piece| {
         match piece {
@@ -54,7 +54,7 @@ fn generate_text(
     client: &AgentClient,
     prompt: String,
     session: Option<&str>,
-) -> Result<Generated, CommandError> {
+) -> Result<Generated, Failure> {
     let mut last = '\n';
     let mut stdout = io::stdout();
     let done = client.generate(prompt, session, &mut |piece| match piece {
@@ -87,7 +87,7 @@ fn write(to: &mut impl io::Write, text: &str) -> Result<(), StreamError> {
 }
 
 /// Returns the prompt: `word`, or the standard input if `word` is `-`.
-fn prompt(word: &str) -> Result<String, CommandError> {
+fn prompt(word: &str) -> Result<String, Failure> {
     let mut bytes = word.as_bytes().to_vec();
     if word == "-" {
         bytes.clear();
@@ -97,7 +97,7 @@ fn prompt(word: &str) -> Result<String, CommandError> {
     if bytes.len() > MAX_PROMPT {
         let help = "give the agent a file of its box: `boxlaunch cp`";
         let message = format!("the prompt is larger than {MAX_PROMPT} bytes");
-        return Err(CommandError::new((ErrorCode::TooLarge, help), message));
+        return Err(Failure::new((ErrorCode::TooLarge, help), message));
     }
     if bytes.trim_ascii().is_empty() {
         return Err(usage("the prompt is empty", "give the agent some text"));

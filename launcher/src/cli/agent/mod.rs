@@ -13,7 +13,7 @@ use boxlaunch::client::ClientError;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::paths;
 use super::run::seconds;
 use super::terminal::{is_quiet, json_line, print};
@@ -121,7 +121,7 @@ impl AgentCommand {
 
 impl CommonArgs {
     /// Connects a client to the agent of the box.
-    fn client(&self, seconds: u32) -> Result<AgentClient, CommandError> {
+    fn client(&self, seconds: u32) -> Result<AgentClient, Failure> {
         let record = Boxes::new(&paths::state()?).find(&self.name)?;
         let socket = match (record.state, &record.agent_socket) {
             (State::Ended, _) => Err(ClientError::NotRunning(record.name).into()),
@@ -135,7 +135,7 @@ impl CommonArgs {
     }
 }
 
-pub(crate) fn agent(args: &AgentArgs) -> Result<u8, CommandError> {
+pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     match &args.command {
         AgentCommand::Health(args) => health(args),
         AgentCommand::Capabilities(args) => {
@@ -155,11 +155,11 @@ fn tell<T: serde::Serialize>(
     as_json: bool,
     answer: &T,
     text: impl FnOnce(&T) -> String,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     print(&if as_json { json_line(answer)? } else { text(answer) })
 }
 
-fn health(args: &HealthArgs) -> Result<u8, CommandError> {
+fn health(args: &HealthArgs) -> Result<u8, Failure> {
     let answer = args.common.client(ANSWER)?.health()?;
     let status = answer.status();
     if args.common.json {

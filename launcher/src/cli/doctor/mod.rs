@@ -15,7 +15,7 @@ use cli_common::Problem;
 use serde::Serialize;
 use vmm::jail::Policy;
 
-use super::error::CommandError;
+use super::error::Failure;
 use super::paths::{self, SELF};
 use super::terminal::{is_quiet, json_line, notice, painted, print};
 use row::{Row, State};
@@ -55,7 +55,7 @@ struct Report {
     errors: Vec<Problem>,
 }
 
-pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let (programs, kernels) = (paths::programs(), paths::cache().ok());
     let base = paths::runtime_base();
     let facts =

@@ -36,7 +36,7 @@ use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
 use super::command::component;
-use super::error::{self, CommandError};
+use super::error::{self, Failure};
 use super::lacks::Lack;
 use super::launch_error::{FailedRun, LaunchError};
 use super::paths::{self, SELF};
@@ -50,7 +50,7 @@ use serve::Run;
 pub(crate) use options::RunArgs;
 pub(super) use options::{NetworkChoice, seconds};
 
-pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> {
+pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
     modes::check(args)?;
     args.options.check()?;
     let handed_over = secrets::handed_over();
@@ -95,7 +95,7 @@ fn boot(
     started: Instant,
     signals: &StopSignals,
     screen: &Screen,
-) -> Result<u8, CommandError> {
+) -> Result<u8, Failure> {
     // `_held` lives until this process ends, also for a detached box.
     let (opened, _held) = args.open()?;
     let Checked { component, env, given } = checked(args, &opened)?;
@@ -143,11 +143,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(
-        args: &RunArgs,
-        plan: &RunPlan,
-        variables: Vec<GivenVariable>,
-    ) -> Result<Self, CommandError> {
+    fn of(args: &RunArgs, plan: &RunPlan, variables: Vec<GivenVariable>) -> Result<Self, Failure> {
         Ok(Self {
             task: task::given(args)?,
             result: task::result_place(args, plan)?,
@@ -173,7 +169,7 @@ struct Boot<'a> {
 
 impl Boot<'_> {
     /// Prints the notices about this start.
-    fn say(&self, asked: &Asked) -> Result<(), CommandError> {
+    fn say(&self, asked: &Asked) -> Result<(), Failure> {
         let Self { args, opened, state, screen, .. } = *self;
         let (plan, shares) = (opened.plan(), &asked.shares);
         let is_told = !args.json && !is_quiet();
@@ -290,7 +286,7 @@ struct Checked {
 }
 
 /// Checks the command line against the box before the run changes anything on the host.
-fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, CommandError> {
+fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failure> {
     // The start repeats this check.
     boxlaunch::opened::check_enforced(opened)?;
     let plan = opened.plan();
@@ -301,14 +297,14 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, CommandError> {
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";
         let message = "--agent-socket leads nowhere: the agent of this box has no port";
-        return Err(CommandError::new((ErrorCode::Usage, help), message));
+        return Err(Failure::new((ErrorCode::Usage, help), message));
     }
     let limits = opened.plan().memory_limits();
     if args.memory.is_some_and(|mib| u64::from(mib) << 20 <= limits) {
         let help = "the machine needs more memory than its components may take together";
         let message =
             format!("--memory is too little: the components' limits are {}", readable(limits));
-        return Err(CommandError::new((ErrorCode::Usage, help), message));
+        return Err(Failure::new((ErrorCode::Usage, help), message));
     }
     let has = |name| opened.plan().component(name).is_some();
     check_published(&args.published, has)?;
@@ -325,7 +321,7 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, CommandError> {
 fn check_published(
     published: &[Published],
     has: impl Fn(ComponentName) -> bool,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     if let Some(absent) = published.iter().find(|it| !has(it.component)) {
         return Err(LaunchError::NoSuchPort { published: *absent }.into());
     }
@@ -334,7 +330,7 @@ fn check_published(
         hosts().enumerate().find(|(number, host)| hosts().take(*number).any(|it| it == *host));
     let Some((_, host)) = twice else { return Ok(()) };
     let help = "a port of the host leads to one port of one component";
-    Err(CommandError::new((ErrorCode::Usage, help), format!("--publish has {host} twice")))
+    Err(Failure::new((ErrorCode::Usage, help), format!("--publish has {host} twice")))
 }
 
 fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
@@ -352,7 +348,7 @@ fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
 }
 
 /// Returns the path of the agent's socket, without links.
-fn agent_socket(args: &RunArgs) -> Result<Option<PathBuf>, CommandError> {
+fn agent_socket(args: &RunArgs) -> Result<Option<PathBuf>, Failure> {
     let place = |path| given_file::place(path, "make the agent's socket");
     let place = args.agent_socket.as_deref().map(place).transpose()?;
     Ok(place.map(|it| it.path().to_owned()))
@@ -362,7 +358,7 @@ fn agent_socket(args: &RunArgs) -> Result<Option<PathBuf>, CommandError> {
 const WRITE_CONSOLE: &str = "write the console to";
 
 /// Returns the file for the console.
-fn console_place(args: &RunArgs) -> Result<Option<FileSlot>, CommandError> {
+fn console_place(args: &RunArgs) -> Result<Option<FileSlot>, Failure> {
     args.console.as_deref().map(|it| given_file::place(it, WRITE_CONSOLE)).transpose()
 }
 

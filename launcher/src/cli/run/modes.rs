@@ -3,7 +3,7 @@
 //!
 //! The parser's `requires` does not cover this: it ignores a required option that conflicts with a given one.
 
-use crate::cli::error::{CommandError, usage};
+use crate::cli::error::{Failure, usage};
 
 use super::RunArgs;
 
@@ -11,7 +11,7 @@ use super::RunArgs;
 ///
 /// # Errors
 /// The first such option, and the alternative.
-pub(super) fn check(args: &RunArgs) -> Result<(), CommandError> {
+pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
     if args.host_kernel.is_some() && !args.emulated {
         let help = "add --emulated, or leave it out";
         return Err(usage("--host-kernel is for --emulated, and this run is not emulated", help));

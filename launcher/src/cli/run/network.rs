@@ -8,19 +8,19 @@ use egress_rules::{Local, Wanted, with_port};
 use safe_text::shown;
 
 use super::RunArgs;
-use crate::cli::error::{CommandError, usage};
+use crate::cli::error::{Failure, usage};
 use crate::cli::lacks::Lack;
 
 /// How many hosts a notice names.
 const MAX_NAMED: usize = 8;
 
 /// Returns the network that the box gets: the declared one, as far as the command line allows it.
-pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, CommandError> {
+pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, Failure> {
     args.network(plan).map_err(refused)
 }
 
 /// Returns the error of a network that the command line does not allow, or of an option that has no effect.
-fn refused(reason: NotGiven) -> CommandError {
+fn refused(reason: NotGiven) -> Failure {
     let help = match &reason {
         NotGiven::Wanted { wanted, unused } => return not_given(wanted, unused),
         NotGiven::Peer(error) => return NetworkError::Peer(error.clone()).into(),
@@ -65,16 +65,16 @@ const UNUSED: &str = "leave it out, or give it the address and the port of a rul
                       to a box that runs";
 
 /// Returns the errors of rules that need an option, and of unused values of that option.
-fn not_given(wanted: &[Wanted], unused: &[Local]) -> CommandError {
+fn not_given(wanted: &[Wanted], unused: &[Local]) -> Failure {
     let lacks: Vec<_> = wanted.iter().map(needs_consent).collect();
     let unused = unused
         .iter()
         .map(|it| Problem::new((ErrorCode::Usage, UNUSED), message(&NotGiven::Unused(*it))));
-    CommandError::of(unused.chain(Lack::problems(&lacks)))
+    Failure::of(unused.chain(Lack::problems(&lacks)))
 }
 
 /// Returns the missing options for the network of a box, if nothing else is wrong with the network.
-pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Lack>, CommandError> {
+pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Lack>, Failure> {
     match args.network(plan) {
         Ok(_) => Ok(Vec::new()),
         Err(NotGiven::Wanted { wanted, unused }) if unused.is_empty() => {

@@ -22,7 +22,7 @@ use vmm::jail::Policy;
 use nix::unistd::geteuid;
 
 use crate::cli::command::CommandOptions;
-use crate::cli::error::CommandError;
+use crate::cli::error::Failure;
 use crate::cli::found;
 use crate::cli::pull::PullPolicy;
 use crate::cli::shares::ShareArg;
@@ -285,7 +285,7 @@ impl RunArgs {
 
     /// Opens the box, and checks it against `--expect` and the size limits. While the second value exists, the store does not
     /// remove the box.
-    pub(in crate::cli) fn open(&self) -> Result<(OpenBox, Option<Held>), CommandError> {
+    pub(in crate::cli) fn open(&self) -> Result<(OpenBox, Option<Held>), Failure> {
         let found = stored::find(&self.subject, self.is_told())?;
         let (opened, held) = found::open_to_run(found.expect(self.expect))?;
         // The run outside the virtual host has checked the size.
@@ -301,7 +301,7 @@ impl RunArgs {
     }
 
     /// If the box is in a file, puts it into the store, unless the store has it.
-    pub(in crate::cli) fn load(&self) -> Result<(), CommandError> {
+    pub(in crate::cli) fn load(&self) -> Result<(), Failure> {
         stored::in_store(&self.subject, self.is_told()).map(drop)
     }
 

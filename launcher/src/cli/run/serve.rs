@@ -23,7 +23,7 @@ use serde_json::json;
 use vmm::signals::{StopSignals, Stopped};
 
 use super::options::{BudgetPolicy, RunArgs};
-use crate::cli::error::{CommandError, of_run, signal_code};
+use crate::cli::error::{Failure, of_run, signal_code};
 use crate::cli::launch_error::{FailedRun, LaunchError};
 use crate::cli::memory::out_of_memory;
 use crate::cli::screen::Screen;
@@ -73,7 +73,7 @@ impl Run<'_> {
         started: Started,
         mut entry: Entry,
         mut agent_output: Route,
-    ) -> Result<u8, CommandError> {
+    ) -> Result<u8, Failure> {
         let (args, mut facts) = (self.args, started.machine.facts.clone());
         let over = self.over_budget(&facts);
         if over.is_some() {
@@ -194,7 +194,7 @@ impl Run<'_> {
         (record, facts, task): (&Record, &RunFacts, Option<&EndedTask>),
         agent_output: &Route,
         ending: Ending,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), Failure> {
         if !self.args.json {
             return Ok(());
         }
@@ -321,7 +321,7 @@ fn after_stop(
     code: u8,
     stopped: Ended,
     screen: &Screen,
-) -> Result<(u8, Option<EndedTask>), CommandError> {
+) -> Result<(u8, Option<EndedTask>), Failure> {
     match stopped {
         Err(failure)
             if code != 0

@@ -8,11 +8,11 @@ use boxlaunch::mounts::volumes::{Volume, VolumeError, VolumePlace, Volumes, chec
 use safe_text::readable;
 
 use super::options::RunArgs;
-use crate::cli::error::{CommandError, usage};
+use crate::cli::error::{Failure, usage};
 use crate::cli::progress::Shown;
 
 /// Checks that the guest paths of volumes and shares are free in the box.
-pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
+pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     let guests = args.volumes.iter().map(|it| it.guest.as_str()).chain(args.own_shares());
     let guests: Vec<_> = guests.collect();
     check_once(&args.volumes).map_err(|reason| usage(&reason, "leave one out"))?;

@@ -14,7 +14,7 @@ use nix::sys::stat::fstat;
 use safe_text::Harmless;
 use vmm::signals::StopSignals;
 
-use super::error::{CommandError, signal_code};
+use super::error::{Failure, signal_code};
 use super::terminal::printed;
 
 /// The standard output and standard error of a run. Writing does not delay the handling of a signal. On a terminal, programs in
@@ -79,7 +79,7 @@ struct Passed {
 
 impl Screen {
     /// Uses the standard streams. With `is_raw`, the bytes of programs reach a terminal unchanged.
-    pub(crate) fn new(signals: &Rc<StopSignals>, is_raw: bool) -> Result<Self, CommandError> {
+    pub(crate) fn new(signals: &Rc<StopSignals>, is_raw: bool) -> Result<Self, Failure> {
         let own = |file: &dyn AsFd| {
             let action = "use the standard output and error";
             let own = file.as_fd().try_clone_to_owned();
@@ -175,7 +175,7 @@ impl Screen {
     }
 
     /// Prints an error, and returns its exit code.
-    pub(crate) fn report(&self, error: &CommandError, as_json: bool) -> u8 {
+    pub(crate) fn report(&self, error: &Failure, as_json: bool) -> u8 {
         if as_json {
             self.print(&error.json());
         } else {
@@ -228,7 +228,7 @@ impl Stream {
 
     /// Judges the end of the stream. A reader that closes the pipe ends a program whose output was passed on, however much output
     /// was still queued.
-    fn judged(&self, finished: io::Result<()>) -> Result<(), CommandError> {
+    fn judged(&self, finished: io::Result<()>) -> Result<(), Failure> {
         if self.passed.get() {
             return finished.map_err(|error| StreamError::Output(error).into());
         }

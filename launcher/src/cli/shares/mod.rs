@@ -18,7 +18,7 @@ use boxlaunch::mounts::guest_paths;
 use boxlaunch::mounts::shares::{HostShare, ShareError, ShareRecord, devices};
 use safe_text::{shell_word, shown};
 
-use super::error::{CommandError, usage};
+use super::error::{Failure, usage};
 use super::lacks::Lack;
 use super::run::RunArgs;
 
@@ -105,7 +105,7 @@ fn access(option: Option<&str>) -> Result<Access, String> {
 
 /// Checks that the box declares each share and skill that the command line names, and that each is given once. [`lacking`] finds
 /// the declared ones that are not given.
-pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
+pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     check_shares(&args.shares, &plan.shares)?;
     let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
     let skills: Vec<_> = args.skills.iter().map(|(name, _)| name.as_str()).collect();
@@ -131,7 +131,7 @@ pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Vec<Lack> {
 }
 
 /// Checks that the box declares the shares that are given by name.
-fn check_shares(given: &[ShareArg], declared: &[SharePlan]) -> Result<(), CommandError> {
+fn check_shares(given: &[ShareArg], declared: &[SharePlan]) -> Result<(), Failure> {
     let names: Vec<_> = given.iter().filter_map(ShareArg::name).collect();
     let declared: Vec<_> = declared.iter().map(|it| it.name.as_str()).collect();
     check_names("share", &names, &declared, |name| {
@@ -152,8 +152,8 @@ fn check_names(
     kind: &str,
     given: &[&str],
     declared: &[&str],
-    unknown: impl Fn(&str) -> CommandError,
-) -> Result<(), CommandError> {
+    unknown: impl Fn(&str) -> Failure,
+) -> Result<(), Failure> {
     for (at, name) in given.iter().enumerate() {
         if given[..at].contains(name) {
             return Err(usage(&format!("the {kind} {name} is given twice"), "leave one out"));
@@ -198,7 +198,7 @@ fn missing_share(share: &SharePlan) -> Lack {
 }
 
 /// Opens the directories that a box sees.
-pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>, CommandError> {
+pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>, Failure> {
     let declared = plan.shares.iter().map(|share| match given(args, &share.name) {
         Some(ShareArg::Declared { host: Some(host), .. }) => found(share, host),
         _ => proposed(share),
@@ -226,13 +226,13 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>,
 }
 
 /// Opens the directory of a declared share.
-fn found(share: &SharePlan, host: &Path) -> Result<HostShare, CommandError> {
+fn found(share: &SharePlan, host: &Path) -> Result<HostShare, Failure> {
     let found = HostShare::new(host, &share.guest, share.access, share.scope);
     found.map_err(|error| not_found(host, error))
 }
 
 /// Returns the error of a directory of the command line. Its name may really end with `:rw` or `:ro`.
-fn not_found(host: &Path, error: ShareError) -> CommandError {
+fn not_found(host: &Path, error: ShareError) -> Failure {
     let host = host.to_string_lossy();
     let help = if let Some(rest) = host.strip_prefix("~/") {
         format!("the shell has left `~` as it is: write \"$HOME/{rest}\"")
@@ -246,7 +246,7 @@ fn not_found(host: &Path, error: ShareError) -> CommandError {
 
 /// Opens the directory that a box proposes for a share. It must be in the current directory, so that neither a path of the box's
 /// choice nor a link that a box has left there leads elsewhere.
-fn proposed(share: &SharePlan) -> Result<HostShare, CommandError> {
+fn proposed(share: &SharePlan) -> Result<HostShare, Failure> {
     let Some(host) = share.host.as_deref().map(Path::new) else {
         return Lack::check(&[missing_share(share)]).and_then(|()| found(share, Path::new("")));
     };
@@ -265,7 +265,7 @@ fn proposed(share: &SharePlan) -> Result<HostShare, CommandError> {
 }
 
 /// Returns the error of a proposed directory that does not exist here.
-fn not_proposed(share: &SharePlan, host: &Path, error: ShareError) -> CommandError {
+fn not_proposed(share: &SharePlan, host: &Path, error: ShareError) -> Failure {
     if error.source.kind() != ErrorKind::NotFound || host.is_absolute() {
         return error.into();
     }
@@ -343,7 +343,7 @@ fn is_absent(error: &ShareError) -> bool {
 }
 
 /// Opens the directory of a skill. The check uses the opened directory.
-fn skill(name: &str, host: &Path) -> Result<HostShare, CommandError> {
+fn skill(name: &str, host: &Path) -> Result<HostShare, Failure> {
     let none = || {
         let message = format!("{} is not the directory of a skill", host.display());
         usage(&message, "name a directory that has a file SKILL.md")

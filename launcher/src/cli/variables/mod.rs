@@ -15,7 +15,7 @@ use diagnostics::suggest::nearest;
 use diagnostics::{Source, Sources};
 use safe_text::secrets::masked_env_file;
 
-use super::error::{self, CommandError, usage};
+use super::error::{self, Failure, usage};
 use super::given_file;
 use super::lacks::Lack;
 use undeclared::Named;
@@ -95,10 +95,7 @@ impl Assigned {
 }
 
 /// Returns the variables of the files and the options, with their values. Options take precedence.
-pub(super) fn resolved(
-    files: &[PathBuf],
-    options: &[EnvOption],
-) -> Result<Vec<Assigned>, CommandError> {
+pub(super) fn resolved(files: &[PathBuf], options: &[EnvOption]) -> Result<Vec<Assigned>, Failure> {
     let mut all = Vec::new();
     for path in files {
         all.extend(of_file(path)?);
@@ -107,7 +104,7 @@ pub(super) fn resolved(
     Ok(all)
 }
 
-fn of_file(path: &Path) -> Result<Vec<Assigned>, CommandError> {
+fn of_file(path: &Path) -> Result<Vec<Assigned>, Failure> {
     let failed = |error| given_file::unread("the variables", path, &error);
     let most = u64::try_from(MAX_DOTENV).unwrap_or(u64::MAX).saturating_add(1);
     let (file, mut text) = (given_file::open(path, failed)?, String::new());
@@ -132,7 +129,7 @@ pub(super) fn given(
     options: &[EnvOption],
     has_command: bool,
     plan: &RunPlan,
-) -> Result<Vec<GivenVariable>, CommandError> {
+) -> Result<Vec<GivenVariable>, Failure> {
     // An option without a value also needs a declaration.
     for named in assigned.iter().map(Named::from).chain(options.iter().map(Named::from)) {
         let is_commands = has_command && named.component.is_none();

@@ -5,7 +5,7 @@ use box_contract::{ComponentName, RunPlan, Scope};
 use safe_text::secrets::looks_secret;
 
 use super::{Assigned, EnvOption};
-use crate::cli::error::{CommandError, usage};
+use crate::cli::error::{Failure, usage};
 
 /// A variable that an option or a file names.
 pub(super) struct Named<'a> {
@@ -32,7 +32,7 @@ impl<'a> From<&'a EnvOption> for Named<'a> {
 
 impl Named<'_> {
     /// Returns the error of a variable that `plan` does not declare for launch.
-    pub(super) fn undeclared(&self, plan: &RunPlan) -> CommandError {
+    pub(super) fn undeclared(&self, plan: &RunPlan) -> Failure {
         let name = self.name;
         let place = self.place.map_or_else(String::new, |it| format!("{it}: "));
         let concerns = |of: Scope| self.component.is_none_or(|it| of.includes(it));
