@@ -29,9 +29,9 @@ const TO_HAVE_ONE: &str = "`boxbuild budget BOX --write 20%` puts one into its B
 
 /// Measures how long a box takes to start, and compares that with its budget. Needs no KVM.
 ///
-/// The box starts on the virtual host, an emulated machine whose clock is its instruction counter: the times are
-/// the same on every machine and however busy it is, but can be compared only with each other. The
-/// median of the starts is held to the budget of the box's Boxfile. Exits with 4 if a phase is over.
+/// The box starts on the virtual host, an emulated host whose clock counts the instructions that it executes. So the times do
+/// not depend on the host or its load, and can be compared only with each other. Judges the median of the starts by the
+/// budget that the box's Boxfile declares. Exits with 4 if a phase exceeds its budget.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Needs qemu-system-x86_64. The virtual host's kernel, a Debian package, is fetched with \
@@ -40,7 +40,7 @@ const TO_HAVE_ONE: &str = "`boxbuild budget BOX --write 20%` puts one into its B
     boxbuild budget hello.box\n  \
     boxbuild budget hello.box --runs 10 --json | jq .phases_ms.total.median\n  \
     boxbuild budget new.box --compare old.box\n  \
-    boxbuild budget hello.box --write 20%                    into the Boxfile; then build again",
+    boxbuild budget hello.box --write 20%                    write the budget into the Boxfile; then build again",
     mut_arg("checkout", |it| it.requires("write"))
 )]
 pub(crate) struct Args {
@@ -50,25 +50,25 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: u16,
-    /// Give the box a variable that it declares for launch, as `boxlaunch run -e` does; may be repeated
+    /// Set a variable that the box declares for launch, as `boxlaunch run -e` does; may be repeated
     #[arg(short, long, value_name = "[COMPONENT/]NAME=VALUE", value_parser = assigned)]
     env: Vec<String>,
     /// Also measure this box, and show both side by side
     #[arg(long, value_name = "OLD.box")]
     compare: Option<OsString>,
-    /// Write a budget into the Boxfile: the median of each phase, and this much more, such as 20%. The
-    /// present budget is not judged then
+    /// Write a budget into the Boxfile: the median of each phase plus this margin, such as 20%. The budget that the Boxfile
+    /// has now is not judged
     #[arg(long, value_name = "MARGIN", value_parser = percent)]
     write: Option<f64>,
-    /// The Boxfile to write it into [default: as for `boxbuild build`]
+    /// The Boxfile that --write changes [default: as for `boxbuild build`]
     #[arg(short, long, value_name = "PATH", requires = "write")]
     file: Option<PathBuf>,
     #[command(flatten)]
     checkout: CheckoutOption,
-    /// Take the virtual host's kernel from this file: a Debian package linux-image-*-cloud-amd64
+    /// The virtual host's kernel: a Debian package linux-image-*-cloud-amd64
     #[arg(long, value_name = "FILE")]
     host_kernel: Option<PathBuf>,
-    /// Never touch a network: the virtual host's kernel must be there already
+    /// Use no network: the virtual host's kernel must have been fetched before
     #[arg(long, conflicts_with = "host_kernel")]
     offline: bool,
     /// Print JSON, also for errors (except usage errors)

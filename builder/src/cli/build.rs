@@ -41,40 +41,43 @@ use cli_common::store::after_adding;
 
 /// Builds a box from a Boxfile and prints its digest.
 ///
-/// The box is the same bytes on every machine. It goes into the store, where it has the name of its Boxfile, so that
-/// `boxlaunch run NAME` starts it. NAME.box in the current directory is a small directory that points to it. With --output, DIR has
-/// the whole box, an OCI image layout that can be copied. A second build of the same input takes it from the store. What the Boxfile names is pinned by Boxfile.lock, which
-/// is written where it is missing, and updated where the Boxfile or a file of the checkout changed.
+/// The same input gives the same bytes on every host. The box goes into the store under the name that its Boxfile declares,
+/// and `boxlaunch run NAME` starts it. NAME.box, in the current directory, is a small directory that points to the box in the
+/// store. With --output, DIR contains the whole box, an OCI image layout that can be copied. A second build of the same input
+/// takes the box from the store.
+///
+/// Boxfile.lock pins what the Boxfile names. The build writes the lock if it is missing, and updates it if the Boxfile or a
+/// file of the checkout changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild build                        build ./Boxfile; `boxlaunch run NAME` starts it\n  \
     boxbuild build -f ci/Boxfile -o out   build another Boxfile, and write the whole box to ./out\n  \
-    boxbuild build --locked --profile ci  as the lock says, or fail with exit code 3\n  \
-    boxbuild build --push ghcr.io/acme/hello:v1  and send the box to a registry\n  \
-    boxbuild build --json                 print what was built as JSON")]
+    boxbuild build --locked --profile ci  build exactly what the lock pins, or fail with exit code 3\n  \
+    boxbuild build --push ghcr.io/acme/hello:v1  build, and push the box to a registry\n  \
+    boxbuild build --json                 print the result as JSON")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
     profile: ProfileOption,
-    /// Write the whole box to this directory, and give it no name in the store unless --name does [default: NAME.box in the
+    /// Write the whole box to this directory. It then gets a name in the store only with --name [default: NAME.box in the
     /// current directory, a small directory that points to the box in the store]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// The name of the box in the store [default: the name in the Boxfile; with --output, none]
+    /// The box's name in the store [default: the name in the Boxfile; with --output, none]
     #[arg(long = "name", value_name = "NAME", value_parser = box_name)]
     stored_as: Option<String>,
-    /// Send the box to a registry as well, as `boxbuild push` does
+    /// Also push the box to a registry, as `boxbuild push` does
     #[arg(long, value_name = "HOST/NAME:TAG", value_parser = destination, conflicts_with = "offline")]
     push: Option<RemoteName>,
-    /// Build for this platform of the Boxfile, today linux/amd64 only [default: its first]
+    /// The platform to build for, one that the Boxfile declares; only linux/amd64 is supported [default: its first]
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     platform: Option<Platform>,
     #[command(flatten)]
     locked: LockedOption,
     #[command(flatten)]
     inputs: InputOptions,
-    /// How many threads decode layers [default: one per CPU]
+    /// The number of threads that decode layers [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 }
@@ -189,7 +192,7 @@ fn note_unsent(args: &Args, digest: &Digest) {
 struct Target {
     /// The name in the Boxfile.
     declared: String,
-    /// The name of the box in the store.
+    /// The box's name in the store.
     name: Option<String>,
     /// The owner of that name.
     owner: Owner,

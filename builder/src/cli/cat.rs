@@ -23,25 +23,25 @@ use cli_common::store::BoxArgument;
 
 /// Prints the content of a file in a box.
 ///
-/// Paths are as in `boxbuild ls`; symbolic links are followed, as they lead in the running component.
-/// A terminal gets the bytes without what would move its cursor or change its settings; a file or a pipe gets them as
-/// they are. They are verified as they are read: if the exit code is not 0, do not use them.
+/// Paths are the ones that `boxbuild ls` prints. Symbolic links are followed as in the running component. A terminal gets the
+/// content without the bytes that would move its cursor or change its settings; a file or a pipe gets it unchanged. The
+/// content is verified while it is printed: if the exit code is not 0, do not use the output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild cat hello.box --component agent /etc/os-release\n  \
     boxbuild cat hello.box /roots/agent/etc/os-release         the same file\n  \
-    boxbuild cat hello.box /boxbuild/plan.json | jq .agent     what init is told\n  \
+    boxbuild cat hello.box /boxbuild/plan.json | jq .agent     the plan that init gets\n  \
     boxbuild cat hello.box /a3s/skills/greet/SKILL.md > SKILL.md")]
 pub(crate) struct Args {
     #[command(flatten)]
     subject: BoxArgument,
-    /// The file
+    /// The path of the file in the box
     #[arg(value_name = "PATH")]
     path: OsString,
-    /// Take this component's root as /
+    /// Resolve paths in the root of this component, without /roots/NAME
     #[arg(long, value_parser = cli_common::component_name())]
     component: Option<ComponentName>,
-    /// Print the bytes as they are, also to a terminal
+    /// Print the content unchanged, also to a terminal
     #[arg(long)]
     raw: bool,
 }

@@ -22,16 +22,16 @@ use super::warnings::Warnings;
 
 /// Checks a Boxfile and the files of the checkout that it names, without building.
 ///
-/// Reads the Boxfile with all its profiles, what it extends, its skills, and the files of the
-/// checkout that it names. Images, the kernel and the network are not looked at, unless --images asks for it:
-/// then a program, health check, user or interpreter that an image lacks is an error, too.
+/// Reads the Boxfile with all its profiles, the files that it extends, its skills, and the files of the checkout that it
+/// names. Does not read images or the kernel and uses no network, unless --images is given. With --images, a program, health
+/// check, user or interpreter that the image lacks is an error, too.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  \
     boxbuild check                     check ./Boxfile\n  \
-    boxbuild check --images            check also what the images have\n  \
-    boxbuild check --images --offline  with what the store has of them\n  \
-    boxbuild check --json              print what is wrong as JSON\n  \
+    boxbuild check --images            also check the images\n  \
+    boxbuild check --images --offline  also check the images, with what the store has\n  \
+    boxbuild check --json              print the errors as JSON\n  \
     boxbuild check --canonical         print the Boxfile with every default filled in, as JSON",
     mut_arg("locked", |it| it.requires("images")),
     mut_arg("lock_file", |it| it.requires("images")),
@@ -43,11 +43,10 @@ pub(crate) struct Args {
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
     profile: ProfileOption,
-    /// Print the Boxfile in its canonical form: the same for both syntaxes and any order
+    /// Print the Boxfile in its canonical form, which is the same for both syntaxes and any order of declarations
     #[arg(long)]
     canonical: bool,
-    /// Read the images, too: fetch them, and compose the root as `boxbuild plan` does. Neither a box
-    /// nor the lock is written
+    /// Also fetch and read the images, and compose the root as `boxbuild plan` does. Writes neither a box nor the lock
     #[arg(long)]
     images: bool,
     #[command(flatten, next_help_heading = "With --images")]

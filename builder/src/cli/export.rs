@@ -20,11 +20,10 @@ use super::stored;
 use super::terminal;
 use cli_common::store::BoxArgument;
 
-/// Writes the files of a box in a form that other programs read.
+/// Writes the files of a box in a format that other programs read.
 ///
-/// erofs is the rootfs image as it is, tar an archive, dir a directory, and oci an image of one
-/// component for podman or docker. The same box gives the same bytes everywhere. What already
-/// exists is never overwritten.
+/// The format erofs is the box's rootfs unchanged, tar an archive, dir a directory, and oci an image of one component for
+/// podman or docker. The same box gives the same bytes on every host. Existing files are never overwritten.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild export greet.box                       the rootfs image: ./greet.erofs\n  \
@@ -37,14 +36,14 @@ pub(crate) struct Args {
     /// The format to write
     #[arg(long, value_enum, default_value = "erofs")]
     format: Format,
-    /// Take this component's root only; not with erofs
+    /// Export only the root of this component; not with erofs
     #[arg(long, value_parser = cli_common::component_name())]
     component: Option<ComponentName>,
-    /// Where to write to; `-` is standard output. An oci image is one file if the name ends in .tar
-    /// [default: ./BOX.FORMAT, ./BOX-COMPONENT.FORMAT]
+    /// The file or directory to write; `-` is standard output. With oci, a name that ends in .tar gives one file [default:
+    /// ./BOX.FORMAT, ./BOX-COMPONENT.FORMAT]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// With dir: make all files the caller's own, as always happens without root
+    /// With dir: give all files to the calling user. Without root, this is always the case
     #[arg(long)]
     no_owner: bool,
     /// Print JSON, also for errors (except usage errors)
@@ -54,11 +53,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// The rootfs image
+    /// The rootfs, an EROFS file system
     Erofs,
     /// A directory
     Dir,
-    /// An archive
+    /// A tar archive
     Tar,
     /// An OCI image of one component
     Oci,

@@ -20,13 +20,14 @@ use cli_common::store::after_adding_alone;
 
 /// Fetches everything that builds need from the network into the store.
 ///
-/// Images and downloads are fetched for every profile of the Boxfile, and Boxfile.lock is written as
-/// `boxbuild lock` does. If this machine has no guest kernel, it is fetched as `boxbuild setup` does. Afterwards `boxbuild build --locked --offline` needs no network.
+/// Fetches the images and downloads of every profile of the Boxfile, and writes Boxfile.lock as `boxbuild lock` does. If this
+/// host has no guest kernel, fetches one as `boxbuild setup` does. Afterwards `boxbuild build --locked --offline` needs no
+/// network.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild fetch             fetch what is missing, and write Boxfile.lock\n  \
-    boxbuild fetch --locked    as the lock says, or fail with exit code 3\n  \
-    boxbuild fetch --json      print what was fetched as JSON")]
+    boxbuild fetch --locked    fetch exactly what the lock pins, or fail with exit code 3\n  \
+    boxbuild fetch --json      print the result as JSON")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) project: ProjectOptions,

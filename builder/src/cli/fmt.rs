@@ -20,19 +20,18 @@ use super::{search, terminal};
 
 /// Formats Boxfiles in place.
 ///
-/// Comments, blank lines and the order of declarations are kept, and the meaning never changes.
+/// Keeps comments, blank lines and the order of declarations. The meaning of a Boxfile never changes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild fmt                    format the Boxfile\n  \
-    boxbuild fmt --check            only say whether it is formatted (exit code 1 if not)\n  \
-    boxbuild fmt a.Boxfile b.toml   format these\n  \
-    boxbuild fmt - <Boxfile         print it formatted, for editors")]
+    boxbuild fmt --check            exit with 1 if the Boxfile is not formatted\n  \
+    boxbuild fmt a.Boxfile b.toml   format these files\n  \
+    boxbuild fmt - <Boxfile         format standard input, for editors")]
 pub(crate) struct Args {
-    /// The files; `-` reads standard input and prints the result [default: the Boxfile that
-    /// other commands use]
+    /// The files to format; `-` reads standard input and prints the result [default: the Boxfile that other commands use]
     #[arg(value_name = "PATH")]
     files: Vec<PathBuf>,
-    /// Change nothing; exit with 1 if a file is not formatted
+    /// Change nothing, and exit with 1 if a file is not formatted
     #[arg(long)]
     check: bool,
     /// The syntax of standard input: kdl or toml [default: guessed from the text]

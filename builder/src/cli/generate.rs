@@ -13,7 +13,7 @@ use super::{Cli, terminal};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  boxbuild schema > boxfile.schema.json")]
 pub(crate) struct Schema {
-    /// Print the reference of the language, as Markdown, instead
+    /// Print the reference of the language as Markdown instead
     #[arg(long)]
     reference: bool,
 }

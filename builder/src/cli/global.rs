@@ -12,13 +12,13 @@ use super::terminal::{self, Loudness};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalOptions {
-    /// Change to DIR before anything else, so that relative paths start there
+    /// Change to DIR first, so that relative paths start there
     #[arg(short = 'C', value_name = "DIR", global = true)]
     working_directory: Option<PathBuf>,
-    /// Print errors and results only
+    /// Print only errors and results
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Also print which files are used, each retry, and how long each stage took
+    /// Also print which files are used, each retry, and the time that each stage took
     #[arg(short, long, global = true)]
     verbose: bool,
     #[command(flatten)]

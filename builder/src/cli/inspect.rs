@@ -12,10 +12,10 @@ use super::stored;
 use super::terminal;
 use cli_common::store::BoxArgument;
 
-/// Shows what a box is and what it was made of: digests, images and layers, components, sizes.
+/// Shows the digests, images, layers, components and sizes of a box.
 ///
-/// The value of a variable that looks like a secret is shown as `****`. The box itself has it:
-/// `boxbuild cat BOX /boxbuild/plan.json` prints it.
+/// Shows `****` for the value of a variable that looks like a secret. `boxbuild cat BOX /boxbuild/plan.json` prints the
+/// value, which the box contains.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild inspect hello.box\n  \

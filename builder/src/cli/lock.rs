@@ -18,15 +18,15 @@ use super::{locking, terminal};
 
 /// Writes Boxfile.lock without building.
 ///
-/// Pins everything that the Boxfile names, for each of its platforms and profiles. What is already
-/// locked stays as it is, unless the Boxfile or a file of the checkout changed.
+/// Pins everything that the Boxfile names, for each of its platforms and profiles. Existing entries stay, unless the Boxfile
+/// or a file of the checkout changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild lock            write Boxfile.lock\n  \
     boxbuild lock --check    fail with exit code 3 if that would change it\n  \
-    boxbuild lock --json     print what changed as JSON")]
+    boxbuild lock --json     print the changes as JSON")]
 pub(crate) struct LockArgs {
-    /// Write nothing; exit with 3 if the lock is missing or would change
+    /// Write nothing, and exit with 3 if the lock is missing or would change
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -35,20 +35,20 @@ pub(crate) struct LockArgs {
     inputs: InputOptions,
 }
 
-/// Resolves tags again, and writes what they lead to into Boxfile.lock.
+/// Resolves tags again, and writes the resulting digests into Boxfile.lock.
 ///
-/// Prints old → new for each entry that changed, with the layers. Without names, every image is
-/// resolved again, and a lock that cannot be read is rebuilt, one with merge conflicts for example.
+/// Prints the old and the new digest of each entry that changed, with its layers. Without names, resolves every image, and
+/// writes a new lock if the present one cannot be read, for example because it has merge conflicts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild update              resolve every image again\n  \
-    boxbuild update agent        the agent's only\n  \
-    boxbuild update --dry-run    only print what would change")]
+    boxbuild update agent        resolve the agent's image only\n  \
+    boxbuild update --dry-run    print the changes, and write nothing")]
 pub(crate) struct UpdateArgs {
     /// The entries of the lock to resolve again [default: every image]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Print what would change, and change nothing
+    /// Print the changes, but do not write them
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

@@ -17,25 +17,27 @@ use cli_common::store::BoxArgument;
 
 /// Lists the files of a box.
 ///
-/// Paths are those of the rootfs: the files of the agent's image are below /roots/agent, with layout
-/// "merged" those of both images below /roots/merged. With --component they are those of the
-/// component's image; what the box adds to that is below /boxbuild/system. Symbolic links in the directories of PATH are followed. Nothing is mounted or
-/// unpacked: the box carries this list. `boxbuild verify` checks that the rootfs has what it names.
+/// Prints paths of the rootfs: the files of the agent's image are below /roots/agent. With layout "merged", the files of both
+/// images are below /roots/merged. With --component, prints paths as the component's image has them; files that the box adds
+/// to it are below /boxbuild/system.
+///
+/// Follows symbolic links in the directories of PATH. Mounts and unpacks nothing, because the box contains this list.
+/// `boxbuild verify` compares the list with the rootfs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild ls hello.box                              every file\n  \
     boxbuild ls hello.box --component agent --depth 1  the top of the agent's root\n  \
     boxbuild ls hello.box --component agent /etc -l    with permissions, owner, size and time\n  \
-    boxbuild ls hello.box /roots/agent/etc             the same directory, as the rootfs has it\n  \
-    boxbuild ls hello.box --origin | grep skill        where each came from\n  \
+    boxbuild ls hello.box /roots/agent/etc             the same directory, by its path in the rootfs\n  \
+    boxbuild ls hello.box --origin | grep skill        the files of skills\n  \
     boxbuild ls hello.box --json | jq '.entries[0]'    as JSON: docs/json.md")]
 pub(crate) struct Args {
     #[command(flatten)]
     subject: BoxArgument,
-    /// List this file, or this directory and all below it
+    /// List this file, or this directory and everything below it
     #[arg(value_name = "PATH", default_value = "/")]
     path: OsString,
-    /// Take this component's root as /
+    /// Resolve paths in the root of this component, without /roots/NAME
     #[arg(long, value_parser = cli_common::component_name())]
     component: Option<ComponentName>,
     /// List at most this many levels below PATH; 0 is PATH alone
@@ -44,7 +46,7 @@ pub(crate) struct Args {
     /// Show type and permissions, owner, size, time (UTC) and the targets of links
     #[arg(short, long)]
     long: bool,
-    /// Show where each came from: image and layer, skill, file, program, init, generated or merged
+    /// Show the origin of each file: image and layer, skill, file, program, init, generated or merged
     #[arg(long)]
     origin: bool,
     /// Print JSON, also for errors (except usage errors)

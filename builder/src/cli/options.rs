@@ -28,8 +28,8 @@ pub(crate) struct ProjectOptions {
 /// The directory that the paths of a Boxfile may not lead out of.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CheckoutOption {
-    /// Let the paths of the Boxfile lead to what is in DIR, and no farther
-    /// [default: the repository that the Boxfile is in, else its directory]
+    /// The directory that the Boxfile's paths must stay in [default: the repository that contains the Boxfile, else the
+    /// Boxfile's directory]
     #[arg(id = "checkout", long = "checkout", value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
 }
@@ -37,19 +37,19 @@ pub(crate) struct CheckoutOption {
 /// The inputs of a build beside the Boxfile.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct InputOptions {
-    /// The lock [default: Boxfile.lock beside the Boxfile]
+    /// The path of the lock [default: Boxfile.lock beside the Boxfile]
     #[arg(long, value_name = "PATH")]
     pub(crate) lock_file: Option<PathBuf>,
-    /// The init, a static box-init [default: ../lib/boxbuild/box-init or box-init beside this program]
+    /// The init: a static box-init [default: ../lib/boxbuild/box-init or box-init beside this program]
     #[arg(long, value_name = "PATH", env = own::INIT, hide_env_values = true)]
     pub(crate) init: Option<PathBuf>,
-    /// The guest kernel, if the Boxfile names none: "lean", "krunfw", a libkrunfw.so.5 or an ELF kernel
-    /// [default: the libkrunfw of `boxbuild setup`, else libkrunfw.so.5 among the system's libraries]
+    /// The guest kernel, if the Boxfile declares none: "lean", "krunfw", a libkrunfw.so.5 or an ELF kernel [default: the
+    /// libkrunfw of `boxbuild setup`, else libkrunfw.so.5 among the system's libraries]
     #[arg(long, value_name = "PATH", env = own::KERNEL, hide_env_values = true)]
     pub(crate) kernel: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreOption,
-    /// Never touch a network: take downloads and images of registries from the store only
+    /// Use no network: take images and downloads from the store only
     #[arg(long)]
     pub(crate) offline: bool,
     #[command(flatten)]

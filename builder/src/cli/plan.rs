@@ -19,20 +19,20 @@ use super::{conflicts, locking, terminal};
 
 /// Shows what a build will do, without making a box.
 ///
-/// Reads everything that a build reads, decodes the layers into the store and composes the root: what
-/// each image is, what the store has already, what both images share, with layout "merged" what
-/// merging does, and what the box may do on its host. Where images conflict, the exit code is 1. Neither a box nor the lock is written.
+/// Reads everything that a build reads, decodes the layers into the store and composes the root. Shows each image, what the
+/// store already contains, what both images share, what the box may do on its host, and with layout "merged" the result of
+/// the merge. Exits with 1 if the images conflict. Writes neither a box nor the lock.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild plan                     what `boxbuild build` would do\n  \
-    boxbuild plan --profile one-root  with a profile of the Boxfile\n  \
-    boxbuild plan --json              the same as data, with every conflict")]
+    boxbuild plan --profile one-root  apply a profile of the Boxfile\n  \
+    boxbuild plan --json              print it as JSON, with every conflict")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
     profile: ProfileOption,
-    /// Plan for this platform of the Boxfile, today linux/amd64 only [default: its first]
+    /// The platform to plan for, one that the Boxfile declares; only linux/amd64 is supported [default: its first]
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     platform: Option<Platform>,
     #[command(flatten)]

@@ -19,7 +19,7 @@ use super::options::StoreOption;
 use super::{installed, registries, terminal};
 use crate::cli::stored::PROGRAM;
 
-/// Gets a guest kernel, which every build then takes that does not declare another.
+/// Installs a guest kernel, the default of every build whose Boxfile declares none.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without --from, pip downloads the kernel that this version is tested with. It \
@@ -27,18 +27,17 @@ use crate::cli::stored::PROGRAM;
     Examples:\n  \
     boxbuild setup\n  \
     boxbuild setup --from /usr/lib64/libkrunfw.so.5\n  \
-    boxbuild setup --kernel lean --from vmlinux              as `cargo xtask kernel` prints it"
+    boxbuild setup --kernel lean --from vmlinux              the kernel that `cargo xtask kernel` compiled"
 )]
 pub(crate) struct Args {
-    /// Which kernel it is, as a Boxfile names it: "krunfw" or "lean"
+    /// The kernel's name in Boxfiles: "krunfw" or "lean"
     #[arg(long, value_name = "NAME", default_value = "krunfw")]
     #[arg(value_parser = |name: &str| KernelName::of(name).ok_or("write \"krunfw\" or \"lean\""))]
     kernel: KernelName,
-    /// Take the kernel from here: libkrunfw.so.5, an ELF kernel, or the package that pip would
-    /// download
+    /// The file to install: libkrunfw.so.5, an ELF kernel, or the package that pip would download
     #[arg(long, value_name = "FILE|URL", required_if_eq("kernel", "lean"))]
     from: Option<PathBuf>,
-    /// The sha256 that it must have [default for a URL: that of the package]
+    /// The sha256 that the file must have [default for a URL: that of the package]
     #[arg(long, value_name = "HEX", requires = "from", value_parser = sha256)]
     sha256: Option<Digest>,
     #[command(flatten)]

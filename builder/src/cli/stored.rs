@@ -21,11 +21,12 @@ pub(crate) const PROGRAM: Program = Program {
     is_quiet: terminal::is_quiet,
 };
 
-/// Removes from the store what was used least recently, until it is small enough.
+/// Removes the least recently used boxes and files of the store, until it is small enough.
 ///
-/// Boxes and the cached steps of builds go by their last use, and then what nothing refers to any more. A box is kept that runs,
-/// that was pulled, loaded, or named with `build --name`, that a NAME.box that is still there needs, or that was made or used
-/// within the last hour. Everything that goes can be built or fetched again. `boxbuild build`, `pull`, `load` and `fetch` look at the size of the store, too.
+/// First removes boxes and cached build steps in the order of their last use, then everything that no box refers to. Keeps a
+/// box if it runs, if it was pulled or loaded, if `build --name` named it, if a NAME.box points to it, or if it was built or
+/// used within the last hour. Everything that is removed can be built or fetched again. `boxbuild build`, `pull`, `load` and
+/// `fetch` also check the size of the store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GcArgs {
     #[command(flatten)]

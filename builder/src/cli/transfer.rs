@@ -18,22 +18,23 @@ use super::{registries, terminal};
 use crate::cli::stored::PROGRAM;
 use cli_common::store::BoxArgument;
 
-/// Sends a box to a registry, and prints its digest.
+/// Pushes a box to a registry, and prints its digest.
 ///
-/// A line on standard error has the digest of the registry's manifest as well, and `--json` has both. A push compresses and sends only
-/// the blobs that the registry lacks, so a second push of the same box sends nothing. docs/images.md describes credentials, mirrors
-/// and certificates.
+/// Also prints the digest of the registry's manifest, on standard error; `--json` has both. Compresses and sends only the
+/// blobs that the registry lacks, so a second push of the same box sends nothing. docs/images.md describes credentials,
+/// mirrors and certificates.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild push hello ghcr.io/acme/hello:v1       a box of the store\n  \
-    boxbuild push ./out.box localhost:5000/hello:v1  one in a directory")]
+    boxbuild push ./out.box localhost:5000/hello:v1  a box in a directory")]
 pub(crate) struct PushArgs {
     #[command(flatten)]
     subject: BoxArgument,
     /// The registry, the repository and the tag
     #[arg(value_name = "HOST/NAME:TAG", value_parser = destination)]
     to: RemoteName,
-    /// Check each blob in the registry, instead of relying on the manifest at the tag, which others may have written
+    /// Check each blob in the registry. By default, the manifest at the tag counts as evidence that its blobs are there,
+    /// although others may have written it
     #[arg(long)]
     again: bool,
     #[command(flatten)]
@@ -43,10 +44,10 @@ pub(crate) struct PushArgs {
     pub(crate) json: bool,
 }
 
-/// Fetches a box from a registry into the store, and prints its digest.
+/// Pulls a box from a registry into the store, and prints its digest.
 ///
-/// Only what the store lacks is fetched, and every byte is verified before it counts. `boxlaunch run HOST/NAME:TAG` starts the
-/// box. A box that skopeo or oras copied is pulled as well.
+/// Fetches only what the store lacks, and verifies every byte before use. `boxlaunch run HOST/NAME:TAG` starts the box. Boxes
+/// that skopeo or oras copied can be pulled, too.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct PullArgs {
@@ -81,7 +82,7 @@ pub(crate) fn destination(text: &str) -> Result<RemoteName, String> {
     }
 }
 
-/// Sends a box, and prints a summary.
+/// Pushes a box to a registry, and prints a summary.
 pub(crate) fn send(
     opened: &OpenBox,
     to: &RemoteName,

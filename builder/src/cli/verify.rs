@@ -11,12 +11,11 @@ use super::stored;
 use super::terminal;
 use cli_common::store::BoxArgument;
 
-/// Verifies that a box is what it says.
+/// Verifies the content of a box against its digests and its list of files.
 ///
-/// Hashes every blob that the manifest names, compares every entry and all data of the rootfs with the
-/// listing. Which images it was made of and the kernel's version are the builder's statements, and not
-/// compared. Whether it is the box that you want, its digest says: compare it with the one that `build`
-/// printed. Exits with 5 if something differs or is missing.
+/// Hashes every blob that the manifest names, and compares every entry and all data of the rootfs with the list of files.
+/// Does not check the builder's statements about the box's images and the kernel's version. To find out whether it is the box
+/// that you want, compare its digest with the one that `build` printed. Exits with 5 if something differs or is missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild verify hello.box\n  \

@@ -15,8 +15,8 @@ pub use pull::{PullArgs, PullError, Pulled};
 /// How registries are asked.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct RegistryOptions {
-    /// The configuration of registries: mirrors, plain http, certificates
-    /// [default: boxbuild/registries.toml in $XDG_CONFIG_HOME or ~/.config, if it is there]
+    /// The configuration of registries: mirrors, plain http, certificates [default: boxbuild/registries.toml in
+    /// $XDG_CONFIG_HOME or ~/.config, if it exists]
     #[arg(long, value_name = "PATH", env = own::REGISTRIES, hide_env_values = true)]
     pub registry_config: Option<PathBuf>,
 }

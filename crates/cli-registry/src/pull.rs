@@ -15,14 +15,14 @@ use crate::RegistryOptions;
 /// The arguments of `pull`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct PullArgs {
-    /// The registry, the repository and the tag; with @sha256:... after it, the box or the registry's manifest must have
-    /// this digest
+    /// The registry, the repository and the tag. If @sha256:... follows, the box or the registry's manifest must have this
+    /// digest
     #[arg(value_name = "HOST/NAME[:TAG][@DIGEST]", value_parser = RemoteName::parse)]
     remote: RemoteName,
-    /// Fetch the box only if this is its digest
+    /// Fetch the box only if it has this digest
     #[arg(long, value_name = "DIGEST")]
     expect: Option<Digest>,
-    /// Say how much would be fetched, and fetch nothing
+    /// Print how much would be fetched, but fetch nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

@@ -20,24 +20,24 @@ use super::variables::Assigned;
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Options of CMD")]
 pub(crate) struct CommandOptions {
-    /// Pass this program's standard input on to CMD, which has an empty one otherwise.
+    /// Pass standard input on to CMD, whose standard input is empty otherwise.
     #[arg(short, long, requires = "command")]
     pub(super) interactive: bool,
-    /// Connect CMD to this terminal, its keys and its size. Needs -i, and is not for --json.
+    /// Connect CMD to this terminal, its keys and its size. Needs -i, and excludes --json.
     #[arg(short, long, requires_all = ["command", "interactive"], conflicts_with = "json")]
     pub(super) tty: bool,
     /// The working directory of CMD [default: the component's].
     #[arg(short, long, value_name = "DIR", requires = "command", value_parser = directory)]
     workdir: Option<String>,
-    /// The user that CMD runs as, and its group: names of the component, or numbers [default: the component's].
+    /// The user and group that CMD runs as: names of the component, or numbers [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", requires = "command", value_parser = user)]
     user: Option<String>,
-    /// Kill CMD and its process group after so many seconds; the exit code is then 124.
+    /// Kill CMD and its process group after this many seconds, and exit with 124.
     #[arg(long, value_name = "SECONDS", requires = "command")]
     #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
     timeout: Option<u32>,
-    /// Keep at most so many bytes of each output stream for --json; `truncated` says whether there were more
-    /// [default: 1048576].
+    /// Keep at most this many bytes of each output stream for --json; `truncated` is true if there were more [default:
+    /// 1048576].
     #[arg(long, value_name = "BYTES", requires_all = ["command", "json"])]
     #[arg(value_parser = clap::value_parser!(u32).range(..=MAX_CAPTURED))]
     max_output: Option<u32>,

@@ -23,12 +23,13 @@ use super::{given_file, paths};
 /// The path that stands for standard input or standard output.
 const STREAM: &str = "-";
 
-/// Copies a file or a directory between a box that runs and this host.
+/// Copies a file or a directory between a running box and this host.
 ///
-/// One of SOURCE and DESTINATION is NAME:PATH. What is copied arrives in DESTINATION if that is a directory, else as
-/// DESTINATION; of a SOURCE that ends with `/.`, what is in the directory. Directories are merged, files are replaced.
-/// Symbolic links are copied as such, out of a box only those that lead to a place within the copy; devices, pipes and
-/// sockets are left out. Copies belong to the user who writes them. An archive has to be in the format of GNU tar.
+/// One of SOURCE and DESTINATION is NAME:PATH. The copy arrives in DESTINATION if that is a directory, else as DESTINATION.
+/// If SOURCE ends with `/.`, copies what is in the directory. Merges directories, and replaces files.
+///
+/// Copies symbolic links as links, and out of a box only links whose target is within the copy. Leaves out devices, pipes and
+/// sockets. The copies belong to the user who writes them. An archive must be in the GNU tar format.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch cp ./input.csv hello:/tmp
@@ -38,13 +39,13 @@ pub(crate) struct CopyArgs {
     /// The path to copy, or `-` for a tar archive from standard input.
     #[arg(value_name = "SOURCE")]
     from: String,
-    /// Where to, or `-` for a tar archive on standard output.
+    /// The path to copy to, or `-` for a tar archive on standard output.
     #[arg(value_name = "DESTINATION")]
     to: String,
-    /// The component whose files are meant [default: business where the box has one, else agent].
+    /// The component whose files are copied [default: business if the box has one, else agent].
     #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
-    /// The user that reads or writes in the box: a name of the component, or a number [default: the component's].
+    /// The user that reads or writes the files in the box: a name of the component, or a number [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", value_parser = user)]
     user: Option<String>,
 }

@@ -16,20 +16,20 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The interval between two searches for killed supervisors, during which other commands have to wait.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// Shows what happens to boxes, until it is stopped.
+/// Shows the events of all boxes, until it is interrupted.
 ///
-/// A box is started (`start`), its agent is ready (`ready`), its business application's own program ends with
-/// another status than before (`business-end`), a connection through its filter has ended or was denied (`connection`), it ends (`end`), and its record is removed (`remove`). The records are looked at ten times a second.
+/// The events: `start`, a box is started; `ready`, its agent is ready; `business-end`, the business application's own program
+/// ends with another status than before; `connection`, a connection through the egress filter has ended or was denied; `end`,
+/// the box ends; `remove`, its record is removed. Reads the boxes' records ten times a second.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch events
   boxlaunch events --since 1h --json | jq 'select(.event == \"end\")'")]
 pub(crate) struct EventsArgs {
-    /// Begin with what the records say of the time since then: `90s`, `10m`, `2h` or `1d` ago, or a time in seconds
-    /// since 1970.
+    /// Begin with the past events since then: `90s`, `10m`, `2h` or `1d` ago, or a time in seconds since 1970.
     #[arg(long, value_name = "TIME", value_parser = since, allow_hyphen_values = true)]
     since: Option<Since>,
-    /// Print one JSON object for each event: time_ms, event, name, box, status and error; of a connection, that too.
+    /// Print one JSON object for each event: time_ms, event, name, box, status, error, and for a connection its fields.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -26,10 +26,10 @@ use super::variables::{self, Assigned, EnvOption};
 const SHELL: [&str; 3] =
     ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
 
-/// Runs a command in a box that runs.
+/// Runs a command in a running box.
 ///
-/// boxlaunch exits with the command's status. A first signal (SIGINT, SIGTERM, SIGHUP) is passed on to the
-/// command; with a second one, or when boxlaunch is killed, the command is killed.
+/// boxlaunch exits with the command's status. It passes a first signal (SIGINT, SIGTERM, SIGHUP) on to the command. A second
+/// signal kills the command, and so does the end of boxlaunch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch exec hello ls -l /
@@ -39,13 +39,14 @@ pub(crate) struct ExecArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Print one JSON object at the end, with the command's output in it.
+    /// Print one JSON object at the end, which contains the command's output.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Pass on what CMD writes as it is, also to a terminal: by default nothing but colours moves that.
+    /// Print the output of CMD unchanged, also to a terminal. By default, a terminal gets text and colours, but no other
+    /// control sequences.
     #[arg(long, conflicts_with = "json")]
     raw: bool,
-    /// The component to run CMD in [default: business where the box has one, else agent].
+    /// The component to run CMD in [default: business if the box has one, else agent].
     #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
     /// The command to run, and its arguments.
@@ -56,30 +57,30 @@ pub(crate) struct ExecArgs {
         value_name = "CMD"
     )]
     command: Vec<String>,
-    /// Set a variable in CMD's environment; a NAME alone has the value that it has here, if it has one.
+    /// Set a variable in CMD's environment. A NAME alone takes the value that it has here, if it has one.
     #[arg(short, long = "env", value_name = "NAME=VALUE", help_heading = "Options of CMD")]
     #[arg(value_parser = EnvOption::parse_of_command)]
     env: Vec<EnvOption>,
-    /// Set the variables of a file, each as NAME=VALUE on a line; those of -e come over them.
+    /// Set the variables of a file, one NAME=VALUE on each line. A variable of -e takes precedence.
     #[arg(long = "env-file", value_name = "FILE", help_heading = "Options of CMD")]
     env_files: Vec<PathBuf>,
     #[command(flatten)]
     options: CommandOptions,
 }
 
-/// Opens a shell in a box that runs.
+/// Opens a shell in a running box.
 ///
-/// It is bash where the component has it, else sh.
+/// The shell is bash if the component has it, else sh.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch shell hello")]
 pub(crate) struct ShellArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
-    /// The component [default: business where the box has one, else agent].
+    /// The component to open the shell in [default: business if the box has one, else agent].
     #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
-    /// The user, and the group: names of the component, or numbers [default: the component's].
+    /// The user and group of the shell: names of the component, or numbers [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", value_parser = super::command::user)]
     user: Option<String>,
 }

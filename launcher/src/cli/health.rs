@@ -23,7 +23,7 @@ const LIMIT: u32 = 10;
 /// The time that a box may take to answer beyond the limit of its check.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Makes the health check of a component that runs, as its Boxfile declares it: once, from inside.
+/// Runs the health check that the Boxfile declares for a component, once, inside the box.
 ///
 /// Exits with 0 if the check passes, else with 1.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ pub(crate) struct HealthArgs {
     /// The component.
     #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", default_value = "agent")]
     component: ComponentName,
-    /// How long a check by a program may take; a connection has a second [default: 10].
+    /// How long a check by a program may take. A check by a connection may take one second [default: 10].
     #[arg(long, value_name = "SECONDS")]
     #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
     timeout: Option<u32>,

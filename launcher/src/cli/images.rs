@@ -17,26 +17,26 @@ use super::stored::PROGRAM;
 use super::terminal::{aligned, is_quiet, json_line, print};
 use cli_common::store::StoreOption;
 
-/// Lists the boxes of the store that have names: what `run` starts by name.
+/// Lists the boxes of the store that have names, which `run` starts by name.
 ///
-/// `boxbuild build` puts a box there and gives it the name of its Boxfile; `pull` and `run` fetch one from a registry. SIZE is the size of all its files; boxes with the same
-/// layers share those, so that together they take less.
+/// `boxbuild build` stores a box under the name of its Boxfile; `pull` and `run` fetch one from a registry. SIZE is the size
+/// of all files of the box. Boxes share equal layers, so together they take less than the sum.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch images
-  boxlaunch images --all --sizes      what each would free, and what it shares with others
+  boxlaunch images --all --sizes      with the space that removing each box would free
   boxlaunch images --json | jq -r '.images[] | .name // .reference'")]
 pub(crate) struct ImagesArgs {
-    /// List the boxes that have no name any more, too: `run sha256:...` starts them.
+    /// Also list boxes that have no name any more: `run sha256:...` starts them.
     #[arg(short, long)]
     all: bool,
-    /// Say how much of each box is its own, and how much it shares with other boxes: the OWN bytes go with it.
+    /// Show how much of each box no other box shares (OWN), which removing it would free, and how much is shared.
     #[arg(long)]
     sizes: bool,
     #[command(flatten)]
     store: StoreOption,
-    /// Print one JSON object: images, each with name, reference, box, boxfile, since_ms and bytes; with --sizes also own_bytes
-    /// and shared_bytes, unless the box is in the store of the machine.
+    /// Print one JSON object: images, each with name, reference, box, boxfile, since_ms and bytes; with --sizes also
+    /// own_bytes and shared_bytes, unless the box is in the store of $BOXBUILD_STORE_RO.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -20,16 +20,16 @@ use super::stored::PROGRAM;
 use super::terminal::{json_line, print};
 use cli_common::store::BoxArgument;
 
-/// Shows what a box is: digest, components, limits, budget, sizes. Of a box that was started, named as in `ps`, it shows the state.
+/// Shows digest, components, limits, budget and sizes of a box, or the state of a box that was started.
 ///
-/// The value of a variable that looks like a secret is shown as `****`.
+/// A name that `ps` lists means the box that was started. Shows `****` for the value of a variable that looks like a secret.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch inspect ./hello.box --json | jq .plan.budget")]
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     subject: BoxArgument,
-    /// Print one JSON object. Of a box: box, name, tree, epoch, kernel_version, plan, masked, unsupported
-    /// and blobs; of one that was started: its record.
+    /// Print one JSON object. For a box: box, name, tree, epoch, kernel_version, plan, masked, unsupported and blobs; for a
+    /// box that was started: its record.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -28,20 +28,20 @@ const MOMENT: Duration = Duration::from_secs(1);
 /// The interval between two looks at the record.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Stops boxes: asks their programs to end, and powers them off.
+/// Stops boxes: terminates their programs, and powers the VMs off.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch stop hello")]
 pub(crate) struct StopArgs {
     /// The boxes' names.
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
-    /// How long programs may take to end before they are killed.
+    /// How many seconds programs may take to end before they are killed.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
     grace: u32,
 }
 
-/// Sends a signal to the agents of boxes. A box ends with its agent, unless it was started for a command.
+/// Sends a signal to the agents of boxes. When its agent ends, a box ends, unless it was started for a command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  boxlaunch kill hello\n  boxlaunch kill --signal HUP hello")]
 pub(crate) struct KillArgs {
@@ -53,7 +53,7 @@ pub(crate) struct KillArgs {
     signal: i32,
 }
 
-/// Waits until boxes have ended, and prints the exit status of each one's agent.
+/// Waits until boxes have ended, and prints the exit status of each box's agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch wait hello")]
 pub(crate) struct WaitArgs {
@@ -72,22 +72,23 @@ pub(crate) struct RmArgs {
     /// The boxes' names.
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
-    /// Kill those that still run.
+    /// Kill boxes that still run, then remove them.
     #[arg(short, long)]
     force: bool,
 }
 
-/// Shows what the agent of a box writes from now on, until it ends.
+/// Shows what the agent of a box writes from now on, until the agent ends.
 ///
-/// boxlaunch exits with the agent's status then. A signal, such as that of Ctrl-C, ends this command only: the box keeps
-/// running. While nothing reads this command's output, the agent waits.
+/// boxlaunch then exits with the agent's status. A signal, such as SIGINT for Ctrl-C, ends only this command: the box keeps
+/// running. If nothing reads this command's output, the agent has to wait.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch attach hello")]
 pub(crate) struct AttachArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Pass on what the agent writes as it is, also to a terminal: by default nothing but colours moves that.
+    /// Print the agent's output unchanged, also to a terminal. By default, a terminal gets text and colours, but no other
+    /// control sequences.
     #[arg(long)]
     raw: bool,
 }

@@ -12,17 +12,17 @@ use super::launch_error::LaunchError;
 use super::paths;
 use super::terminal::{aligned, is_quiet, json_line, print};
 
-/// Lists the boxes that run.
+/// Lists the running boxes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch ps
   boxlaunch ps --all --json | jq '.boxes[] | {name, state}'
   boxlaunch stop $(boxlaunch ps -n)")]
 pub(crate) struct PsArgs {
-    /// List those that have ended, too.
+    /// Also list boxes that have ended.
     #[arg(short, long)]
     all: bool,
-    /// Print names only, as -q does.
+    /// Print only names, as -q does.
     #[arg(short, long, conflicts_with = "json")]
     names: bool,
     /// Print one JSON object with the boxes' records.
@@ -30,9 +30,9 @@ pub(crate) struct PsArgs {
     pub(crate) json: bool,
 }
 
-/// Shows where the ports of a box are.
+/// Shows the addresses of a box's ports on this host.
 ///
-/// The agent's is a Unix socket of this host; those of `run --publish` are TCP ports.
+/// The agent's port is a Unix socket of this host; ports of `run --publish` are TCP ports.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch port hello

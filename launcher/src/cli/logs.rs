@@ -23,10 +23,10 @@ use super::terminal::{foreign, json_line, notice, pass_on, pause};
 /// The interval between two looks at a followed log.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Shows what the agent of a box, or its business application, has written, or with --task all that is kept of the run.
+/// Shows the output of a box's agent or business application, or with --task everything that is kept of the run.
 ///
-/// Its standard error comes out of boxlaunch's. Of a program that writes much, the last four to eight
-/// MiB are kept.
+/// The program's standard error goes to the standard error of boxlaunch. If a program writes much, only the last four to
+/// eight MiB are kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch logs hello
@@ -36,24 +36,25 @@ pub(crate) struct LogsArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Wait for more, until the box ends.
+    /// Wait for more output, until the box ends.
     #[arg(short, long)]
     follow: bool,
-    /// Only what was written since then: `90s`, `10m`, `2h` or `1d` ago, or a time in seconds since 1970.
+    /// Only show output since then: `90s`, `10m`, `2h` or `1d` ago, or a time in seconds since 1970.
     #[arg(long, value_name = "TIME", value_parser = since, allow_hyphen_values = true)]
     since: Option<Since>,
-    /// Whose output: the agent's, or that of the business application's own program (`autostart`).
+    /// The component whose output is shown: the agent, or the business application's own program (`autostart`).
     #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", default_value = "agent")]
     component: ComponentName,
-    /// Everything that is kept of the run, in the order of time: a JSON object on each line, with time_ms, component and
-    /// kind, for each piece of output, connection and event, and at last for each trajectory that the agent has left. Events
-    /// and trajectories are those of boxes with `logs` in their Boxfile.
+    /// Show everything that is kept of the run, in the order of time. Each line is a JSON object with time_ms, component and
+    /// kind, for output, a connection or an event; the last lines are the trajectories that the agent has left. Events and
+    /// trajectories need `logs` in the Boxfile.
     #[arg(long, conflicts_with = "component")]
     task: bool,
     /// Print one JSON object for each piece of output: time_ms, component, stream and text.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print what was written as it is, also to a terminal: by default nothing but colours moves that.
+    /// Print the output unchanged, also to a terminal. By default, a terminal gets text and colours, but no other control
+    /// sequences.
     #[arg(long, conflicts_with_all = ["task", "json"])]
     raw: bool,
 }

@@ -26,10 +26,10 @@ use cli_common::store::BoxArgument;
 /// How many denied targets are shown, the most recent ones.
 const MAX_SHOWN: usize = 20;
 
-/// Shows what a box may connect to and what it was denied, and changes the rules while it runs.
+/// Shows the rules and the denied connections of a box's egress filter, and changes the rules while it runs.
 ///
-/// A change holds at once, until the box ends: a connection that is not allowed any more is closed. The box itself stays as
-/// it was built.
+/// A change takes effect at once and lasts until the box ends. Connections that are not allowed any more are closed. The
+/// built box does not change.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "boxlaunch network [OPTIONS] <NAME> [allow <PEER>...|deny <PEER>...|reload <BOX>]"
@@ -56,21 +56,20 @@ enum Action {
     /// Shows the rules, as without a command.
     #[command(hide = true)]
     Show,
-    /// Allows hosts. One that is denied stays denied.
+    /// Allows hosts. A host that is also denied stays denied.
     Allow {
-        /// Domains, all subdomains of one (`*.example.com`), addresses or networks; with `:PORT` after it at that port
-        /// (`[2001:db8::1]:8080` for IPv6), without at 80 and 443.
+        /// Domains, all subdomains of one (`*.example.com`), addresses or networks. `:PORT` after it (`[2001:db8::1]:8080`
+        /// for IPv6) allows that port; without it, 80 and 443 are allowed.
         #[arg(value_name = "PEER", required = true, value_parser = peer)]
         peers: Vec<PeerPlan>,
     },
-    /// Denies hosts, whatever is allowed.
+    /// Denies hosts, even if they are allowed.
     Deny {
-        /// As of `allow`; without a port at all ports.
+        /// Peers as for `allow`; without `:PORT`, all ports are denied.
         #[arg(value_name = "PEER", required = true, value_parser = peer)]
         peers: Vec<PeerPlan>,
     },
-    /// Takes the rules of a box, such as this one after its Boxfile was changed and it was built again; what was allowed or
-    /// denied by hand is taken back.
+    /// Replaces the rules by the ones of a box, such as a new build of this box, and drops all changes by `allow` and `deny`.
     Reload {
         #[command(flatten)]
         subject: BoxArgument,

@@ -22,11 +22,11 @@ use super::terminal::{is_quiet, print};
 use cli_common::store::StoreOption;
 use cli_common::store::base_store;
 
-/// Removes from the store what was used least recently, until it is small enough.
+/// Removes the least recently used boxes and files of the store, until it is small enough.
 ///
-/// Boxes and the cached steps of builds go by their last use, and then what nothing refers to any more. A box is kept that runs,
-/// that was pulled, loaded, or named with `build --name`, that a NAME.box that is still there needs, or that was made or used
-/// within the last hour.
+/// First removes boxes and cached build steps in the order of their last use, then everything that no box refers to. Keeps a
+/// box if it runs, if it was pulled or loaded, if `build --name` named it, if a NAME.box points to it, or if it was built or
+/// used within the last hour.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct PruneArgs {
@@ -36,8 +36,8 @@ pub(crate) struct PruneArgs {
 
 /// Removes boxes from the store.
 ///
-/// A name is removed, and its box with it if it has no other name. What other boxes share stays, and so do the layers that builds
-/// use: `boxbuild gc` removes those by age. A box that runs is not removed.
+/// Removes a name, and the box if it has no other name. Keeps blobs that other boxes share and the layers that builds use,
+/// which `boxbuild gc` removes by age. Does not remove a box that runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch rmi hello
@@ -46,7 +46,7 @@ pub(crate) struct RmiArgs {
     /// The boxes: names in the store, HOST/NAME:TAG, or sha256:...
     #[arg(value_name = "BOX", required = true)]
     boxes: Vec<PathBuf>,
-    /// Remove a box that runs, too: it runs to its end. And one that was named by its digest and has several names.
+    /// Also remove a box that runs, which then runs to its end, and a box that is named by its digest and has several names.
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]

@@ -20,10 +20,10 @@ use super::run::RunArgs;
 use super::stored::{PROGRAM, print_result};
 use super::terminal::{is_quiet, notice, print};
 
-/// Fetches a box from a registry into the store, and prints its digest.
+/// Pulls a box from a registry into the store, and prints its digest.
 ///
-/// Only what the store lacks is fetched, and every byte is verified before it counts. Credentials are those of `docker login` and
-/// `podman login`. A box that skopeo or oras copied is pulled as well. `run HOST/NAME:TAG` does this by itself.
+/// Fetches only what the store lacks, and verifies every byte before use. Uses the credentials of `docker login` and `podman
+/// login`. Boxes that skopeo or oras copied can be pulled, too. `run HOST/NAME:TAG` pulls a box by itself.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct PullArgs {
@@ -34,14 +34,14 @@ pub(crate) struct PullArgs {
     for_start: bool,
 }
 
-/// When the box of a registry is pulled.
+/// When `run` pulls the box of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PullPolicy {
-    /// If the store lacks it.
+    /// Pull if the store lacks the box.
     Missing,
-    /// At each run: the registry may have another box under the tag.
+    /// Pull at each run, because the tag may point to another box now.
     Always,
-    /// Never: the box is in the store, or the run fails.
+    /// Never pull: fail if the store lacks the box.
     Never,
 }
 

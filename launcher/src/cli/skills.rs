@@ -24,9 +24,9 @@ use super::terminal::{aligned, json_line, notice, painted, print};
 /// How many skills an error names.
 const MAX_NAMED: usize = 3;
 
-/// Lists the skills of a box that runs, and loads and unloads skills.
+/// Lists the skills of a running box, and loads and unloads skills.
 ///
-/// A skill is `baked` into the box, `mounted` from the host, or was `loaded` while the box ran.
+/// A skill is `baked` into the box, `mounted` from the host, or was `loaded` while the box runs.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "boxlaunch skills [OPTIONS] <NAME> [load <DIR>...|unload <SKILL>...]")]
 #[command(after_help = "Examples:
@@ -38,7 +38,7 @@ pub(crate) struct SkillsArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Print one JSON object with the skills: those of the box, or what was loaded or unloaded.
+    /// Print one JSON object with the skills of the box, or with the ones that were loaded or unloaded.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -52,16 +52,16 @@ enum Action {
     Ls,
     /// Copies skills of this host into the box, where all components see them at once.
     ///
-    /// They are checked as those of a build are. One that was loaded before is replaced; those that are part of the box
-    /// cannot be.
+    /// Checks each skill as a build does. Replaces a skill that was loaded before, but not one that is baked into the box or
+    /// mounted.
     Load {
-        /// The skills' directories, each named as its skill is.
+        /// The directories of the skills. Each directory has the name of its skill.
         #[arg(value_name = "DIR", required = true)]
         directories: Vec<PathBuf>,
     },
-    /// Removes skills that were loaded.
+    /// Removes skills that were loaded into the running box.
     Unload {
-        /// The skills' names.
+        /// The names of the skills.
         #[arg(value_name = "SKILL", required = true)]
         names: Vec<String>,
     },

@@ -17,18 +17,18 @@ use super::terminal::{aligned, json_line, notice, print};
 
 /// Shows the memory, processor time, processes and scratch space that boxes use.
 ///
-/// For each box there is a line of its virtual machine as the host counts it, and one of each component as the guest
-/// does. Times are since the start. The scratch space of a component is part of its memory.
+/// Prints a line for the VM of each box, measured by the host, and a line for each component, measured by the guest.
+/// Processor times are since the start of the box. The scratch space of a component is part of its memory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch stats
   watch boxlaunch stats hello
   boxlaunch stats --json hello | jq '.boxes[0].components'")]
 pub(crate) struct StatsArgs {
-    /// The boxes' names [default: all that run].
+    /// The boxes' names [default: all running boxes].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Accepted as docker has it; the figures are always those of one moment.
+    /// Accepted for compatibility with docker; the figures are always a single sample.
     #[arg(long, hide = true)]
     no_stream: bool,
     /// Print one JSON object with the figures of the boxes.

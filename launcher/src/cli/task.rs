@@ -18,7 +18,7 @@ use super::run::RunArgs;
 use super::terminal::{foreign, json_line, notice, pass_on, print};
 use super::{given_file, paths};
 
-/// Shows the task of a box: how far it is, and what has come of it.
+/// Shows the status and the result of a box's task.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch task fixer
@@ -28,10 +28,11 @@ pub(crate) struct TaskArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Print the result that the agent has left, and nothing else.
+    /// Print only the result that the agent has left.
     #[arg(long, conflicts_with = "json")]
     result: bool,
-    /// Print the result as it is, also to a terminal: by default nothing but colours moves that.
+    /// Print the result unchanged, also to a terminal. By default, a terminal gets text and colours, but no other control
+    /// sequences.
     #[arg(long, requires = "result")]
     raw: bool,
     /// Print one JSON object.

@@ -20,8 +20,7 @@ use super::{Cli, Command};
 const BUILDERS: [&str; 10] =
     ["build", "cat", "check", "diff", "export", "fetch", "init", "ls", "plan", "push"];
 
-/// The command line of a start alone. To make the parsers of all other commands takes as long as a hundredth of a
-/// start.
+/// The command line of a start alone. Building the parsers of all other commands takes as long as a hundredth of a start.
 #[derive(Debug, Parser)]
 #[command(name = "boxlaunch", disable_help_flag = true, disable_help_subcommand = true)]
 struct Start {

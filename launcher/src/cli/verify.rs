@@ -19,12 +19,12 @@ use super::terminal::{is_quiet, json_line, notice, painted, print};
 use cli_common::failure::Reporter as _;
 use cli_common::store::BoxArgument;
 
-/// Verifies that the files of a box are undamaged.
+/// Verifies the files of a box against their digests.
 ///
-/// Hashes every blob that the manifest names, even those that earlier runs verified, and remembers
-/// the result for those that boot, so that the next `run` need not hash them; in a box of format epoch 3,
-/// compares the plan that init reads with the one that `inspect` shows. `boxbuild verify` compares the files with the listing,
-/// too. Exits with 5 if something differs or is missing.
+/// Hashes every blob that the manifest names, even those that earlier runs verified. Remembers the result for blobs that
+/// boot, so that the next `run` need not hash them. In a box of format epoch 3, also compares the plan that init reads with
+/// the one that `inspect` shows. `boxbuild verify` also compares the files with the list of files. Exits with 5 if something
+/// differs or is missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch verify ./hello.box")]
 pub(crate) struct VerifyArgs {

@@ -15,10 +15,10 @@ use super::list::ago;
 use super::paths;
 use super::terminal::{aligned, is_quiet, json_line, notice, print};
 
-/// Makes, lists and removes volumes: disks that outlive the boxes which use them.
+/// Creates, lists and removes volumes: disks that outlive the boxes that use them.
 ///
-/// `boxlaunch run --volume NAME:/path` shows one in a box, and makes it where it is missing. It belongs to one running box
-/// at a time.
+/// `boxlaunch run --volume NAME:/path` mounts a volume in a box, and creates it if it does not exist. Only one running box
+/// can use a volume at a time.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VolumeArgs {
     #[command(subcommand)]
@@ -33,14 +33,14 @@ enum VolumeCommand {
     Rm(RmArgs),
 }
 
-/// Makes an empty volume. It takes room on this host as it is written, and cannot grow beyond its size.
+/// Creates an empty volume. It takes disk space on this host only as it is written, and cannot grow beyond its size.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch volume create work --size 50GiB")]
 struct CreateArgs {
     /// The volume's name.
     #[arg(value_name = "NAME")]
     name: String,
-    /// The most that it can hold, from 8MiB to 1024GiB [default: 10GiB].
+    /// The maximum size of its content, from 8MiB to 1024GiB [default: 10GiB].
     #[arg(long, value_name = "SIZE", value_parser = volume_size)]
     size: Option<u64>,
 }
@@ -56,7 +56,7 @@ struct LsArgs {
     json: bool,
 }
 
-/// Shows volumes: their size, and which box has them.
+/// Shows the size of volumes, and the box that uses each one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch volume inspect work")]
 struct InspectArgs {
@@ -68,7 +68,7 @@ struct InspectArgs {
     json: bool,
 }
 
-/// Removes volumes, with all that is on them. One that a running box has is not removed.
+/// Removes volumes and all their content. A volume that a running box uses is not removed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch volume rm work")]
 struct RmArgs {

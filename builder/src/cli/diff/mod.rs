@@ -20,31 +20,31 @@ use operand::Operand;
 
 /// Shows what differs between two boxes, images or directories.
 ///
-/// Each of them is a box, an image as a Boxfile names it (oci:DIR:TAG,
-/// oci-archive:FILE:TAG, docker-archive:FILE:NAME:TAG), or any other directory. Entries are compared by type, mode, uid, gid, size, content, target, device,
-/// xattrs, mtime and hard links; the first that differs is shown. Of two boxes, the run plans are compared
-/// field by field: what a box may do, runs and gets. Exit code 5 says that there are differences.
+/// A and B are boxes, images as a Boxfile names them (oci:DIR:TAG, oci-archive:FILE:TAG, docker-archive:FILE:NAME:TAG), or
+/// other directories. Compares each entry by type, mode, uid, gid, size, content, target, device, xattrs, mtime and hard
+/// links, and prints the first difference. For two boxes, also compares the fields of their plans: what the box may do, which
+/// programs it runs and what it gets. Exits with 5 if there is a difference.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild diff old.box new.box                              two boxes\n  \
-    boxbuild diff old.box new.box /roots/agent/etc             only what is there\n  \
+    boxbuild diff old.box new.box /roots/agent/etc             only this directory\n  \
     boxbuild diff --component agent new.box oci:images/agent   a component and its image\n  \
     boxbuild diff --ignore mtime new.box ./unpacked            a box and a directory")]
 pub(crate) struct Args {
     /// A box, an image (oci:DIR:TAG), or a directory (./DIR)
     #[arg(value_name = "A")]
     a: OsString,
-    /// Another one
+    /// A second box, image or directory
     #[arg(value_name = "B")]
     b: OsString,
-    /// Compare only what is at this path, or below it
+    /// Compare only this path and the entries below it
     #[arg(value_name = "PATH", default_value = "/")]
     path: OsString,
-    /// Of a box, compare this component's root only, which is what an image is
+    /// For a box, compare only the root of this component, as for comparison with its image
     #[arg(long, value_parser = cli_common::component_name())]
     component: Option<ComponentName>,
-    /// Ignore differences in this field: mode, uid, gid, size, content, target, device, xattrs, mtime
-    /// or hard-links; separate several with commas
+    /// Ignore differences in this field: mode, uid, gid, size, content, target, device, xattrs, mtime or hard-links; separate
+    /// several with commas
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = field)]
     ignore: Vec<Field>,
     #[command(flatten)]

@@ -28,12 +28,12 @@ use super::{locate, registries, terminal};
 use crate::cli::stored::PROGRAM;
 use scaffold::{Found, Scaffold};
 
-/// Writes a first Boxfile for images that it inspects, commented and ready to build.
+/// Writes a first Boxfile for images, with comments and ready to build.
 ///
-/// Without references, the images in ./ and ./images are used: OCI image layouts, and archives (*.tar)
-/// of these or of `docker save`. An image is the business application's if its label
-/// `a3s.type` is `business`, or without the label if `business` is a word of its name, as in
-/// `web-business`; any other is the agent's. docs/images.md has every form of a reference.
+/// Inspects the images that are named. If none is named, uses the ones in . and ./images: OCI image layouts, and archives
+/// (*.tar) of OCI layouts or of `docker save`. An image is the business application's if its label `a3s.type` is `business`,
+/// or if it has no such label and `business` is a word of its name, as in `web-business`. Any other image is the agent's.
+/// docs/images.md lists all forms of a reference.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild init                                     from the images in ./images\n  \
@@ -46,16 +46,16 @@ pub(crate) struct Args {
     /// The business application's image
     #[arg(value_name = "BUSINESS")]
     business: Option<String>,
-    /// The box's name [default: this directory's]
+    /// The box's name [default: the name of this directory]
     #[arg(long)]
     name: Option<String>,
-    /// The agent's program, where its image names none
+    /// The agent's program, if its image declares none
     #[arg(long, value_name = "PROGRAM")]
     entrypoint: Option<String>,
     /// Write Boxfile.toml instead of Boxfile
     #[arg(long)]
     toml: bool,
-    /// Replace the Boxfile that is there
+    /// Replace an existing Boxfile
     #[arg(long)]
     force: bool,
     /// Print JSON, also for errors (except usage errors)

@@ -11,7 +11,7 @@ use super::Manual;
 /// Prints the completions for a shell.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// The shell to complete commands in
     shell: Shell,
 }
 

@@ -18,20 +18,21 @@ const STREAM: &str = "-";
 
 /// Writes boxes to one file, for a host without a registry, and prints their digests.
 ///
-/// The file is an OCI image layout: an archive if its name ends in .tar, else a directory. It has what the boxes share once, and
-/// the names by which boxes of the store are named here. The same boxes give the same bytes. What exists is never overwritten.
+/// The file is an OCI image layout: an archive if its name ends in .tar, else a directory. It contains blobs that several
+/// boxes share once, and the names that the command line gives for boxes of the store. The same boxes give the same bytes.
+/// Existing files are never overwritten.
 #[derive(Debug, clap::Args)]
 pub struct SaveArgs {
-    /// The boxes: each a directory such as NAME.box or ./DIR, a name in the store, or sha256:...; with @sha256:... after it,
-    /// it must have this digest
+    /// The boxes: each a directory such as NAME.box or ./DIR, a name in the store, or sha256:...; a box with @sha256:...
+    /// after it must have that digest
     #[arg(id = "box", value_name = "BOX", required = true)]
     boxes: Vec<PathBuf>,
-    /// Where to write to: FILE.tar, or a directory; `-` is standard output [default: ./NAME.tar of the one box]
+    /// The file to write, such as FILE.tar, or a directory; `-` is standard output [default: ./NAME.tar of the one box]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     #[command(flatten)]
     store: StoreOption,
-    /// Print one JSON object: output, boxes, each with box and name, blobs and bytes
+    /// Print one JSON object: output, boxes (each with box and name), blobs and bytes
     #[arg(long)]
     pub json: bool,
 }
@@ -118,23 +119,22 @@ impl SaveArgs {
     }
 }
 
-/// Puts the boxes of a file into the store, and prints their digests.
+/// Loads the boxes of a file into the store, and prints their digests.
 ///
-/// Only what the store lacks is read, and every byte is verified before it counts. A box gets the name that the file gives it. If
-/// another box of the store has that name, nothing is loaded, unless --replace is given. The file is what `save` writes, or an OCI archive or layout of another tool that has
-/// boxes; it may be compressed with gzip or zstd if `save` has written it.
+/// Reads only what the store lacks, and verifies every byte before use. A box gets the name that it has in the file. If
+/// another box of the store has that name, loads nothing, unless --replace is given. The file is one that `save` wrote,
+/// perhaps compressed with gzip or zstd, or an OCI archive or layout of another tool that contains boxes.
 #[derive(Debug, clap::Args)]
 pub struct LoadArgs {
-    /// The file or directory; `-` is standard input
+    /// The file or directory to load; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Give the boxes their names even if other boxes have these, as for a new version of a box: the others keep their
-    /// digests
+    /// Take a name from another box that has it, as for a new version of a box; the other box keeps its digest
     #[arg(long)]
     replace: bool,
     #[command(flatten)]
     store: StoreOption,
-    /// Print one JSON object: loaded, for each box box, names, blobs, bytes, new_blobs and new_bytes
+    /// Print one JSON object: loaded, a list with box, names, blobs, bytes, new_blobs and new_bytes of each box
     #[arg(long)]
     pub json: bool,
 }
@@ -146,7 +146,7 @@ impl LoadArgs {
             "Examples:\n  \
              {program} load boxes.tar\n  \
              {program} load hello.tar --replace    a new version of a box\n  \
-             {program} load - <boxes.tar    read once, as from `ssh host boxbuild save hello -o - |`"
+             {program} load - <boxes.tar    read a stream, as from `ssh host boxbuild save hello -o - |`"
         )
     }
 

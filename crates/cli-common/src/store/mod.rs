@@ -67,8 +67,8 @@ impl From<&CommandFault> for Explanation {
 /// Where the store is.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct StoreOption {
-    /// The directory of the store [default: $BOXBUILD_STORE, $XDG_CACHE_HOME/boxbuild, ~/.cache/boxbuild]. That of
-    /// $BOXBUILD_STORE_RO is read as well
+    /// The directory of the store [default: $BOXBUILD_STORE, $XDG_CACHE_HOME/boxbuild, ~/.cache/boxbuild]. The store at
+    /// $BOXBUILD_STORE_RO is read, too
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
 }
@@ -114,8 +114,8 @@ pub fn base_store(program: &Program) -> Option<PathBuf> {
 /// The box that a command is about, and the store that it may be in.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BoxArgument {
-    /// The box: a directory such as NAME.box or ./DIR, its name in the store, HOST/NAME:TAG of a registry, or sha256:...; with
-    /// @sha256:... after it, it must have this digest
+    /// The box: a directory such as NAME.box or ./DIR, a name in the store, HOST/NAME:TAG of a registry, or sha256:...; a box
+    /// with @sha256:... after it must have that digest
     #[arg(id = "box", value_name = "BOX")]
     pub reference: PathBuf,
     /// Where the store is.

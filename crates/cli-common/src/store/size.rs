@@ -12,19 +12,20 @@ use super::{CommandFault, Program, StoreOption};
 /// The arguments of `boxbuild gc` and `boxlaunch prune`.
 #[derive(Debug, clap::Args)]
 pub struct PruneArgs {
-    /// The size that the store may have: 50G, 512MiB, 0 (everything goes that is not kept) or none
-    /// [default: $BOXBUILD_STORE_MAX, else 20G or a tenth of the disk]
+    /// The maximum size of the store, such as 50G or 512MiB; 0 removes everything that need not be kept, and none sets no
+    /// maximum [default: $BOXBUILD_STORE_MAX, else 20G or a tenth of the disk]
     #[arg(long, value_name = "SIZE", value_parser = Cap::parse)]
     max_size: Option<Cap>,
-    /// Remove what was not used for so long, too: 90s, 10m, 12h or 7d. Less than an hour also removes boxes that are so young
+    /// Also remove what was not used for this long: 90s, 10m, 12h or 7d. A time below one hour also removes boxes that were
+    /// built or used within the last hour
     #[arg(long, value_name = "TIME", value_parser = box_prune::age)]
     older_than: Option<Duration>,
-    /// Say what would go, and remove nothing
+    /// Print what would be removed, but remove nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     store: StoreOption,
-    /// Print one JSON object: what was removed, and what is kept and why
+    /// Print one JSON object: what is removed, and what is kept and why
     #[arg(long)]
     pub json: bool,
 }
@@ -33,10 +34,10 @@ impl PruneArgs {
     /// Returns the examples at the end of this command's help.
     pub fn examples(command: &str) -> String {
         let examples = [
-            ("", "down to the size that the store may have"),
-            (" --max-size 5G", "down to 5 GiB"),
-            (" --older-than 7d", "also all that was not used for a week"),
-            (" --dry-run", "say what would go, and what is kept and why"),
+            ("", "until the store is within its maximum size"),
+            (" --max-size 5G", "until the store has at most 5 GiB"),
+            (" --older-than 7d", "also everything that was not used for a week"),
+            (" --dry-run", "print what would be removed, and what is kept and why"),
         ];
         let line = |(arguments, purpose)| {
             let line = format!("{command}{arguments}");

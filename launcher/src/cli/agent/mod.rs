@@ -19,9 +19,9 @@ use super::run::seconds;
 use super::terminal::{is_quiet, json_line, print};
 use crate::cli::launch_error::LaunchError;
 
-/// Asks the agent of a box that runs, through the interface `a3s.code.agent.v1`.
+/// Calls the agent of a running box through the interface `a3s.code.agent.v1`.
 ///
-/// For agents that serve it: docs/agents.md.
+/// The agent must serve this interface: docs/agents.md.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AgentArgs {
     #[command(subcommand)]
@@ -36,7 +36,7 @@ enum AgentCommand {
     Generate(GenerateArgs),
 }
 
-/// Asks the agent how it is. Exits with 0 if it says that it is healthy, else with 1.
+/// Asks the agent for its health. Exits with 0 if it answers that it is healthy, else with 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch agent health coder
@@ -46,7 +46,7 @@ struct HealthArgs {
     common: CommonArgs,
 }
 
-/// Shows what the agent says it is, and what it can do.
+/// Shows the name, version and capabilities that the agent reports.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch agent capabilities coder
@@ -56,18 +56,18 @@ struct CapabilitiesArgs {
     common: CommonArgs,
 }
 
-/// Lists the skills that the agent says it has. `boxlaunch skills` lists those of the box.
+/// Lists the skills that the agent reports. `boxlaunch skills` lists the skills of the box.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch agent skills coder")]
 struct SkillsArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// List those of this session of the agent.
+    /// List the skills of this session of the agent.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 }
 
-/// Gives the agent a prompt, and prints its answer as it comes.
+/// Sends the agent a prompt, and prints its answer as it arrives.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch agent generate coder 'Explain main.rs'
@@ -78,7 +78,7 @@ struct GenerateArgs {
     /// The prompt; `-` reads it from standard input.
     #[arg(value_name = "PROMPT", allow_hyphen_values = true)]
     prompt: String,
-    /// Use this session of the agent, instead of one that is made for this prompt and ended.
+    /// Use this session of the agent, instead of a new one for this prompt.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 }

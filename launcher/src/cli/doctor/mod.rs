@@ -22,9 +22,8 @@ use row::{Row, State};
 
 /// Shows what this host offers to boxes, and how to get what it lacks.
 ///
-/// Boots a small guest under KVM, puts the jail up around a process, and looks for programs. A thing that
-/// only a later version will use stops no box today. Exits with 1 if no box can start on this host, neither
-/// with KVM nor by emulation with QEMU.
+/// Boots a small guest under KVM, sets the jail up around a process, and looks for programs. A row that only a later version
+/// needs prevents no box today. Exits with 1 if no box can start on this host, neither with KVM nor by emulation with QEMU.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch doctor --json | jq -r .boots")]
 pub(crate) struct DoctorArgs {

@@ -31,131 +31,133 @@ use crate::cli::terminal::is_quiet;
 use crate::cli::variables::{Assigned, EnvOption};
 use cli_common::store::BoxArgument;
 
-/// Boots a box and runs its agent, or a command beside it.
+/// Boots a box and runs its agent, or a command beside the agent.
 ///
-/// Without CMD, the box runs until its agent ends, and boxlaunch exits with the agent's status. With
-/// CMD, the command runs once the agent is ready, and the box is stopped after it. With --detach,
-/// boxlaunch prints the box's name as soon as the agent is ready, and the box keeps running. A
-/// signal (SIGINT, SIGTERM, SIGHUP) shuts the box down; a second one kills it. A box with declarations
-/// that this version does not support is not started.
+/// Without CMD, the box runs until its agent ends, and boxlaunch exits with the agent's status. With CMD, the command runs
+/// once the agent is ready, and the box stops after it. With --detach, boxlaunch prints the box's name as soon as the agent
+/// is ready, and the box keeps running.
+///
+/// A signal (SIGINT, SIGTERM, SIGHUP) shuts the box down; a second one kills it. A box with declarations that this version
+/// does not support is not started.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(in crate::cli) subject: BoxArgument,
-    /// Print one JSON object at the end, with the programs' output in it.
+    /// Print one JSON object at the end, which contains the programs' output.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Pass on what programs write as it is, also to a terminal: by default nothing but colours moves that, and no line of
-    /// the agent covers its `agent | `.
+    /// Print the programs' output unchanged, also to a terminal. By default, a terminal gets text and colours, but no other
+    /// control sequences, and each line of the agent begins with `agent | `.
     #[arg(long, conflicts_with_all = ["json", "detach"])]
     pub(in crate::cli) raw: bool,
-    /// Leave the box running once its agent is ready, and print its name.
+    /// Keep the box running once its agent is ready, and print its name.
     #[arg(short, long, conflicts_with_all = ["command", "until_ready", "emulated"])]
     pub(in crate::cli) detach: bool,
     /// Be the process that keeps running.
     #[arg(long, hide = true, requires = "detach")]
     pub(in crate::cli) detached: bool,
-    /// The name by which other commands know the box [default: the box's own with a random ending].
+    /// The name by which other commands address the box [default: the box's own name with a random suffix].
     #[arg(long, value_name = "NAME", conflicts_with = "emulated")]
     pub(in crate::cli) name: Option<String>,
-    /// Remove the box's record and its log when it ends.
+    /// Remove the box's record and logs when it ends.
     #[arg(long)]
     pub(in crate::cli) rm: bool,
     /// The number of virtual CPUs [default: the box's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_CPUS)))]
     cpus: Option<u8>,
-    /// The memory of the machine in MiB; its components take no more than their limits in the Boxfile [default: the box's].
+    /// The memory of the VM in MiB. The limits of the components in the Boxfile still apply [default: the box's].
     #[arg(long, value_name = "MIB", value_parser = mebibytes(MIN_VM_MIB, MAX_VM_MIB))]
     pub(in crate::cli) memory: Option<u32>,
-    /// The most virtual CPUs that a box may have [default: as many as this host has, but at least 2].
+    /// The maximum number of virtual CPUs that the box may ask for [default: as many as this host has, but at least 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     max_cpus: Option<u8>,
-    /// The most memory that a box may have, in MiB [default: half of this host's, but at least 1024 where it has as much].
+    /// The maximum memory that the box may ask for, in MiB [default: half of this host's, but at least 1024 if the host has
+    /// that much].
     #[arg(long, value_name = "MIB", value_parser = mebibytes(1, u32::MAX))]
     max_memory: Option<u32>,
-    /// The most that the scratch disks of a box may hold together, such as 20GiB [default: half of what is free where they
-    /// are].
+    /// The maximum size of all scratch disks of the box together, such as 20GiB [default: half of the free space where they
+    /// lie].
     #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with = "emulated")]
     pub(in crate::cli) max_scratch: Option<u64>,
-    /// Start the box only if this is its digest.
+    /// Start the box only if it has this digest.
     #[arg(long, value_name = "DIGEST")]
     expect: Option<Digest>,
-    /// When a box of a registry is pulled [default: missing].
+    /// When to pull the box of a registry [default: missing].
     #[arg(long, value_enum, value_name = "POLICY")]
     pub(in crate::cli) pull: Option<PullPolicy>,
     #[command(flatten)]
     pub(in crate::cli) registries: RegistryOptions,
-    /// How to treat a start that takes longer than the budget.
+    /// What to do if the start exceeds the box's budget.
     #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
     pub(in crate::cli) budget: BudgetPolicy,
-    /// The component to run CMD in [default: business where the box has one, else agent].
+    /// The component to run CMD in [default: business if the box has one, else agent].
     #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", requires = "command")]
     pub(in crate::cli) component: Option<ComponentName>,
-    /// Hash the box's files even if they have not changed since they were last hashed.
+    /// Hash the box's files, even if they have not changed since the last time.
     #[arg(long)]
     pub(in crate::cli) verify: bool,
-    /// How to treat a host that does not give every layer of the jail around the virtual machine [default: `require`
-    /// for root, `best-effort` for others].
+    /// What to do if this host lacks a layer of the jail around the VM [default: `require` for root, `best-effort` for other
+    /// users].
     #[arg(long, value_enum, value_name = "POLICY")]
     pub(in crate::cli) jail: Option<JailPolicy>,
-    /// Write the guest's console to this file, at most 1 MiB of it.
+    /// Write the first MiB of the guest's console to this file.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) console: Option<PathBuf>,
-    /// Give a variable that the box declares for launch to each component that declares it, or with agent/ or business/ in
-    /// front to that component. CMD has it, too, and so any other variable; a NAME alone has the value that it has here.
+    /// Set a variable that the box declares for launch, in each component that declares it; agent/NAME or business/NAME sets
+    /// it in that component only. CMD gets it, too, and also variables that no component declares. A NAME alone takes the
+    /// value that it has here.
     #[arg(short, long = "env", value_name = "[COMPONENT/]NAME=VALUE", value_parser = EnvOption::parse)]
     pub(in crate::cli) env: Vec<EnvOption>,
-    /// Give the variables of a file, each as NAME=VALUE on a line; those of -e come over them. May be repeated.
+    /// Set the variables of a file, one NAME=VALUE on each line. A variable of -e takes precedence. May be repeated.
     #[arg(long = "env-file", value_name = "FILE")]
     pub(in crate::cli) env_files: Vec<PathBuf>,
     /// Give the box a secret that its Boxfile declares, from env:VARIABLE, file:PATH, or - for standard input.
     #[arg(long = "secret", value_name = "NAME=SOURCE")]
     pub(in crate::cli) secrets: Vec<String>,
-    /// Show a directory of this host in the box: HOST:GUEST to read it, HOST:GUEST:rw to write to it, too. Or name a share
-    /// that the box declares: NAME=HOST, or NAME alone for the directory of its Boxfile.
+    /// Share a directory of this host with the box: HOST:GUEST read-only, HOST:GUEST:rw writable. NAME=HOST gives a share
+    /// that the box declares; NAME alone takes the directory that its Boxfile proposes.
     #[arg(short = 'v', long = "share", value_name = "SHARE", value_parser = ShareArg::parse)]
     pub(in crate::cli) shares: Vec<ShareArg>,
-    /// Give the box a skill that it declares with mode="mount" from this directory.
+    /// Mount this directory as a skill that the box declares with mode="mount".
     #[arg(long = "skill", value_name = "NAME=DIR", value_parser = ShareArg::parse_skill)]
     pub(in crate::cli) skills: Vec<(String, PathBuf)>,
-    /// Show a volume at a path of the components; made where it is missing: `boxlaunch volume`. May be repeated.
+    /// Mount a volume at a path of the components. It is created if it does not exist: `boxlaunch volume`. May be repeated.
     #[arg(long = "volume", value_name = "NAME:/PATH", value_parser = volume_place)]
     pub(in crate::cli) volumes: Vec<VolumePlace>,
-    /// Give the agent the task of this file, instead of the box's: a JSON object with id, type and description. The box runs
-    /// until its agent ends, and boxlaunch exits with 0 where the task is completed.
+    /// Give the agent the task of this file instead of the box's: a JSON object with id, type and description. The box runs
+    /// until its agent ends, and boxlaunch exits with 0 if the task is completed.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "until_ready"])]
     pub(in crate::cli) task: Option<PathBuf>,
     /// Write the result that the agent leaves in /task/result.json to this file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "until_ready"])]
     pub(in crate::cli) result: Option<PathBuf>,
-    /// The network that the box gets, at most the one that it declares.
+    /// The network of the box, which cannot exceed the one that it declares.
     #[arg(long, value_enum, value_name = "NETWORK", default_value_t = NetworkChoice::Box)]
     pub(in crate::cli) network: NetworkChoice,
-    /// Let the box reach an address or a network that is not on the internet, such as 127.0.0.1:5432 or 10.0.0.0/8, where
-    /// its rules allow it; without a port at each one that they allow. May be repeated.
+    /// Let the box connect to an address or a network that is not on the internet, such as 127.0.0.1:5432 or 10.0.0.0/8, if
+    /// its rules allow it. Without a port, all ports that the rules allow. May be repeated.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = local_host)]
     pub(in crate::cli) network_local: Vec<Local>,
-    /// Let clients on this host connect to a TCP port of a component: HOST:GUEST, or ADDRESS:HOST:GUEST where that shall not
-    /// be 127.0.0.1, with /business after it for that component; 0 for a free port of the host. May be repeated.
+    /// Publish a TCP port of a component on this host: HOST:GUEST, or ADDRESS:HOST:GUEST to listen on another address than
+    /// 127.0.0.1. A suffix /business means that component; HOST 0 means any free port. May be repeated.
     #[arg(short, long = "publish", value_name = "[ADDRESS:]HOST:GUEST[/COMPONENT]")]
     pub(in crate::cli) published: Vec<Published>,
     /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
     pub(in crate::cli) agent_socket: Option<PathBuf>,
-    /// How long the agent may take to be ready, where the budget does not end the start before that.
+    /// How many seconds the agent may take to be ready, unless the budget ends the start earlier.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
     pub(in crate::cli) startup_timeout: u32,
-    /// How long programs may take to end when the box is stopped.
+    /// How many seconds programs may take to end when the box is stopped.
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
     grace: u32,
-    /// Run the box on an emulated CPU, without KVM: slow. Needs QEMU.
+    /// Run the box on an emulated CPU, without KVM. This is slow, and needs QEMU.
     #[arg(long)]
     pub(in crate::cli) emulated: bool,
-    /// Take the emulated machine's kernel from this file, and keep it for later runs: a Debian package
-    /// linux-image-*-cloud-amd64.
+    /// The kernel of the emulated host, which is kept for later runs: a Debian package linux-image-*-cloud-amd64.
     #[arg(long, value_name = "FILE", requires = "emulated")]
     pub(in crate::cli) host_kernel: Option<PathBuf>,
     /// Be the run within the emulated machine, whose sockets lead nowhere.
@@ -380,36 +382,36 @@ Examples:
 The records and logs of boxes, volumes, which files were hashed before, and whether this host's KVM works, are kept
 in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else ~/.local/state/boxbuild.";
 
-/// How to treat a start that takes longer than its budget.
+/// What to do if a start exceeds its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum BudgetPolicy {
-    /// Print what each phase took, and continue.
+    /// Print the time of each phase, and continue.
     Report,
-    /// Stop the box once its total has passed or a phase was over, and exit with 4.
+    /// Stop the box when a phase or the total exceeds the budget, and exit with 4.
     Enforce,
-    /// Do nothing.
+    /// Ignore the budget.
     Off,
 }
 
-/// How to treat a host that does not give every layer of the jail.
+/// What to do if this host lacks a layer of the jail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum JailPolicy {
-    /// Do not start the box, and say which layers are missing.
+    /// Refuse to start the box, and list the missing layers.
     Require,
-    /// Start it, and say which layers are missing.
+    /// Start the box, and list the missing layers.
     BestEffort,
-    /// Start it, and print the number of a system call that the jail forbids.
+    /// Start the box, and print the number of a system call that the jail forbids.
     Trace,
 }
 
-/// The network that a box gets, at most the one that it declares.
+/// The network of a box, which cannot exceed the one that it declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum NetworkChoice {
     /// No network.
     None,
-    /// The hosts on the internet that its rules allow.
+    /// The hosts on the internet that the box's rules allow.
     Box,
-    /// The network of this host, where the box declares that.
+    /// The network of this host, if the box declares that.
     Shared,
 }
 
