@@ -37,7 +37,7 @@ pub(crate) fn check_place(
     let Some(reserved) = reserved_place(place) else { return Ok(()) };
     let message = format!("{refusal} {}", quote(place));
     let error = Diagnostic::new(message, span, format!("the guest has its own `{reserved}`"));
-    Err(error.with_help(format!("choose another place, for instance \"{example}\"")))
+    Err(error.with_help(format!("choose another path, for instance \"{example}\"")))
 }
 
 /// Returns the last name of a path, which may be empty.

@@ -139,10 +139,10 @@ fn place(root: &Path, path: &str, outer: Option<&str>) -> nix::Result<OwnedFd> {
 fn why_no_place(error: Errno, outer: Option<&str>) -> String {
     match (error, outer) {
         (Errno::ENOTDIR, _) => "there is a file".to_owned(),
-        (Errno::ELOOP, Some(outer)) => format!("what is shown at {outer} has a link there"),
+        (Errno::ELOOP, Some(outer)) => format!("the directory at {outer} has a link at that path"),
         (Errno::EROFS, Some(outer)) => {
             format!(
-                "what is shown at {outer} has no such directory, and can only be read: make it on your host"
+                "the read-only directory at {outer} has no such subdirectory: create it on your host"
             )
         }
         (error, _) => error.desc().to_owned(),

@@ -215,9 +215,9 @@ fn agents_without_the_interface_are_errors() {
     ");
     insta::assert_snapshot!(step("others").stderr, @r#"
     error: the agent does not speak gRPC: its answer begins with "HTTP/1.1 400 Bad Request"
-      = help: these commands are for agents that serve a3s.code.agent.v1, as docs/agents.md describes it; `boxlaunch port` shows where others are
+      = help: these commands are for agents that serve a3s.code.agent.v1, as docs/agents.md describes it; `boxlaunch port` shows the addresses of others
     error: the agent does not speak gRPC: its answer begins with "HTTP/1.1 400 Bad Request"
-      = help: these commands are for agents that serve a3s.code.agent.v1, as docs/agents.md describes it; `boxlaunch port` shows where others are
+      = help: these commands are for agents that serve a3s.code.agent.v1, as docs/agents.md describes it; `boxlaunch port` shows the addresses of others
     error: the agent did not answer HealthCheck within 2 s
       = help: give it more time with --timeout, or look at `boxlaunch logs`
     error: the agent did not answer ListSkills within 1 s

@@ -288,7 +288,7 @@ fn an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up() {
     assert_eq!(report["phases_ms"]["ready"], Value::Null);
     assert_eq!(report["errors"][0]["code"], "over-budget");
     let message = report["errors"][0]["message"].as_str().unwrap();
-    let reason = message.strip_prefix("the box's budget was used up before the agent was ready; ");
+    let reason = message.strip_prefix("the box's budget was exceeded before the agent was ready; ");
     assert_eq!(reason, Some(format!("its health check: port 4088: {SICK}").as_str()), "{message}");
     let row = step("never").stderr.lines().find(|line| line.starts_with("ready ")).unwrap();
     assert!(row.ends_with("not reached"), "{row}");

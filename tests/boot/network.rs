@@ -211,7 +211,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
         deny "no.test.example"
     }
     at most 128 connections at once, 64.0 MiB per second, 300 names per minute
-    given although not on the internet: 127.0.0.2
+    allowed although not on the internet: 127.0.0.2
     denied so far:
         no.test.example: the rules deny no.test.example, 8 times
         evil.example:80: it is not allowed; to allow it: allow "evil.example"
@@ -367,9 +367,9 @@ fn ports_are_published_in_every_mode_and_a_box_without_a_network_has_no_device()
 
     nc: can't connect to remote host (127.0.0.2): Connection refused
     error: cannot publish a port at 127.0.0.1:8080: Address in use (os error 98)
-      = help: another program has it: publish at another port, or at 0, for a free one that `boxlaunch port` shows
+      = help: another program uses it: publish another port, or 0 for any free port, which `boxlaunch port` shows
     error: cannot publish a port at 127.0.0.1:80: Address in use (os error 98)
-      = help: another program has it: publish at another port, or at 0, for a free one that `boxlaunch port` shows
+      = help: another program uses it: publish another port, or 0 for any free port, which `boxlaunch port` shows
     ");
 }
 
@@ -417,7 +417,7 @@ fn what_is_not_on_the_internet_is_given_by_the_command_line_alone() {
     assert!(out.starts_with("10.0.0.0/8, 127.0.0.1:9999, 169.254.169.254:80\n"), "{out}");
     let (given, public) = out.split_once("public\n").unwrap();
     assert_eq!(given.matches("a secret of the host\n").count(), 2, "{given}");
-    assert!(given.contains("given although not on the internet: "), "{given}");
+    assert!(given.contains("allowed although not on the internet: "), "{given}");
     let (before, after) = public.split_once("allow \"127.0.0.1\" port=9999\n").unwrap();
     assert!(!before.contains("secret"), "{before}");
     assert!(

@@ -113,11 +113,11 @@ fn a_box_reaches_what_its_host_does_but_not_the_hosts_loopback() {
 fn a_host_without_such_a_network_starts_nothing() {
     insta::assert_snapshot!(STEPS["refused"].stderr, @r#"
     error: the box wants to share the network of this host, and only the command line gives that
-      = help: add `--network shared` if it may reach whatever this host reaches, but its loopback: your local network, and the metadata of a cloud; `--network none` starts it without a network
+      = help: add `--network shared` if it may reach everything that this host reaches, except its loopback: also your local network and a cloud's metadata service; `--network none` starts it without a network
     error: the box needs passt for its network "shared", and there is no passt in PATH
       = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
-    error: a box with a network cannot be started with --emulated: the emulated machine has none
-      = help: start it on a machine with KVM; or without its network: `--network none`
+    error: a box with a network cannot be started with --emulated: the emulated host has none
+      = help: start it on a host with KVM; or without its network: `--network none`
     Terminated
     error: passt could not start: External interface not usable
       = help: a box with `network "shared"` needs a host with a default route of IPv4; passt there needs user namespaces, and for root a user `nobody`

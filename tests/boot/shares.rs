@@ -245,8 +245,8 @@ fn root_shares_what_is_anothers() {
     0
     ");
     insta::assert_snapshot!(STEPS["another"].stderr, @"
-    error: directories of several users or groups cannot be shared to be written to
-      = help: what a box writes belongs to one user: share only that user's directories to be written to
+    error: writable directories of several users or groups cannot be shared
+      = help: the files that a box writes belong to one user: share only writable directories of that user
     ");
 }
 
@@ -260,21 +260,21 @@ fn devices_run_out_and_what_is_missing_is_named() {
     ");
     insta::assert_snapshot!(STEPS["devices"].stderr, @r#"
     error: a machine has at most 4 disks and devices for directories and a shared network, and this one would have 5
-      = help: each scratch disk and each volume is one; so is each directory to be written to, all others are one together, and a shared network is one
+      = help: each scratch disk, volume and writable directory is one, all read-only directories together are one, and a shared network is one
     error: the box wants to read a directory of this host at /data, its share input
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
     error: the box wants its skill hot from a directory of this host
       = help: add `--skill hot=DIR`
     error: /data is not free: there is something at /data already
-      = help: `boxlaunch inspect BOX` shows what the box itself mounts; choose another place
+      = help: `boxlaunch inspect BOX` shows what the box itself mounts; choose another path
     error: project is not the directory of a skill
       = help: name a directory that has a file SKILL.md
     error: cannot share ./none: No such file or directory (os error 2)
-      = help: make it first, or share another
+      = help: create it first, or share another
     error: the box declares no share none
       = help: leave it out: its Boxfile declares no such share; or write `-v ./none:/PATH` for the directory none
     error: a box that sees directories of this host cannot be started with --emulated
-      = help: start it on a machine with KVM; or leave --share out, or put `share` into a profile, and build a box without that
+      = help: start it on a host with KVM; or leave --share out, or put `share` into a profile, and build a box without that
     "#);
 }
 
@@ -351,9 +351,9 @@ fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
       = help: share a directory that does not have /tmp in it
     error: the box could change in /tmp/refused/project what boxlaunch itself keeps
       = help: share a directory that does not have /tmp/refused/project/state in it
-    error: cannot share /proc: /proc is not of files: it is the kernel's
-    error: cannot share /sys/kernel: /sys is not of files: it is the kernel's
-    error: cannot share /: /dev is not of files: it is the kernel's
+    error: cannot share /proc: /proc is a file system of the kernel
+    error: cannot share /sys/kernel: /sys is a file system of the kernel
+    error: cannot share /: /dev is a file system of the kernel
     error: project, which the box proposes for its share input, leads to /etc
       = help: if you mean that directory: `--share input=/etc`
     boxlaunch: a link leads from ./project to /etc, which is shown

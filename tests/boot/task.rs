@@ -207,11 +207,11 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
     error: cannot read the task from none.json: No such file or directory (os error 2)
       = help: correct the path: there is no such file
     error: cannot write /nowhere/r.json: No such file or directory (os error 2)
-      = help: make its directory first, or name another place
+      = help: create its directory first, or name another path
     error: --result: the box has no task
       = help: give it one: `--task FILE`, or `task` in the Boxfile
-    error: --task cannot be used with --emulated: the box runs in a machine within a machine
-      = help: start it on a machine with KVM; or leave it out
+    error: --task cannot be used with --emulated: the box runs in a VM within the emulated host
+      = help: start it on a host with KVM; or leave it out
     error: the argument '--task <FILE>' cannot be used with '[CMD]...'
 
     Usage: boxlaunch run --task <FILE> <BOX> [-- <CMD>...]
@@ -227,7 +227,7 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
       = help: name a file, whose directory has to exist
     error: --result /dev/null: there is something other than a file
       = help: name a file, whose directory has to exist
-    error: --result: `-` is not taken
+    error: --result cannot be `-`
       = help: name a file; `boxlaunch task NAME --result` prints the result later
     ");
     insta::assert_snapshot!(STEPS["refused"].stdout, @"

@@ -188,7 +188,7 @@ fn a_box_is_not_built_into_a_store() {
         let message = error["message"].as_str().unwrap();
         assert!(message.starts_with(&format!("{output} is in ")), "{message}");
         assert!(message.ends_with("store, a store, which holds nothing else"), "{message}");
-        assert_eq!(error["help"], "name another place with --output");
+        assert_eq!(error["help"], "name another path with --output");
         assert!(!checkout.path(output).exists());
     }
 }

@@ -39,7 +39,10 @@ fn a_store_that_another_user_can_change_is_refused() {
     fs::set_permissions(actions, fs::Permissions::from_mode(0o777)).unwrap();
     let errors = checkout.refused();
     assert!(errors.contains("another user can write to store/actions"), "{errors}");
-    assert!(errors.contains("make it yours alone (chown, chmod go-w)"), "{errors}");
+    assert!(
+        errors.contains("make sure that only you own it and can write to it (chown, chmod go-w)"),
+        "{errors}"
+    );
 }
 
 /// A box that has a directory to write to may find other boxes in it, whose files belong to the same user.

@@ -31,7 +31,7 @@ fn what_cannot_be_exported() {
     ");
     insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @"
     1: error: the box has an agent and a business application, and an OCI image holds one of them
-      = help: say which with `--component agent` or `--component business`
+      = help: choose one with `--component agent` or `--component business`
     ");
     insta::assert_snapshot!(said(&["made.box", "--component", "agent"]), @"2: error: the erofs image holds all components; take --format dir, tar or oci with --component");
     insta::assert_snapshot!(said(&["made.box", "--format", "dir", "-o", "-"]), @"2: error: a directory cannot go to standard output; take --format tar");
@@ -80,7 +80,7 @@ fn what_is_there_is_left_alone() {
             args.extend(["--component", "agent"].iter().filter(|_| form != "erofs"));
             let said = refused(&made, &args);
             assert!(
-                said.contains("exists\n  = help: remove it, or name another place with --output"),
+                said.contains("exists\n  = help: remove it, or name another path with --output"),
                 "{said}"
             );
         }

@@ -188,7 +188,7 @@ fn what_describes_a_system_is_named_or_refused() {
     /var/lib/dpkg/status: size is 1 and 2
         agent     file of 1 byte, layer 2 DIG
         business  file of 2 bytes, layer 2 DIG
-        note      the database of dpkg lists the packages of one image only, and two cannot be combined: whatever installs, removes or scans packages would be misled. Layout "split" keeps both. If nothing in the box asks dpkg, name the file itself in a `conflict`; no pattern with a star decides it. The box's SBOM lists both images' packages
+        note      the database of dpkg lists the packages of one image only, and two cannot be combined: programs that install, remove or scan packages would be misled. Layout "split" keeps both. If nothing in the box asks dpkg, name the file itself in a `conflict`; no pattern with a star decides it. The box's SBOM lists both images' packages
 
       = help: layout "merged" has each path once. Decide in the Boxfile: these lines are enough, and
         each policy is yours to choose: prefer-agent, prefer-business or drop; `merge` combines
@@ -323,6 +323,6 @@ fn what_a_mount_would_hide_is_named_with_its_image() {
      9 | share "data" guest="/srv/data" component="agent"
        |                    ^^^^^^^^^^^ named here
        |
-       = help: choose another place, or remove it from the image
+       = help: choose another path, or remove it from the image
     "#);
 }

@@ -7,7 +7,7 @@ use crate::{Agent, Binary, Business, Skill, SkillsDir};
 use diagnostics::{Diagnostic, Sink, Spanned};
 
 const COPY: &str =
-    "copy it to a place beside the Boxfile or below it, and name it from there, without `..`";
+    "copy it into the Boxfile's directory or below, and write its path from there, without `..`";
 
 /// The directories that belong to the checkout of a Boxfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Checkout<'_> {
             _ if path.value.starts_with('/') => ("an absolute path", ""),
             None => ("there is no checkout here", &*reach.reason),
             Some(most) if up > most => ("`..` leads out of it", &*reach.reason),
-            _ if parts[up..].contains(&"..") => ("`..` after another name leads anywhere", ""),
+            _ if parts[up..].contains(&"..") => ("`..` after another name can lead out of it", ""),
             _ => return Ok(()),
         };
         let message = format!("{what} must be inside the checkout");

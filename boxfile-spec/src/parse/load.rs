@@ -12,7 +12,7 @@ use safe_text::quote;
 /// The greatest length of a Boxfile in bytes: 1 MiB.
 pub const MAX_SOURCE: usize = 1 << 20;
 
-const BASE: &str = "copy it to a place in the checkout, and name it from there";
+const BASE: &str = "copy it into the checkout, and write its path there";
 
 /// The greatest number of base files in the chain.
 const MAX_BASES: usize = 8;
@@ -136,7 +136,7 @@ impl Chain {
             )
         };
         if self.paths.len() == MAX_BASES {
-            let reason = format!("more than {MAX_BASES} files would extend one another");
+            let reason = format!("more than {MAX_BASES} files extend one another");
             return Err(error(&reason).with_help("merge some of the base files into one"));
         }
         let circle = || {

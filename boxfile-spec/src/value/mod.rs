@@ -439,7 +439,7 @@ fn intended_variable(value: &Value) -> String {
     let mapped = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     let intended = mapped.collect::<String>().to_ascii_uppercase();
     match rules::is_variable(&intended) {
-        true => format!("name it as an environment variable is named: \"{intended}\""),
+        true => format!("write the name of an environment variable: \"{intended}\""),
         false => format!("a secret's name {}", rules::VARIABLE_FORM),
     }
 }

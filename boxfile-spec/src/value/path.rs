@@ -41,7 +41,7 @@ fn absolute<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
     }
     let message = format!("`{name}` takes an absolute path, not {}", quote(path));
     let help = if path.starts_with('~') {
-        "`~` is not expanded here: write the whole path, from `/` on".to_owned()
+        "write the whole path, beginning with `/`: `~` is not expanded here".to_owned()
     } else {
         format!("write \"/{}\"", shown(path.trim_start_matches("./")))
     };
@@ -53,7 +53,7 @@ pub(super) fn to_work_in(value: &Value, name: &str) -> Result<String, Diagnostic
     let path = absolute(value, name)?;
     let Some(directory) = kernel_directory(path) else { return Ok(path.to_owned()) };
     let message = format!("the working directory cannot be {}", quote(path));
-    let label = format!("in `{directory}`, which is the kernel's");
+    let label = format!("in `{directory}`, a file system of the kernel");
     Err(Diagnostic::new(message, value.span, label)
         .with_help("choose another directory, for instance \"/work\""))
 }

@@ -30,8 +30,8 @@ fn peer_help(text: &str, name: &str, syntax: Syntax) -> Option<String> {
         return Some(help.to_owned());
     }
     if text.eq_ignore_ascii_case("localhost") {
-        let help = "each machine is its own `localhost`; that of the host, which `boxlaunch run --network-local localhost` \
-                    allows, is \"127.0.0.1\"";
+        let help = "`localhost` is the box itself; the host's loopback, which `boxlaunch run --network-local \
+                    localhost` allows, is \"127.0.0.1\"";
         return Some(help.to_owned());
     }
     let bare = text.split_once("://").map_or(text, |(_, rest)| rest);

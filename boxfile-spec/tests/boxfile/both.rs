@@ -231,30 +231,30 @@ fn variables_that_are_given_at_launch() {
     assert_snapshot!(
         agent_errors("env.A = {}\nenv.B = { default = 'x' }\nenv.C = { launch = true, value = 'x' }"),
         @r#"
-        error: `env` takes variables
-          --> Boxfile.toml:4:5
-           |
-         4 | env.A = {}
-           |     ^ no variable
-           |
-           = help: write `env = { A = "value" }`
+    error: `env` takes variables
+      --> Boxfile.toml:4:5
+       |
+     4 | env.A = {}
+       |     ^ no variable
+       |
+       = help: write `env = { A = "value" }`
 
-        error: is the value of `B` fixed, or a default?
-          --> Boxfile.toml:5:21
-           |
-         5 | env.B = { default = 'x' }
-           |                     ^^^ its value
-           |
-           = help: write `env = { B = "x" }` for a value of every start, or `env = { B = { launch = true, default = "x" } }` for one that `boxlaunch run -e` may replace
+    error: it is unclear whether the value of `B` is fixed or a default
+      --> Boxfile.toml:5:21
+       |
+     5 | env.B = { default = 'x' }
+       |                     ^^^ its value
+       |
+       = help: write `env = { B = "x" }` for a value of every start, or `env = { B = { launch = true, default = "x" } }` for one that `boxlaunch run -e` may replace
 
-        error: `value` stands beside the variable `C`
-          --> Boxfile.toml:6:26
-           |
-         6 | env.C = { launch = true, value = 'x' }
-           |                          ^^^^^ no property of a variable
-           |
-           = help: a variable has `launch` and `default`
-        "#
+    error: `value` stands beside the variable `C`
+      --> Boxfile.toml:6:26
+       |
+     6 | env.C = { launch = true, value = 'x' }
+       |                          ^^^^^ no property of a variable
+       |
+       = help: a variable has `launch` and `default`
+    "#
     );
     assert_snapshot!(agent_errors("env = 'URL'"), @r#"
     error: `env` takes variables
@@ -680,7 +680,7 @@ fn names_that_are_written_twice() {
      7 | [vm]
        |  ^^ declared again
        |
-       = help: write all of it in one place
+       = help: write all of it in one declaration
     ");
     assert_snapshot!(file_errors("vm = { cpus = 2 }\n[vm]\nmemory = \"1GiB\""), @"
     error: `vm` is declared twice
@@ -691,7 +691,7 @@ fn names_that_are_written_twice() {
      4 | [vm]
        |  ^^ declared again
        |
-       = help: write all of it in one place
+       = help: write all of it in one declaration
     ");
     assert_snapshot!(file_errors("vm = { cpus = 2, cpus = 3 }"), @"
     error: `cpus` is given twice
@@ -994,13 +994,13 @@ fn helps_are_in_toml() {
        = help: add `total = "10s"` or more (it is 5s by default), or lower `kernel`
     "#);
     assert_snapshot!(file_errors("[network]\nmode = \"shared\"\nallow = [\"a.example.com\"]"), @r#"
-    warning: a box gets the network of its host only from whoever runs it
+    warning: a box gets the network of its host only with an option of `boxlaunch run`
       --> Boxfile.toml:4:8
        |
      4 | mode = "shared"
-       |        ^^^^^^^^ refused without an option
+       |        ^^^^^^^^ refused without the option
        |
-       = help: they have to add `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no option
+       = help: run the box with `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no option
 
     error: `allow` needs the network mode `filtered`
       --> Boxfile.toml:5:1
@@ -1011,7 +1011,7 @@ fn helps_are_in_toml() {
        = help: write `mode = "filtered"`, or remove `allow`
     "#);
     assert_snapshot!(file_errors("[vm]\nmemory = \"64MiB\""), @r#"
-    error: the components may take 512MiB, which leaves no memory for the machine itself
+    error: the components may take 512MiB, which leaves no memory for the VM itself
       --> Boxfile.toml:4:10
        |
      2 | agent.image = "oci:i"

@@ -69,8 +69,7 @@ fn footer(measured: &Measurement, old: Option<Comparison<'_>>, advice: &str) -> 
         "\nfloor: {floor} for the same kernel with an init that only connects; the box takes {ratio:.2} times that\n"
     );
     if measured.machine.cpus < measured.cpus {
-        lines +=
-            &format!("the box's {} CPUs take turns on the one that is emulated\n", measured.cpus);
+        lines += &format!("the box's {} CPUs share one emulated CPU\n", measured.cpus);
     }
     if let Some(Comparison { old, .. }) = old {
         lines += &format!("before: {}, {}\n", old.name, old.digest);

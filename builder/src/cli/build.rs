@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         if done.is_ok() || left == 0 || !is_missing.get() {
             return done;
         }
-        terminal::detail("again", "the store lost a blob meanwhile");
+        terminal::detail("again", "the store lost a blob during the build");
     }
 }
 
@@ -183,7 +183,7 @@ fn note_unsent(args: &Args, digest: &Digest) {
     let to = args.push.as_ref().map_or_else(String::new, ToString::to_string);
     if !args.project.json {
         terminal::note(&format!(
-            "the box is built, and was not sent: `boxbuild push {digest} {to}` sends it"
+            "the box is built, but was not pushed: `boxbuild push {digest} {to}` pushes it"
         ));
     }
 }

@@ -105,7 +105,7 @@ fn report(fetched: &BTreeMap<Digest, u64>) {
         terminal::result(&format!("{digest} {size}"));
     }
     terminal::note(&match fetched.len() {
-        0 => "every layer is in the store, or in an image on this machine".to_owned(),
+        0 => "every layer is in the store, or in an image on this host".to_owned(),
         count => {
             let layers = if count == 1 { "layer" } else { "layers" };
             format!("fetched {count} {layers}: {}", readable(fetched.values().sum()))

@@ -125,7 +125,7 @@ fn format(file: &Path, is_found: bool, check: bool) -> Result<Was, Failure> {
 /// Formats standard input to standard output, or only checks it.
 fn run_on_input(args: &Args) -> Result<(), Failure> {
     if args.files.len() > 1 || args.json {
-        return Err(Failure::usage("`-` goes neither with further files nor with --json"));
+        return Err(Failure::usage("`-` cannot be combined with files or with --json"));
     }
     let failed =
         |error| Failure::new(ErrorCode::Io, format!("cannot read standard input: {error}"));
@@ -170,7 +170,7 @@ fn check_boxfile(file: &Path, source: &Source) -> Result<(), Failure> {
     }
     let help = "a Boxfile has that name, as `Boxfile.toml` and `ci.Boxfile` do, or declares a box, \
                 an agent or a business component, or extends a Boxfile";
-    let message = format!("{} is not a Boxfile, and is left as it is", file.display());
+    let message = format!("{} is not a Boxfile, and was not changed", file.display());
     Err(Failure::new((ErrorCode::BoxfileInvalid, help), message))
 }
 
@@ -190,7 +190,7 @@ fn formatted(file: &Path, document: Document, named: bool) -> Result<Option<Stri
     match text {
         Some(text) if text.len() > MAX_SOURCE => {
             let message = format!(
-                "{} would have more than {} MiB when it is formatted; it is left as it is",
+                "{} would have more than {} MiB when it is formatted; it was not changed",
                 file.display(),
                 MAX_SOURCE >> 20
             );

@@ -35,11 +35,8 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 const MANUAL: Manual = Manual {
     environment: &[
         (own::STORE, "The directory of the store, unless --store names one."),
-        (
-            own::STORE_RO,
-            "The directory of a store that is read and never written: that of the machine.",
-        ),
-        (box_prune::VARIABLE, "How large the store may be: 50G, 0 or none."),
+        (own::STORE_RO, "The directory of the host's store, which is read but never written."),
+        (box_prune::VARIABLE, "The maximum size of the store: 50G, 0 or none."),
         (own::INIT, "The init, unless --init names one."),
         (own::KERNEL, "The guest kernel, unless --kernel or the Boxfile names one."),
         (own::REGISTRIES, "The configuration of registries, unless --registry-config names one."),
@@ -61,7 +58,7 @@ const MANUAL: Manual = Manual {
         ("NAME.box", "A thin directory: it points to a box in the store."),
         (
             "~/.cache/boxbuild",
-            "The store: boxes with their names, and what builds keep. Without it, boxes are built again.",
+            "The store: boxes, their names, and cached build steps. If it is removed, boxes are built again.",
         ),
         ("~/.config/boxbuild/registries.toml", "Mirrors and certificates of registries."),
     ],

@@ -101,7 +101,7 @@ fn first_static(
     }
     let message = match skipped.is_empty() {
         true => format!("{name} is not installed"),
-        false => format!("no {name} that can be used is installed; {}", skipped.join("; ")),
+        false => format!("no usable {name} is installed; {}", skipped.join("; ")),
     };
     Err(Failure::new((wanted.code, wanted.help), message))
 }
@@ -160,7 +160,7 @@ fn first_kernel(
         }
         KernelName::Lean => {
             let help = "run `cargo xtask kernel` in the checkout of boxbuild, which takes minutes the \
-                        first time, then `boxbuild setup --kernel lean --from` the file that it prints";
+                        first time, then `boxbuild setup --kernel lean --from FILE` with the file that it prints";
             Failure::new((ErrorCode::KernelNotFound, help), "the lean kernel is not installed")
         }
     })
@@ -259,7 +259,7 @@ mod tests {
         write(&text, b"text");
         let (dynamic, text) = (dynamic.display(), text.display());
         let expected = format!(
-            "no box-init that can be used is installed; {dynamic} was skipped: it is linked dynamically; \
+            "no usable box-init is installed; {dynamic} was skipped: it is linked dynamically; \
              {text} was skipped: it is neither an ELF program nor a script"
         );
         assert!(failed().contains(&expected), "{}", failed());

@@ -164,7 +164,7 @@ impl Loaded {
 /// Returns the failure of a lock that was named as a Boxfile.
 pub(super) fn no_boxfile(lock: &Path) -> Failure {
     let help = "name the Boxfile that it was written for: boxbuild alone writes locks";
-    let message = format!("{} is a lock and no Boxfile, and is left as it is", lock.display());
+    let message = format!("{} is a lock, not a Boxfile, and was not changed", lock.display());
     Failure::new((ErrorCode::BoxfileInvalid, help), message)
 }
 

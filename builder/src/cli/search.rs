@@ -35,7 +35,7 @@ pub(crate) fn project(named: Option<&Path>, checkout: Option<&Path>) -> Result<P
     let base = project::base(&file);
     let checkout = match checkout {
         Some(directory) => Checkout::named(directory, base, search().homes).map_err(|error| {
-            let help = "name a directory with the Boxfile and all that it names: `--checkout DIR`";
+            let help = "name a directory that contains the Boxfile and everything that it names: `--checkout DIR`";
             Failure::new((ErrorCode::Usage, help), chain(&error))
         })?,
         None => Checkout::find(base, &search())

@@ -27,7 +27,7 @@ pub enum ArchiveError {
     #[error("{what} has no boxes: {reason}")]
     NoBoxes { what: String, reason: String },
     /// The content is malformed or ambiguous.
-    #[error("{what} is not sound: {reason}")]
+    #[error("{what} is not valid: {reason}")]
     Malformed { what: String, reason: String },
     /// The archive does not have the order that reading it as a stream requires.
     #[error("{what} cannot be read as a stream: {reason}")]
@@ -51,7 +51,7 @@ pub enum ArchiveError {
     #[error("the blob {digest} of the box is damaged: {found}")]
     Damaged { digest: Digest, found: String },
     /// The file has a name for a box that another box of the store has.
-    #[error("the name {name} belongs to {holder}, which is another box than the one in the file")]
+    #[error("the name {name} belongs to {holder}, not to the box in the file")]
     NameTaken { name: String, holder: String },
     /// The store has failed.
     #[error(transparent)]

@@ -21,7 +21,7 @@ use safe_text::{readable, shown};
 pub struct Permission {
     /// The subject, as the Boxfile names it: `network`, `agent capabilities`, `share data`.
     pub field: String,
-    /// The permission: `shared: whatever the host reaches`, `+NET_RAW`.
+    /// The permission: `shared: everything that the host reaches`, `+NET_RAW`.
     pub value: String,
 }
 
@@ -90,7 +90,7 @@ pub fn reached(plan: &NetworkPlan) -> Vec<Permission> {
         NetworkMode::None => "nothing",
         NetworkMode::Filtered if allow.is_empty() => "no host is allowed",
         NetworkMode::Filtered => "the hosts that are allowed",
-        NetworkMode::Shared => "whatever the host reaches",
+        NetworkMode::Shared => "everything that the host reaches",
         NetworkMode::CapOnly => "what the files of /cap reach",
     };
     let mut all = vec![Permission::new("network", &format!("{}: {about}", mode.name()))];
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn the_whole_network_of_the_host_is_called_so() {
         let lines = listed(r#"{"network": {"mode": "shared"}}"#);
-        assert_eq!(lines[0], "network        shared: whatever the host reaches");
+        assert_eq!(lines[0], "network        shared: everything that the host reaches");
     }
 
     #[test]

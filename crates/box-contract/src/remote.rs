@@ -60,7 +60,7 @@ impl RemoteName {
             Some((name, digest)) => (name, Some(self::digest(digest)?)),
             None => (text, None),
         };
-        const NO_HOST: &str = "it names no registry, and none is asked by default: write the host first, as in ghcr.io/acme/hello:v1";
+        const NO_HOST: &str = "it names no registry, and there is no default registry: write the host first, as in ghcr.io/acme/hello:v1";
         let (host, name) = name.split_once('/').ok_or(NO_HOST)?;
         if !Self::begins(text.as_bytes()) {
             return Err(NO_HOST);

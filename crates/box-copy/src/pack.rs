@@ -84,7 +84,7 @@ impl<W: Write> Packing<W> {
         let stat = stat.map_err(|errno| failed(errno.into()))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory if depth > MAX_DEPTH => {
-                Err(failed(Error::new(ErrorKind::InvalidInput, "it lies too deep")))
+                Err(failed(Error::new(ErrorKind::InvalidInput, "it is nested too deeply")))
             }
             FileType::Directory => {
                 let directory = open_directory(parent, name).map_err(|it| failed(it.into()))?;

@@ -34,7 +34,7 @@ pub enum FindError {
     #[error("{} names no registry", shown(text))]
     NoHost { text: String },
     /// The path has the name of a file with boxes, e.g. `hello.tar`.
-    #[error("{} is a file, and no directory of a box", shown(&.0.display().to_string()))]
+    #[error("{} is a file, not the directory of a box", shown(&.0.display().to_string()))]
     File(PathBuf),
     /// The text begins like the name of a box in a registry, and is none.
     #[error("{} is not the name of a box in a registry: {reason}", shown(text))]
@@ -57,13 +57,13 @@ pub enum FindError {
     #[error("the store has no box {0}")]
     NoBox(Digest),
     /// The box is not the one that was meant.
-    #[error("the box has the digest {found}, and {expected} was asked for")]
+    #[error("the box has the digest {found}, not {expected}")]
     OtherBox { expected: Digest, found: Digest },
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The host's shared store cannot be read.
-    #[error("the store of the machine cannot be used")]
+    #[error("the host's store cannot be used")]
     Base(#[source] StoreError),
     /// The box cannot be opened.
     #[error(transparent)]

@@ -120,7 +120,7 @@ fn reason(why: Why, kept: &Reported) -> String {
         Why::Thin => format!("{} needs it", directories(kept)),
         Why::Used => "a command uses it".to_owned(),
         Why::Young => "it was made or used within the last hour".to_owned(),
-        Why::Foreign => "something is in its directory that no build put there".to_owned(),
+        Why::Foreign => "its directory contains something that no build put there".to_owned(),
     }
 }
 

@@ -24,7 +24,7 @@ pub enum BoxRegistryError {
     NotABox { what: String, found: String },
     /// A manifest from the registry is not valid for a box: the registry's manifest, or the box's manifest, to which the
     /// registry's manifest leads.
-    #[error("{what} is not sound: {reason}")]
+    #[error("{what} is not valid: {reason}")]
     Malformed { what: String, reason: String },
     /// A blob of the local box does not match its manifest.
     #[error("the blob {digest} of the box is damaged: {found}")]

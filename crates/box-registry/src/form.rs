@@ -182,7 +182,7 @@ impl Sent {
     /// Returns the stored blob of a layer.
     pub(crate) fn of(layer: &Descriptor) -> Result<Self, &'static str> {
         if layer.media_type.ends_with(GZIP) {
-            return Err("it has a layer that is compressed with gzip, and zstd is known");
+            return Err("it has a layer that is compressed with gzip, and only zstd is supported");
         }
         let is_zstd = layer.media_type.ends_with(ZSTD);
         Ok(Self { digest: layer.digest, size: layer.size, is_zstd })

@@ -105,7 +105,7 @@ pub fn fetch(
 ) -> Result<Fetched, BoxRegistryError> {
     let by_digest: BTreeMap<_, _> = missing.iter().map(|it| (it.digest(), it)).collect();
     if by_digest.len() < missing.len() {
-        let (what, reason) = ("what is fetched".to_owned(), "two blobs of it travel as one");
+        let (what, reason) = ("what is fetched".to_owned(), "two of its blobs are stored as one");
         return Err(BoxRegistryError::Malformed { what, reason: reason.to_owned() });
     }
     let wanted: Vec<_> = missing.iter().map(|it| (it.digest(), it.size())).collect();

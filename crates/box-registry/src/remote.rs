@@ -113,7 +113,7 @@ impl Remote {
             }));
         }
         let document: Document = serde_json::from_slice(&found.bytes)
-            .map_err(|_| reader.other("a manifest that is not as the OCI's"))?;
+            .map_err(|_| reader.other("a malformed OCI manifest"))?;
         let Some(form) = Form::of(&document) else {
             let kind = document.artifact_type.as_ref().unwrap_or(&document.config.media_type);
             return Err(reader.other(&format!("an artifact of the type {:?}", shown(kind))));
@@ -236,12 +236,16 @@ impl Reader<'_> {
     /// Parses the box's manifest. Its meaning is checked when the box is opened.
     fn manifest(&self, bytes: &[u8]) -> Result<Manifest, BoxRegistryError> {
         let document: Document = serde_json::from_slice(bytes)
-            .map_err(|_| self.malformed("the manifest of its box is not as the OCI's"))?;
+            .map_err(|_| self.malformed("the manifest of its box is malformed"))?;
         let manifest: Manifest = serde_json::from_slice(bytes)
             .map_err(|_| self.malformed("the manifest of its box has no artifact type"))?;
         let is_box = Form::of(&document) == Some(Form::Plain)
             && (manifest.schema_version, &*manifest.media_type) == (2, OCI_MANIFEST_TYPE);
-        if is_box { Ok(manifest) } else { Err(self.malformed("what it names as a box is none")) }
+        if is_box {
+            Ok(manifest)
+        } else {
+            Err(self.malformed("the manifest that it names is not the one of a box"))
+        }
     }
 
     /// Returns the stored blob of each blob of a box.

@@ -94,7 +94,7 @@ fn notices(screen: Screen) -> Notices {
     let reported = Mutex::new(BTreeSet::new());
     Notices::new(move |reason| {
         if reported.lock().is_ok_and(|mut reported| reported.insert(reason.to_owned())) {
-            (screen.note)(&format!("note: credentials were passed over: {}", shown(reason)));
+            (screen.note)(&format!("note: credentials were ignored: {}", shown(reason)));
         }
     })
 }

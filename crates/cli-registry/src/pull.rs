@@ -141,8 +141,8 @@ impl From<&PullError> for Explanation {
                 .into(),
             PullError::Other { .. } => (
                 DigestMismatch,
-                "the tag means another box now, or was never that box. A registry finds what a tag has left only by the digest of its \
-                 own manifest, which a push and a pull print: HOST/NAME@sha256:...",
+                "the tag points to another box now, or never pointed to that box. A box without a tag is found only by \
+                 the digest of the registry's manifest, which push and pull print: HOST/NAME@sha256:...",
             )
                 .into(),
             PullError::Store(error) => error.into(),

@@ -87,7 +87,7 @@ fn innermost(mounts: &[Mount], path: &Path) -> Option<PathBuf> {
 
 /// Returns the error for a path in a file system of the kernel.
 pub fn no_files(place: &Path) -> io::Error {
-    io::Error::other(format!("{} is not of files: it is the kernel's", place.display()))
+    io::Error::other(format!("{} is a file system of the kernel", place.display()))
 }
 
 /// Parses a line of [proc_pid_mountinfo(5)](https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html).
@@ -116,10 +116,7 @@ mod tests {
         let below = mounted_below(Path::new("/")).unwrap();
         assert!(below.contains(&proc().unwrap()) && !below.contains(&PathBuf::from("/")));
         assert!(!mounted_below(Path::new("/pro")).unwrap().contains(&proc().unwrap()));
-        assert_eq!(
-            no_files(Path::new("/sys")).to_string(),
-            "/sys is not of files: it is the kernel's"
-        );
+        assert_eq!(no_files(Path::new("/sys")).to_string(), "/sys is a file system of the kernel");
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Way {
     fn of_open(open: &OwnedFd) -> io::Result<Self> {
         let way = Self::to(&fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()))?)?;
         if way.identity()? != Identity::of_open(open)? {
-            return Err(io::Error::other("another directory is at its place now"));
+            return Err(io::Error::other("its path leads to another directory now"));
         }
         Ok(way)
     }

@@ -26,7 +26,7 @@ pub enum VmmError {
     #[error("this host does not give all layers of the jail: it lacks {}", missing(.0))]
     Jail(Vec<Missing>),
     /// The VMM process has not confined itself in time.
-    #[error("the process of the machine did not confine itself in time")]
+    #[error("the VMM process did not enter its jail in time")]
     NoJail,
     /// A Unix socket's path does not fit its address.
     #[error("the socket path {} is longer than {limit} bytes", path.display())]
@@ -35,7 +35,7 @@ pub enum VmmError {
     #[error(transparent)]
     Unshared(#[from] Unshared),
     /// The shares that the guest may write to belong to several users or groups.
-    #[error("directories of several users or groups cannot be shared to be written to")]
+    #[error("writable directories of several users or groups cannot be shared")]
     SharedOwners,
     /// A signal asked for the end of the run.
     #[error(transparent)]

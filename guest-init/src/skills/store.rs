@@ -66,7 +66,7 @@ impl<'a> Store<'a> {
             return Err(refused("the skill is part of the box"));
         }
         if !is_known && self.names()?.len() >= MAX_LOADED_SKILLS {
-            return Err(refused("as many skills are loaded as a box may have; unload one"));
+            return Err(refused("the box has the maximum number of skills; unload one"));
         }
         self.clear()?;
         let placed = self.unpack(plan, archive).and_then(|()| self.place(&plan.name));

@@ -75,7 +75,8 @@ pub(super) fn refuse_secrets(plan: &RunPlan) -> Result<(), Failure> {
     if plan.secrets.is_empty() {
         return Ok(());
     }
-    let help = "start it on a machine with KVM; or put `secret` into a profile, and build a box without that";
+    let help =
+        "start it on a host with KVM; or put `secret` into a profile, and build a box without that";
     let message =
         "a box with secrets cannot be started with --emulated, which has no way to hand them over";
     Err(Failure::new((ErrorCode::Usage, help), message))
@@ -87,7 +88,7 @@ pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), Failur
     if args.shares.is_empty() && plan.shares.is_empty() && !is_mounted {
         return Ok(());
     }
-    let help = "start it on a machine with KVM; or leave --share out, or put `share` into a profile, and build a box \
+    let help = "start it on a host with KVM; or leave --share out, or put `share` into a profile, and build a box \
                 without that";
     let message = "a box that sees directories of this host cannot be started with --emulated";
     Err(Failure::new((ErrorCode::Usage, help), message))
@@ -98,9 +99,9 @@ pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), Failu
     if plan.network.mode == NetworkMode::None || args.network == NetworkChoice::None {
         return Ok(());
     }
-    let help = "start it on a machine with KVM; or without its network: `--network none`";
+    let help = "start it on a host with KVM; or without its network: `--network none`";
     let message =
-        "a box with a network cannot be started with --emulated: the emulated machine has none";
+        "a box with a network cannot be started with --emulated: the emulated host has none";
     Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
@@ -109,7 +110,7 @@ pub(super) fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), Failure> {
     let used = lead_out(args).into_iter().find(|(_, is_used, _)| *is_used);
     let Some((option, _, help)) = used else { return Ok(()) };
     let message = format!(
-        "{option} cannot be used with --emulated: the box runs in a machine within a machine"
+        "{option} cannot be used with --emulated: the box runs in a VM within the emulated host"
     );
     Err(Failure::new((ErrorCode::Usage, help), message))
 }
@@ -117,14 +118,14 @@ pub(super) fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), Failure> {
 /// Lists the options that need something outside the virtual host: the name, whether it is used, and the alternative.
 fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
     let reported = "leave it out; with --json the report has what the programs wrote";
-    let elsewhere = "start it on a machine with KVM; or leave it out";
+    let elsewhere = "start it on a host with KVM; or leave it out";
     [
         ("--agent-socket", args.agent_socket.is_some(), elsewhere),
         ("--console", args.console.is_some(), reported),
         (
             "--volume",
             !args.volumes.is_empty(),
-            "start it on a machine with KVM; or leave it out: then nothing that the box writes is kept",
+            "start it on a host with KVM; or leave it out: then nothing that the box writes is kept",
         ),
         ("--publish", !args.published.is_empty(), elsewhere),
         ("--task", args.task.is_some(), elsewhere),
@@ -132,14 +133,14 @@ fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
         (
             "--jail",
             args.jail.is_some(),
-            "leave it out; the jail is around the machine within QEMU, and QEMU itself has all your rights: do not \
-             start boxes of strangers so",
+            "leave it out; the jail surrounds the VM inside QEMU, but QEMU itself has all your rights: do not run \
+             boxes of strangers this way",
         ),
         (
             "--interactive",
             args.options.interactive,
             "let the command produce its input, as in `-- sh -c 'printf \"b\\na\\n\" | sort'`: standard input does not \
-             reach that machine",
+             reach that VM",
         ),
     ]
 }

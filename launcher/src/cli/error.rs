@@ -211,7 +211,7 @@ mod tests {
             Failure::from(error).text()
         };
         let denied = text(true);
-        assert!(denied.ends_with("help: share what you yourself may look at\n"), "{denied}");
+        assert!(denied.ends_with("help: share a directory that you can read\n"), "{denied}");
         let other = text(false);
         assert!(other.ends_with("help: share another directory, or one above it\n"), "{other}");
     }
@@ -251,11 +251,11 @@ mod tests {
         error: there is no /dev/kvm
           = help: switch hardware virtualization on in the firmware, load the module (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, pass /dev/kvm through; `boxlaunch doctor` shows what this host offers
         error: this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
-          = help: use a machine whose KVM is backed by the processor's virtualization; `boxlaunch doctor` shows what this host offers
+          = help: use a host whose KVM is backed by the processor's virtualization; `boxlaunch doctor` shows what this host offers
         error: this host's KVM did not start a guest: Building the microVM failed: X
           = help: look at the end of `sudo dmesg`; another hypervisor, such as VirtualBox, may be using the processor's virtualization; `boxlaunch doctor` shows what this host offers
         error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
-          = help: use a machine whose KVM is backed by the processor's virtualization; `boxlaunch doctor` shows what this host offers
+          = help: use a host whose KVM is backed by the processor's virtualization; `boxlaunch doctor` shows what this host offers
         ");
     }
 
@@ -264,7 +264,7 @@ mod tests {
         let alternative = Some("boxlaunch run --emulated a.box");
         insta::assert_snapshot!(of_kvm(&KvmError::Kernel, alternative).text(), @"
         error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
-          = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
+          = help: use a host whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
         ");
     }
 

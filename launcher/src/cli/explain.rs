@@ -29,7 +29,7 @@ use vmm::jail::Unshared;
 use super::launch_error::LaunchError;
 
 /// The help if this user may not open a directory that is to be shared.
-const NOT_YOURS: &str = "share what you yourself may look at";
+const NOT_YOURS: &str = "share a directory that you can read";
 /// The help if the box has to be built again.
 const BUILD_AGAIN: &str = "build the box again, with `boxbuild build`, and start that one";
 
@@ -106,7 +106,7 @@ fn of_skill(error: &SkillError) -> Explanation {
         }
         SkillError::File(_) | SkillError::Files(FilesError::File(_)) => Io.into(),
         _ => {
-            let help = "a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md";
+            let help = "a skill is a directory that has the skill's name and contains a file SKILL.md: docs/skills.md";
             (SkillInvalid, help).into()
         }
     }
@@ -121,7 +121,7 @@ fn of_vmm(error: &VmmError) -> Explanation {
         VmmError::Krun(_) => VmmFailed.into(),
         VmmError::NoJail => StartupTimeout.into(),
         VmmError::Jail(_) => {
-            let help = "`boxlaunch doctor` says what gives them; `--jail best-effort` starts the box without them";
+            let help = "`boxlaunch doctor` shows how to get them; `--jail best-effort` starts the box without them";
             (JailIncomplete, help).into()
         }
         VmmError::SocketPath { .. } => {
@@ -130,7 +130,7 @@ fn of_vmm(error: &VmmError) -> Explanation {
             (Usage, help).into()
         }
         VmmError::SharedOwners => {
-            let help = "what a box writes belongs to one user: share only that user's directories to be written to";
+            let help = "the files that a box writes belong to one user: share only writable directories of that user";
             (Usage, help).into()
         }
         VmmError::Unshared(error) => (Io, unshared_help(error)).into(),
@@ -167,7 +167,7 @@ fn of_opened(error: &OpenBoxError) -> Explanation {
         OpenBoxError::Stream(error) => of_stream(error),
         OpenBoxError::Open(error) => error.into(),
         OpenBoxError::Writable(_) => {
-            let help = "what boots must belong to you or to root, and only its owner may write to it: build the \
+            let help = "the files that boot must belong to you or to root, and only its owner may write to it: build the \
                         box again, or `chmod go-w` and `chown` its blobs";
             (BoxWritable, help).into()
         }
@@ -183,10 +183,10 @@ fn of_volume(error: &VolumeError) -> Explanation {
     match error {
         VolumeError::Os(error) => of_os(error),
         VolumeError::Missing(_) => {
-            (VolumeNotFound, "`boxlaunch volume ls` lists those that there are").into()
+            (VolumeNotFound, "`boxlaunch volume ls` lists all volumes").into()
         }
         VolumeError::Exists(_) => {
-            let help = "use it, or remove it with all that is on it: `boxlaunch volume rm`";
+            let help = "use it, or remove it with its content: `boxlaunch volume rm`";
             (VolumeExists, help).into()
         }
         VolumeError::InUse { .. } => {
@@ -217,12 +217,12 @@ fn of_network(error: &NetworkError) -> Explanation {
 fn port_help(source: &io::Error) -> &'static str {
     match source.kind() {
         ErrorKind::AddrInUse => {
-            "another program has it: publish at another port, or at 0, for a free one that `boxlaunch port` shows"
+            "another program uses it: publish another port, or 0 for any free port, which `boxlaunch port` shows"
         }
         ErrorKind::PermissionDenied => {
-            "ports below 1024 are root's on this host: publish at one above"
+            "only root may listen on ports below 1024 of this host: publish a higher one"
         }
-        _ => "publish at an address of this host, such as 127.0.0.1",
+        _ => "publish on an address of this host, such as 127.0.0.1",
     }
 }
 
@@ -232,14 +232,14 @@ fn of_agent(error: &AgentError) -> Explanation {
         AgentError::Os(error) => return of_os(error),
         AgentError::Stream(error) => return of_stream(error),
         AgentError::Connect(_) => {
-            "`boxlaunch ps` lists the boxes that run, and `boxlaunch port` shows where their agents are"
+            "`boxlaunch ps` lists the boxes that run, and `boxlaunch port` shows the addresses of their agents"
         }
         AgentError::NotGrpc(_) => {
-            "these commands are for agents that serve a3s.code.agent.v1, as docs/agents.md describes it; `boxlaunch port` \
-             shows where others are"
+            "these commands are for agents that serve a3s.code.agent.v1, as docs/agents.md describes it; `boxlaunch \
+             port` shows the addresses of others"
         }
         AgentError::Closed { .. } => {
-            "it may not listen at its port, speak something else, or have failed: `boxlaunch logs` shows what it has written"
+            "it may not listen on its port, speak another protocol, or have failed: `boxlaunch logs` shows what it has written"
         }
         AgentError::Timeout { .. } => {
             "give it more time with --timeout, or look at `boxlaunch logs`"
@@ -249,7 +249,7 @@ fn of_agent(error: &AgentError) -> Explanation {
         }
         AgentError::Status { .. } => "`boxlaunch logs NAME` shows what the agent has written",
         AgentError::Compressed(_) | AgentError::TooLarge { .. } | AgentError::Malformed { .. } => {
-            "the agent does not keep to the interface: docs/agents.md"
+            "the agent does not follow the interface: docs/agents.md"
         }
     };
     (AgentCallFailed, help).into()
@@ -267,21 +267,20 @@ fn of_machine(error: &MachineError) -> Explanation {
         MachineError::TooManyMounts => (Io, "share another directory, or one above it").into(),
         MachineError::Guest { .. } => GuestFailed.into(),
         MachineError::VmmEnded { status, .. } if status.signal() == Some(SIGSYS) => {
-            let help = "the jail forbids a system call that the machine made: `boxlaunch run --jail trace` names it. Please \
+            let help = "the jail forbids a system call that the VMM process made: `boxlaunch run --jail trace` names it. Please \
                         report it";
             (VmmFailed, help).into()
         }
         MachineError::VmmEnded { .. } | MachineError::HiddenVmm => VmmFailed.into(),
         MachineError::AgentEnded { lacked_memory: true, .. } => {
-            let help = "the kernel has ended a process of it for lack of memory: give `agent` a larger `limits memory` in the Boxfile";
+            let help = "the kernel killed one of its processes because memory ran out: give `agent` a larger `limits memory` in the Boxfile";
             (AgentFailed, help).into()
         }
         MachineError::AgentEnded { status, was_silent, .. } => {
             (AgentFailed, ended_help(*status, *was_silent)).into()
         }
         MachineError::Timeout { .. } => {
-            let help = "look at the agent's output and its health check; --console FILE keeps all that the \
-                        machine said, and --startup-timeout gives it more time";
+            let help = "look at the agent's output and its health check; --console FILE keeps the guest's console, and --startup-timeout gives it more time";
             (StartupTimeout, help).into()
         }
     }
@@ -369,14 +368,14 @@ pub(super) fn kvm_help(error: &KvmError) -> Cow<'static, str> {
                 .into()
         }
         KvmError::Unusable(_) | KvmError::Kernel => {
-            "use a machine whose KVM is backed by the processor's virtualization".into()
+            "use a host whose KVM is backed by the processor's virtualization".into()
         }
         KvmError::Failed(_) => {
             "look at the end of `sudo dmesg`; another hypervisor, such as VirtualBox, may be using the \
              processor's virtualization"
                 .into()
         }
-        KvmError::Unknown(_) => "try again when the machine is less busy".into(),
+        KvmError::Unknown(_) => "try again when the host is less busy".into(),
     }
 }
 
@@ -401,7 +400,7 @@ fn permission_help(allowed: &Allowed, path: &Path) -> Cow<'static, str> {
 /// Returns the help for a directory that cannot be shared.
 fn share_help(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
-        ErrorKind::NotFound => Some("make it first, or share another"),
+        ErrorKind::NotFound => Some("create it first, or share another"),
         ErrorKind::NotADirectory => {
             Some("share the directory that it is in, or copy it: `boxlaunch cp`")
         }
@@ -414,10 +413,9 @@ fn file_help(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
         ErrorKind::AlreadyExists => Some("remove the file, or name another"),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Some(
-            "name another place; what boxlaunch knows of boxes is in $BOXLAUNCH_STATE, else in your \
-             state directory",
+            "name another path: boxlaunch keeps the records of boxes in $BOXLAUNCH_STATE, else in your state directory",
         ),
-        ErrorKind::NotFound => Some("make its directory first, or name another place"),
+        ErrorKind::NotFound => Some("create its directory first, or name another path"),
         _ if source.raw_os_error() == Some(Errno::ENXIO as i32) => {
             Some("it is a pipe that nobody reads: start its reader first")
         }

@@ -18,25 +18,22 @@ const MANUAL: Manual = Manual {
             "The directory for logs, records and volumes, and for which files were hashed.",
         ),
         ("XDG_STATE_HOME, HOME", "Where that directory is, unless BOXLAUNCH_STATE is set."),
-        ("XDG_RUNTIME_DIR", "Where sockets are made while a box runs."),
-        (
-            own::STORE_RO,
-            "The directory of a store that is read and never written: that of the machine.",
-        ),
-        (box_prune::VARIABLE, "How large the store may be: 50G, 0 or none."),
+        ("XDG_RUNTIME_DIR", "The directory of a box's sockets while it runs."),
+        (own::STORE_RO, "The directory of the host's store, which is read but never written."),
+        (box_prune::VARIABLE, "The maximum size of the store: 50G, 0 or none."),
         (
             "BOXBUILD_STORE, XDG_CACHE_HOME, XDG_CONFIG_HOME, XDG_DATA_HOME",
-            "Where boxbuild keeps what no box is given to write to. The first two say where boxes are found by name.",
+            "Directories of boxbuild, which no box may write to. The first two locate the store.",
         ),
         (
             "BOXBUILD_INIT, BOXBUILD_KERNEL, BOXBUILD_REGISTRIES, SSL_CERT_FILE",
-            "Which files decide what boxbuild builds: no box is given to write to them. The last two say how `pull` asks registries, too.",
+            "Files that decide what boxbuild builds, which no box may write to. `pull` and `run` also use the last two.",
         ),
         (
             "REGISTRY_AUTH_FILE, DOCKER_CONFIG",
-            "Where credentials of registries are, for `pull`. No box is given them.",
+            "The credentials of registries, for `pull` and `run`. No box may read them.",
         ),
-        ("HTTPS_PROXY", "The proxy for `pull`."),
+        ("HTTPS_PROXY", "The proxy for `pull` and `run`."),
         VARIABLES,
     ],
     files: &[

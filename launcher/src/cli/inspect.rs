@@ -107,6 +107,6 @@ mod tests {
         127.0.0.1, port 5432, with `--network-local 127.0.0.1:5432`
         ");
         plan.network = NetworkPlan { mode: NetworkMode::Shared, ..NetworkPlan::default() };
-        insta::assert_snapshot!(marked(&plan), @"shared: whatever the host reaches, with `--network shared`");
+        insta::assert_snapshot!(marked(&plan), @"shared: everything that the host reaches, with `--network shared`");
     }
 }

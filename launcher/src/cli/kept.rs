@@ -115,7 +115,7 @@ fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), Failure> {
     let named = file.named_by.map_or_else(String::new, |it| format!(", which {it} names"));
     let message = format!("the box could {may} in {host} {what}: {}{named}", file.path.display());
     let elsewhere = file.named_by.map_or_else(String::new, |it| {
-        format!("; or put that file elsewhere, and name its place with {it}")
+        format!("; or move that file elsewhere, and set {it} to its new path")
     });
     Err(usage(&message, &(without(&file.path) + &elsewhere)))
 }
@@ -158,8 +158,9 @@ fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), Fa
         return Ok(());
     }
     let host = share.host().display();
-    let message =
-        format!("the box is in {host}, to which it may write: it could put another in its place");
+    let message = format!(
+        "the box's files are in {host}, which the box may write to: it could replace itself"
+    );
     let help = "start the box by its name in the store, which `boxlaunch images` shows; or say which one you mean, by \
                 BOX@sha256:…, which `boxbuild build` prints; or share another directory";
     Err(usage(&message, help))
@@ -327,7 +328,7 @@ mod tests {
             refused(own::INIT, "init", Access::ReadWrite) + &refused("HOME", "", Access::ReadOnly);
         insta::assert_snapshot!(texts, @"
         error: the box could change in HOME the init that boxbuild puts into boxes: HOME/init, which BOXBUILD_INIT names
-          = help: share a directory that does not have HOME/init in it; or put that file elsewhere, and name its place with BOXBUILD_INIT
+          = help: share a directory that does not have HOME/init in it; or move that file elsewhere, and set BOXBUILD_INIT to its new path
         error: the box could read in HOME the credentials of registries: HOME/.docker/config.json
           = help: share a directory that does not have HOME/.docker/config.json in it
         ");

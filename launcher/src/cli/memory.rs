@@ -33,7 +33,7 @@ pub(super) fn larger_machine(plan: &RunPlan, memory_mib: Option<u32>) -> Option<
     let limits: Vec<_> = plan.components().map(limit).collect();
     let limits = limits.join(", ");
     Some(format!(
-        "boxlaunch: --memory makes the machine larger, and not what its components may take (`limits memory`): {limits}\n"
+        "boxlaunch: --memory enlarges the VM, but not the limits of its components (`limits memory`): {limits}\n"
     ))
 }
 

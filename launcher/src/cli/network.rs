@@ -135,7 +135,7 @@ fn still_denied<'a>(
     };
     let line = move |it: &PeerPlan| {
         let text = format!(
-            "boxlaunch: {} stays denied: `deny` beats `allow`; `boxlaunch network {} reload BOX` takes all changes back",
+            "boxlaunch: {} stays denied: `deny` takes precedence over `allow`; `boxlaunch network {} reload BOX` takes all changes back",
             it.peer, name
         );
         shown(&text) + "\n"
@@ -243,7 +243,7 @@ fn text(record: &Record, denied: &[Denied]) -> String {
     if !record.network_local.is_empty() {
         let local = record.network_local.iter().filter_map(Local::of);
         let local: Vec<_> = local.map(|it| it.to_string()).collect();
-        text.push_str(&format!("given although not on the internet: {}\n", local.join(", ")));
+        text.push_str(&format!("allowed although not on the internet: {}\n", local.join(", ")));
     }
     for port in &record.published {
         text.push_str(&format!("published: {port}\n"));
@@ -271,7 +271,7 @@ mod tests {
     fn what_stays_denied_is_said_on_a_line_of_its_own() {
         let peers = ["a.example.com", "b.example.com"].map(|it| peer(it).unwrap());
         let said: String = still_denied(&peers, &peers[1..], "hello").collect();
-        insta::assert_snapshot!(said, @"boxlaunch: b.example.com stays denied: `deny` beats `allow`; `boxlaunch network hello reload BOX` takes all changes back");
+        insta::assert_snapshot!(said, @"boxlaunch: b.example.com stays denied: `deny` takes precedence over `allow`; `boxlaunch network hello reload BOX` takes all changes back");
         assert!(said.ends_with("back\n"));
     }
 

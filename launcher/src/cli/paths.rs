@@ -18,7 +18,7 @@ pub(crate) const SELF: &str = "/proc/self/exe";
 /// directory.
 pub(crate) fn state() -> Result<PathBuf, Failure> {
     let state = state_from(|name| env::var_os(name)).ok_or_else(|| {
-        let help = "set one of them: boxlaunch keeps there what it knows of boxes";
+        let help = "set one of them: boxlaunch keeps the records of boxes there";
         Failure::new((ErrorCode::Usage, help), "neither BOXLAUNCH_STATE nor HOME is set")
     })?;
     // Made absolute, because a detached box has another current directory.

@@ -89,7 +89,7 @@ pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, Failure> {
 fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(), Failure> {
     let reference = BoxReference::parse(word)?;
     if reference.path().is_some() {
-        let message = "a path names none of the store's boxes";
+        let message = "a path does not name a box of the store";
         return Err(usage(message, "name a box as `boxlaunch images --all` does"));
     }
     let listed = "`boxlaunch images --all` lists the boxes of the store";
@@ -143,7 +143,7 @@ fn check_names(rules: &Rules, found: &Report) -> Result<(), Failure> {
         return Ok(());
     };
     let message = format!("{} has several names: {}", it.digest, called(it));
-    Err(usage(&message, "name those that are to go, or remove all of them with --force"))
+    Err(usage(&message, "name the ones to remove, or remove all of them with --force"))
 }
 
 /// Returns the error of a box that was not removed because it runs, with the names of its runs.

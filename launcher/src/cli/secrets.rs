@@ -66,7 +66,7 @@ impl GivenSecret {
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         let (name, source) = text.split_once('=').ok_or_else(|| malformed(text, FORM))?;
         if name == "id" {
-            return Err(malformed(text, "that is docker's form; here it is NAME=file:PATH"));
+            return Err(malformed(text, "that is docker's syntax; here it is NAME=file:PATH"));
         }
         if !is_variable(name) {
             return Err(malformed(text, &format!("a secret's name {VARIABLE_FORM}")));

@@ -118,7 +118,7 @@ pub(super) fn result_place(
     let Some(path) = &args.result else { return Ok(None) };
     if path.as_os_str() == "-" {
         let help = "name a file; `boxlaunch task NAME --result` prints the result later";
-        return Err(Failure::new((ErrorCode::Usage, help), "--result: `-` is not taken"));
+        return Err(Failure::new((ErrorCode::Usage, help), "--result cannot be `-`"));
     }
     if args.task.is_none() && plan.task.is_none() {
         let help = "give it one: `--task FILE`, or `task` in the Boxfile";

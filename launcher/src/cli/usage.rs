@@ -42,13 +42,13 @@ const OTHERS: [(&str, &str); 7] = [
         "tag",
         "`boxbuild push BOX HOST/NAME:TAG` gives a box a name in a registry, and `boxbuild build --name NAME` one in the store",
     ),
-    ("gc", "`boxlaunch prune` removes from the store what was used least recently"),
+    ("gc", "`boxlaunch prune` removes the least recently used boxes and files of the store"),
     ("pause", "a box cannot be paused: `boxlaunch stop NAME` ends it"),
     ("restart", STARTED_AGAIN),
     ("start", STARTED_AGAIN),
     ("top", "`boxlaunch stats NAME`, or `boxlaunch exec NAME ps`"),
 ];
-const STARTED_AGAIN: &str = "a box that has ended is not started again, but a new one under its name: `boxlaunch rm NAME`, \
+const STARTED_AGAIN: &str = "a box that has ended is not started again; start a new one under its name: `boxlaunch rm NAME`, \
                              then `boxlaunch run --detach --name NAME BOX`";
 
 /// Options of docker that boxlaunch lacks, and the alternatives.
@@ -169,7 +169,7 @@ fn tip(error: &clap::Error) -> Option<String> {
         return Some((*tip).to_owned());
     }
     if let Some(name) = text(ContextKind::InvalidSubcommand).filter(|it| BUILDERS.contains(it)) {
-        return Some(format!("boxbuild builds boxes and looks into them: `boxbuild {name}`"));
+        return Some(format!("boxbuild builds and inspects boxes: `boxbuild {name}`"));
     }
     let word = text(ContextKind::InvalidArg)?;
     if word.starts_with('-') {
@@ -217,7 +217,7 @@ mod tests {
         let command = tip_for("boxlaunch run x.box ls -l").unwrap();
         assert_eq!(command, "a command to run in the box comes after `--`: `-- ls`");
         let other = tip_for("boxlaunch build").unwrap();
-        assert_eq!(other, "boxbuild builds boxes and looks into them: `boxbuild build`");
+        assert_eq!(other, "boxbuild builds and inspects boxes: `boxbuild build`");
         assert_eq!(tip_for("boxlaunch top x").unwrap(), OTHERS[6].1);
         for without in ["boxlaunch run x.box --ls", "boxlaunch verify x y", "boxlaunch rn x"] {
             assert_eq!(tip_for(without), None, "{without}");

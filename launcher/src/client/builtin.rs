@@ -32,7 +32,7 @@ pub(crate) fn run(
     client.let_go();
     Ok(match (exit?.status, shown(stderr.text().trim_end())) {
         (0, text) if text.is_empty() => Ok(text),
-        (0, text) => Ok(format!("the box says: {text}")),
+        (0, text) => Ok(format!("the box reports: {text}")),
         (status, text) if text.is_empty() => {
             Err(format!("the program in the box ended with status {status}"))
         }

@@ -52,6 +52,6 @@ crate::from_below!(StreamError => ClientError::Stream, Os, Stopped);
 const fn fixed(mode: SkillMode) -> &'static str {
     match mode {
         SkillMode::Baked => "baked into the box",
-        SkillMode::Mounted => "a directory of the host that the box shows",
+        SkillMode::Mounted => "a directory of the host that is mounted in the box",
     }
 }

@@ -57,6 +57,6 @@ pub enum PolicyError {
     #[error("the box asks for {0}")]
     TooMuch(String),
     /// The scratch disks of the box exceed their limit; both sizes are in bytes.
-    #[error("the box asks for scratch disks of {}, and may have {}", readable(*asked), readable(*most))]
+    #[error("the box asks for scratch disks of {}, but may have only {}", readable(*asked), readable(*most))]
     TooMuchScratch { asked: u64, most: u64 },
 }

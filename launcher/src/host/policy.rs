@@ -44,12 +44,15 @@ impl Most {
     pub fn check(self, size: Vm) -> Result<(), PolicyError> {
         let (cpus, memory) = (size.cpus, size.memory_mib);
         if cpus > self.cpus {
-            return Err(PolicyError::TooMuch(format!("{cpus} CPUs, and may have {}", self.cpus)));
+            return Err(PolicyError::TooMuch(format!(
+                "{cpus} CPUs, but may have only {}",
+                self.cpus
+            )));
         }
         if memory > self.memory_mib {
             let most = self.memory_mib;
             return Err(PolicyError::TooMuch(format!(
-                "{memory} MiB of memory, and may have {most}"
+                "{memory} MiB of memory, but may have only {most}"
             )));
         }
         Ok(())
@@ -145,7 +148,7 @@ mod tests {
         assert_eq!(check(5, 1).unwrap_err(), "the box asks for 5 CPUs, and may have 4");
         assert_eq!(
             check(1, 513).unwrap_err(),
-            "the box asks for 513 MiB of memory, and may have 512"
+            "the box asks for 513 MiB of memory, but may have only 512"
         );
     }
 }

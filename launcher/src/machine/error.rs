@@ -40,13 +40,13 @@ pub enum MachineError {
     #[error(transparent)]
     Kvm(#[from] KvmError),
     /// The host's directories for the box, and its task, do not fit into one message to init.
-    #[error("its directories and its task are too many and too long for one message")]
+    #[error("its directories and its task do not fit into one message")]
     TooManyMounts,
     /// Init reported that a step of the start, or of a request, failed.
     #[error("the guest failed to {step}: {message}")]
     Guest { step: String, message: String },
     /// The VM ended by itself.
-    #[error("the virtual machine ended ({status}) {when}")]
+    #[error("the VM ended ({status}) {when}")]
     VmmEnded { status: ExitStatus, when: &'static str },
     /// The VMM process closed its log and lived on, which only a compromised process does.
     #[error("the VMM process closed its log and did not end, so it was killed")]

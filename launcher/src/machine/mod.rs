@@ -266,7 +266,7 @@ impl Machine {
     /// Returns the end of the console.
     pub(crate) fn console_end(&self) -> LastOutput {
         let text = self.events.console.tail();
-        LastOutput { source: "the end of the machine's console", text }
+        LastOutput { source: "the end of the guest's console", text }
     }
 }
 

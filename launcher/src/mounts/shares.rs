@@ -282,7 +282,7 @@ mod tests {
         assert!(!share.is_in(&at("outer/a")) && !share.has(&at("outer/a/b")));
         let refused = |shares: &[ServedShare]| vmm::jail::shares::open(shares).unwrap_err();
         let error = refused(&directories(std::slice::from_ref(&share)));
-        assert!(error.to_string().ends_with("another directory is at its place now"), "{error}");
+        assert!(error.to_string().ends_with("its path leads to another directory now"), "{error}");
         fs::remove_dir_all(at("outer/a")).unwrap();
         std::os::unix::fs::symlink("moved", at("outer/a")).unwrap();
         let error = refused(&directories(&[share]));
@@ -308,7 +308,7 @@ mod tests {
             |path: &str| HostShare::new(Path::new(path), "/a", Access::ReadOnly, Scope::Both);
         for path in ["/proc", "/proc/sys", "/"] {
             let error = share(path).unwrap_err().to_string();
-            assert!(error.contains("it is the kernel's"), "{path}: {error}");
+            assert!(error.contains("is a file system of the kernel"), "{path}: {error}");
         }
     }
 

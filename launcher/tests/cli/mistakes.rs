@@ -90,7 +90,7 @@ fn a_directory_that_is_not_here_comes_with_how_to_name_it() {
     let own = ["run", "--share", "input=/tmp", "-v", "~/x:/w"];
     insta::assert_snapshot!(refused(&scene, &own), @r#"
     error: cannot share ~/x: No such file or directory (os error 2)
-      = help: the shell has left `~` as it is: write "$HOME/x"
+      = help: the shell did not expand `~`: write "$HOME/x"
     "#);
 }
 

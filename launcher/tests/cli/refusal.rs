@@ -128,7 +128,7 @@ fn limits_beyond_all_numbers_are_more_than_any_memory() {
     config.plan.agent.limits.memory_bytes = u64::MAX;
     config.plan.business.as_mut().unwrap().limits.memory_bytes = 1 << 20;
     let ended = Scene::new(&config).run(&["run", "--memory", "1024"]);
-    let error = "its components may take 17179869183.9 GiB of memory, and the machine has 256 MiB";
+    let error = "its components may take 17179869183.9 GiB of memory, but the VM has only 256 MiB";
     assert!(ended.stderr.contains(error), "{}", ended.stderr);
     assert_eq!(ended.code, Some(1));
 }

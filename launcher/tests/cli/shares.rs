@@ -67,8 +67,8 @@ fn no_box_writes_to_a_file_that_a_variable_names() {
         + &refused("REGISTRY_AUTH_FILE", "keys/auth.json", "");
     insta::assert_snapshot!(texts, @"
     error: the box could change in HOME/work the init that boxbuild puts into boxes: HOME/work/target/init, which BOXBUILD_INIT names
-      = help: share a directory that does not have HOME/work/target/init in it; or put that file elsewhere, and name its place with BOXBUILD_INIT
+      = help: share a directory that does not have HOME/work/target/init in it; or move that file elsewhere, and set BOXBUILD_INIT to its new path
     error: the box could read in HOME/keys the credentials of registries: HOME/keys/auth.json, which REGISTRY_AUTH_FILE names
-      = help: share a directory that does not have HOME/keys/auth.json in it; or put that file elsewhere, and name its place with REGISTRY_AUTH_FILE
+      = help: share a directory that does not have HOME/keys/auth.json in it; or move that file elsewhere, and set REGISTRY_AUTH_FILE to its new path
     ");
 }

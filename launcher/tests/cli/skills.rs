@@ -61,7 +61,7 @@ fn what_is_part_of_the_box_is_neither_loaded_nor_replaced() {
     assert_snapshot!(said.concat(), @"
     error: the skill greet is baked into the box
       = help: baked skills cannot be changed: build the box again, or give the skill another name
-    error: the skill shared is a directory of the host that the box shows
+    error: the skill shared is a directory of the host that is mounted in the box
       = help: change the files in its directory, or give the skill another name
     ");
 }
@@ -103,13 +103,13 @@ fn what_is_no_skill_is_shown_with_its_places() {
        |
        = help: add it to the skill's directory, or correct the path, which is relative to it
     error: the directory Wrong cannot name a skill: a name has lower-case letters, digits and inner hyphens, at most 64: "my-agent"
-      = help: a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md
+      = help: a skill is a directory that has the skill's name and contains a file SKILL.md: docs/skills.md
     error: none has no regular file SKILL.md
-      = help: a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md
+      = help: a skill is a directory that has the skill's name and contains a file SKILL.md: docs/skills.md
     error: missing is not a directory
-      = help: a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md
+      = help: a skill is a directory that has the skill's name and contains a file SKILL.md: docs/skills.md
     error: linked has no regular file SKILL.md
-      = help: a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md
+      = help: a skill is a directory that has the skill's name and contains a file SKILL.md: docs/skills.md
     "#);
     let json = run(state.path(), &["skills", "hello", "load", "notes", "--json"]);
     let json: Value = serde_json::from_str(&json.stdout).unwrap();

@@ -180,7 +180,7 @@ fn a_repository_is_one_checkout_of_all_that_is_in_it() {
      1 | extends "../base.Boxfile"
        |         ^^^^^^^^^^^^^^^^^ `..` leads out of it
        |
-       = help: copy it to a place in the checkout, and name it from there; the checkout is the Boxfile's directory, as none above it has `.git`, `.jj`, `.hg`; `--checkout DIR` names a larger one
+       = help: copy it into the checkout, and write its path there; the checkout is the Boxfile's directory, as none above it has `.git`, `.jj`, `.hg`; `--checkout DIR` names a larger one
 
     error: a file of the box must be inside the checkout
       --> Boxfile:2:14
@@ -188,7 +188,7 @@ fn a_repository_is_one_checkout_of_all_that_is_in_it() {
      2 | agent { file "../shared/conf" to="/a"; }
        |              ^^^^^^^^^^^^^^^^ `..` leads out of it
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`; the checkout is the Boxfile's directory, as none above it has `.git`, `.jj`, `.hg`; `--checkout DIR` names a larger one
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`; the checkout is the Boxfile's directory, as none above it has `.git`, `.jj`, `.hg`; `--checkout DIR` names a larger one
     "#);
     for mark in [".git", ".jj", ".hg"] {
         let mark = host.checkout.path("home/clone").join(mark);

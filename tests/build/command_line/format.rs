@@ -78,7 +78,7 @@ fn other_files_are_left_alone() {
     let other = "layout   {\n  pane size=1\n}\n";
     checkout.write("zellij.kdl", other);
     insta::assert_snapshot!(checkout.fails(&["fmt", "zellij.kdl"]), @"
-    error: zellij.kdl is not a Boxfile, and is left as it is
+    error: zellij.kdl is not a Boxfile, and was not changed
       = help: a Boxfile has that name, as `Boxfile.toml` and `ci.Boxfile` do, or declares a box, an agent or a business component, or extends a Boxfile
     ");
     assert_eq!(checkout.read("zellij.kdl"), other);
@@ -99,7 +99,7 @@ fn a_lock_is_left_as_it_is() {
         &["check", "-f", "Boxfile.lock"],
     ] {
         insta::allow_duplicates!(insta::assert_snapshot!(checkout.fails(args), @"
-        error: Boxfile.lock is a lock and no Boxfile, and is left as it is
+        error: Boxfile.lock is a lock, not a Boxfile, and was not changed
           = help: name the Boxfile that it was written for: boxbuild alone writes locks
         "));
     }

@@ -143,7 +143,7 @@ fn nothing_is_fetched_for_local_images() {
     assert_eq!((ran.code, ran.result.as_str()), (0, ""), "{}", ran.notes);
     insta::assert_snapshot!(ran.notes, @"
     wrote Boxfile.lock
-    every layer is in the store, or in an image on this machine
+    every layer is in the store, or in an image on this host
     ");
     let report = checkout.run(&["fetch", "--locked", "--json"]).json();
     assert_eq!((&report["layers"], &report["written"]), (&serde_json::json!([]), &false.into()));

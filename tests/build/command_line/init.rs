@@ -42,7 +42,7 @@ fn from_the_images_that_are_there() {
     // The component that is started with the box. The image runs `/agent/bin/agent`.
     agent {
         image "oci:images/agent"
-        // A guess: the image names no port. The box is ready when it accepts a connection.
+        // A guess: the image exposes no port. The box is ready when it accepts a connection.
         port 4088
         health "tcp"
         limits memory="512MiB" pids=100
@@ -80,7 +80,7 @@ fn in_toml() {
     # The component that is started with the box. The image runs `/agent/bin/agent`.
     [agent]
     image = "oci:images/agent"
-    # A guess: the image names no port. The box is ready when it accepts a connection.
+    # A guess: the image exposes no port. The box is ready when it accepts a connection.
     port = 4088
     health = "tcp"
     limits = { memory = "512MiB", pids = 100 }
@@ -248,7 +248,7 @@ fn a_boxfile_that_is_there_stays() {
         let checkout = checkout();
         checkout.write(name, "mine");
         let said = checkout.fails(&["init", "--toml"]);
-        let there = format!("error: there is a {name} already; it is left as it is\n");
+        let there = format!("error: there is a {name} already; it was not changed\n");
         assert_eq!(said, there.clone() + "  = help: to replace it, add --force\n");
         assert_eq!(checkout.read(name), "mine");
     }

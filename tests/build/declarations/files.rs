@@ -236,7 +236,7 @@ fn what_cannot_be_read_is_named_where_it_is_declared() {
      5 |     file "out/x" to="/b"
        |          ^^^^^^^ named here
        |
-       = help: copy what the box needs into the checkout: a link may lead to what is in it alone
+       = help: copy what the box needs into the checkout: the target of a link must be inside it
 
     error: pipes/socket is neither a file nor a directory nor a link
       --> Boxfile:6:10
@@ -268,7 +268,7 @@ fn what_is_in_the_way_is_named_where_it_is_declared() {
      4 |     file "conf.yaml" to="/usr"
        |                         ^^^^^^ named here
        |
-       = help: end `to` with a slash to put a file into that directory, or choose another place
+       = help: end `to` with a slash to put a file into that directory, or choose another path
     "#);
     insta::assert_snapshot!(said("    file \"static\" to=\"/agent/bin/agent\""), @r#"
     error: static cannot be at /agent/bin/agent of the agent component: "/agent/bin/agent" is not a directory
@@ -277,7 +277,7 @@ fn what_is_in_the_way_is_named_where_it_is_declared() {
      4 |     file "static" to="/agent/bin/agent"
        |                      ^^^^^^^^^^^^^^^^^^ named here
        |
-       = help: choose another place, or remove what is there
+       = help: choose another path, or remove what is there
     "#);
     insta::assert_snapshot!(
         said("    file \"static\" to=\"/srv\"\n    file \"conf.yaml\" to=\"/srv/index.html\""), @r#"
@@ -289,7 +289,7 @@ fn what_is_in_the_way_is_named_where_it_is_declared() {
      5 |     file "conf.yaml" to="/srv/index.html"
        |                         ^^^^^^^^^^^^^^^^^ named here
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
     "#
     );
     insta::assert_snapshot!(said("    file \"conf.yaml\" to=\"/etc/hosts\""), @r#"
@@ -325,7 +325,7 @@ fn a_mount_hides_no_file_of_a_directory() {
      15 | scratch "s" guest="/srv/www/bin" size="1MiB"
         |                   ^^^^^^^^^^^^^^ named here
         |
-        = help: choose another place, or remove what is there
+        = help: choose another path, or remove what is there
     "#);
     checkout
         .write("Boxfile", format!("{text}scratch \"s\" guest=\"/srv/www/tmp\" size=\"1MiB\"\n"));

@@ -22,7 +22,7 @@ fn a_share_over_files_of_an_image() {
      13 | share "data" guest="/data"
         |                    ^^^^^^^ named here
         |
-        = help: choose another place, or remove it from the image
+        = help: choose another path, or remove it from the image
     "#);
     insta::assert_snapshot!(refused("scratch \"tmp\" guest=\"/agent\" size=\"1MiB\""), @r#"
     error: the agent image has a file at /agent, in the way of the scratch `tmp`
@@ -31,7 +31,7 @@ fn a_share_over_files_of_an_image() {
      13 | scratch "tmp" guest="/agent" size="1MiB"
         |                     ^^^^^^^^ named here
         |
-        = help: choose another place, or remove it from the image
+        = help: choose another path, or remove it from the image
     "#);
 }
 
@@ -69,7 +69,7 @@ fn a_working_directory_that_is_a_file() {
      3 |     workdir "/srv/file"
        |             ^^^^^^^^^^^ named here
        |
-       = help: choose another place, or remove it from the image
+       = help: choose another path, or remove it from the image
     "#);
     insta::assert_snapshot!(shown(&working_in("/to-file/below").refused()), @r#"
     error: the agent image has a file at /to-file, in the way of the working directory of the agent
@@ -78,7 +78,7 @@ fn a_working_directory_that_is_a_file() {
      3 |     workdir "/to-file/below"
        |             ^^^^^^^^^^^^^^^^ named here
        |
-       = help: choose another place, or remove it from the image
+       = help: choose another path, or remove it from the image
     "#);
 }
 

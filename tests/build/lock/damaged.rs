@@ -307,7 +307,7 @@ fn another_file_is_left_alone() {
     checkout.fails(&["lock", "--lock-file", "thesis.txt"]);
     insta::assert_snapshot!(checkout.fails(&["update", "--lock-file", "thesis.txt"]), @r"
     error: thesis.txt is not a lock, and is not overwritten
-      = help: move it away to have a lock written
+      = help: move it away, so that a new lock is written
     ");
     assert_eq!(checkout.read("thesis.txt"), "my thesis\n");
 }

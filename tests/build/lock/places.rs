@@ -52,7 +52,7 @@ fn a_place_that_cannot_be_written_is_an_error_and_there_is_no_box() {
     let said = checkout.fails(&["build", "--lock-file", "missing/other.lock"]);
     insta::assert_snapshot!(said, @r"
     error: cannot write missing/other.lock: No such file or directory (os error 2)
-      = help: name a place that can be written with --lock-file PATH
+      = help: name a writable path with --lock-file PATH
     ");
     assert!(!checkout.path("test.box").exists());
 }

@@ -171,7 +171,7 @@ fn place_elsewhere(component: &Node, node: &Node) -> Option<String> {
     let block = [&schema::AGENT, &schema::BUSINESS].into_iter().find(has)?;
     let place = form::block(node.syntax, block.name);
     let title = if block.name == "business" { "business application" } else { block.name };
-    Some(format!("it belongs to the {title} alone; write it inside `{place}`"))
+    Some(format!("only the {title} has it; write it inside `{place}`"))
 }
 
 fn outside(declaration: &Declaration, syntax: Syntax) -> String {

@@ -139,7 +139,7 @@ pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
 fn on_another(outer: DeclaredPath<'_>, inner: DeclaredPath<'_>) -> Diagnostic {
     let [outside, inside] = [outer, inner].map(|place| quote(place.path));
     let message = if outside == inside {
-        format!("two things would be at {inside}")
+        format!("{inside} is used twice")
     } else if outer.kind == AtPlace::Secret {
         format!("{inside} is inside {outside}, which is a secret's file")
     } else {
@@ -147,8 +147,8 @@ fn on_another(outer: DeclaredPath<'_>, inner: DeclaredPath<'_>) -> Diagnostic {
     };
     let label = |place: DeclaredPath<'_>| format!("the place of this `{}`", place.declaration());
     let help = match outside == inside {
-        true => "give one of them another place, or remove it",
-        false => "choose places that are not inside one another",
+        true => "give one of them another path, or remove it",
+        false => "choose paths that are not inside one another",
     };
     Diagnostic::new(message, inner.span, label(inner))
         .with_label(outer.span, label(outer))

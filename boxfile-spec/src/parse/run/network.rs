@@ -64,12 +64,12 @@ fn needs_consent(value: &Value, port: Option<u16>) -> Option<Diagnostic> {
     // Whether the launching host has a public address is unknown here.
     let Wanted { needs, purpose } = Local::wanted(&[rule], &[], |_| false).pop()?;
     let what = match text.contains('/') {
-        true => "this network is not, or not as a whole, on the internet",
+        true => "this network is not entirely on the internet",
         false => "this address is not on the internet",
     };
     let warning =
         DECLARATION_ERRORS.about("local-peer", &format!("{what} ({purpose})"), value.span);
-    let help = format!("they have to add `boxlaunch run --network-local {needs}`");
+    let help = format!("run the box with `boxlaunch run --network-local {needs}`");
     Some(warning.with_help(help).into_warning())
 }
 
@@ -98,7 +98,7 @@ fn report_closed(reader: &Reader<'_>, node: &Node, lacks: &str) {
         DECLARATION_ERRORS.about("no-cap", &form::keyed(syntax, "cap", "http"), mode_span(node))
     } else {
         let usage = schema::NETWORK.usage(syntax);
-        let help = format!("write \"none\", or say what may be reached:{usage}");
+        let help = format!("write \"none\", or declare which hosts may be reached:{usage}");
         DECLARATION_ERRORS.at("no-allow", mode_span(node)).with_help(help)
     });
 }

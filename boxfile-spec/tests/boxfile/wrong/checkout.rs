@@ -25,16 +25,16 @@ fn a_base_file_outside_is_not_read() {
      1 | extends "../../etc/shadow"
        |         ^^^^^^^^^^^^^^^^^^ `..` leads out of it
        |
-       = help: copy it to a place in the checkout, and name it from there; the checkout is /src, which has `.git`; `--checkout DIR` names a larger one
+       = help: copy it into the checkout, and write its path there; the checkout is /src, which has `.git`; `--checkout DIR` names a larger one
     "#);
     assert_snapshot!(over(&reach(Some(1)), "../a/../../b"), @r#"
     error: a base file must be inside the checkout
       --> Boxfile:1:9
        |
      1 | extends "../a/../../b"
-       |         ^^^^^^^^^^^^^^ `..` after another name leads anywhere
+       |         ^^^^^^^^^^^^^^ `..` after another name can lead out of it
        |
-       = help: copy it to a place in the checkout, and name it from there
+       = help: copy it into the checkout, and write its path there
     "#);
     assert_snapshot!(over(&reach(None), "base"), @r#"
     error: a base file must be inside the checkout
@@ -73,7 +73,7 @@ skills dir="../skills""#), @r#"
      3 | skill "a" path="/a"
        |                ^^^^ an absolute path
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
 
     error: a skill must be inside the checkout
       --> Boxfile:4:16
@@ -81,15 +81,15 @@ skills dir="../skills""#), @r#"
      4 | skill "b" path="../b"
        |                ^^^^^^ `..` leads out of it
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
 
     error: a skill must be inside the checkout
       --> Boxfile:5:16
        |
      5 | skill "c" path="c/../c"
-       |                ^^^^^^^^ `..` after another name leads anywhere
+       |                ^^^^^^^^ `..` after another name can lead out of it
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
 
     error: a directory of skills must be inside the checkout
       --> Boxfile:6:12
@@ -97,7 +97,7 @@ skills dir="../skills""#), @r#"
      6 | skills dir="../skills"
        |            ^^^^^^^^^^^ `..` leads out of it
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
     "#);
     assert_snapshot!(errors("box b\nagent {\n    binary \"/usr/bin/agent\"\n    env-file \"agent.env\" \"../secret.env\"\n}\n"), @r#"
     error: the agent's program must be inside the checkout
@@ -106,7 +106,7 @@ skills dir="../skills""#), @r#"
      3 |     binary "/usr/bin/agent"
        |            ^^^^^^^^^^^^^^^^ an absolute path
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
 
     error: a file of variables must be inside the checkout
       --> Boxfile:4:26
@@ -114,7 +114,7 @@ skills dir="../skills""#), @r#"
      4 |     env-file "agent.env" "../secret.env"
        |                          ^^^^^^^^^^^^^^^ `..` leads out of it
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
     "#);
     assert_snapshot!(file_errors(r#"share "data" guest="/data" host="/srv/data""#), @r#"
     error: a share proposes a directory below the one where the box is launched
@@ -123,7 +123,7 @@ skills dir="../skills""#), @r#"
      3 | share "data" guest="/data" host="/srv/data"
        |                                 ^^^^^^^^^^^ an absolute path
        |
-       = help: leave `host` out: whoever launches the box names a directory, which may be anywhere
+       = help: leave `host` out: `boxlaunch run --share` then names the directory, which may be anywhere
     "#);
 }
 
@@ -148,7 +148,7 @@ fn the_checkout_reaches_up_so_far_and_no_farther() {
      4 | skill "d" path="../../d"
        |                ^^^^^^^^^ `..` leads out of it
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
     "#);
 }
 
@@ -168,7 +168,7 @@ fn a_path_of_a_base_is_judged_from_the_directory_of_the_base() {
      2 | skill "a" path="../a"
        |                ^^^^^^ `..` leads out of it
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
     "#);
 }
 
@@ -208,7 +208,7 @@ fn what_the_file_lacks_hides_no_path() {
      1 | business { env-file "/b.env"; }
        |                     ^^^^^^^^ an absolute path
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
 
     error: a skill must be inside the checkout
       --> Boxfile:2:16
@@ -216,9 +216,9 @@ fn what_the_file_lacks_hides_no_path() {
      2 | skill "a" path="../a"
        |                ^^^^^^ `..` leads out of it
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
 
-    error: two things would be at `/s`
+    error: `/s` is used twice
       --> Boxfile:4:17
        |
      3 | share "s" guest="/s"
@@ -226,6 +226,6 @@ fn what_the_file_lacks_hides_no_path() {
      4 | share "t" guest="/s"
        |                 ^^^^ the place of this `share`
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
     "#);
 }

@@ -145,9 +145,9 @@ fn a_binary_is_the_agents() {
       --> Boxfile:4:5
        |
      4 |     binary "bin/app"
-       |     ^^^^^^ in the wrong place
+       |     ^^^^^^ not allowed here
        |
-       = help: it belongs to the agent alone; write it inside `agent { … }`
+       = help: only the agent has it; write it inside `agent { … }`
     "#);
     assert_snapshot!(errors("box b\nagent { binary \"\"; }\n"), @r#"
     error: `binary` is empty
@@ -181,26 +181,26 @@ fn what_belongs_to_one_component_is_refused_in_the_other() {
       --> Boxfile:5:5
        |
      5 |     port 80
-       |     ^^^^ in the wrong place
+       |     ^^^^ not allowed here
        |
-       = help: it belongs to the agent alone; write it inside `agent { … }`
+       = help: only the agent has it; write it inside `agent { … }`
 
     error: `tools` does not belong here
       --> Boxfile:7:5
        |
      7 |     tools "bash"
-       |     ^^^^^ in the wrong place
+       |     ^^^^^ not allowed here
        |
-       = help: it belongs to the agent alone; write it inside `agent { … }`
+       = help: only the agent has it; write it inside `agent { … }`
     "#);
     assert_snapshot!(agent_errors("    autostart #true"), @"
     error: `autostart` does not belong here
       --> Boxfile:4:5
        |
      4 |     autostart #true
-       |     ^^^^^^^^^ in the wrong place
+       |     ^^^^^^^^^ not allowed here
        |
-       = help: it belongs to the business application alone; write it inside `business { … }`
+       = help: only the business application has it; write it inside `business { … }`
     ");
 }
 

@@ -7,7 +7,7 @@ use crate::{agent_errors, file_errors};
 #[test]
 fn the_machine_has_no_room_for_the_components() {
     assert_snapshot!(crate::errors("box b\nagent {\n    image \"oci:i\"\n    limits memory=\"64MiB\"\n}\nbusiness {\n    image \"oci:i\"\n}\nvm memory=\"256MiB\"\n"), @r#"
-    error: the components may take 1088MiB, which leaves no memory for the machine itself
+    error: the components may take 1088MiB, which leaves no memory for the VM itself
       --> Boxfile:9:11
        |
      4 |     limits memory="64MiB"
@@ -26,7 +26,7 @@ fn the_machine_has_no_room_for_the_components() {
 #[test]
 fn room_for_the_components_alone_is_not_enough() {
     assert_snapshot!(file_errors(r#"vm memory="512MiB""#), @r#"
-    error: the components may take 512MiB, which leaves no memory for the machine itself
+    error: the components may take 512MiB, which leaves no memory for the VM itself
       --> Boxfile:3:11
        |
      2 | agent { image "oci:i"; }
@@ -41,7 +41,7 @@ fn room_for_the_components_alone_is_not_enough() {
 #[test]
 fn the_components_want_more_than_any_machine_has() {
     assert_snapshot!(crate::errors("box b\nagent { image \"oci:i\"; limits memory=\"64GiB\"; }\nbusiness { image \"oci:i\"; }\n"), @r#"
-    error: the components may take more memory than a machine can have
+    error: the components may take more memory than a VM can have
       --> Boxfile:2:38
        |
      2 | agent { image "oci:i"; limits memory="64GiB"; }
@@ -56,7 +56,7 @@ fn the_components_want_more_than_any_machine_has() {
 vm memory="64GiB"
 business {
     image "oci:i""#), @r#"
-    error: the components may take 65GiB, which leaves no memory for the machine itself
+    error: the components may take 65GiB, which leaves no memory for the VM itself
       --> Boxfile:6:11
        |
      4 |     limits memory="64GiB"
@@ -206,7 +206,7 @@ fn one_value_has_one_error() {
        = help: write `memory="768MiB"`
     "#);
     assert_snapshot!(file_errors(r#"vm memory="100000001B""#), @r#"
-    error: the components may take 512MiB, which leaves no memory for the machine itself
+    error: the components may take 512MiB, which leaves no memory for the VM itself
       --> Boxfile:3:11
        |
      2 | agent { image "oci:i"; }

@@ -51,7 +51,7 @@ fn a_base_must_be_in_the_checkout() {
       --> a:2:1
        |
      2 | port 80
-       | ^^^^ in the wrong place
+       | ^^^^ not allowed here
        |
        = help: it belongs inside `agent { … }`
     "#);
@@ -75,7 +75,7 @@ fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
             Ok(diagnostics::Source::new("\u{9b}2J\u{202e}base", text))
         });
     assert_snapshot!(shown(&document), @r#"
-    error: two things would be at `/s`
+    error: `/s` is used twice
       --> �2J�base:5:15
        |
      5 | share t guest="/s"
@@ -86,7 +86,7 @@ fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
      3 | share s guest="/s"
        |               ---- the place of this `share`
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
     "#);
 }
 
@@ -200,7 +200,7 @@ fn a_chain_that_is_too_long() {
     let mut files = vec![("Boxfile", "box b\nextends \"base0\"\n")];
     files.extend(names.iter().zip(&texts).map(|(name, text)| (name.as_str(), text.as_str())));
     assert_snapshot!(show(&files), @r#"
-    error: cannot extend `base8`: more than 8 files would extend one another
+    error: cannot extend `base8`: more than 8 files extend one another
       --> base7:1:9
        |
      1 | extends "base8"
@@ -244,7 +244,7 @@ fn a_clash_of_two_files_is_shown_in_both() {
         ("Boxfile", "box b\nextends \"../base.Boxfile\"\nvm memory=\"512MiB\"\nshare \"x\" guest=\"/data\"\n"),
         ("../base.Boxfile", &format!("{BASE}\nshare \"data\" guest=\"/data\"\n")),
     ]), @r#"
-    error: the components may take 1GiB, which leaves no memory for the machine itself
+    error: the components may take 1GiB, which leaves no memory for the VM itself
       --> Boxfile:3:11
        |
      3 | vm memory="512MiB"
@@ -257,7 +257,7 @@ fn a_clash_of_two_files_is_shown_in_both() {
        |
        = help: write `memory="1280MiB"`, or lower the limits
 
-    error: two things would be at `/data`
+    error: `/data` is used twice
       --> ../base.Boxfile:6:20
        |
      6 | share "data" guest="/data"
@@ -268,7 +268,7 @@ fn a_clash_of_two_files_is_shown_in_both() {
      4 | share "x" guest="/data"
        |                 ------- the place of this `share`
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
     "#);
 }
 

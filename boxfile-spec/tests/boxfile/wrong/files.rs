@@ -70,7 +70,7 @@ fn places_are_absolute_and_plain() {
      5 |     file "9" to="/etc/../a"
        |                 ^^^^^^^^^^^ not a plain path
        |
-       = help: name a place without `.`, `..` and `//`: "/etc/app/"
+       = help: write a path without `.`, `..` and `//`: "/etc/app/"
 
     error: `/etc//` is not a plain path
       --> Boxfile:6:17
@@ -78,7 +78,7 @@ fn places_are_absolute_and_plain() {
      6 |     file "6" to="/etc//"
        |                 ^^^^^^^^ not a plain path
        |
-       = help: name a place without `.`, `..` and `//`: "/etc/app/"
+       = help: write a path without `.`, `..` and `//`: "/etc/app/"
 
     error: `to` is empty
       --> Boxfile:7:17
@@ -145,7 +145,7 @@ fn a_file_is_of_the_checkout() {
      4 |     file "/etc/passwd" to="/etc/"
        |          ^^^^^^^^^^^^^ an absolute path
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
 
     error: a file of the box must be inside the checkout
       --> Boxfile:5:10
@@ -153,7 +153,7 @@ fn a_file_is_of_the_checkout() {
      5 |     file "../a" to="/a"
        |          ^^^^^^ `..` leads out of it
        |
-       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
+       = help: copy it into the Boxfile's directory or below, and write its path from there, without `..`
     "#);
 }
 
@@ -168,7 +168,7 @@ fn no_file_is_where_the_guest_has_its_own() {
      4 |     file "f7" to="/proc/x"
        |                  ^^^^^^^^^ the guest has its own `/proc`
        |
-       = help: choose another place, for instance "/etc/app/"
+       = help: choose another path, for instance "/etc/app/"
 
     error: no file can be at `/dev/f5`
       --> Boxfile:5:18
@@ -176,7 +176,7 @@ fn no_file_is_where_the_guest_has_its_own() {
      5 |     file "f5" to="/dev/"
        |                  ^^^^^^^ the guest has its own `/dev`
        |
-       = help: choose another place, for instance "/etc/app/"
+       = help: choose another path, for instance "/etc/app/"
 
     error: no file can be at `/a3s`
       --> Boxfile:6:18
@@ -184,7 +184,7 @@ fn no_file_is_where_the_guest_has_its_own() {
      6 |     file "f4" to="/a3s"
        |                  ^^^^^^ the guest has its own `/a3s/skills`
        |
-       = help: choose another place, for instance "/etc/app/"
+       = help: choose another path, for instance "/etc/app/"
 
     error: no file can be at `/a3s/skills/x`
       --> Boxfile:7:19
@@ -192,7 +192,7 @@ fn no_file_is_where_the_guest_has_its_own() {
      7 |     file "f13" to="/a3s/skills/x"
        |                   ^^^^^^^^^^^^^^^ the guest has its own `/a3s/skills`
        |
-       = help: choose another place, for instance "/etc/app/"
+       = help: choose another path, for instance "/etc/app/"
 
     error: no file can be at `/boxbuild/x`
       --> Boxfile:8:19
@@ -200,7 +200,7 @@ fn no_file_is_where_the_guest_has_its_own() {
      8 |     file "f11" to="/boxbuild/x"
        |                   ^^^^^^^^^^^^^ the guest has its own `/boxbuild`
        |
-       = help: choose another place, for instance "/etc/app/"
+       = help: choose another path, for instance "/etc/app/"
 
     error: no file can be at `/task/f6`
       --> Boxfile:9:18
@@ -208,14 +208,14 @@ fn no_file_is_where_the_guest_has_its_own() {
      9 |     file "f6" to="/task/"
        |                  ^^^^^^^^ the guest has its own `/task`
        |
-       = help: choose another place, for instance "/etc/app/"
+       = help: choose another path, for instance "/etc/app/"
     "#);
 }
 
 #[test]
 fn two_files_at_one_place() {
     assert_snapshot!(agent_errors("    file \"a/x\" to=\"/etc/\"\n    file \"b\" to=\"/etc/x\"\n    file \"c\" to=\"/etc/x\""), @r#"
-    error: two things would be at `/etc/x`
+    error: `/etc/x` is used twice
       --> Boxfile:5:17
        |
      4 |     file "a/x" to="/etc/"
@@ -223,9 +223,9 @@ fn two_files_at_one_place() {
      5 |     file "b" to="/etc/x"
        |                 ^^^^^^^^ the place of this `file`
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
 
-    error: two things would be at `/etc/x`
+    error: `/etc/x` is used twice
       --> Boxfile:6:17
        |
      4 |     file "a/x" to="/etc/"
@@ -234,7 +234,7 @@ fn two_files_at_one_place() {
      6 |     file "c" to="/etc/x"
        |                 ^^^^^^^^ the place of this `file`
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
     "#);
     assert_snapshot!(agent_errors("    file \"a\" to=\"/x\"\n    file \"./a\" to=\"/y\""), @r#"
     error: the file `a` is declared twice
@@ -270,9 +270,9 @@ secret \"KEY\" path=\"/run/key\"
      7 | share "d" guest="/data"
        |                 ------- the place of this `share`
        |
-       = help: choose places that are not inside one another
+       = help: choose paths that are not inside one another
 
-    error: two things would be at `/run/key`
+    error: `/run/key` is used twice
       --> Boxfile:5:17
        |
      5 |     file "b" to="/run/key"
@@ -281,7 +281,7 @@ secret \"KEY\" path=\"/run/key\"
      8 | secret "KEY" path="/run/key"
        |                   ---------- the place of this `secret`
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
     "#);
 }
 
@@ -297,7 +297,7 @@ profile \"prod\" {
 }
 ";
     assert_snapshot!(errors(text), @r#"
-    error: two things would be at `/etc/app.yaml`
+    error: `/etc/app.yaml` is used twice
       --> Boxfile:7:33
        |
      4 |     file "dev.yaml" to="/etc/app.yaml"
@@ -306,6 +306,6 @@ profile \"prod\" {
      7 |     agent { file "prod.yaml" to="/etc/app.yaml"; }
        |                                 ^^^^^^^^^^^^^^^ the place of this `file`
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
     "#);
 }

@@ -198,7 +198,7 @@ fn a_name_with_a_colon() {
       --> Boxfile:4:3
        |
      4 |   image: "oci:i"
-       |   ^^^^^^ in the wrong place
+       |   ^^^^^^ not allowed here
        |
        = help: it belongs inside `agent { … }` or `business { … }`
 

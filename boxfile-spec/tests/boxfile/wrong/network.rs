@@ -46,13 +46,13 @@ fn only_a_filter_has_something_to_allow() {
     deny "uploads.example.com" port=80
     limits names=1
 }"#), @r#"
-    warning: a box gets the network of its host only from whoever runs it
+    warning: a box gets the network of its host only with an option of `boxlaunch run`
       --> Boxfile:3:9
        |
      3 | network "shared" {
-       |         ^^^^^^^^ refused without an option
+       |         ^^^^^^^^ refused without the option
        |
-       = help: they have to add `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no option
+       = help: run the box with `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no option
 
     error: `allow` needs the network mode `filtered`
       --> Boxfile:4:5
@@ -108,7 +108,7 @@ fn a_peer_is_a_domain_an_address_or_a_network() {
      4 |     allow "https://api.example.com/v1" "example.com:443" "localhost" "*" "10.0.0.0/33" "10.0.0.256" 443
        |                                                          ^^^^^^^^^^^ not a peer
        |
-       = help: each machine is its own `localhost`; that of the host, which `boxlaunch run --network-local localhost` allows, is "127.0.0.1"
+       = help: `localhost` is the box itself; the host's loopback, which `boxlaunch run --network-local localhost` allows, is "127.0.0.1"
 
     error: `*` is neither a domain nor an address
       --> Boxfile:4:70
@@ -406,7 +406,7 @@ fn a_network_that_lets_nothing_through() {
      3 | network "filtered"
        |         ^^^^^^^^^^ without `allow`
        |
-       = help: write "none", or say what may be reached:
+       = help: write "none", or declare which hosts may be reached:
              network "filtered" {
                  allow "api.example.com" "*.example.org"
              }
@@ -418,7 +418,7 @@ fn a_network_that_lets_nothing_through() {
      3 | network "filtered" {
        |         ^^^^^^^^^^ without `allow`
        |
-       = help: write "none", or say what may be reached:
+       = help: write "none", or declare which hosts may be reached:
              network "filtered" {
                  allow "api.example.com" "*.example.org"
              }
@@ -458,40 +458,40 @@ fn what_only_the_command_line_gives_is_a_warning() {
     let rules = "network filtered {\n    allow \"api.example.com\" \"127.0.0.1\" port=9999\n    allow \"0.0.0.0/0\" \"8.8.8.8\"\n    \
                  deny \"10.0.0.0/8\"\n}";
     assert_snapshot!(warnings("Boxfile", rules), @r#"
-    warning: this address is not on the internet (loopback): a box reaches it only if whoever runs it says so
+    warning: this address is not on the internet (loopback): a box reaches it only with an option of `boxlaunch run`
       --> Boxfile:4:29
        |
      4 |     allow "api.example.com" "127.0.0.1" port=9999
-       |                             ^^^^^^^^^^^ refused without an option
+       |                             ^^^^^^^^^^^ refused without the option
        |
-       = help: they have to add `boxlaunch run --network-local 127.0.0.1:9999`
+       = help: run the box with `boxlaunch run --network-local 127.0.0.1:9999`
 
-    warning: this network is not, or not as a whole, on the internet (this host): a box reaches it only if whoever runs it says so
+    warning: this network is not entirely on the internet (this host): a box reaches it only with an option of `boxlaunch run`
       --> Boxfile:5:11
        |
      5 |     allow "0.0.0.0/0" "8.8.8.8"
-       |           ^^^^^^^^^^^ refused without an option
+       |           ^^^^^^^^^^^ refused without the option
        |
-       = help: they have to add `boxlaunch run --network-local 0.0.0.0/0`
+       = help: run the box with `boxlaunch run --network-local 0.0.0.0/0`
     "#);
     assert_snapshot!(warnings("Boxfile", "network shared"), @"
-    warning: a box gets the network of its host only from whoever runs it
+    warning: a box gets the network of its host only with an option of `boxlaunch run`
       --> Boxfile:3:9
        |
      3 | network shared
-       |         ^^^^^^ refused without an option
+       |         ^^^^^^ refused without the option
        |
-       = help: they have to add `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no option
+       = help: run the box with `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no option
     ");
     let toml = "[network]\nmode = \"filtered\"\nallow = [{ peer = \"127.0.0.1\", port = 9999 }]";
     assert_snapshot!(warnings("Boxfile.toml", toml), @r#"
-    warning: this address is not on the internet (loopback): a box reaches it only if whoever runs it says so
+    warning: this address is not on the internet (loopback): a box reaches it only with an option of `boxlaunch run`
       --> Boxfile.toml:6:19
        |
      6 | allow = [{ peer = "127.0.0.1", port = 9999 }]
-       |                   ^^^^^^^^^^^ refused without an option
+       |                   ^^^^^^^^^^^ refused without the option
        |
-       = help: they have to add `boxlaunch run --network-local 127.0.0.1:9999`
+       = help: run the box with `boxlaunch run --network-local 127.0.0.1:9999`
     "#);
     let public = "network filtered { allow \"api.example.com\" \"8.8.8.8\"; }";
     assert_eq!(warnings("Boxfile", public), "");

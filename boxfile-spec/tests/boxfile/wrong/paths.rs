@@ -51,7 +51,7 @@ fn a_working_directory_is_not_the_kernels() {
       --> Boxfile:4:13
        |
      4 |     workdir "/proc/self/cwd"
-       |             ^^^^^^^^^^^^^^^^ in `/proc`, which is the kernel's
+       |             ^^^^^^^^^^^^^^^^ in `/proc`, a file system of the kernel
        |
        = help: choose another directory, for instance "/work"
     "#);
@@ -60,7 +60,7 @@ fn a_working_directory_is_not_the_kernels() {
       --> Boxfile:4:13
        |
      4 |     workdir "/srv/..//dev"
-       |             ^^^^^^^^^^^^^^ in `/dev`, which is the kernel's
+       |             ^^^^^^^^^^^^^^ in `/dev`, a file system of the kernel
        |
        = help: choose another directory, for instance "/work"
     "#);

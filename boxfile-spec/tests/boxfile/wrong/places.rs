@@ -65,7 +65,7 @@ fn a_secret_has_a_place_of_its_own() {
      3 | secret "A" path="/proc/a"
        |                 ^^^^^^^^^ the guest has its own `/proc`
        |
-       = help: choose another place, for instance "/run/secrets/api-key"
+       = help: choose another path, for instance "/run/secrets/api-key"
 
     error: no secret can be at `/cap`
       --> Boxfile:4:17
@@ -73,7 +73,7 @@ fn a_secret_has_a_place_of_its_own() {
      4 | secret "B" path="/cap"
        |                 ^^^^^^ the guest has its own `/cap`
        |
-       = help: choose another place, for instance "/run/secrets/api-key"
+       = help: choose another path, for instance "/run/secrets/api-key"
     "#);
     assert_snapshot!(file_errors("share \"data\" guest=\"/data\"\nsecret \"A\" path=\"/data/a\"\nsecret \"B\" path=\"/run/b\"\nsecret \"C\" path=\"/run/b\"\nsecret \"D\" path=\"/run/b/d\""), @r#"
     error: `/data/a` is inside `/data`, which is already in use
@@ -84,9 +84,9 @@ fn a_secret_has_a_place_of_its_own() {
      4 | secret "A" path="/data/a"
        |                 ^^^^^^^^^ the place of this `secret`
        |
-       = help: choose places that are not inside one another
+       = help: choose paths that are not inside one another
 
-    error: two things would be at `/run/b`
+    error: `/run/b` is used twice
       --> Boxfile:6:17
        |
      5 | secret "B" path="/run/b"
@@ -94,7 +94,7 @@ fn a_secret_has_a_place_of_its_own() {
      6 | secret "C" path="/run/b"
        |                 ^^^^^^^^ the place of this `secret`
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
 
     error: `/run/b/d` is inside `/run/b`, which is a secret's file
       --> Boxfile:7:17
@@ -105,7 +105,7 @@ fn a_secret_has_a_place_of_its_own() {
      7 | secret "D" path="/run/b/d"
        |                 ^^^^^^^^^^ the place of this `secret`
        |
-       = help: choose places that are not inside one another
+       = help: choose paths that are not inside one another
     "#);
 }
 
@@ -114,7 +114,7 @@ fn secrets_of_two_components_may_have_one_place() {
     let text = "box b\nagent { image \"oci:i\"; }\nbusiness { image \"oci:i\"; }\nsecret \"A\" path=\"/run/a\" component=\"agent\"\nsecret \"B\" path=\"/run/a\" component=\"business\"\n";
     assert!(boxfile_spec::parse(text).is_ok());
     let text = text.replace("component=\"agent\"", "component=\"both\"");
-    assert!(errors(&text).starts_with("error: two things would be at `/run/a`"));
+    assert!(errors(&text).starts_with("error: `/run/a` is used twice"));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_refused_place_has_no_further_errors() {
      3 | share "a" guest="/proc"
        |                 ^^^^^^^ the guest has its own `/proc`
        |
-       = help: choose another place, for instance "/a3s/workspace"
+       = help: choose another path, for instance "/a3s/workspace"
 
     error: nothing can be mounted at `/proc/b`
       --> Boxfile:4:17
@@ -134,6 +134,6 @@ fn a_refused_place_has_no_further_errors() {
      4 | share "b" guest="/proc/b"
        |                 ^^^^^^^^^ the guest has its own `/proc`
        |
-       = help: choose another place, for instance "/a3s/workspace"
+       = help: choose another path, for instance "/a3s/workspace"
     "#);
 }

@@ -128,7 +128,7 @@ fn declarations_that_a_profile_cannot_have() {
       --> Boxfile:4:5
        |
      4 |     box "other"
-       |     ^^^ in the wrong place
+       |     ^^^ not allowed here
        |
        = help: it is the same in every profile; write it outside of them
 
@@ -136,7 +136,7 @@ fn declarations_that_a_profile_cannot_have() {
       --> Boxfile:5:5
        |
      5 |     extends "base"
-       |     ^^^^^^^ in the wrong place
+       |     ^^^^^^^ not allowed here
        |
        = help: it is the same in every profile; write it outside of them
 
@@ -144,7 +144,7 @@ fn declarations_that_a_profile_cannot_have() {
       --> Boxfile:6:5
        |
      6 |     profile "inner" { vm cpus=1; }
-       |     ^^^^^^^ in the wrong place
+       |     ^^^^^^^ not allowed here
        |
        = help: profiles cannot be nested; write it beside this one
 
@@ -152,7 +152,7 @@ fn declarations_that_a_profile_cannot_have() {
       --> Boxfile:7:5
        |
      7 |     limits memory="1GiB"
-       |     ^^^^^^ in the wrong place
+       |     ^^^^^^ not allowed here
        |
        = help: it belongs inside `agent { … }` or `business { … }`
     "#);

@@ -44,7 +44,7 @@ share "d" guest="/capture""#), @r#"
      3 | share "a" guest="/proc/a"
        |                 ^^^^^^^^^ the guest has its own `/proc`
        |
-       = help: choose another place, for instance "/a3s/workspace"
+       = help: choose another path, for instance "/a3s/workspace"
 
     error: nothing can be mounted at `/a3s`
       --> Boxfile:4:17
@@ -52,7 +52,7 @@ share "d" guest="/capture""#), @r#"
      4 | share "b" guest="/a3s"
        |                 ^^^^^^ the guest has its own `/a3s/skills`
        |
-       = help: choose another place, for instance "/a3s/workspace"
+       = help: choose another path, for instance "/a3s/workspace"
 
     error: nothing can be mounted at `/cap`
       --> Boxfile:5:17
@@ -60,7 +60,7 @@ share "d" guest="/capture""#), @r#"
      5 | share "c" guest="/cap"
        |                 ^^^^^^ the guest has its own `/cap`
        |
-       = help: choose another place, for instance "/a3s/workspace"
+       = help: choose another path, for instance "/a3s/workspace"
     "#);
 }
 
@@ -85,7 +85,7 @@ share "e""#), @r#"
      4 | share "b" guest="/data/../etc"
        |                 ^^^^^^^^^^^^^^ not a plain path
        |
-       = help: name a place below `/`, without `.`, `..`, `//` and a slash at its end
+       = help: write a path below `/`, without `.`, `..`, `//` and a slash at its end
 
     error: `/` is not a plain path
       --> Boxfile:5:17
@@ -93,7 +93,7 @@ share "e""#), @r#"
      5 | share "c" guest="/"
        |                 ^^^ not a plain path
        |
-       = help: name a place below `/`, without `.`, `..`, `//` and a slash at its end
+       = help: write a path below `/`, without `.`, `..`, `//` and a slash at its end
 
     error: `guest` takes an absolute path, not `~/data`
       --> Boxfile:6:17
@@ -101,7 +101,7 @@ share "e""#), @r#"
      6 | share "d" guest="~/data"
        |                 ^^^^^^^^ a relative path
        |
-       = help: `~` is not expanded here: write the whole path, from `/` on
+       = help: write the whole path, beginning with `/`: `~` is not expanded here
 
     error: `share` needs `guest`
       --> Boxfile:7:1
@@ -121,7 +121,7 @@ share "same" guest="/data/x"
 share "under" guest="/data/x/y"
 scratch "in" guest="/data/z" size="1GiB"
 scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
-    error: two things would be at `/data/x`
+    error: `/data/x` is used twice
       --> Boxfile:5:20
        |
      4 | share "inner" guest="/data/x" component="agent"
@@ -129,7 +129,7 @@ scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
      5 | share "same" guest="/data/x"
        |                    ^^^^^^^^^ the place of this `share`
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
 
     error: `/data/z` is inside `/data`, which is already in use
       --> Boxfile:7:20
@@ -140,9 +140,9 @@ scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
      7 | scratch "in" guest="/data/z" size="1GiB"
        |                    ^^^^^^^^^ the place of this `scratch`
        |
-       = help: choose places that are not inside one another
+       = help: choose paths that are not inside one another
 
-    error: two things would be at `/data`
+    error: `/data` is used twice
       --> Boxfile:8:22
        |
      3 | share "outer" guest="/data"
@@ -151,7 +151,7 @@ scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
      8 | scratch "disk" guest="/data" size="1GiB" component="agent"
        |                      ^^^^^^^ the place of this `scratch`
        |
-       = help: give one of them another place, or remove it
+       = help: give one of them another path, or remove it
     "#);
 }
 

@@ -131,7 +131,7 @@ secret "KEY" value="sk-1""#), @r#"
      3 | secret "api-key"
        |        ^^^^^^^^^ not a variable's name
        |
-       = help: name it as an environment variable is named: "API_KEY"
+       = help: write the name of an environment variable: "API_KEY"
 
     error: `1` cannot name a secret
       --> Boxfile:4:8

@@ -93,7 +93,7 @@ fn a_declaration_in_the_wrong_place_is_sent_to_the_right_one() {
       --> Boxfile:3:1
        |
      3 | workdir "/"
-       | ^^^^^^^ in the wrong place
+       | ^^^^^^^ not allowed here
        |
        = help: it belongs inside `agent { … }` or `business { … }`
     "#);
@@ -102,7 +102,7 @@ fn a_declaration_in_the_wrong_place_is_sent_to_the_right_one() {
       --> Boxfile:4:5
        |
      4 |     vm cpus=1
-       |     ^^ in the wrong place
+       |     ^^ not allowed here
        |
        = help: write `vm` at the top level, outside any `{ … }`
     ");

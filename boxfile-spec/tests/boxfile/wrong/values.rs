@@ -317,7 +317,7 @@ fn a_value_that_is_no_text_stays_in_the_help() {
 #[test]
 fn variables_that_are_given_at_launch() {
     assert_snapshot!(agent_errors("    env LOG info\n    env A b c\n    env B launch=#false C=d"), @r#"
-    error: is the value of `LOG` fixed, or a default?
+    error: it is unclear whether the value of `LOG` is fixed or a default
       --> Boxfile:4:13
        |
      4 |     env LOG info
@@ -325,7 +325,7 @@ fn variables_that_are_given_at_launch() {
        |
        = help: write `env LOG="info"` for a value of every start, or `env LOG "info" launch=#true` for one that `boxlaunch run -e` may replace
 
-    error: is the value of `A` fixed, or a default?
+    error: it is unclear whether the value of `A` is fixed or a default
       --> Boxfile:5:11
        |
      5 |     env A b c
@@ -345,7 +345,7 @@ fn variables_that_are_given_at_launch() {
       --> Boxfile:6:18
        |
      6 |     env B launch=#false C=*
-       |                  ^^^^^^ so it has none ever
+       |                  ^^^^^^ it would never have a value
        |
        = help: remove `launch`, or write `B="value"`
 

@@ -35,10 +35,8 @@ impl Explain for ComposeError {
             }
             Self::Unplaceable { obstacle, .. } => return obstacle.explain(),
             Self::Hidden { span: None, .. } => "remove it from the image",
-            Self::Hidden { baked: false, .. } => {
-                "choose another place, or remove it from the image"
-            }
-            Self::Hidden { .. } => "choose another place, or remove what is there",
+            Self::Hidden { baked: false, .. } => "choose another path, or remove it from the image",
+            Self::Hidden { .. } => "choose another path, or remove what is there",
             Self::WrongType { component, found, .. } => {
                 let other = format!("declare it as {found:?}, or rebuild it with the label");
                 return help(ImageUnusable, format!("{other} {component:?}"));
@@ -89,12 +87,12 @@ impl Explain for Obstacle {
         match self {
             Self::Directory => help(
                 ImageUnusable,
-                "end `to` with a slash to put a file into that directory, or choose another place",
+                "end `to` with a slash to put a file into that directory, or choose another path",
             ),
-            Self::Path(_) => help(ImageUnusable, "choose another place, or remove what is there"),
-            Self::Reserved { .. } => help(BoxfileInvalid, "choose another place"),
+            Self::Path(_) => help(ImageUnusable, "choose another path, or remove what is there"),
+            Self::Reserved { .. } => help(BoxfileInvalid, "choose another path"),
             Self::File { .. } | Self::Program { .. } => {
-                help(BoxfileInvalid, "give one of them another place, or remove it")
+                help(BoxfileInvalid, "give one of them another path, or remove it")
             }
             Self::System => help(
                 BoxfileInvalid,

@@ -137,7 +137,7 @@ fn intended(meant: &Meant) -> String {
 }
 
 /// The help for files of a checkout that are too large, or too many.
-const IN_AN_IMAGE: &str = "files that are so large, or so many, belong in a layer of an image: the limits are in docs/hostile-input.md";
+const IN_AN_IMAGE: &str = "put such large or many files into a layer of an image: the limits are in docs/hostile-input.md";
 
 impl Explain for FilesError {
     fn explain(&self) -> Explanation {
@@ -201,7 +201,7 @@ impl Explain for ProjectError {
 pub(super) fn lock(error: &LockFileError) -> Explanation {
     match error {
         LockFileError::NotWritable(source) => {
-            or(source, "name a place that can be written with --lock-file PATH")
+            or(source, "name a writable path with --lock-file PATH")
         }
         LockFileError::File(source) => {
             or(source, "move it away, or name another lock with --lock-file PATH")
@@ -212,7 +212,9 @@ pub(super) fn lock(error: &LockFileError) -> Explanation {
         }
         LockFileError::Malformed { conflicted: true, .. } => LockConflicted.into(),
         LockFileError::Malformed { .. } => LockMalformed.into(),
-        LockFileError::Foreign(_) => help(LockMalformed, "move it away to have a lock written"),
+        LockFileError::Foreign(_) => {
+            help(LockMalformed, "move it away, so that a new lock is written")
+        }
         LockFileError::Changed(_) => help(Busy, "run this command again"),
         LockFileError::Epoch { .. } => help(
             LockEpoch,
@@ -254,7 +256,7 @@ impl Explain for box_find::FindError {
 }
 
 /// The help for images that are too large together.
-const LESS: &str = "build the images with less in them: the limits are in docs/hostile-input.md";
+const LESS: &str = "build smaller images: the limits are in docs/hostile-input.md";
 
 impl Explain for LayerError {
     fn explain(&self) -> Explanation {
@@ -402,11 +404,12 @@ impl Explain for io::Error {
         match self.get_ref() {
             Some(inner) if inner.is::<LeadsOut>() => help(
                 Io,
-                "copy what the box needs into the checkout: a link may lead to what is in it alone",
+                "copy what the box needs into the checkout: the target of a link must be inside it",
             ),
-            Some(inner) if inner.is::<InHome>() => {
-                help(Io, "copy what the box needs out of the home, into the rest of the checkout")
-            }
+            Some(inner) if inner.is::<InHome>() => help(
+                Io,
+                "copy what the box needs out of the home directory, into another directory of the checkout",
+            ),
             _ => self.into(),
         }
     }

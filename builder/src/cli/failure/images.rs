@@ -33,13 +33,13 @@ impl Explain for SourceError {
                 (ImageAmbiguous, "its only image has no name: leave the name out of the reference")
             }
             Self::Choice { .. } => {
-                (ImageAmbiguous, "its images have no names: save each in a place of its own")
+                (ImageAmbiguous, "its images have no names: save each one into its own archive")
             }
             Self::LfsPointer(_) => (ImageMalformed, FETCH_LFS),
             Self::Malformed(_) => {
                 (ImageMalformed, "build the image again with a current tool, or copy it again")
             }
-            Self::TooLarge { .. } => (TooLarge, "build the image with less in it"),
+            Self::TooLarge { .. } => (TooLarge, "build a smaller image"),
             Self::MissingBlob { .. } => (ImageMalformed, "the image is incomplete: copy it again"),
             Self::Damaged { .. } => (DigestMismatch, "the image is damaged: copy it again"),
             Self::LayerType { reason: Unread::Foreign, .. } => {
@@ -52,7 +52,7 @@ impl Explain for SourceError {
                 (Offline, "run `boxbuild fetch`, or this command once without --offline")
             }
             Self::Gone { .. } => {
-                (ImageNotFound, "name an image that is there, or copy this one there again")
+                (ImageNotFound, "name an existing image, or copy this one there again")
             }
             Self::Platform { wanted, .. } => {
                 let build = format!("docker buildx build --platform {wanted}");
@@ -81,7 +81,7 @@ impl Explain for ExportError {
             Self::Open(source) => return source.explain(),
             Self::Publish(source) => return source.explain(),
             Self::WhichComponent => {
-                (ComponentNotFound, "say which with `--component agent` or `--component business`")
+                (ComponentNotFound, "choose one with `--component agent` or `--component business`")
             }
             Self::NoPlace { form: "a tar archive", .. } => {
                 (ExportUnsupported, "export the box with `--format dir` or `--format erofs`")

@@ -122,7 +122,9 @@ fn point_to_boxlaunch(error: &mut clap::Error) {
     };
     let tip = match name.as_str() {
         "run" => "boxlaunch runs boxes: `boxlaunch run BOX`".to_owned(),
-        "prune" => "`boxbuild gc` removes from the store what was used least recently".to_owned(),
+        "prune" => {
+            "`boxbuild gc` removes the least recently used boxes and files of the store".to_owned()
+        }
         "images" | "rmi" => format!("boxlaunch lists and removes boxes: `boxlaunch {name}`"),
         _ => return,
     };
@@ -138,7 +140,7 @@ fn point_to_file(error: &mut clap::Error) {
     if argument.starts_with('-') || !takes_file.into_iter().any(is_of) {
         return;
     }
-    let tip = "the Boxfile here, or in the nearest directory above, is found by itself; `-f PATH` names another";
+    let tip = "boxbuild finds the Boxfile in this directory or the nearest one above; `-f PATH` names another";
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.to_owned().into()]));
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     if agent.program.is_none() && args.entrypoint.is_none() {
         let help = "name a program of the image: --entrypoint /path/to/program";
-        let message = format!("the image {} names no program for the agent", agent.reference);
+        let message = format!("the image {} has no program for the agent", agent.reference);
         return Err(Failure::new((ErrorCode::ImageUnusable, help), message));
     }
     let name = match &args.name {
@@ -290,7 +290,7 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
 
 fn already_there(path: &Path, force: bool) -> Failure {
     let name = path.display();
-    let message = format!("there is a {name} already; it is left as it is");
+    let message = format!("there is a {name} already; it was not changed");
     let help = if force {
         format!("--force replaces only the file that it writes: remove {name} first")
     } else {

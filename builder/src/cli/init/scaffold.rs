@@ -46,11 +46,11 @@ impl Found {
     fn listens(&self) -> (&'static str, u16) {
         match self.port {
             Some(port) => (
-                "The port that the image names; the box is ready when it accepts a connection.",
+                "The port that the image exposes; the box is ready when it accepts a connection.",
                 port,
             ),
             None => (
-                "A guess: the image names no port. The box is ready when it accepts a connection.",
+                "A guess: the image exposes no port. The box is ready when it accepts a connection.",
                 AGENT_PORT,
             ),
         }

@@ -43,7 +43,7 @@ impl fmt::Display for SystemFile {
             Self::Packages(manager) => write!(
                 f,
                 "the database of {manager} lists the packages of one image only, and two \
-                 cannot be combined: whatever installs, removes or scans packages would be misled. Layout \
+                 cannot be combined: programs that install, remove or scan packages would be misled. Layout \
                  \"split\" keeps both. If nothing in the box asks {manager}, name the file itself \
                  in a `conflict`; no pattern with a star decides it. The box's SBOM {}",
                 if *manager == "rpm" {

@@ -93,7 +93,7 @@ pub(super) fn mislabelled(request: &Request<'_>, images: &[ComponentImage<'_>]) 
             found.name(),
             label.name()
         );
-        let help = "it was read by its first bytes; to have other programs read it, too, copy the image with a \
+        let help = "it was recognized by its first bytes; so that other programs can read it, too, copy the image with a \
                     current tool that compresses it again";
         let span = request.boxfile.root_span(component);
         Diagnostic::warning(message, span, "named here").with_help(help)

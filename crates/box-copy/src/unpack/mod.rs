@@ -276,7 +276,7 @@ impl<'a> Unpacking<'a> {
 
 /// The error of an archive in another format.
 const UNKNOWN: &str =
-    "it has more than directories, files and links, or is not in the format of GNU tar";
+    "it has other entries than directories, files and links, or is not in the GNU tar format";
 
 /// Returns whether a link's target leads nowhere else, from so many directories below the top. Names after `..` could be
 /// links themselves, so `..` comes first or not at all.

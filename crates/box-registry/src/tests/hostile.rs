@@ -84,11 +84,11 @@ fn what_a_manifest_says_must_be_possible() {
         damaged(|_, layer, _| layer["digest"] = json!(Digest::of(b"nowhere"))),
     ];
     insta::assert_snapshot!(message.join("\n"), @r#"
-    HOST/team/app:v1 is not sound: the blob PLAIN has 8192 bytes, and 1099511627776 as zstd
+    HOST/team/app:v1 is not valid: the blob PLAIN has 8192 bytes, and 1099511627776 as zstd
     the blob SENT of HOST/team/app should have 7 bytes, but has 276
-    HOST/team/app:v1 is not sound: the blob PLAIN has 8192 bytes, and its layer says 4096
-    HOST/team/app:v1 is not sound: the layer of the blob PLAIN is another blob
-    HOST/team/app:v1 is not sound: it has no layer for the blob PLAIN
+    HOST/team/app:v1 is not valid: the blob PLAIN has 8192 bytes, and its layer says 4096
+    HOST/team/app:v1 is not valid: the layer of the blob PLAIN is another blob
+    HOST/team/app:v1 is not valid: it has no layer for the blob PLAIN
     registry HOST has no blob SENT of HOST/team/app
     "#);
 }
@@ -128,15 +128,15 @@ fn what_is_no_box_is_named() {
         }),
     ];
     insta::assert_snapshot!(message.join("\n"), @r#"
-    HOST/team/app:v1 is a manifest that is not as the OCI's, not a box
+    HOST/team/app:v1 is a malformed OCI manifest, not a box
     HOST/team/app:v1 is an artifact of the type "application/vnd.other", not a box
     HOST/team/app:v1 is an artifact of the type "application/vnd.boxbuild.manifest.v1+json", not a box
-    HOST/team/app:v1 is not sound: its document has 2097152 bytes, and at most 1048576 are allowed
-    HOST/team/app:v1 is not sound: the manifest of its box is not as the OCI's
-    HOST/team/app:v1 is not sound: what it names as a box is none
+    HOST/team/app:v1 is not valid: its document has 2097152 bytes, and at most 1048576 are allowed
+    HOST/team/app:v1 is not valid: the manifest of its box is malformed
+    HOST/team/app:v1 is not valid: the manifest that it names is not the one of a box
     HOST/team/app:v1 is an image, not a box
     HOST/team/app:v1 is an image, not a box
-    HOST/team/app:v1 is not sound: its layers are not those of its config
+    HOST/team/app:v1 is not valid: its layers are not those of its config
     "#);
 }
 
@@ -227,7 +227,7 @@ fn two_blobs_are_not_one_layer() {
         (layer["digest"], layer["size"]) = (other["digest"].clone(), other["size"].clone());
     });
     let error = stage.pull().unwrap_err().to_string();
-    assert!(error.ends_with("two blobs of it travel as one"), "{error}");
+    assert!(error.ends_with("two of its blobs are stored as one"), "{error}");
     assert!(stage.store.read(&open(&files).digest).is_err());
 }
 

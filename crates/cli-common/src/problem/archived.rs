@@ -50,7 +50,7 @@ impl From<&ArchiveError> for Explanation {
             ArchiveError::Publish(PublishError::File(error)) => file(error),
             ArchiveError::Publish(error) => error.into(),
             ArchiveError::Within { .. } => {
-                (OutputExists, "name another place with --output").into()
+                (OutputExists, "name another path with --output").into()
             }
             ArchiveError::Write(error) if error.kind() == ErrorKind::StorageFull => DiskFull.into(),
             ArchiveError::Write(_) => Io.into(),
@@ -62,7 +62,7 @@ impl From<&PublishError> for Explanation {
     fn from(error: &PublishError) -> Self {
         let text = match error {
             PublishError::Exists { what: None, .. } => {
-                "remove it, or name another place with --output"
+                "remove it, or name another path with --output"
             }
             PublishError::Exists { .. } => {
                 "move that away, or name another directory with --output"
@@ -107,7 +107,7 @@ fn in_archive(error: &BoxRegistryError) -> Explanation {
 fn file(error: &FileError) -> Explanation {
     match error.source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            (DiskFull, "free some space there, or name another place").into()
+            (DiskFull, "free some space there, or name another path").into()
         }
         _ => Io.into(),
     }

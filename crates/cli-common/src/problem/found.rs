@@ -17,7 +17,7 @@ impl From<&FindError> for Explanation {
     fn from(error: &FindError) -> Self {
         match error {
             FindError::NotAName { text, is_here: true } => {
-                (Usage, format!("if you mean the directory {text} that is here: ./{text}")).into()
+                (Usage, format!("if you mean the directory {text} in the current directory: ./{text}")).into()
             }
             FindError::NotAName { .. } => (
                 Usage,
@@ -31,7 +31,7 @@ impl From<&FindError> for Explanation {
             )
                 .into(),
             FindError::NoName { name, is_here: true, .. } => {
-                (BoxNotFound, format!("if you mean the directory {name} that is here: ./{name}")).into()
+                (BoxNotFound, format!("if you mean the directory {name} in the current directory: ./{name}")).into()
             }
             FindError::NoName { name, .. } if is_cut_digest(name) => (
                 BoxNotFound,
@@ -100,7 +100,7 @@ impl From<&StoreError> for Explanation {
                 (StoreInvalid, "name another directory with --store").into()
             }
             StoreError::Shared(_) => {
-                (StoreInvalid, "make it yours alone (chown, chmod go-w)").into()
+                (StoreInvalid, "make sure that only you own it and can write to it (chown, chmod go-w)").into()
             }
             StoreError::NameTaken { .. } => (
                 NameTaken,

@@ -86,8 +86,8 @@ impl Problem {
     /// Returns the error of a program that panicked. The panic has already printed its message.
     pub fn panicked(program: &str) -> Self {
         let help = format!(
-            "this is a bug in {program}; please report it, with the command that you ran and all \
-             that was printed"
+            "this is a bug in {program}; please report it, with the command that you ran and everything that it \
+             printed"
         );
         Self::new((ErrorCode::Internal, help), format_args!("{program} panicked"))
     }

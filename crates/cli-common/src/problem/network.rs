@@ -14,7 +14,7 @@ use super::Explanation;
 
 /// The help if a server does not answer.
 const UNREACHABLE: &str =
-    "check the host's name, the network and, where there is a proxy, HTTPS_PROXY";
+    "check the host's name, the network and, if there is a proxy, HTTPS_PROXY";
 
 fn row(code: ErrorCode, text: impl Into<Cow<'static, str>>) -> Explanation {
     (code, text).into()

@@ -100,7 +100,7 @@ impl SaveArgs {
             (None, [only]) if only.name().is_some() => {
                 PathBuf::from(format!("{}.tar", only.name().unwrap_or_default()))
             }
-            _ => return Err(usage("no place for the file is named", "name one with --output")),
+            _ => return Err(usage("the command line names no output", "name one with --output")),
         };
         let is_stream = output == Path::new(STREAM);
         if is_stream && is_terminal {

@@ -105,7 +105,7 @@ pub fn base_store(program: &Program) -> Option<PathBuf> {
     static WARNED: Once = Once::new();
     let base = own::base_store(program.variable)?;
     if !base.join("version").exists() {
-        let text = format!("warning: {STORE_RO} is {}, where no store is", base.display());
+        let text = format!("warning: {STORE_RO} is {}, which contains no store", base.display());
         WARNED.call_once(|| (program.note)(&text));
     }
     Some(base)

@@ -27,7 +27,7 @@ pub enum HttpError {
     #[error("{host} answers, but not with valid HTTP")]
     NotHttp { host: String, source: Box<dyn Error + Send + Sync> },
     /// A redirect leads to a link-local address or a cloud's metadata service.
-    #[error("{host} is not asked: its address is {purpose}")]
+    #[error("{host} is not contacted: its address is {purpose}")]
     Screened { host: String, purpose: &'static str },
     /// The content to send cannot be read on this host.
     #[error("the bytes that go to {host} cannot be read")]

@@ -253,7 +253,8 @@ mod tests {
         let root = Path::new("/");
         for path in ["/proc/self/environ", "/proc/self/cwd/../proc/version", "/sys"] {
             let error = check(root, Path::new(path)).unwrap_err().to_string();
-            let is_named = error.contains("it is the kernel's") || error.contains("No such file");
+            let is_named =
+                error.contains("is a file system of the kernel") || error.contains("No such file");
             assert!(is_named, "{path}: {error}");
             open(&root.into(), Path::new(path)).unwrap_err();
         }

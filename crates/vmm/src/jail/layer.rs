@@ -96,7 +96,7 @@ pub enum Unshared {
         is_forbidden: bool,
     },
     /// The files of the box cannot be opened again, which shares require.
-    #[error("the box is not there any more: {0}")]
+    #[error("the box does not exist any more: {0}")]
     Box(String),
     /// The host gives no mount namespace. Directories are shared only in one, because it hides the rest of the host.
     #[error("directories are shared only in a mount namespace, which this host does not give: {0}")]

@@ -74,7 +74,7 @@ impl ServedShare {
     fn copy(&self) -> io::Result<OwnedFd> {
         let opened = File::from(Way::to(&self.path)?.into_open());
         if identity(&opened.metadata()?) != self.identity {
-            return Err(io::Error::other("another directory is at its place now"));
+            return Err(io::Error::other("its path leads to another directory now"));
         }
         // The clone includes the mounts below it: an ordinary user may not uncover what they hide.
         copy(&opened, OpenTreeFlags::AT_RECURSIVE, !self.is_writable)
@@ -90,7 +90,7 @@ pub(super) fn fix(file: RawFd, path: &Path) -> io::Result<()> {
     let flags = (OFlags::PATH | OFlags::NOFOLLOW).bits();
     let found = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
     if identity(&found.metadata()?) != identity(&fs::metadata(fd_path(file))?) {
-        return Err(io::Error::other("another file is at its place now"));
+        return Err(io::Error::other("its path leads to another file now"));
     }
     let copy = copy(&found, OpenTreeFlags::empty(), true)?;
     let opened = File::open(fd_path(copy.as_raw_fd()))?;
@@ -222,7 +222,7 @@ mod tests {
         let (opened, other) =
             (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
         let error = fix(opened.as_raw_fd(), other.path()).unwrap_err();
-        assert_eq!(error.to_string(), "another file is at its place now");
+        assert_eq!(error.to_string(), "its path leads to another file now");
     }
 
     #[test]
@@ -232,7 +232,9 @@ mod tests {
         let share = ServedShare { path, identity: (0, 1), owner: (0, 0), is_writable: true, kept };
         let error = open(&[share]).unwrap_err();
         assert!(
-            error.to_string().ends_with("cannot be shared: another directory is at its place now"),
+            error
+                .to_string()
+                .ends_with("cannot be shared: its path leads to another directory now"),
             "{error}"
         );
     }

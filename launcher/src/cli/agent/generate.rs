@@ -76,7 +76,7 @@ fn generate_text(
     }
     let done = done?;
     if done.failed {
-        notice("boxlaunch: the agent says that it failed\n");
+        notice("boxlaunch: the agent reports that it failed\n");
     }
     Ok(done)
 }

@@ -87,7 +87,7 @@ fn report(facts: &Facts) -> Report {
 }
 
 fn nothing_works() -> Problem {
-    let help = "repair KVM, or get what `boxlaunch run --emulated` lacks, which is slower and needs no special machine";
+    let help = "repair KVM, or get what `boxlaunch run --emulated` lacks, which is slower and needs no special host";
     Problem::new(
         (ErrorCode::KvmUnavailable, help),
         "nothing was found on this host that boxes can start with",
@@ -211,7 +211,7 @@ mod tests {
         insta::assert_snapshot!(text(&report, false), @"
         to start boxes:
           KVM               missing  this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
-                               = help: use a machine whose KVM is backed by the processor's virtualization
+                               = help: use a host whose KVM is backed by the processor's virtualization
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
           QEMU              missing  there is no qemu-system-x86_64 in PATH
@@ -236,7 +236,7 @@ mod tests {
         ");
         insta::assert_snapshot!(cli_common::problem::text(&report.errors), @"
         error: nothing was found on this host that boxes can start with
-          = help: repair KVM, or get what `boxlaunch run --emulated` lacks, which is slower and needs no special machine
+          = help: repair KVM, or get what `boxlaunch run --emulated` lacks, which is slower and needs no special host
         ");
         assert_eq!(report.boots, None);
     }
@@ -261,7 +261,7 @@ mod tests {
         insta::assert_snapshot!(text(&missing, true), @"
         to start boxes:
           KVM               missing  this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
-                               = help: use a machine whose KVM is backed by the processor's virtualization
+                               = help: use a host whose KVM is backed by the processor's virtualization
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
           its kernel        missing  not fetched yet, and one of apt-get, apt-cache, dpkg-deb is missing
@@ -330,7 +330,7 @@ mod tests {
         insta::assert_snapshot!(text(&report(&facts), true), @"
         to start boxes:
           KVM               limited  it is not known whether this host's KVM can run a guest: a test guest did not end within 1 s
-                               = help: try again when the machine is less busy
+                               = help: try again when the host is less busy
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
           QEMU              limited  `/usr/bin/qemu-system-x86_64 --version` fails
@@ -419,7 +419,7 @@ mod tests {
               "name": "kvm",
               "state": "missing",
               "fact": "this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3",
-              "help": "use a machine whose KVM is backed by the processor's virtualization",
+              "help": "use a host whose KVM is backed by the processor's virtualization",
               "needed_for": "to start boxes"
             },
             {
@@ -482,7 +482,7 @@ mod tests {
           "errors": [
             {
               "code": "kvm-unavailable",
-              "help": "repair KVM, or get what `boxlaunch run --emulated` lacks, which is slower and needs no special machine",
+              "help": "repair KVM, or get what `boxlaunch run --emulated` lacks, which is slower and needs no special host",
               "labels": [],
               "message": "nothing was found on this host that boxes can start with",
               "severity": "error"

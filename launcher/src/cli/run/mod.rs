@@ -296,12 +296,12 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failure> {
     volumes::checked(args, plan)?;
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";
-        let message = "--agent-socket leads nowhere: the agent of this box has no port";
+        let message = "--agent-socket has no effect: the agent of this box has no port";
         return Err(Failure::new((ErrorCode::Usage, help), message));
     }
     let limits = opened.plan().memory_limits();
     if args.memory.is_some_and(|mib| u64::from(mib) << 20 <= limits) {
-        let help = "the machine needs more memory than its components may take together";
+        let help = "the VM needs more memory than its components may take together";
         let message =
             format!("--memory is too little: the components' limits are {}", readable(limits));
         return Err(Failure::new((ErrorCode::Usage, help), message));

@@ -25,7 +25,7 @@ fn refused(reason: NotGiven) -> Failure {
         NotGiven::Wanted { wanted, unused } => return not_given(wanted, unused),
         NotGiven::Peer(error) => return NetworkError::Peer(error.clone()).into(),
         NotGiven::Shared => SHARED,
-        NotGiven::Without(_) => "leave one of both out",
+        NotGiven::Without(_) => "leave one of them out",
         NotGiven::Undeclared(_) => {
             "leave it out: a box gets at most what it declares; or declare `network \"shared\"` in its Boxfile, and build it \
              again"
@@ -59,8 +59,8 @@ fn message(reason: &NotGiven) -> String {
     }
 }
 
-const SHARED: &str = "add `--network shared` if it may reach whatever this host reaches, but its loopback: your local network, \
-                      and the metadata of a cloud; `--network none` starts it without a network";
+const SHARED: &str = "add `--network shared` if it may reach everything that this host reaches, except its loopback: \
+                      also your local network and a cloud's metadata service; `--network none` starts it without a network";
 const UNUSED: &str = "leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule \
                       to a box that runs";
 
@@ -109,7 +109,7 @@ pub(super) fn notice(given: &Given, declared: &NetworkPlan, called: &str) -> Opt
     let reached = match given.mode {
         NetworkMode::None | NetworkMode::CapOnly => return None,
         NetworkMode::Shared => {
-            "whatever this host reaches by IPv4, but its loopback: it shares the network of this host".to_owned()
+            "everything that this host reaches by IPv4, except its loopback: it shares the network of this host".to_owned()
         }
         NetworkMode::Filtered => hosts(&declared.allow, called),
     };
@@ -209,9 +209,9 @@ mod tests {
         let shared = plan(NetworkMode::Shared, &[]);
         insta::assert_snapshot!(said(&shared, &[]), @"
         error: the box wants to share the network of this host, and only the command line gives that
-          = help: add `--network shared` if it may reach whatever this host reaches, but its loopback: your local network, and the metadata of a cloud; `--network none` starts it without a network
+          = help: add `--network shared` if it may reach everything that this host reaches, except its loopback: also your local network and a cloud's metadata service; `--network none` starts it without a network
         ");
-        insta::assert_snapshot!(said(&shared, &["--network", "shared"]), @"boxlaunch: the box reaches whatever this host reaches by IPv4, but its loopback: it shares the network of this host");
+        insta::assert_snapshot!(said(&shared, &["--network", "shared"]), @"boxlaunch: the box reaches everything that this host reaches by IPv4, except its loopback: it shares the network of this host");
         assert_eq!(said(&shared, &["--network=none"]), "");
         let filtered = plan(NetworkMode::Filtered, &[("api.example.com", 0)]);
         insta::assert_snapshot!(said(&filtered, &["--network", "shared"]), @r#"
@@ -230,13 +230,13 @@ mod tests {
         error: `--network-local 10.0.0.1` has no effect: no rule of the box allows that
           = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
         error: `--network-local 10.0.0.1` has no effect beside `--network none`
-          = help: leave one of both out
+          = help: leave one of them out
         error: `--network shared` is more than the box declares: its network is "none"
           = help: leave it out: a box gets at most what it declares; or declare `network "shared"` in its Boxfile, and build it again
         "#);
         let words = ["x.box", "--network-local", "db.example.com:5432"];
         let error = RunArgs::of_words(words).unwrap_err().to_string();
-        assert!(error.contains("names are none"), "{error}");
+        assert!(error.contains("names are not allowed"), "{error}");
     }
 
     #[test]

@@ -433,8 +433,8 @@ fn local_host(text: &str) -> Result<Local, String> {
         _ => text.to_owned(),
     };
     Local::parse(&address).ok_or_else(|| {
-        "write an address or a network, as the box's rules have it, and :PORT where it is for one port only \
-         (`127.0.0.1:5432`, `10.0.0.0/8`, `[fd00::1]:443`); names are none, since others decide what they lead to"
+        "write an address or a network as in the box's rules, with :PORT for one port only \
+         (`127.0.0.1:5432`, `10.0.0.0/8`, `[fd00::1]:443`); names are not allowed, because others decide what they resolve to"
             .to_owned()
     })
 }

@@ -340,8 +340,8 @@ fn over_budget(facts: &RunFacts) -> Problem {
     if facts.is_ready {
         return Problem::new(ErrorCode::OverBudget, message);
     }
-    let help = "`--budget report` waits for it, until --startup-timeout, and shows what each phase \
-                takes, or what prevents the start; the Boxfile's `budget` sets the limit";
+    let help = "`--budget report` waits for it, until --startup-timeout, and shows the time of each phase, or what \
+                prevents the start; the Boxfile's `budget` sets the limit";
     Problem::new((ErrorCode::OverBudget, help), message)
 }
 
@@ -350,7 +350,7 @@ fn over_budget_reason(facts: &RunFacts) -> String {
         return "the start took longer than the box's budget allows".to_owned();
     }
     let reason = because(facts.unready.as_deref());
-    format!("the box's budget was used up before the agent was ready{reason}")
+    format!("the box's budget was exceeded before the agent was ready{reason}")
 }
 
 #[cfg(test)]
@@ -367,7 +367,7 @@ mod tests {
     fn a_start_over_its_budget_says_what_the_health_check_said() {
         let verification = Verification { verified: Verified::Receipt, hashing: Duration::ZERO };
         let mut facts = RunFacts::new(verification, Report::default());
-        let silent = "the box's budget was used up before the agent was ready";
+        let silent = "the box's budget was exceeded before the agent was ready";
         assert_eq!(over_budget_reason(&facts), silent);
         facts.unready = Some("port 80: no answer".to_owned());
         let expected = format!("{silent}; its health check: port 80: no answer");

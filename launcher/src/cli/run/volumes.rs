@@ -23,7 +23,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
 const fn help(taken: &Taken) -> &'static str {
     match taken {
         Taken::ByBox { .. } => {
-            "`boxlaunch inspect BOX` shows what the box itself mounts; choose another place"
+            "`boxlaunch inspect BOX` shows what the box itself mounts; choose another path"
         }
         Taken::Twice(_) => "give each its own place",
     }

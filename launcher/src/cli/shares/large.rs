@@ -31,7 +31,7 @@ fn too_many(host: &Path, most: u64) -> Option<String> {
     (HostShare::count(host, most) > most).then(|| {
         let text = format!(
             "boxlaunch: warning: {} has more than {most} files, and the box fails with \"too many open files\" once it \
-             has seen as many; share less of it, or raise the limit (`ulimit -Hn`)",
+             has opened as many; share less of it, or raise the limit (`ulimit -Hn`)",
             host.display()
         );
         shown(&text) + "\n"

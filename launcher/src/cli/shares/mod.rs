@@ -98,7 +98,9 @@ fn access(option: Option<&str>) -> Result<Access, String> {
         Some("rw") => Ok(Access::ReadWrite),
         Some(other) => {
             let other = shown(other);
-            Err(format!("`{other}` is no option of a share: `rw`, or `ro` as without one"))
+            Err(format!(
+                "`{other}` is not an option of a share: write `rw`, or `ro`, which is the default"
+            ))
         }
     }
 }
@@ -215,11 +217,11 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>,
     let devices = devices(plan.scratch.len() + args.volumes.len(), &shares, plan.network.mode);
     if devices > MAX_DEVICES {
         let message = format!(
-            "a machine has at most {MAX_DEVICES} disks and devices for directories and a shared network, and this one would \
+            "a VM has at most {MAX_DEVICES} devices for disks, directories and a shared network, but this one would \
              have {devices}"
         );
-        let help = "each scratch disk and each volume is one; so is each directory to be written to, all others are one \
-                    together, and a shared network is one";
+        let help = "each scratch disk, volume and writable directory is one, all read-only directories together are \
+                    one, and a shared network is one";
         return Err(usage(&message, help));
     }
     Ok(shares)
@@ -235,7 +237,7 @@ fn found(share: &SharePlan, host: &Path) -> Result<HostShare, Failure> {
 fn not_found(host: &Path, error: ShareError) -> Failure {
     let host = host.to_string_lossy();
     let help = if let Some(rest) = host.strip_prefix("~/") {
-        format!("the shell has left `~` as it is: write \"$HOME/{rest}\"")
+        format!("the shell did not expand `~`: write \"$HOME/{rest}\"")
     } else if let Some(option) = [":rw", ":ro"].into_iter().find(|it| host.ends_with(it)) {
         format!("leave `{option}` out: the Boxfile's `access` decides who may write")
     } else {
@@ -307,7 +309,7 @@ fn link_notice(share: &HostShare) -> Option<String> {
     let (host, real) = (share.named(), share.host());
     (real != plain(host)?).then(|| {
         let (host, real) = (host.display(), real.display());
-        let text = format!("boxlaunch: a link leads from {host} to {real}, which is shown");
+        let text = format!("boxlaunch: {host} is a link to {real}, which the box sees");
         shown(&text) + "\n"
     })
 }
@@ -317,7 +319,7 @@ pub(super) fn movable(shares: &[HostShare]) -> impl Iterator<Item = String> {
     shares.iter().filter_map(|share| {
         let (host, around) = (share.host().display(), share.moves_with(shares)?);
         let text = format!(
-            "boxlaunch: the box can move {host} away with what is around it; to keep it, show {} to read",
+            "boxlaunch: the box can move {host} together with its parent directory; to prevent that, share {} read-only",
             around.display()
         );
         Some(shown(&text) + "\n")
@@ -404,10 +406,13 @@ mod tests {
             (".:/", "absolute path without"),
             (".:/a/../b", "absolute path without"),
             (".:/a//", "absolute path without"),
-            (".:/a:z", "`z` is no option of a share: `rw`, or `ro` as without one"),
-            (".:/a:rw,z", "`rw,z` is no option"),
-            (".:/a:RW", "`RW` is no option"),
-            (".:/a:rw:ro", "`rw:ro` is no option"),
+            (
+                ".:/a:z",
+                "`z` is not an option of a share: write `rw`, or `ro`, which is the default",
+            ),
+            (".:/a:rw,z", "`rw,z` is not an option"),
+            (".:/a:RW", "`RW` is not an option"),
+            (".:/a:rw:ro", "`rw:ro` is not an option"),
             (".:/proc/x", "a box has its own /proc"),
             (".:/a3s/skills/x", "a box has its own /a3s/skills"),
         ] {
@@ -471,7 +476,7 @@ mod tests {
         symlink("moved", at("project/other")).unwrap();
         let linked = skill("notes", &at("project/other")).unwrap();
         let said = link_notice(&linked).unwrap().replace(&real.display().to_string(), "HERE");
-        let expected = "a link leads from HERE/project/other to HERE/project/moved, which is shown";
+        let expected = "HERE/project/other is a link to HERE/project/moved, which the box sees";
         assert_eq!(said, format!("boxlaunch: {expected}\n"));
     }
 
@@ -515,7 +520,7 @@ mod tests {
         error: cannot share ./none:rw: No such file or directory (os error 2)
           = help: leave `:rw` out: the Boxfile's `access` decides who may write
         error: cannot share ./none: No such file or directory (os error 2)
-          = help: make it first, or share another
+          = help: create it first, or share another
         ");
     }
 }

@@ -31,7 +31,7 @@ const LAG: Duration = Duration::from_secs(2);
 /// The most that [`Events::settle`] reads, as [`Output::cost`](box_contract::wire::Output::cost) counts it.
 const MAX_SETTLED: u32 = 1 << 20;
 
-const KEEP: &str = "keep the machine's console";
+const KEEP: &str = "keep the guest's console";
 
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -116,7 +116,7 @@ impl Events {
         console: Console,
     ) -> Result<Self, MachineError> {
         let log = vmm.take_log().map(Receiver::from_owned_fd).transpose();
-        let log = log.map_err(OsError::system("read the machine's console"))?;
+        let log = log.map_err(OsError::system("read the guest's console"))?;
         // A pidfd, not a pipe, but polled for readability like one.
         let running = vmm.watch().and_then(Receiver::from_owned_fd_unchecked);
         let running = Some(running.map_err(OsError::system("watch the VMM process"))?);
@@ -274,7 +274,7 @@ impl Events {
         match read {
             Ok(0) => self.end_log(),
             Ok(length) => self.console.push(&chunk[..length]).map_err(OsError::system(KEEP)),
-            Err(error) => Err(OsError::system("read the machine's console")(error)),
+            Err(error) => Err(OsError::system("read the guest's console")(error)),
         }
     }
 }

@@ -50,7 +50,7 @@ pub enum PlanError {
     Name(String),
     /// The components' limits take all of the VM's memory, so that the kernel would kill arbitrary processes.
     #[error(
-        "its components may take {} of memory, and the machine has {machine_mib} MiB; it needs more than they",
+        "its components may take {} of memory, but the VM has only {machine_mib} MiB; it needs more than its components",
         readable(*limits)
     )]
     Memory {
@@ -121,7 +121,7 @@ pub enum PlanError {
     },
     /// One of a component's resources would hide another one, because their paths are equal or nested.
     #[error(
-        "{} has two things at {place}, or one inside another: a directory alone may be in another or on a scratch disk",
+        "{} uses {place} twice, or a path inside another: only a directory may be inside another, or on a scratch disk",
         component.name()
     )]
     Hidden {
@@ -131,8 +131,8 @@ pub enum PlanError {
     },
     /// The mounts need more devices than the VM has. The value is the number of devices that they need.
     #[error(
-        "its scratch disks, shares and network take {0} devices, and a machine has {MAX_DEVICES}: one for each disk, one \
-         for each share that is written to, one for all others together, and one for `network \"shared\"`"
+        "its scratch disks, shares and network take {0} devices, and a VM has {MAX_DEVICES}: one for each disk, one \
+         for each writable share, one for all other shares together, and one for `network \"shared\"`"
     )]
     Devices(usize),
     /// A component has a setting that the kernel or init always refuses.
@@ -315,7 +315,7 @@ fn rlimits(limits: &Rlimits) -> Option<Fault> {
         ("nofile", nofile, 1..=MAX_FILES, "it is not between 1 and 1048576"),
         ("nproc", nproc, 1..=MAX_PIDS, "it is not between 1 and 4194304"),
         ("address-space", as_bytes, MIN_ADDRESS_SPACE..=MAX_BYTES, bytes),
-        ("cpu", cpu_seconds, 1..=u64::MAX, "it is no time at all"),
+        ("cpu", cpu_seconds, 1..=u64::MAX, "it is zero"),
         ("core", core_bytes, 0..=MAX_BYTES, bytes),
         ("file-size", fsize_bytes, 0..=MAX_BYTES, bytes),
     ];

@@ -40,7 +40,7 @@ fn a_machine_has_more_memory_than_its_components_may_take() {
     let most = (512 << 20) - others;
     assert_eq!(
         refusal(of_agent(most)),
-        "its components may take 512.0 MiB of memory, and the machine has 512 MiB; it needs more than they"
+        "its components may take 512.0 MiB of memory, but the VM has only 512 MiB; it needs more than its components"
     );
     assert!(refusal(of_agent(u64::MAX)).contains("may take 17179869183.9 GiB"));
     let mut plan = grown("{}");
@@ -229,7 +229,7 @@ fn limits_of_processes_and_ports_are_those_of_the_language() {
     for (refused, reason) in [
         (set(|it| it.nofile = Some(0)), "nofile=0: it is not between 1 and 1048576"),
         (set(|it| it.nproc = Some(0)), "nproc=0: it is not between 1 and 4194304"),
-        (set(|it| it.cpu_seconds = Some(0)), "cpu=0: it is no time at all"),
+        (set(|it| it.cpu_seconds = Some(0)), "cpu=0: it is zero"),
         (
             set(|it| it.as_bytes = Some(7)),
             "address-space=7: it is more than 1 PiB, or no program could start",

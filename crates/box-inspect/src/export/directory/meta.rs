@@ -66,8 +66,7 @@ impl Privileged {
         let Self { devices, set_id, capabilities } = self;
         (self != Self::default()).then(|| {
             format!(
-                "warning: the directory has programs or devices that give rights on this machine to \
-                 every user who can reach them: {set_id} set-uid or set-gid, {capabilities} with \
+                "warning: the directory has programs or devices that give rights on this host to every user who can reach them: {set_id} set-uid or set-gid, {capabilities} with \
                  capabilities, {devices} devices; export with --no-owner to leave them out"
             )
         })

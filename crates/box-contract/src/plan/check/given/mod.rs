@@ -68,7 +68,7 @@ impl RunPlan {
             } else if !(MIN_SCRATCH_BYTES..=MAX_SCRATCH_BYTES).contains(&disk.size_bytes) {
                 "its size is not between 1 MiB and 1 TiB"
             } else if !disk.size_bytes.is_multiple_of(MIB) {
-                "its size is no whole number of MiB"
+                "its size is not a whole number of MiB"
             } else {
                 return None;
             };
@@ -97,9 +97,9 @@ impl RunPlan {
         if !is_name(name) {
             Some(NAME_FORM)
         } else if !is_place(guest) {
-            Some("its place is not absolute and normalized")
+            Some("its path is not absolute and normalized")
         } else if reserved_place(guest).is_some() {
-            Some("its place is one of the guest's own, as /proc and /a3s/skills are")
+            Some("its path is reserved for the guest, as /proc and /a3s/skills are")
         } else {
             self.wrong_scope(scope)
         }
@@ -145,7 +145,7 @@ impl RunPlan {
             } else if path_of(secret).is_some_and(|path| !is_place(path)) {
                 "its path is not absolute and normalized"
             } else if path_of(secret).is_some_and(|path| reserved_place(path).is_some()) {
-                "its path is one of the guest's own, as /proc and /a3s/skills are"
+                "its path is reserved for the guest, as /proc and /a3s/skills are"
             } else {
                 self.wrong_scope(secret.scope)?
             };

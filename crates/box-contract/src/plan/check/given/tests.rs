@@ -22,12 +22,12 @@ fn a_secret_has_a_name_and_a_place_of_its_own() {
         (
             "A",
             Some("/proc/self/key"),
-            "its secret \"A\": its path is one of the guest's own, as /proc and /a3s/skills are",
+            "its secret \"A\": its path is reserved for the guest, as /proc and /a3s/skills are",
         ),
         (
             "A",
             Some("/task/spec.json"),
-            "its secret \"A\": its path is one of the guest's own, as /proc and /a3s/skills are",
+            "its secret \"A\": its path is reserved for the guest, as /proc and /a3s/skills are",
         ),
     ] {
         assert_eq!(refusal(&[secret(name, path)]), reason);
@@ -51,16 +51,16 @@ fn a_scratch_disk_has_a_place_and_a_size() {
     };
     let refusal = |disks: &[ScratchPlan]| refusal(|plan| plan.scratch = disks.to_vec());
     for (guest, size, reason) in [
-        ("var", 1 << 20, "its place is not absolute and normalized"),
-        ("/sys/x", 1 << 20, "its place is one of the guest's own, as /proc and /a3s/skills are"),
+        ("var", 1 << 20, "its path is not absolute and normalized"),
+        ("/sys/x", 1 << 20, "its path is reserved for the guest, as /proc and /a3s/skills are"),
         (
             "/a3s/bin/box-exec",
             1 << 20,
-            "its place is one of the guest's own, as /proc and /a3s/skills are",
+            "its path is reserved for the guest, as /proc and /a3s/skills are",
         ),
         ("/var", (1 << 20) - 1, "its size is not between 1 MiB and 1 TiB"),
         ("/var", (1 << 40) + 1, "its size is not between 1 MiB and 1 TiB"),
-        ("/var", (1 << 20) + 1, "its size is no whole number of MiB"),
+        ("/var", (1 << 20) + 1, "its size is not a whole number of MiB"),
     ] {
         assert_eq!(refusal(&[disk(guest, size)]), format!("its scratch disk \"tmp\": {reason}"));
     }
@@ -155,7 +155,7 @@ fn a_share_has_a_name_a_place_and_somebody_who_sees_it() {
     let refusal = |shares: &[SharePlan]| refusal(|plan| plan.shares = shares.to_vec());
     let form = crate::rules::NAME_FORM;
     assert_eq!(refusal(&[share("a=b", "/a", None)]), format!("its share \"a=b\": {form}"));
-    let place = "its place is one of the guest's own, as /proc and /a3s/skills are";
+    let place = "its path is reserved for the guest, as /proc and /a3s/skills are";
     assert_eq!(refusal(&[share("a", "/task/x", None)]), format!("its share \"a\": {place}"));
     let twice = [share("a", "/a", None), share("a", "/b", None)];
     assert_eq!(refusal(&twice), "its share \"a\": there are two of this name");
@@ -193,9 +193,8 @@ fn what_is_mounted_hides_nothing_else() {
         ("agent", "/run/key", set(share("s", "/run", None), disk("/b"), key())),
         ("agent", "/run/key/a", set(share("s", "/run/key/a", None), disk("/b"), key())),
     ] {
-        let hidden =
-            "or one inside another: a directory alone may be in another or on a scratch disk";
-        assert_eq!(refusal(change), format!("{component} has two things at {place:?}, {hidden}"));
+        let rest = "twice, or a path inside another: only a directory may be inside another, or on a scratch disk";
+        assert_eq!(refusal(change), format!("{component} uses {place:?} {rest}"));
     }
     let apart = [
         set(share("s", "/disk/a", None), disk("/disk"), key()),
