@@ -84,7 +84,7 @@ pub fn over(report: &Report, store: &Path, with_advice: bool) -> Option<String> 
     };
     let advice = if with_advice { "; `boxlaunch prune --dry-run` says why" } else { "" };
     Some(format!(
-        "the store {store} has {} and may have {}: {} of it are kept{used}{advice}",
+        "the store {store} has {}, but its maximum is {}: {} must be kept{used}{advice}",
         readable(report.after),
         readable(cap),
         readable(report.kept_bytes),
@@ -213,7 +213,7 @@ mod tests {
         left 1 file or directory that no build made
         freed 70.0 MiB; the store has 20.0 MiB of 10.0 MiB
         ");
-        insta::assert_snapshot!(over(&report(), Path::new("/store"), true).unwrap(), @"the store /store has 20.0 MiB and may have 10.0 MiB: 20.0 MiB of it are kept, 1.0 MiB of it only while commands use the store; `boxlaunch prune --dry-run` says why");
+        insta::assert_snapshot!(over(&report(), Path::new("/store"), true).unwrap(), @"the store /store has 20.0 MiB, but its maximum is 10.0 MiB: 20.0 MiB must be kept, 1.0 MiB of it only while commands use the store; `boxlaunch prune --dry-run` says why");
         let fits = Report { cap: None, ..report() };
         assert_eq!(over(&fits, Path::new("/store"), true), None);
         let nothing = Report { before: fits.after, removed: vec![], removed_records: 0, ..fits };

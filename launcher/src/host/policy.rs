@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(check(&[1 << 30, 1 << 30], 2 << 30), Ok(()));
         assert_eq!(
             check(&[1 << 30, (1 << 30) + 1], 2 << 30).unwrap_err(),
-            "the box asks for scratch disks of 2.0 GiB, and may have 2.0 GiB"
+            "the box asks for scratch disks of 2.0 GiB, but may have only 2.0 GiB"
         );
         assert!(check(&[u64::MAX, u64::MAX], u64::MAX - 1).is_err());
     }
@@ -145,7 +145,7 @@ mod tests {
         let check =
             |cpus, memory_mib| most.check(Vm { cpus, memory_mib }).map_err(|it| it.to_string());
         assert_eq!(check(4, 512), Ok(()));
-        assert_eq!(check(5, 1).unwrap_err(), "the box asks for 5 CPUs, and may have 4");
+        assert_eq!(check(5, 1).unwrap_err(), "the box asks for 5 CPUs, but may have only 4");
         assert_eq!(
             check(1, 513).unwrap_err(),
             "the box asks for 513 MiB of memory, but may have only 512"

@@ -49,7 +49,7 @@ fn forged() -> Vec<Forged> {
         ("/shares", shared(&"a/".repeat(3000)), below),
         ("/shares", json!([share("../up", "/work", "a")]), "a name has lower-case letters"),
         ("/shares", json!([share("a=/etc", "/work", "a")]), "a name has lower-case letters"),
-        ("/shares", json!([share("a", "/proc/1", "a")]), "one of the guest's own"),
+        ("/shares", json!([share("a", "/proc/1", "a")]), "reserved for the guest"),
         ("/shares", json!([share("a", "work", "a")]), "not absolute and normalized"),
         ("/shares", json!([share("a", "/a", "a"), share("a", "/b", "b")]), "two of this name"),
         ("/shares", json!([share("a", "/a", "a"), share("b", "/a", "b")]), "two things at"),
@@ -79,8 +79,8 @@ fn forged() -> Vec<Forged> {
         ("/agent/port", json!(1024), "init itself uses"),
         ("/business/port", json!(4088), "the agent has the same"),
         // What its user gives.
-        ("/secrets", secret("/proc/self/mem"), "one of the guest's own"),
-        ("/secrets", secret("/a3s/run/box-exec.sock"), "one of the guest's own"),
+        ("/secrets", secret("/proc/self/mem"), "reserved for the guest"),
+        ("/secrets", secret("/a3s/run/box-exec.sock"), "reserved for the guest"),
         ("/secrets", secret("key"), "not absolute and normalized"),
         (
             "/secrets",
