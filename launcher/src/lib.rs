@@ -3,9 +3,9 @@
 
 /// Implements `From` of a lower folder's error for the error of a folder above it.
 ///
-/// A variant in the list `$same`, which both enums have, is converted to the same variant, so that an error has one form at each
-/// level. Every other error becomes the variant `$variant`, which contains the lower error. For example,
-/// `from_below!(StreamError => ClientError::Stream, Os, Stopped)`.
+/// A variant in the list `$same`, which both enums contain, is converted to the same variant of the upper enum, so that an error
+/// is the same variant at each level. Every other error becomes the variant `$variant`, which contains the lower error. For
+/// example, `from_below!(StreamError => ClientError::Stream, Os, Stopped)`.
 #[macro_export]
 macro_rules! from_below {
     ($below:ident => $above:ident::$variant:ident $(, $same:ident)*) => {

@@ -43,7 +43,7 @@ pub(crate) struct CommandOptions {
     max_output: Option<u32>,
 }
 
-/// The upper limit of captured output, which stays in memory.
+/// The maximum of `--max-output`, in bytes. It is limited because the captured output is kept in memory.
 const MAX_CAPTURED: i64 = 1 << 28;
 
 impl CommandOptions {
@@ -52,7 +52,7 @@ impl CommandOptions {
         Self { interactive: true, tty: true, user, ..Self::default() }
     }
 
-    /// Returns the request for a command with these variables.
+    /// Returns the request to run `argv` in `component`, with the variables `env`.
     pub(super) fn exec(
         &self,
         component: ComponentName,
@@ -97,7 +97,7 @@ impl CommandOptions {
         all.into_iter().filter(|(_, is_used)| *is_used).map(|(option, _)| option)
     }
 
-    /// Checks that standard input is a terminal if the command needs one, and that no option is without effect beside `--tty`.
+    /// Checks that `--tty` is not combined with `--max-output`, and that standard input is a terminal with `--tty`.
     ///
     /// # Errors
     /// Standard input is no terminal, or two options exclude each other.
@@ -166,7 +166,7 @@ pub(super) fn user(text: &str) -> Result<String, &'static str> {
     check_user(text).map(|()| text.to_owned())
 }
 
-/// Parses a directory of the box.
+/// Parses the absolute path of a directory in the box.
 fn directory(text: &str) -> Result<String, &'static str> {
     check_directory(text).map(|()| text.to_owned())
 }

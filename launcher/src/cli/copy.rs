@@ -89,7 +89,7 @@ fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<Str
     copied.map_err(Failure::from)
 }
 
-/// The end of a copy that is on this host.
+/// The source or the destination of a copy, whichever is on this host.
 #[derive(Debug)]
 enum HostEnd {
     Input,
@@ -98,7 +98,7 @@ enum HostEnd {
     To(CopyEnd),
 }
 
-/// Opens the end of the copy on this host once, so that a running box cannot redirect it afterwards.
+/// Opens the source or destination on this host once, so that a running box cannot redirect the copy afterwards.
 fn host_end(from: &str, to: &str) -> Result<HostEnd, Failure> {
     Ok(match (in_box(from).is_some(), from, to) {
         (true, _, STREAM) => HostEnd::Output,
@@ -114,7 +114,7 @@ fn directory(path: &Path) -> Result<OwnedFd, Failure> {
     given_file::directory(path, failed)
 }
 
-/// Returns the error of a copy with no path, or with two paths, in a box.
+/// Returns the error if none or both of the paths are in a box.
 fn misplaced(from: &str, to: &str) -> Failure {
     let without = |text: &str| text.strip_suffix(':').is_some_and(is_entry_name);
     let (message, help) = if in_box(from).is_some() {
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Makes a repository with links in it, as a box can leave them, and a directory beside it.
+    /// Creates the repository `project`, with links that a box may have created, and the directory `keys` beside it.
     fn scene() -> tempfile::TempDir {
         let home = tempfile::tempdir().unwrap();
         for path in ["project/.git", "project/inner", "keys"] {
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// The source box is running, and has the directory as a writable share.
+    /// Imitates a running box that has `project` as a writable share and replaces `project/inner` during the copy.
     #[test]
     fn a_copy_stays_where_its_place_was_found() {
         let home = scene();

@@ -1,5 +1,5 @@
-//! Which options of a command can be combined. A command line is refused if one of its options has no effect, because its caller
-//! expects one. The table of `run` is in `run/modes.rs`.
+//! Tests which options of a command can be combined. A command line is refused if one of its options has no effect, because the
+//! caller expects an effect. The table of `run` is in `run/modes.rs`.
 
 use std::collections::BTreeSet;
 
@@ -139,8 +139,8 @@ const ROWS: &[Row] = &[
 /// The options of every command, which control how it prints.
 const GLOBAL: [&str; 2] = ["quiet", "color"];
 
-/// Lists the subcommands of `command`, each as its words and the ids of its options. A command whose subcommand is optional is in
-/// the list, too. Its subcommands follow the name of a box.
+/// Lists the subcommands of `command`, each as its words and the ids of its options. The list includes commands whose subcommand
+/// is optional, such as `skills`. The words of their subcommands contain the name of a box, as in `skills x load`.
 fn commands(command: &clap::Command, words: &str) -> Vec<(String, BTreeSet<String>)> {
     let below = || command.get_subcommands().filter(|it| !["help", "run"].contains(&it.get_name()));
     let mut all = Vec::new();
@@ -159,7 +159,8 @@ fn commands(command: &clap::Command, words: &str) -> Vec<(String, BTreeSet<Strin
     all
 }
 
-/// Parses a command line and returns its debug form, or `None` if it is refused. Each option occurs once.
+/// Parses a command line and returns its debug form, or `None` if it is refused. An option that several decisions share, such as
+/// `--json`, is passed once.
 fn read(row: &Row, options: &[&Decision]) -> Option<String> {
     let mut given: Vec<&str> = Vec::new();
     for word in options.iter().flat_map(|it| it.1) {

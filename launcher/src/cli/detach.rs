@@ -24,7 +24,8 @@ use super::terminal::print;
 /// The last byte that the supervisor writes to its caller before it detaches.
 const DETACHED: u8 = 0;
 
-/// Starts the same command line as a detached process, and passes on its output until the agent is ready.
+/// Starts the same command line as a detached process, and waits until that process has detached or ended. Then prints its
+/// standard output.
 pub(super) fn run() -> Result<u8, Failure> {
     let signals = StopSignals::block()?;
     let mut child = Command::new(SELF)
@@ -47,7 +48,8 @@ pub(super) fn run() -> Result<u8, Failure> {
     Ok(code.unwrap_or_else(|| signal_code(Signal::SIGKILL as i32)))
 }
 
-/// Reads the supervisor's output and forwards signals to it. Returns `false` at the end of the output.
+/// Waits for output of the supervisor, which is added to `received`, or for a signal, which is forwarded to the supervisor.
+/// Returns `false` at the end of the output.
 fn receive(
     output: &mut ChildStdout,
     received: &mut Vec<u8>,

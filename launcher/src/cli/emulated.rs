@@ -17,7 +17,7 @@ use super::variables::Assigned;
 
 /// The path of the box on the virtual host.
 const BOX: &str = "/box";
-/// The limit of a run in real time, which no real run reaches.
+/// The limit of a run in real time, which is longer than any useful run.
 const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The notice before the start.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
@@ -50,7 +50,7 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
 }
 
-/// Replaces the program's path in an error by its real one.
+/// Replaces `/proc/self/exe` in an error by the real path of this program.
 fn by_name(error: HostError) -> HostError {
     match (error, env::current_exe()) {
         (HostError::Dynamic(_), Ok(own)) => HostError::Dynamic(own),
@@ -58,7 +58,7 @@ fn by_name(error: HostError) -> HostError {
     }
 }
 
-/// Returns the command that runs the same box with `--emulated`. `None` if the box or an option does not work there.
+/// Returns the command that runs the same box with `--emulated`. `None` if the box or an option does not work with `--emulated`.
 pub(super) fn command(args: &RunArgs, plan: &RunPlan) -> Option<String> {
     // The parser refuses these options beside `--emulated`.
     let conflicts = args.detach || args.nested || args.name.is_some() || args.max_scratch.is_some();

@@ -28,7 +28,7 @@ use super::terminal;
 /// The signal that ends a program that writes to a closed pipe: [signal(7)](https://man7.org/linux/man-pages/man7/signal.7.html).
 const SIGPIPE: i32 = 13;
 
-/// The marker type of this program's failures.
+/// The marker type that gives failures the exit codes and colours of boxlaunch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Boxlaunch;
 
@@ -52,7 +52,7 @@ impl<E: Into<LaunchError>> Table<E> for Boxlaunch {
     fn failure(error: E) -> Failure {
         let error = error.into();
         match &error {
-            // The reader has closed the pipe, for example `head`. That ends the command, but is no error.
+            // A reader such as `head` has closed the pipe. The command ends, but prints no error.
             LaunchError::Stream(StreamError::Output(source))
                 if source.kind() == io::ErrorKind::BrokenPipe =>
             {
@@ -117,7 +117,7 @@ impl Table<SetupError> for Boxlaunch {
     }
 }
 
-/// Returns the failure of an error whose message lacks its causes.
+/// Returns the failure of an error, with the causes of the error appended to its message.
 fn with_its_causes<'e, E: Error>(error: &'e E) -> Failure
 where
     Explanation: From<&'e E>,

@@ -13,7 +13,8 @@ use super::terminal::{json_line, pass_on, pause};
 
 /// The interval between two looks at the records.
 const LOOK: Duration = Duration::from_millis(100);
-/// The interval between two searches for killed supervisors, during which other commands have to wait.
+/// The interval between two searches for killed supervisors. It is longer than [`LOOK`] because other commands wait during a
+/// search.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// Shows the events of all boxes, until it is interrupted.

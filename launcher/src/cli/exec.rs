@@ -128,7 +128,7 @@ fn run(request: &Request<'_>) -> Result<u8, Failure> {
     Ok(screen.close(code))
 }
 
-/// Runs the command in the box of a record.
+/// Runs the command of `request` in the box of `record`, and returns the exit code.
 fn run_in(
     record: &Record,
     request: &Request<'_>,
@@ -155,7 +155,7 @@ fn run_in(
     Ok(report.code())
 }
 
-/// Forwards the first signal to the command, and waits for its end.
+/// If a signal interrupted the command's run, forwards the signal to the command, and waits for the command's end.
 fn after_signal(
     client: &mut Client<'_>,
     exit: Result<Exited, ClientError>,

@@ -28,7 +28,7 @@ use vmm::jail::Unshared;
 
 use super::launch_error::LaunchError;
 
-/// The help if this user may not open a directory that is to be shared.
+/// The help if this user may not open the directory of a share.
 const NOT_YOURS: &str = "share a directory that you can read";
 /// The help if the box has to be built again.
 const BUILD_AGAIN: &str = "build the box again, with `boxbuild build`, and start that one";
@@ -69,7 +69,7 @@ pub(crate) fn explain(error: &LaunchError) -> Explanation {
     }
 }
 
-/// Returns a code with a help that depends on more than the code.
+/// Returns the explanation with this code and, if it is not `None`, this help.
 fn row(code: ErrorCode, help: Option<&'static str>) -> Explanation {
     Explanation { code, help: help.map(Cow::from) }
 }
@@ -358,7 +358,7 @@ pub(super) fn without_kvm(error: &KvmError, alternative: Option<&str>) -> String
     format!("{}{alternative}; `boxlaunch doctor` shows what this host offers", kvm_help(error))
 }
 
-/// Returns the step that makes KVM usable.
+/// Returns what the user can do to make KVM usable.
 pub(super) fn kvm_help(error: &KvmError) -> Cow<'static, str> {
     match error {
         KvmError::Denied { allowed, path, .. } => permission_help(allowed, path),

@@ -1,4 +1,4 @@
-//! The box of a command line.
+//! Opens the box that a command line names.
 
 use box_cache::Held;
 use box_find::Found;
@@ -13,15 +13,14 @@ pub(crate) fn open_argument(subject: &BoxArgument) -> Result<OpenBox, Failure> {
     open(subject.find(&PROGRAM)?)
 }
 
-/// Opens a found box to run it.
+/// Opens a found box. Refuses a box that users other than root and this one could change.
 pub(crate) fn open(found: Found) -> Result<OpenBox, Failure> {
     let opened = found.open()?;
     boxlaunch::opened::check_owners(&opened)?;
     Ok(opened)
 }
 
-/// Opens a found box that starts now. While the second value exists, the store does not remove the box. It is dropped when this
-/// process ends.
+/// Opens a found box to run it now. The store keeps the box until the returned [`Held`] is dropped or this process ends.
 pub(crate) fn open_to_run(found: Found) -> Result<(OpenBox, Option<Held>), Failure> {
     let (opened, held) = found.open_to_run()?;
     boxlaunch::opened::check_owners(&opened)?;

@@ -26,8 +26,8 @@ pub(super) fn open(
     named::open(path, &search()).map_err(|error| refused(error, "file", failed))
 }
 
-/// Opens a directory whose entries are read or written next. Links in the path, and a link as the last component, are treated as
-/// in [`open`].
+/// Opens a directory for reading or writing its entries. Links in the path, including its last component, are treated as in
+/// [`open`].
 ///
 /// # Errors
 /// The link is refused, or the result of `failed` for an error of the operating system.
@@ -40,7 +40,7 @@ pub(super) fn directory(
 }
 
 /// Resolves the path of an option's output file once, so that a running box cannot redirect it by replacing a directory of the
-/// path. Links in the path are treated as in [`open`]. `action` is for the error.
+/// path. Links in the path are treated as in [`open`]. `action` is what the error says could not be done, for example `write`.
 ///
 /// # Errors
 /// The link is refused, or an error of the operating system.

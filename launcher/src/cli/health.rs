@@ -20,7 +20,7 @@ use super::terminal::{is_quiet, json_line, print};
 
 /// The default limit of a check by a program, in seconds.
 const LIMIT: u32 = 10;
-/// The time that a box may take to answer beyond the limit of its check.
+/// How long a box may take to answer, in addition to the limit of its check.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// Runs the health check that the Boxfile declares for a component, once, inside the box.
@@ -65,8 +65,8 @@ pub(crate) fn health(args: &HealthArgs) -> Result<u8, Failure> {
     report(args, reason.as_deref(), duration_ms)
 }
 
-/// Reports the health of a component without a health check. An agent is then healthy while it runs. For a business application,
-/// it is an error.
+/// Reports the health of a component without a health check. An agent without a check is healthy while it runs. A business
+/// application without a check is an error.
 fn unchecked(record: &Record, args: &HealthArgs) -> Result<u8, Failure> {
     match (args.component, record.state) {
         (ComponentName::Business, _) => Err(LaunchError::NoHealthCheck(args.component).into()),

@@ -53,7 +53,7 @@ struct Image {
     boxfile: Option<String>,
     /// When the box got its name or was put into the store, in milliseconds since 1970.
     since_ms: u64,
-    /// The size of all its files. `None` if its documents cannot be read.
+    /// The size of all files of the box, in bytes. `None` if the documents of the box cannot be read.
     bytes: Option<u64>,
     #[serde(flatten)]
     sizes: Option<Sizes>,
@@ -155,8 +155,8 @@ fn size(image: &Image) -> String {
     image.bytes.map_or_else(|| "incomplete".to_owned(), readable)
 }
 
-/// Returns the two sizes of a box. Only the first of its names shows them, because a reader would add them up. A box of the
-/// read-only store of all users shows none: this user cannot free its bytes.
+/// Returns the columns OWN and SHARED. If a box has several names, only its first row shows the sizes, because a reader may add
+/// up the rows. A box of the read-only store for all users has no sizes, because this user cannot free its bytes.
 fn sizes(image: &Image, all: &[Image]) -> [String; 2] {
     let first = all.iter().find(|it| it.digest == image.digest).unwrap_or(image);
     match image.sizes {

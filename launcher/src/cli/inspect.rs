@@ -44,8 +44,8 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Returns the record of the started box with this name. It takes precedence over a box of the store, but not over a directory in
-/// the current directory.
+/// Returns the record of the started box with this name. The started box takes precedence over a box of the store, but not over a
+/// file or directory at the path `word`.
 fn started(word: &OsStr) -> Result<Option<Record>, Failure> {
     let is_path = BoxReference::parse(word).is_ok_and(|it| it.path().is_some());
     let is_here = is_path && Path::new(word).exists();
@@ -58,7 +58,7 @@ fn started(word: &OsStr) -> Result<Option<Record>, Failure> {
     }
 }
 
-/// Marks the network permissions that take effect only with an option of `run`.
+/// Adds to each network permission the option of `run` without which it has no effect.
 fn mark(plan: &NetworkPlan, permissions: &mut [Permission]) {
     if plan.mode == NetworkMode::Shared {
         permissions.iter_mut().take(1).for_each(|it| it.value += ", with `--network shared`");

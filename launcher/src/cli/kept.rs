@@ -3,11 +3,12 @@
 //!
 //! A box that can write there controls the host's later actions: the image or box that a registry name resolves to, the files
 //! that count as verified, the content of another box's volume. A box that can read boxlaunch's state sees the logs and the
-//! volumes of other boxes. A read-only share of a directory above the state is allowed, with a notice. The store, the
-//! configuration and the kernels contain no secrets.
+//! volumes of other boxes. A read-only share of a directory above the state is allowed, with a notice. So are read-only shares of
+//! the store, the configuration and the kernels, because these contain no secrets.
 //!
-//! The same applies to the installed programs, to single files that variables name, such as the init, and to the credentials of
-//! registries. A box may not even read the credentials, also not through a directory above them.
+//! Boxes must not write to the installed programs, to the files that environment variables name, such as the init, and to the
+//! credentials of registries, either. A box must not even read the credentials, not even through a share of a directory above
+//! them.
 
 use std::env;
 use std::ffi::OsString;
@@ -27,9 +28,9 @@ use super::run::RunArgs;
 /// A protected directory: the programs trust its content.
 struct ProtectedFile {
     path: PathBuf,
-    /// The program that owns it.
+    /// The program that owns the directory.
     program: &'static str,
-    /// Whether a box may not read it, either.
+    /// Whether a box must not even read the directory.
     is_private: bool,
 }
 
@@ -51,8 +52,8 @@ fn kept(
     [state].into_iter().chain(of_builder).chain(host_kernels).collect()
 }
 
-/// Returns the installed programs, and the user's files that influence `boxbuild build`. `program` is the path of this program,
-/// and `variable` returns the value of an environment variable.
+/// Returns the protected files: the installed programs, the user's files that influence `boxbuild build`, and the credentials of
+/// registries. `program` is the path of this program, and `variable` returns the value of an environment variable.
 fn files(program: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
     let is_word = |it: &OwnFile| {
         it.purpose == Purpose::Kernel && it.path.to_str().and_then(KernelName::of).is_some()
@@ -61,8 +62,8 @@ fn files(program: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) ->
     installed.into_iter().chain(own::files(variable)).filter(|it| !is_word(it)).collect()
 }
 
-/// Checks that a box can write neither to itself nor to a protected file or directory, and that it can read neither credentials
-/// nor boxlaunch's state, which has the logs and volumes of other boxes.
+/// Checks that a box can write neither to its own directory `own` nor to a protected file or directory. Checks that it can read
+/// neither credentials nor boxlaunch's state, which contains the logs and volumes of other boxes.
 ///
 /// # Errors
 /// The first share that would allow it, with the alternative.
@@ -83,8 +84,8 @@ pub(super) fn check(
     })
 }
 
-/// Checks a share against a protected directory. A box may read a directory above it, because the protected directory is only a
-/// small part of the share.
+/// Checks a share against a protected directory. A box may read a share that contains the protected directory, because that is
+/// only a small part of the share.
 fn check_kept(share: &HostShare, kept: &ProtectedFile) -> Result<(), Failure> {
     let ProtectedFile { path, program, is_private } = kept;
     let may = if share.is_writable() { "change" } else { "read" };
@@ -97,7 +98,7 @@ fn check_kept(share: &HostShare, kept: &ProtectedFile) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks a share against one of the user's files. A box may read it, unless it contains credentials.
+/// Checks a share against a protected file. A box may read the file, unless it contains credentials.
 fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), Failure> {
     let is_secret = file.purpose == Purpose::Credentials && file.path.exists();
     if !(share.is_writable() || is_secret) || !share.has(&file.path) {
@@ -121,7 +122,7 @@ fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), Failure> {
 }
 
 /// Checks a share against the directories of runs in `base`. Other programs use `base`, too, so a run's directory is recognised
-/// by the form of its name, and `base` itself may not be in a writable share.
+/// by its name. A writable share must not contain `base` itself.
 fn check_runtime(share: &HostShare, base: &Path) -> Result<(), Failure> {
     let may = if share.is_writable() { "change" } else { "read" };
     if let Some(of_run) = runs(base).find(|it| share.is_in(it)) {
@@ -133,7 +134,7 @@ fn check_runtime(share: &HostShare, base: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lists the directories of runs.
+/// Lists the directories of runs in `base`.
 fn runs(base: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
     entries.map(|it| it.path()).filter(|it| is_name_of_one(it))
@@ -152,7 +153,8 @@ fn without(path: &Path) -> String {
     format!("share a directory that does not have {} in it", path.display())
 }
 
-/// Checks that a box cannot replace itself by another box, unless the command line names its digest.
+/// Checks that a box cannot replace its own files by another box. Allows every share if the command line names the digest,
+/// because a later run then refuses such a replacement.
 fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), Failure> {
     if names_digest || !share.is_writable() || !(share.has(own) || share.is_in(own)) {
         return Ok(());
@@ -217,7 +219,7 @@ mod tests {
             };
             (is_allowed(Access::ReadOnly), is_allowed(Access::ReadWrite))
         };
-        // A protected directory that does not exist yet counts, too, because a box could make it.
+        // A directory that does not exist yet is protected, too, because a box could create it.
         assert_eq!(may(".config"), (true, false));
         for path in [".local/state/boxbuild", ".local/state/boxbuild/boxes/a"] {
             assert_eq!(may(path), (false, false), "{path}");
@@ -240,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Shares the directory of each file, the directory above it and another one, read-only and writable.
+    /// Shares, read-only and writable, the directory of each file, the directory above that, and an unrelated directory.
     #[test]
     fn no_box_changes_the_files_that_decide_what_is_built_or_reads_credentials() {
         let home = tempfile::tempdir().unwrap();
@@ -266,7 +268,7 @@ mod tests {
             assert_eq!(may("work/target", &file), (true, false), "{variable}");
             assert_eq!(may("other", &file), (true, true), "{variable}");
         }
-        // Writing to the link has the same effect as writing to its target.
+        // `work` contains the link and `other` contains its target. A box must not write to either.
         let linked = named(own::INIT, "work/link/init");
         assert_eq!((may("work", &linked), may("other", &linked)), ((true, false), (true, false)));
         for (variable, value, file) in [
@@ -276,7 +278,7 @@ mod tests {
         ] {
             let directory = Path::new(file).parent().unwrap().to_str().unwrap();
             let found = named(variable, value);
-            // The file does not exist yet, so a box could make it.
+            // While the file does not exist, a box may read the directory, but must not create the file.
             assert_eq!(may(directory, &found), (true, false), "{variable}");
             fs::write(at(file), "{}").unwrap();
             assert_eq!(may(directory, &found), (false, false), "{variable}");

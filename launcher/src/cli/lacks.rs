@@ -10,9 +10,9 @@ use super::error::Failure;
 #[derive(Debug)]
 pub(super) struct Lack {
     pub(super) message: String,
-    /// The help for this one alone.
+    /// The help for this option alone.
     pub(super) help: String,
-    /// The words that add it.
+    /// The words that add the option to the command line, for example `--secret KEY=env:KEY`.
     pub(super) words: String,
 }
 

@@ -1,4 +1,4 @@
-//! The sum of the library's errors, and the errors of commands.
+//! The errors of commands: all errors of the library, and those of the command line itself.
 
 use box_contract::ComponentName;
 use box_layout::OpenError;

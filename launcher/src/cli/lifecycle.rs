@@ -21,9 +21,9 @@ use super::run::seconds;
 use super::screen::Screen;
 use super::terminal::{is_quiet, json_line, notice, print};
 
-/// The time that a box may take to end beyond its grace period.
+/// How long a box may take to end, in addition to its grace period.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long `attach` waits for the end of a box after the end of its agent.
+/// How long `attach` and `kill` wait for the end of a box after the end of its agent.
 const MOMENT: Duration = Duration::from_secs(1);
 /// The interval between two looks at the record.
 const LOOK: Duration = Duration::from_millis(5);
@@ -123,8 +123,8 @@ pub(crate) fn kill(args: &KillArgs) -> Result<u8, Failure> {
     })
 }
 
-/// Checks that a signal can have an effect on a starting box. It has no program yet that could receive one, so only `SIGKILL`
-/// works, which ends the box.
+/// Checks that a signal can have an effect on a starting box. The box may not have a program yet that could receive the signal.
+/// So only `SIGKILL` works: it ends the box.
 fn check_ends(name: &str, signal: i32) -> Result<(), LaunchError> {
     if signal == Signal::SIGKILL as i32 {
         return Ok(());
@@ -140,7 +140,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, Failure> {
         let mut record = boxes.find(name)?;
         if record.state != State::Ended {
             let status = wait_for(&record, &signals)?;
-            // With `--rm` the record is gone, and only the supervisor's answer is left.
+            // A box that was started with `--rm` has no record any more. Its status comes from the supervisor's answer.
             record = boxes.find(name).unwrap_or(Record { state: State::Ended, status, ..record });
         }
         if !args.json {
@@ -159,7 +159,8 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// Waits a moment for the end of a box whose agent has ended. A box that runs for a command outlives its agent.
+/// Waits for the end of a box whose agent has ended. Gives up after [`MOMENT`], because a box that runs for a command outlives
+/// its agent.
 fn wait_a_moment(boxes: &Boxes, record: &Record) -> Result<(), RecordError> {
     let deadline = Instant::now() + MOMENT;
     while !has_ended(boxes, record)? && Instant::now() < deadline {
@@ -265,10 +266,11 @@ fn ask_to_end(record: &Record, grace: Duration) -> Result<(), ClientError> {
     }
 }
 
-/// Ends a supervisor with a signal, as from its terminal. The supervisor is alive, because it holds its lock.
+/// Ends a supervisor with SIGTERM, or with SIGKILL if there is no grace period. The process id is still the supervisor's, because
+/// the supervisor holds the lock of the record.
 fn signal_supervisor(record: &Record, grace: Duration) {
     let signal = if grace.is_zero() { Signal::SIGKILL } else { Signal::SIGTERM };
-    // If it has just ended, the signal is not needed.
+    // An error is ignored: a supervisor that has just ended needs no signal.
     let _ = i32::try_from(record.supervisor)
         .map(|pid| nix::sys::signal::kill(Pid::from_raw(pid), signal));
 }

@@ -118,7 +118,7 @@ fn first_line(text: &str) -> String {
     shown(text.lines().next().unwrap_or_default())
 }
 
-/// Writes a time in milliseconds in its largest whole unit, for example `2 hours`.
+/// Returns a duration of `ms` milliseconds in its largest whole unit, for example `2 hours`.
 pub(super) fn ago(ms: u64) -> String {
     let seconds = ms / 1000;
     let units = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
@@ -140,7 +140,7 @@ fn jail(record: &Record) -> Option<String> {
     match (missing.is_empty(), record.phases_ms) {
         (false, _) => Some(format!("without {}", missing.join(", "))),
         (true, Some(_)) => Some("complete".to_owned()),
-        // Unknown, or not known yet.
+        // The start has not succeeded yet, so the jail is unknown.
         (true, None) => None,
     }
 }
@@ -215,7 +215,7 @@ mod tests {
             let is_of_host = |it: &&str| it.starts_with("directories") || it.starts_with("volumes");
             text.lines().filter(is_of_host).collect::<Vec<_>>().join("\n")
         };
-        // The record of an earlier version of boxlaunch lacks both.
+        // The record of an earlier version of boxlaunch contains neither `shares` nor `volumes`.
         assert_eq!(described(&record), "directories  -\nvolumes      -");
         record["shares"] = json!([{ "host": "/home/me", "guest": "/w", "writable": true }]);
         let volumes = [("work", "/var/work"), ("data", "/data")];

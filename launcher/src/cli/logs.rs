@@ -88,7 +88,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Calls `each` once, or with `--follow` until the box has ended. Returns the last record that was found.
+/// Calls `each` once, or with `--follow` repeatedly until the box has ended. Returns the last record of the box.
 fn follow(
     boxes: &Boxes,
     mut record: Record,
@@ -110,7 +110,7 @@ fn follow(
     }
 }
 
-/// Prints the full log of a run since a time, and then the trajectories since that time.
+/// Prints the entries of a run's log since the time `since`, and then the trajectories since that time.
 fn show_run(
     mut log: RunLog,
     since: u64,

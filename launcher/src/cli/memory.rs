@@ -9,7 +9,7 @@ pub(super) fn out_of_memory(component: ComponentName, limit: Option<u64>) -> Str
     let name = component.name();
     let (may, more) = match limit {
         Some(limit) => (format!(", which may take {}", readable(limit)), declared(limit)),
-        // An earlier version of boxlaunch did not record it.
+        // An earlier version of boxlaunch did not record the limit.
         None => (String::new(), "…".to_owned()),
     };
     format!(
@@ -18,13 +18,13 @@ pub(super) fn out_of_memory(component: ComponentName, limit: Option<u64>) -> Str
     )
 }
 
-/// Writes twice the limit in the form of a Boxfile.
+/// Returns twice the limit as a Boxfile declares it, for example `2GiB`.
 fn declared(limit: u64) -> String {
     let mib = limit.div_ceil(1 << 20).saturating_mul(2);
     written(mib.saturating_mul(1 << 20))
 }
 
-/// Returns the notice that a VM with more memory than the plan's does not raise the limits of its components.
+/// If `memory_mib` is more than the plan's memory, returns the notice that the limits of the components stay the same.
 pub(super) fn larger_machine(plan: &RunPlan, memory_mib: Option<u32>) -> Option<String> {
     memory_mib.filter(|it| *it > plan.vm.memory_mib)?;
     let limit = |(name, component): (ComponentName, &box_contract::ComponentPlan)| {

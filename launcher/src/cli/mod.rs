@@ -176,7 +176,7 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(guarded(dispatch))
 }
 
-/// Runs as process 1 of a virtual host until its power is off. Errors go to its console.
+/// Runs as process 1 of a virtual host, which it powers off at the end. Prints errors to the virtual host's console.
 fn init_of_virtual_host() -> u8 {
     let ended = virtual_host::guest::run().and_then(|()| virtual_host::guest::power_off());
     if let Err(error) = ended {
@@ -185,7 +185,7 @@ fn init_of_virtual_host() -> u8 {
     exit::FAILED
 }
 
-/// Runs `body`. After a panic, which has printed its own message, returns the exit code of a bug.
+/// Runs `body` and returns its exit code. If `body` panics, prints how to report the bug, and returns [`exit::BUG`].
 fn guarded(body: impl FnOnce() -> u8 + UnwindSafe) -> u8 {
     catch_unwind(body).unwrap_or_else(|_| {
         notice(&(painted(&Problem::panicked("boxlaunch").text()) + "\n"));
@@ -194,7 +194,7 @@ fn guarded(body: impl FnOnce() -> u8 + UnwindSafe) -> u8 {
 }
 
 fn dispatch() -> u8 {
-    // The VMM process comes first and skips the rest, which would count as part of the startup time.
+    // Hidden subcommands are handled first: in the VMM process, all other steps would add to the startup time.
     if let Some(done) = env::args_os().nth(1).and_then(|first| helper(&first)) {
         return done.map_or_else(
             |failure| {
@@ -205,7 +205,7 @@ fn dispatch() -> u8 {
             |()| exit::DONE,
         );
     }
-    // This check comes later, because a VMM process is process 1 of its PID namespace, too.
+    // Checked only after the hidden subcommands, because a VMM process is also process 1, of its PID namespace.
     if virtual_host::guest::is_init() {
         return init_of_virtual_host();
     }
@@ -217,8 +217,8 @@ fn dispatch() -> u8 {
     result.unwrap_or_else(|error| error::report(&error, as_json))
 }
 
-/// Runs a hidden subcommand, in a process that boxlaunch started. Returns `None` for other subcommands. The first two become a
-/// VM, and return only on an error.
+/// Runs a hidden subcommand, in a process that boxlaunch started. Returns `None` for other subcommands. [`vmm::SUBCOMMAND`] and
+/// [`guest::SUBCOMMAND`] turn the process into a VM, so they return only on an error.
 fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
     match subcommand.to_str()? {
         vmm::SUBCOMMAND => Some(Err(vmm::enter(io::stdin().lock()).into())),
@@ -236,8 +236,8 @@ fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
     }
 }
 
-/// Prints how long a kernel takes until its init, which does nothing else, has connected to the host: milliseconds, as one JSON
-/// object.
+/// Boots a kernel with an init that only connects to the host. Prints the time from the start to the connection, in milliseconds,
+/// as one JSON object.
 fn measure_floor() -> Result<(), LaunchError> {
     let started = process_start()?;
     let arguments: Vec<_> = env::args().skip(2).collect();

@@ -23,7 +23,7 @@ use super::paths;
 use super::terminal::{json_line, notice, print};
 use cli_common::store::BoxArgument;
 
-/// How many denied targets are shown, the most recent ones.
+/// The maximum number of denied targets that the text shows: the ones with the most recent attempts.
 const MAX_SHOWN: usize = 20;
 
 /// Shows the rules and the denied connections of a box's egress filter, and changes the rules while it runs.
@@ -113,7 +113,7 @@ fn check_given(record: &Record) -> Result<(), Failure> {
     Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
-/// Checks that a running or built box has rules.
+/// Checks that a running or built box has network rules, which only a filtered network has.
 fn check_filtered(name: &str, mode: NetworkMode) -> Result<(), Failure> {
     if mode == NetworkMode::Filtered {
         return Ok(());
@@ -123,7 +123,7 @@ fn check_filtered(name: &str, mode: NetworkMode) -> Result<(), Failure> {
     Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
-/// Returns a line about each host of `peers` that a rule of the box still denies.
+/// Returns a notice for each host of `peers` that a rule in `deny` still denies. `name` is the box's name.
 fn still_denied<'a>(
     peers: &'a [PeerPlan],
     deny: &'a [PeerPlan],
@@ -158,18 +158,18 @@ fn peer(text: &str) -> Result<PeerPlan, String> {
     })
 }
 
-/// A denied target, and the number of times.
+/// A denied target, and the number of attempts.
 #[derive(Debug, Serialize)]
 struct Denied {
     host: Option<String>,
     port: Option<u16>,
     reason: String,
-    /// The Boxfile line that would allow it.
+    /// The line to add to the Boxfile to allow the target. `None` if no line would allow it.
     allow: Option<String>,
     count: u64,
 }
 
-/// Returns the denied targets of a box, ordered by their last attempts.
+/// Returns the denied targets of a box. The target with the most recent attempt is last.
 fn denied(boxes: &Boxes, name: &str) -> Result<Vec<Denied>, LaunchError> {
     let mut log = boxes.network_log(name);
     let (mut order, mut found) = (0_u64, BTreeMap::new());

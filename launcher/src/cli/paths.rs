@@ -11,7 +11,7 @@ use nix::unistd::getuid;
 
 use super::error::Failure;
 
-/// The path that starts this program again, even after its file was moved.
+/// The path that starts this program again, even if the program's file was moved.
 pub(crate) const SELF: &str = "/proc/self/exe";
 
 /// Returns the directory of the user's state (records, logs, volumes, receipts): `$BOXLAUNCH_STATE`, else the user's state
@@ -43,9 +43,9 @@ pub(crate) fn programs() -> OsString {
     env::var_os("PATH").unwrap_or_default()
 }
 
-/// Returns the directory in which a run makes its private directory: the user's runtime directory, else the directory for
-/// temporary files. A directory in which another user could replace the run's directory is skipped. Root gets such a directory
-/// after `sudo -E`, for example.
+/// Returns the directory in which a run creates its private directory: the user's runtime directory, else the directory for
+/// temporary files. Skips a directory in which another user could replace the run's directory. For example, after `sudo -E`,
+/// root's `XDG_RUNTIME_DIR` belongs to another user.
 pub(crate) fn runtime_base() -> PathBuf {
     let wanted = [runtime_from(env::var_os("XDG_RUNTIME_DIR")), env::temp_dir()];
     let is_safe = |it: &PathBuf| matches!(Trusted::alone().exchanger(it), Ok(None));

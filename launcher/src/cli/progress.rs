@@ -1,4 +1,4 @@
-//! Shows the progress of a start on a terminal, and afterwards the duration of the hashing.
+//! Shows the progress of a start on a terminal, and prints notices about the hashing and the jail.
 
 use boxlaunch::machine::report::shown_duration;
 use boxlaunch::machine::{Progress, Watch};
@@ -12,7 +12,7 @@ pub(crate) struct Shown<'a> {
     screen: &'a Screen,
     /// The box's name, safe for a terminal.
     name: String,
-    /// Whether no progress is shown.
+    /// Whether neither progress nor notices are shown.
     is_quiet: bool,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Shown<'a> {
         Self { screen, name: shown(name), is_quiet }
     }
 
-    /// Prints a notice about the start, unless the progress is hidden.
+    /// Prints a notice about the start, unless `is_quiet` is set.
     pub(crate) fn note(&self, text: &str) {
         if !self.is_quiet {
             self.screen.notice(text);

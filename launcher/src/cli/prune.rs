@@ -85,7 +85,7 @@ pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Adds the box or name of a command line word to `rules`.
+/// Adds the box or the name that `word` names to `rules`. `found` is the report of a dry run, with all boxes of the store.
 fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(), Failure> {
     let reference = BoxReference::parse(word)?;
     if reference.path().is_some() {
@@ -99,7 +99,7 @@ fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(
         error => error.into(),
     })?;
     if let Some(remote) = reference.remote() {
-        // The digest may be in the store only under another name.
+        // The store may contain the pinned digest under another name only.
         let name = remote.unpinned().to_string();
         let mut of_box = found.kept.iter().filter(|it| it.digest == digest);
         if of_box.any(|it| !it.names.contains(&name)) {
@@ -120,7 +120,8 @@ fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(
     Ok(())
 }
 
-/// Returns the error that the store has no such box. If a read-only store of all users is set, the help adds that its boxes stay.
+/// Returns the error that the store has no such box. If there is also a read-only store for all users, the help adds that `rmi`
+/// does not remove its boxes.
 fn absent(error: &FindError, root: &Path, listed: &str) -> Failure {
     let base = base_store(&PROGRAM).filter(|it| it != root);
     let help = base.map_or_else(
@@ -135,7 +136,7 @@ fn absent(error: &FindError, root: &Path, listed: &str) -> Failure {
     Failure::new((ErrorCode::BoxNotFound, help), shown(&error.to_string()))
 }
 
-/// Refuses a box with several names that the command line names by its digest.
+/// Refuses to remove a box with several names by its digest, unless the command line names all its names, too.
 fn check_names(rules: &Rules, found: &Report) -> Result<(), Failure> {
     let is_asked = |name: &String| rules.names.keys().any(|it| it.text() == name);
     let mut several = found.kept.iter().filter(|it| rules.boxes.contains(&it.digest));

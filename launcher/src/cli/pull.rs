@@ -64,7 +64,7 @@ fn screen() -> Screen {
     Screen { note, status, is_watched: is_watched(), way: Way::Fetch }
 }
 
-/// Prints a line, and replaces a status line.
+/// Prints a line. On a terminal, the line replaces the status line.
 fn note(text: &str) {
     let clear = if is_watched() { CLEAR_LINE } else { "" };
     notice(&format!("{clear}{}\n", shown(text)));
@@ -79,7 +79,7 @@ fn is_watched() -> bool {
     io::stderr().is_terminal() && !is_dumb(env::var_os("TERM"))
 }
 
-/// Pulls the box of a run if its policy asks for that. Returns the exit code of a failed pull, whose error is already printed.
+/// Pulls the box of a run if `--pull` requires it. Returns the exit code of a failed pull, whose error is already printed.
 ///
 /// The pull runs in a separate process, so that the process that runs the box has no threads, memory or credentials left from it.
 pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, Failure> {
@@ -123,11 +123,11 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, Failure> {
     Ok(Some(code.unwrap_or_else(|| signal_code(signal))))
 }
 
-/// Returns whether the store lacks the box or a part of it.
+/// Returns whether the store lacks the box or one of its blobs, or has a box with another digest than `--expect`.
 fn is_missing(args: &RunArgs) -> Result<bool, Failure> {
     match args.subject.find(&PROGRAM).and_then(Found::open) {
         Ok(opened) => Ok(args.expected().is_some_and(|expected| expected != opened.digest)),
-        // The box was pulled earlier, and it or a part of it was removed since.
+        // The box was never pulled, or the box or one of its blobs was removed since.
         Err(FindError::NotPulled(_) | FindError::NoBox(_)) => Ok(true),
         Err(FindError::Open(error)) if error.is_missing() => Ok(true),
         Err(error) => Err(error.into()),

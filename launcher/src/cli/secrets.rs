@@ -1,9 +1,9 @@
-//! `boxlaunch run --secret`: the sources of the values, and their path to the supervisor, which leaves no copies.
+//! `boxlaunch run --secret`: reads secrets, and passes them to the supervisor without leaving copies.
 //!
-//! The values are read first, and written to a file in memory
-//! ([memfd_create(2)](https://man7.org/linux/man-pages/man2/memfd_create.2.html)). Then this program executes itself again
-//! without the variables that held them, so neither its environment nor its memory contains them. The new process reads the file,
-//! and overwrites it.
+//! First, this program reads the values and writes them to a file in memory
+//! ([memfd_create(2)](https://man7.org/linux/man-pages/man2/memfd_create.2.html)). Then it executes itself again without the
+//! environment variables that contained values, so the old environment and the old memory are gone. The executed program reads
+//! the file and overwrites it.
 
 use std::env;
 use std::ffi::OsString;
@@ -32,10 +32,10 @@ use super::lacks::Lack;
 use super::paths::SELF;
 use super::run::RunArgs;
 
-/// The variable with the file descriptor of the values.
+/// The environment variable that passes the descriptor of the file in memory to the executed program.
 const FILE: &str = "BOXLAUNCH_SECRETS";
 
-/// The form of `--secret`.
+/// The help for a malformed `--secret`.
 const FORM: &str = "write NAME=env:VARIABLE, NAME=file:PATH or NAME=-";
 
 /// The variables that this program reads, in addition to those in [`own`].
@@ -115,8 +115,9 @@ fn unset(name: &str, variable: &str) -> Failure {
     usage(&message, "set the variable, and export it; or use file:PATH")
 }
 
-/// Returns the error of an option's value. It repeats neither the text after the name, which may be the secret, nor the whole
-/// text if no source follows, because base64 can end with `=`.
+/// Returns the error of a malformed `--secret`. The error never repeats the text after the first `=`, which may be the secret. If
+/// only `=` follows, the error does not repeat the name, either: the whole text may be a secret in base64, such as
+/// `c2VjcmV0Cg==`.
 fn malformed(text: &str, help: &str) -> Failure {
     let has_source = |source: &str| source.bytes().any(|it| it != b'=');
     match text.split_once('=') {
@@ -135,7 +136,7 @@ fn needed(name: &str, variable: &str) -> Failure {
     usage(&message, "copy it into another variable, or use file:PATH")
 }
 
-/// Reads to the end, or one byte more than the limit.
+/// Reads to the end, but at most one byte more than [`MAX_SECRET`], so that the caller notices a value over the limit.
 fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
     let mut value = Vec::with_capacity(MAX_SECRET + 1);
     from.take(MAX_SECRET as u64 + 1).read_to_end(&mut value)?;
@@ -144,7 +145,7 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
 
 /// Returns the secrets of the command line, which the box must declare.
 ///
-/// The parser of the command line does not read them, because its errors repeat the values.
+/// clap does not parse them, because the errors of clap repeat the values.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>, Failure> {
     let given = args.secrets.iter().map(|it| GivenSecret::parse(it));
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
@@ -157,7 +158,8 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>
     Ok(given)
 }
 
-/// Checks that no variable is both the source of a secret and passed on to CMD, because it is removed before CMD starts.
+/// Checks that no variable is both the source of a secret and passed on to CMD with `-e`: [`restart`] removes the variable, so
+/// CMD would not get it.
 fn check_env(given: &[GivenSecret], passes_on: impl Fn(&str) -> bool) -> Result<(), Failure> {
     let passed_on = given.iter().find_map(|it| match &it.source {
         Source::Variable(variable) => Some(variable).filter(|it| passes_on(it)),
@@ -170,7 +172,7 @@ fn check_env(given: &[GivenSecret], passes_on: impl Fn(&str) -> bool) -> Result<
     Err(usage(&message, help))
 }
 
-/// Checks that no secret is given twice, and that the box declares each one.
+/// Checks that no secret is given twice, that at most one comes from standard input, and that the box declares each one.
 fn check_names(given: &[GivenSecret], plan: &RunPlan) -> Result<(), Failure> {
     let declared = &plan.secrets;
     for (at, secret) in given.iter().enumerate() {
@@ -244,7 +246,7 @@ pub(super) fn restart(given: &[GivenSecret]) -> Failure {
     }
 }
 
-/// Writes the values to a file in memory, each after its length.
+/// Writes the values to a file in memory, each after its length in four bytes (little-endian).
 fn gather(given: &[GivenSecret]) -> Result<File, Failure> {
     let action = "keep the secrets in memory";
     // Without close-on-exec, the file stays open in the executed program.
@@ -261,12 +263,12 @@ fn gather(given: &[GivenSecret]) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// Returns the open file with the values, if this program was executed with one.
+/// Returns the descriptor of the file with the values, if [`restart`] has executed this program.
 pub(super) fn handed_over() -> Option<RawFd> {
     env::var(FILE).ok()?.parse().ok().filter(|fd| *fd > 2)
 }
 
-/// Reads the values from that file, in the order of the plan.
+/// Reads the values from the file of [`handed_over`], and returns them in the order of the plan.
 pub(super) fn take(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Secret>, Failure> {
     let declared = &plan.secrets;
     let Some(fd) = handed_over().filter(|_| !given.is_empty()) else { return Ok(Vec::new()) };
@@ -285,7 +287,7 @@ pub(super) fn take(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Secret>,
     in_order.collect()
 }
 
-/// Returns a value in the form in which it is delivered. A variable's value loses the line break at its end.
+/// Returns the value as the component gets it. A line break at the end of a variable's value is removed.
 fn deliverable(
     mut value: Zeroizing<Vec<u8>>,
     delivery: &SecretDelivery,

@@ -21,7 +21,7 @@ impl Since {
     }
 }
 
-/// Parses a point in time: a time before now, such as `90s`, or seconds since 1970, such as `1700000000`.
+/// Parses a point in time: a duration before now, such as `90s`, or seconds since 1970, such as `1700000000`.
 pub(crate) fn since(text: &str) -> Result<Since, &'static str> {
     let wrong = "write how long ago, as 90s, 10m, 2h or 1d, or a time in seconds since 1970";
     if let Ok(number) = text.parse::<u64>() {

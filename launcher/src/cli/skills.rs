@@ -21,7 +21,7 @@ use super::launch_error::LaunchError;
 use super::paths;
 use super::terminal::{aligned, json_line, notice, painted, print};
 
-/// How many skills an error names.
+/// The maximum number of skills that an error names.
 const MAX_NAMED: usize = 3;
 
 /// Lists the skills of a running box, and loads and unloads skills.
@@ -71,8 +71,8 @@ pub(crate) fn skills(args: &SkillsArgs) -> Result<u8, Failure> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
     let signals = StopSignals::block()?;
     let mut skills = Vec::new();
-    // Each skill is printed as soon as it is done, because the error of a later one does not mention it. With `--json` one object
-    // is printed: the skills or the error.
+    // Prints each skill as soon as it is loaded or unloaded, because the error of a later skill does not mention it. With
+    // `--json`, prints one object: the skills or the error.
     let mut done = |skill: Listed| {
         if !args.json {
             print(&format!("{}\n", skill.name))?;
@@ -103,7 +103,7 @@ fn connect<'s>(record: &Record, signals: &'s StopSignals) -> Result<Client<'s>, 
     Client::connect(record, Follow::Nothing, signals)
 }
 
-/// Loads skills after all of them were read and checked.
+/// Reads and checks all skills, and then loads them.
 fn load(
     record: &Record,
     signals: &StopSignals,
@@ -120,7 +120,7 @@ fn load(
     Ok(())
 }
 
-/// Reads a skill of this host, and reports its warnings.
+/// Reads a skill of this host, and prints its warnings.
 fn read(
     record: &Record,
     directory: &Path,
@@ -133,7 +133,7 @@ fn read(
         checkout::skill::name_of(directory).ok_or_else(|| SkillError::Name(directory.to_owned()));
     let name = name.map_err(LaunchError::from)?;
     tasks::check_free(record, &name)?;
-    // The skill is not in a checkout, so all its files must be in its directory.
+    // The skill's directory takes the place of the checkout, so all its files must be in that directory.
     let skill = checkout::skill::read(&directory.into(), directory, together);
     let mut skill = skill.map_err(LaunchError::from)?;
     let found = skill.check(&name, directory, None).map_err(LaunchError::from)?;
@@ -150,7 +150,7 @@ fn read(
     Ok((skill.plan(name), skill))
 }
 
-/// Returns the error of a path that is no skill, if its parent is one, or it contains some.
+/// Returns an error that names the right path, if `path` is a file in a skill's directory, or a directory that contains skills.
 fn near_a_skill(path: &Path) -> Option<Failure> {
     let (name, found) = (path.display(), skills_in(path));
     let parent = path.parent().map(|it| if it == "" { Path::new(".") } else { it });
@@ -168,7 +168,7 @@ fn near_a_skill(path: &Path) -> Option<Failure> {
     Some(Failure::new((ErrorCode::SkillInvalid, shown(&help)), shown(&message)))
 }
 
-/// Returns the first skills in a directory.
+/// Returns the paths of the skills in a directory, sorted, at most [`MAX_NAMED`].
 fn skills_in(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries.map(|it| it.path()).filter(|it| is_skill(it)).collect();
@@ -177,7 +177,7 @@ fn skills_in(directory: &Path) -> Vec<String> {
     found.iter().map(|it| it.display().to_string()).collect()
 }
 
-/// Unloads skills after all of them were found to be loaded.
+/// Checks that all skills are loaded, and then unloads them.
 fn unload(
     record: &Record,
     signals: &StopSignals,

@@ -36,7 +36,7 @@ pub(crate) struct StatsArgs {
     pub(crate) json: bool,
 }
 
-/// The figures of a box.
+/// The resources that a box uses.
 struct Figures {
     record: Record,
     machine: Option<MachineUsage>,
@@ -55,7 +55,7 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<u8, Failure> {
         match boxes.find(name).map_err(LaunchError::from).and_then(|it| Ok(measure(it, &signals)?))
         {
             Ok(measured) => figures.push(measured),
-            // Prints one object: the figures or the error.
+            // With `--json`, prints one object: the figures or the error.
             Err(error) if args.json => return Err(error.into()),
             Err(error) => {
                 let error = Failure::from(error);
@@ -93,7 +93,7 @@ fn measure(record: Record, signals: &StopSignals) -> Result<Figures, ClientError
     let machine = record.vmm.and_then(of_machine);
     let mut components = match Client::connect(&record, Follow::Nothing, signals)?.measure() {
         Ok(usage) => usage.components,
-        // The error of one box does not affect the others.
+        // Reports these errors as a notice, because the figures of other boxes do not depend on this guest.
         Err(
             error @ (ClientError::NoAnswer
             | ClientError::Stream(StreamError::OlderBox(_))
@@ -111,7 +111,8 @@ fn measure(record: Record, signals: &StopSignals) -> Result<Figures, ClientError
     Ok(Figures { record, machine, components: Some(components) })
 }
 
-/// Returns the notice that a box has not answered. The reason may be the guest's text.
+/// Returns the notice that a box has no figures of its components. Control characters are replaced, because `error` may contain
+/// text of the guest.
 fn unmeasured(name: &str, error: &ClientError) -> String {
     shown(&format!("boxlaunch: {name}: {error}")) + "\n"
 }
@@ -159,7 +160,7 @@ fn table(figures: &[Figures]) -> String {
     aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
 }
 
-/// Writes a duration in seconds.
+/// Returns a duration in seconds with two decimal places, for example `1.50 s`.
 fn seconds(microseconds: u64) -> String {
     let hundredths = microseconds / 10_000;
     format!("{}.{:02} s", hundredths / 100, hundredths % 100)

@@ -1,4 +1,4 @@
-//! The commands of the store that both programs share, and boxes in files that are to be started.
+//! The store's commands, which boxlaunch shares with boxbuild, and the import of a box file before it is started.
 
 use std::env;
 use std::io;
@@ -38,7 +38,7 @@ pub(crate) fn print_result(result: Option<String>) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Finds the box to start. A box in a file is first put into the store, unless the store has it.
+/// Finds the box to start. If the command line names a file, first loads its box into the store: see [`in_store`].
 pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<Found, Failure> {
     match in_store(subject, is_told)? {
         None => Ok(subject.find(&PROGRAM)?),
@@ -49,8 +49,8 @@ pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<Found, Failur
     }
 }
 
-/// Puts the box of a file, or its box with the given digest, into the store, unless the store has it. Returns its digest, or
-/// `None` if the argument names no file.
+/// If the argument names a file, loads the box of that file into the store, unless the store already contains it. `FILE@sha256:…`
+/// selects one of several boxes. Returns the digest of the box, or `None` if the argument names no file.
 pub(crate) fn in_store(subject: &BoxArgument, is_told: bool) -> Result<Option<Digest>, Failure> {
     let reference = BoxReference::parse(subject.word())?;
     let Some(path) = reference.path().filter(|it| it.is_file()) else { return Ok(None) };

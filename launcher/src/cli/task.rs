@@ -135,7 +135,8 @@ pub(super) fn result_place(
     Ok(Some(Arc::new(place)))
 }
 
-/// Returns the exit code of a run whose agent has ended with `status`, and why its task has failed.
+/// Returns the exit code of a run whose agent has ended with `status`, and why its task has failed. A failed task changes a
+/// status of 0 to 1.
 pub(super) fn verdict(status: u8, ended: Option<&EndedTask>) -> (u8, Option<&str>) {
     let failure = ended.and_then(|it| match &it.task.status {
         TaskStatus::Failed { error, .. } => Some(error.as_str()),
@@ -145,7 +146,7 @@ pub(super) fn verdict(status: u8, ended: Option<&EndedTask>) -> (u8, Option<&str
     (code, failure)
 }
 
-/// Returns the task's part of a run's report.
+/// Returns the field `task` of a run's report.
 pub(super) fn report(ended: &EndedTask) -> serde_json::Value {
     let mut report = json!(ended.task);
     report["result"] = serde_json::from_slice(&ended.result).unwrap_or_default();

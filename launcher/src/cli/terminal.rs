@@ -1,5 +1,5 @@
-//! The output of this process: results to standard output, and everything else to standard error. The global options set colours
-//! and the amount. While a box runs, [`super::screen`] writes instead.
+//! The output of this process: results to standard output, and everything else to standard error. The global options determine
+//! whether it has colours, and how much is printed. While a box runs, [`super::screen`] writes instead.
 
 use std::borrow::Cow;
 use std::env;
@@ -69,7 +69,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
-/// Judges the printing of a result. A closed pipe is no error, because the reader needs no more.
+/// Converts the result of a write to standard output. A closed pipe is no error, because the reader does not want the rest.
 pub(crate) fn printed(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -86,7 +86,7 @@ pub(crate) fn foreign<W: Write + IsTerminal>(to: W, is_raw: bool) -> ForeignWrit
     ForeignWriter::new(to, is_shown)
 }
 
-/// Writes a piece of an endless output. A closed pipe ends this program, as it ends any other.
+/// Writes a piece of a long output, such as a followed log. A closed pipe is an error, so that the command ends.
 pub(crate) fn pass_on(to: &mut impl Write, data: &[u8]) -> Result<(), Failure> {
     match to.write_all(data).and_then(|()| to.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -108,7 +108,7 @@ pub(crate) fn pause(duration: Duration) -> Result<(), Failure> {
     if is_gone && fds[0].revents().is_some_and(|it| it.contains(PollFlags::POLLERR)) {
         return Err(StreamError::Output(io::ErrorKind::BrokenPipe.into()).into());
     }
-    // A closed terminal, for example, makes `poll` return at once.
+    // For example, `poll` returns at once on a closed terminal.
     if is_gone {
         sleep(duration);
     }
@@ -122,8 +122,8 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     Ok(shown_json(&json) + "\n")
 }
 
-/// The widest column of a table, in characters. A wider cell shifts only the rest of its row, so that a table stays about as
-/// large as its content.
+/// The maximum width of a column of a table, in characters. A wider cell shifts only the following cells of its row. So a long
+/// cell does not add blanks to every other row.
 const MAX_WIDTH: usize = 100;
 /// The blanks between two columns.
 const GAP: usize = 3;

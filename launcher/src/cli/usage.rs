@@ -35,7 +35,7 @@ enum StartCommand {
     Run(RunArgs),
 }
 
-/// Commands of docker that boxlaunch lacks, and the alternatives.
+/// Commands of docker and boxbuild that boxlaunch lacks, and the alternatives.
 const OTHERS: [(&str, &str); 7] = [
     ("login", "`docker login HOST` or `podman login HOST`: their credentials are used here, too"),
     (
@@ -89,7 +89,7 @@ pub(crate) fn report(error: clap::Error) -> Result<u8, Failure> {
     let error = mended(error);
     let printed = error.print();
     if error.use_stderr() {
-        // An error of standard error cannot be reported.
+        // A failed write to standard error cannot be reported.
         return Ok(exit::USAGE);
     }
     terminal::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
@@ -110,7 +110,7 @@ fn mended(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Masks values that clap would repeat: each value of a variable, and other values that look like secrets.
+/// Masks values that clap would repeat: each value of `--env`, and values of other options that look like secrets.
 fn hide_values(error: &mut clap::Error) {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -123,18 +123,19 @@ fn hide_values(error: &mut clap::Error) {
         mask_words(&mut words);
         words.concat()
     };
-    // A known option is shown as in its help: `--secret <NAME=SOURCE>`.
+    // Only an unknown option can contain a secret: clap shows a known one as in its help, for example `--secret <NAME=SOURCE>`.
     if let Some(option) = option.filter(|_| error.kind() == ErrorKind::UnknownArgument) {
         error.insert(ContextKind::InvalidArg, ContextValue::String(masked(option)));
     }
-    // An empty value is a missing one, and clap already reports that.
+    // clap reports an empty value as missing, so there is nothing to mask.
     if let Some(value) = value.filter(|it| !it.is_empty()) {
         let value = if is_variable { MASK.to_owned() } else { masked(value) };
         error.insert(ContextKind::InvalidValue, ContextValue::String(value));
     }
 }
 
-/// Returns whether clap suggests an unknown option as a value after `--`. There, boxlaunch expects names of boxes and commands.
+/// Returns whether clap suggests to pass an unknown option as a value after `--`. That is misleading, because boxlaunch expects a
+/// box or a command there.
 fn suggests_a_value(error: &clap::Error) -> bool {
     match error.get(ContextKind::Suggested) {
         Some(ContextValue::StyledStrs(tips)) => {
@@ -144,7 +145,7 @@ fn suggests_a_value(error: &clap::Error) -> bool {
     }
 }
 
-/// Returns whether the option that clap suggests is only a typing error away. Clap also suggests less similar options.
+/// Returns whether the option that clap suggests is only a typing error away, because clap also suggests less similar options.
 fn suggests_what_is_near(error: &clap::Error) -> bool {
     let name = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => {
@@ -158,7 +159,7 @@ fn suggests_what_is_near(error: &clap::Error) -> bool {
     typed.zip(proposed).is_none_or(|(typed, proposed)| !is_other && is_near(typed, proposed))
 }
 
-/// Returns the probable meaning of something that clap does not know.
+/// Returns a tip for a command, an option or an argument that clap does not know.
 fn tip(error: &clap::Error) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),

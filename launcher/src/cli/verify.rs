@@ -41,7 +41,8 @@ struct Report {
     digest: Digest,
     ok: bool,
     blobs: Vec<BlobReport>,
-    /// `None` if a blob is damaged, and for a box whose init reads the plan from the config.
+    /// Whether the plan in the rootfs equals the plan in the config. `None` if a blob is damaged, or if init reads the plan from
+    /// the config.
     plan_matches: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Problem>,
@@ -90,7 +91,7 @@ fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, 
                 .with_details("", &[("blob", json!(digest))])
         }));
     }
-    // If the rootfs is damaged, that is already an error.
+    // The rootfs of a box with a damaged blob is not checked, because the damage is already an error.
     let is_whole = errors.is_empty();
     let wrong = if is_whole { check_rootfs(documents)? } else { None };
     let has_plan = documents.config.epoch < SEGMENTED_EPOCH;
@@ -99,7 +100,7 @@ fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, 
     Ok(Report { digest: documents.digest, ok: errors.is_empty(), blobs, plan_matches, errors })
 }
 
-/// Hashes a blob, and returns its error. A blob that boots gets a receipt.
+/// Hashes a blob, and returns its error. Writes a receipt for a blob from which the VM boots.
 fn check(
     documents: &Documents,
     descriptor: &Descriptor,
@@ -132,7 +133,7 @@ fn check_rootfs(documents: &Documents) -> Result<Option<OpenError>, Failure> {
     found(checked.map_err(OpenBoxError::from))
 }
 
-/// Separates the errors of the box from errors of its examination.
+/// Returns an error of the box as `Ok(Some)`. An error that prevented the check is `Err`.
 fn found(verified: Result<(), OpenBoxError>) -> Result<Option<OpenError>, Failure> {
     match verified {
         Ok(()) => Ok(None),
@@ -152,7 +153,7 @@ fn lines(report: &Report) -> String {
             (false, false) => "DIFFERS",
             (false, true) => "MISSING",
         };
-        // An unknown blob has its media type as its name, which is wider than the column.
+        // The space after the name separates the name of an unknown blob: its media type, which is wider than the column.
         text += &format!("{:<8} {verdict:<9}{}\n", blob.name, blob.digest);
     }
     if let Some(matches) = report.plan_matches.filter(|it| !it || !is_quiet()) {

@@ -148,7 +148,7 @@ fn describe(volume: &VolumeState, now: u64) -> String {
     rows.map(|(name, value)| format!("{name:<10}{value}\n")).concat()
 }
 
-/// Names the box that uses the volume, or used it last.
+/// Names the box that uses the volume, or the last box that used it.
 fn used(volume: &VolumeState, now: u64) -> String {
     match (&volume.user, volume.used_ms) {
         (Some(user), _) if volume.in_use => format!("in use by {user}"),
@@ -168,7 +168,7 @@ fn volume_size(text: &str) -> Result<u64, String> {
     Err(VolumeError::BadSize(bytes).to_string())
 }
 
-/// Returns the error of a malformed size. Other programs use units such as `M`.
+/// Returns the error of a malformed size. For `64M`, which other programs accept, the error proposes `64MiB`.
 fn unreadable(text: &str) -> String {
     let whole = Some(format!("{}iB", text.to_ascii_uppercase()));
     match whole.filter(|it| size::parse(it).is_some()) {

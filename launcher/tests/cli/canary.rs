@@ -1,4 +1,4 @@
-//! Secrets in every place of a command line where somebody may have put one by mistake: no message repeats them.
+//! Puts a secret wherever a user may put one on a command line by mistake. No message must repeat it.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use testkit::test_box::config;
 
 use crate::{Scene, boxlaunch, ended};
 
-/// A value that nobody can take for anything but a token, and one that could be any word.
+/// A value that looks like a token, and a value that could be any word.
 const CANARIES: [&str; 2] = ["ghp_canary0123456789abcdefghij", "canary"];
 
-/// Command lines, in which `*` stands for the secret, and `BOX` for a box.
+/// Wrong command lines. `*` is replaced by the secret, and `BOX` by the path of a box.
 const LINES: [&str; 17] = [
     "run BOX --secret *",
     "run BOX --secret API_KEY=*",
@@ -29,10 +29,10 @@ const LINES: [&str; 17] = [
     "exec --json nobody -e TOKEN=* true",
     "run --emulated BOX -e =*",
 ];
-/// As [`LINES`], where only what looks like a secret is known to be one.
+/// Wrong command lines, as in [`LINES`]. Here boxlaunch can recognise a secret only if it looks like one.
 const WORDS: [&str; 4] =
     ["run BOX *", "run BOX --token=*", "run BOX --memory *", "run BOX --jail=*"];
-/// Texts of `--env-file`, each of which is wrong.
+/// Wrong contents of the file of `--env-file`. `*` is replaced by the secret.
 const FILES: [&str; 8] = [
     "*\n",
     "API TOKEN=*\n",
@@ -44,7 +44,7 @@ const FILES: [&str; 8] = [
     "TOKEN=*\n",
 ];
 
-/// Runs a command line, and fails where its output has the secret.
+/// Runs a command line, and panics if its output contains the secret.
 #[track_caller]
 fn check(scene: &Scene, line: &str, canary: &str) {
     let place = scene.made.path().to_str().unwrap();

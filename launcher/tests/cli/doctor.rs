@@ -1,4 +1,4 @@
-//! `boxlaunch doctor`, and the test of KVM before a run, on whatever machine this is.
+//! `boxlaunch doctor`, and the try of KVM before a run. The tests pass on hosts with and without KVM.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -16,10 +16,10 @@ use testkit::test_box::config;
 use crate::{Ended, Scene, ended, piped};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_boxlaunch");
-/// A guest has a second, and this machine may be busy.
+/// The time limit of a try of KVM. The test guest has one second; the rest is for a busy host.
 const SOON: Duration = Duration::from_secs(5);
 
-/// `boxlaunch doctor ARGS` with another `PATH`.
+/// Runs `boxlaunch doctor ARGS` with the value `path` of `PATH`.
 fn doctor(args: &[&str], path: &str) -> Ended {
     let state = tempfile::tempdir().unwrap();
     let mut command = Command::new(PROGRAM);
@@ -48,11 +48,11 @@ fn a_guest_is_tried_in_a_moment_and_the_answer_is_remembered() {
     }
     let known = Memory::new(state.path(), Path::new(DEVICE)).recall();
     match &first {
-        // A machine that is very busy gets no answer in time, which is not remembered.
+        // On a very busy host, the test guest does not end in time. That result is not stored.
         Ok(_) => assert!(known.is_none_or(|it| it.is_ok())),
         Err(KvmError::Unusable(_)) => {
             assert_eq!(known, Some(first.clone().map(drop)));
-            // No process is started for what is remembered.
+            // The stored result is used, so this program is not started.
             assert_eq!(ensure_kvm(Path::new("/no/such/program"), state.path()), first);
         }
         Err(_) => assert_eq!(known, None),
@@ -93,7 +93,7 @@ fn the_rows_fit_the_host() {
     let [layers @ .., "passt"] = &names[4..] else { panic!("{names:?}") };
     let whole = &rows[3];
     assert_eq!(whole["state"] != "ok", !layers.is_empty(), "{names:?}");
-    // Only where there is no KVM at all was none put up.
+    // The jail is missing only if it could not be tried, because this host has no KVM.
     assert_eq!(whole["state"] == "missing", !opens(), "{whole}");
     for row in rows {
         assert_eq!(row["help"].is_null(), row["state"] == "ok", "{row}");

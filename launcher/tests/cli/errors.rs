@@ -9,7 +9,7 @@ use testkit::test_box::config;
 
 use crate::{Ended, Scene, boxlaunch, ended};
 
-/// Returns the one error of a command that failed with `--json`, and its exit code.
+/// Returns the exit code and the error of a command that failed with `--json`. It must have printed exactly one error.
 fn failed(Ended { code, stdout, stderr }: &Ended) -> (Option<i32>, Value) {
     assert_eq!((stderr.as_str(), stdout.lines().count()), ("", 1));
     let mut object: Value = serde_json::from_str(stdout).unwrap();
@@ -132,7 +132,7 @@ fn what_is_not_on_the_internet_is_given_by_the_command_line() {
     let (code, refused) =
         errors(&["--network-local", "169.254.0.0/16", "--network-local", "10.0.0.0/8"]);
     assert_eq!((code, refused.len()), (Some(2), 1), "{refused:?}");
-    // What stops it then is another thing, such as the lack of KVM.
+    // With these options, the run fails for another reason, such as missing KVM.
     let local = ["127.0.0.1:9999", "169.254.169.254:80", "10.0.0.0/8"];
     let all: Vec<_> = local.iter().flat_map(|it| ["--network-local", it]).collect();
     for options in [&all[..], &["--network=none"]] {

@@ -1,4 +1,5 @@
-//! A program that ends with the process that started it, as QEMU does with `boxlaunch run --emulated` and `boxbuild budget`.
+//! `boxlaunch follow`: runs a program that ends with the process that started it, like QEMU in `boxlaunch run --emulated` and
+//! `boxbuild budget`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -8,7 +9,8 @@ use std::time::Duration;
 
 use crate::{boxlaunch, ended};
 
-/// Waits until a process runs a program, or for `None` until it runs none: it is gone, or nobody has asked for its status.
+/// Waits until the process with the id `process` runs the program `runs`. For `None`, waits until the process is gone or a
+/// zombie.
 fn wait_until(process: &str, runs: Option<&str>) {
     let program = || {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Boxes from strangers: refused by every command, and harmless to the terminal.
+//! Boxes from strangers: every command refuses a damaged one, and no text of a box controls the terminal.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +21,7 @@ fn every_command_refuses_every_damaged_box() {
             let what = format!("{command}: {}: {}", damage.name, ended.stderr);
             assert!(matches!(ended.code, Some(1 | 5)), "{what}");
             assert!(ended.stderr.contains(damage.says), "{what}");
-            // Where only a blob is missing or wrong, `verify` reports on the others.
+            // If only a blob is missing or damaged, `verify` also prints the report about the other blobs.
             let is_report = command == "verify" && ended.stdout.starts_with("manifest ok");
             assert!(is_report || ended.stdout.is_empty(), "{what}: {}", ended.stdout);
             damage::assert_one_harmless_error(&ended.stderr, &what);
@@ -72,9 +72,9 @@ fn no_text_of_a_box_reaches_a_terminal_as_it_is() {
 fn a_box_that_opens_is_shown_in_lines_of_ours_alone() {
     let lines = |name: &str| {
         let mut config = config();
-        // A name that is not one makes no box.
+        // The text is put into the kernel's version, because a box with an invalid name does not open.
         config.kernel_version = name.to_owned();
-        // The kernel takes no NUL byte, and so no plan has one.
+        // An argument must not contain a NUL byte, because the kernel cannot pass one on to a program.
         config.plan.agent.argv = vec![name.replace('\0', "")];
         let scene = Scene::new(&config);
         for args in [&["inspect"][..], &["inspect", "--json"], &["verify"], &["verify", "--json"]] {

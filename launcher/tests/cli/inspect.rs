@@ -1,4 +1,4 @@
-//! `boxlaunch inspect` shows what a box is, and no secret.
+//! `boxlaunch inspect` masks values that look like secrets.
 
 use serde_json::{Value, json};
 use testkit::test_box::config;

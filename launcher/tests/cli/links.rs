@@ -32,7 +32,7 @@ fn no_link_of_a_box_leads_to_a_key_of_its_user() {
     assert_eq!(refused(&plain, &["--env-file", &link]), expected);
     assert_eq!(refused(&plain, &["--task", &link]), expected);
     assert_eq!(refused(&secretive, &["--secret", &secret]), expected);
-    // A link on the way to a file that is to be written.
+    // A directory in the path of an output file is a link.
     symlink("..", home.path().join("project/out")).unwrap();
     let task = home.path().join("task.json").display().to_string();
     fs::write(&task, r#"{"id":"1","type":"x","description":"x"}"#).unwrap();
@@ -44,7 +44,7 @@ fn no_link_of_a_box_leads_to_a_key_of_its_user() {
     assert_eq!(fs::read_to_string(home.path().join("key")).unwrap(), "canary");
 }
 
-/// Whether the box is there is asked later.
+/// There is no box `hello`: a copy checks the links before it looks for the box.
 #[test]
 fn no_link_of_a_box_leads_a_copy_out_of_its_repository() {
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `boxlaunch` as its users call it, as far as that needs no virtual machine.
+//! Tests of the command line of `boxlaunch` that need no VM.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -31,13 +31,13 @@ use boxlaunch::host::memory::Memory;
 use tempfile::TempDir;
 use testkit::TestBox;
 
-/// A box, and a user who has run nothing before.
+/// A box, and a state directory that is empty at first.
 struct Scene {
     made: TestBox,
     state: TempDir,
 }
 
-/// The output of a program, and its exit code; `None` where a signal killed it.
+/// The output and the exit code of a program. The exit code is `None` if a signal ended the program.
 #[derive(Debug, PartialEq, Eq)]
 struct Ended {
     code: Option<i32>,
@@ -50,14 +50,14 @@ impl Scene {
         Self { made: TestBox::new(config), state: tempfile::tempdir().unwrap() }
     }
 
-    /// `boxlaunch ARGS BOX`, with output to pipes.
+    /// Returns the command `boxlaunch ARGS BOX`, whose output is captured.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = boxlaunch(args);
         command.arg(self.made.path()).env("BOXLAUNCH_STATE", self.state.path());
         command
     }
 
-    /// Makes runs believe that this machine's KVM works, so that they come as far as the box.
+    /// Stores the result that KVM works on this host, so that a run does not fail before it checks the box.
     fn trust_kvm(&self) {
         Memory::new(self.state.path(), Path::new(DEVICE)).note(&Ok(()));
     }
@@ -66,7 +66,7 @@ impl Scene {
         ended(self.command(args))
     }
 
-    /// `boxlaunch ARGS BOX -- true`.
+    /// Runs `boxlaunch ARGS BOX -- true`.
     fn run_true(&self, args: &[&str]) -> Ended {
         let mut command = self.command(args);
         command.args(["--", "true"]);
@@ -75,10 +75,10 @@ impl Scene {
 }
 
 fn boxlaunch(args: &[&str]) -> Command {
-    // A test run under nohup(1) ignores SIGHUP, and so would what it starts.
+    // Under nohup(1), the tests ignore SIGHUP, and child processes inherit that. `--default-signal` reverts it.
     let mut command = Command::new("env");
     command.args(["--default-signal", env!("CARGO_BIN_EXE_boxlaunch")]);
-    // No test finds what the developer has built.
+    // Hides the store of the developer from the tests.
     command.env("BOXBUILD_STORE", "/no/store");
     command.args(args);
     piped(command)

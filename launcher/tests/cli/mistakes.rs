@@ -1,4 +1,4 @@
-//! Command lines of somebody who does not know boxlaunch yet, and what they are told.
+//! Mistakes of users who do not know boxlaunch yet, and the errors that boxlaunch prints.
 
 use box_contract::{
     BoxConfig, NetworkMode, Scope, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan,
@@ -7,7 +7,7 @@ use testkit::test_box::config;
 
 use crate::{Ended, Scene, boxlaunch, ended};
 
-/// A box that wants something of each kind.
+/// Returns a box that needs each kind of option: for secrets, a share, a skill, a network address and a variable.
 fn wanting() -> BoxConfig {
     let mut config = config();
     let plan = &mut config.plan;
@@ -36,7 +36,7 @@ fn share() -> SharePlan {
     }
 }
 
-/// Returns what is said of a wrong command line, with the directory of the scene as DIR.
+/// Returns the error of a wrong command line. The path of the state directory is replaced by `DIR`.
 fn refused(scene: &Scene, args: &[&str]) -> String {
     let Ended { code, stdout, stderr } = scene.run(args);
     assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");

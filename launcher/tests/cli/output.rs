@@ -1,4 +1,4 @@
-//! Readers of the output that are slow, stuck, gone or full.
+//! The output of boxlaunch if its reader pauses, stops reading or closes the pipe, or if the disk is full.
 
 use std::fs::File;
 use std::io::{PipeReader, Read, Write, pipe};
@@ -13,19 +13,19 @@ use testkit::test_box::config;
 
 const FULL: &str = "cannot write to standard output: No space left on device";
 
-/// A box whose refusal is far longer than a pipe holds.
+/// Returns a box whose refusal is far longer than the capacity of a pipe.
 fn wordy() -> Scene {
     let mut config = config();
     config.plan.caps = vec![CapPlan::Payments; 8000];
     Scene::new(&config)
 }
 
-/// Starts a run that has something to say, and stops reading after its first words.
+/// Starts a run that prints a long error, and reads only its first six bytes.
 fn stuck(scene: &Scene) -> (Child, PipeReader) {
     let (mut reader, writer) = pipe().unwrap();
     let mut command = scene.command(&["run"]);
     let child = command.stderr(writer).spawn().unwrap();
-    // The other copy of the writing end would keep the pipe open.
+    // `command` still has a copy of the writing end, which would keep the pipe open.
     drop(command);
     let mut start = [0; 6];
     reader.read_exact(&mut start).unwrap();

@@ -1,4 +1,4 @@
-//! The rootfs in several files, as the process of the machine opens them in its jail.
+//! A rootfs of several files, which the VMM process opens in its jail.
 
 use std::path::Path;
 
@@ -8,10 +8,11 @@ use testkit::test_box::{TestBox, config, segment};
 
 use crate::Scene;
 
-/// The kernel of these boxes is none, so that nothing boots: libkrun says so after it has opened all disks.
+/// The boxes have an invalid kernel, so that nothing boots. libkrun reports this error after it has opened all disks.
 const NO_KERNEL: &str = "Building the microVM failed: ElfLoadKernel";
 
-/// Starts a box with so many segments as far as its kernel, with system calls named that the jail forbids.
+/// Starts a box with this number of segments. The start must fail only when the kernel is loaded. With `--jail trace`, the error
+/// names a system call that the jail forbids.
 fn start(config: &BoxConfig, segments: u8, options: &[&str]) {
     let made = TestBox::with_segments(config, (0..segments).map(|it| segment(it, 1)).collect());
     let scene = Scene { made, state: tempfile::tempdir().unwrap() };
@@ -22,7 +23,7 @@ fn start(config: &BoxConfig, segments: u8, options: &[&str]) {
 
 #[test]
 fn every_part_is_opened_in_the_jail() {
-    // Without the device, no process of a machine comes as far.
+    // Without `/dev/kvm`, the start fails before the disks are opened.
     if Path::new(DEVICE).exists() {
         [0, 1, 254].into_iter().for_each(|segments| start(&config(), segments, &[]));
     }

@@ -1,4 +1,4 @@
-//! `boxlaunch prune`, `rmi` and `images --sizes`: what goes from a store, and what is said of it.
+//! `boxlaunch prune`, `rmi` and `images --sizes`: what they remove from a store, and what they print.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use testkit::test_box::config;
 
 use crate::{Ended, boxlaunch, ended};
 
-/// A store, and a user who has run nothing.
+/// The paths of a store and of a state directory, neither of which exists at first.
 struct TestStore {
     directory: tempfile::TempDir,
 }
@@ -28,7 +28,7 @@ impl TestStore {
         self.directory.path().join("store")
     }
 
-    /// Puts a box with names into the store, which differs from others in its config.
+    /// Puts a box with this config and these names into the store, and makes everything in the store a day older.
     fn add(&self, names: &[&str], config: &BoxConfig) -> Digest {
         let (made, store) = (TestBox::new(config), Store::open(&self.root()).unwrap());
         let opened = OpenBox::open(made.path()).unwrap();
@@ -54,7 +54,7 @@ impl TestStore {
         opened.digest
     }
 
-    /// Makes everything a day older.
+    /// Makes everything in the store a day older.
     fn age(&self) {
         for part in ["blobs", "boxes", "names"] {
             for entry in fs::read_dir(self.root().join(part)).unwrap() {
@@ -94,7 +94,8 @@ impl TestStore {
     }
 }
 
-/// A box that shares all but its documents with one of another number.
+/// Returns the config of a box with `number` CPUs. Boxes with different numbers share all blobs except the manifest and the
+/// config.
 fn numbered(number: u8) -> BoxConfig {
     let mut config = config();
     config.plan.vm.cpus = number;
@@ -113,7 +114,7 @@ fn a_box_goes_with_its_last_name() {
     assert_eq!((place.names().as_str(), place.blobs()), ("b\nc\n", before));
     let report = place.json(&["rmi", "b"]);
     assert_eq!(report["removed"][0]["box"], one.to_string());
-    // The manifest and the config were its own.
+    // Only the manifest and the config are removed, because the box `c` shares the other blobs.
     assert_eq!((place.names().as_str(), place.blobs()), ("c\n", before - 2));
     assert_eq!(place.run(&["rmi", "c", "-q"]).code, Some(0));
     assert_eq!((place.names().as_str(), place.blobs()), ("", 0));

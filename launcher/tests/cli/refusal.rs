@@ -1,4 +1,4 @@
-//! A box that declares what this version does not enforce is shown and verified, and never run.
+//! A box with declarations that this version of boxlaunch does not support can be inspected and verified, but not run.
 
 use box_contract::wire::PROTOCOL;
 use box_contract::{
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Scene;
 use testkit::test_box::config;
 
-/// A config with one declaration of each kind that is not enforced.
+/// Returns a config with the unsupported declarations of [`LINES`], and with supported ones that must not be reported.
 fn demanding() -> BoxConfig {
     let mut config = config();
     let plan = &mut config.plan;
@@ -58,7 +58,7 @@ fn run_names_every_declaration_and_starts_nothing() {
         )
     );
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
-    // Not even the verification, which comes while the machine starts.
+    // There is not even a receipt of the verification, which runs while the VM starts.
     assert_eq!(std::fs::read_dir(scene.state.path()).unwrap().count(), 0);
 }
 

@@ -1,4 +1,4 @@
-//! Directories that no run may show to its box.
+//! Shares that every run refuses, because a box could change what the programs trust, or read secrets.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,8 @@ use testkit::test_box::config;
 
 use crate::{Scene, ended, piped};
 
-/// A bind mount is shared of such a directory, around one, and below a share.
+/// Shares a bind mount of a protected directory, a bind mount of a directory that contains one, and a directory that contains
+/// such a bind mount.
 #[test]
 fn no_mount_leads_a_box_to_what_the_programs_keep() {
     let scene = Scene::new(&config());

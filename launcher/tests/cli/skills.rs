@@ -1,4 +1,4 @@
-//! `boxlaunch skills`, as far as that needs no box that runs: what is loaded is read before the box is asked.
+//! `boxlaunch skills` without a running box. `load` reads and checks the skills before it connects to the box.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
@@ -12,7 +12,8 @@ use testkit::test_box::config;
 
 use crate::{Ended, Scene, boxlaunch, ended};
 
-/// The state of a user who has started a box with two skills, which has lost its supervisor; and directories beside it.
+/// Returns a state directory with the record of a started box that has two skills. The box has no supervisor any more. The tests
+/// also put directories of skills there.
 fn started() -> TempDir {
     let state = tempfile::tempdir().unwrap();
     let boxes = state.path().join("boxes");
@@ -33,14 +34,14 @@ fn started() -> TempDir {
     state
 }
 
-/// Makes a skill in a directory of this name.
+/// Creates a skill in the directory `name`.
 fn skill(state: &TempDir, name: &str, frontmatter: &str) {
     let directory = state.path().join(name);
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("SKILL.md"), format!("---\n{frontmatter}\n---\n")).unwrap();
 }
 
-/// `boxlaunch ARGS`, from the user's directory.
+/// Runs `boxlaunch ARGS` with `state` as its state and current directory.
 fn run(state: &Path, args: &[&str]) -> Ended {
     let mut command = boxlaunch(args);
     command.env("BOXLAUNCH_STATE", state).current_dir(state);

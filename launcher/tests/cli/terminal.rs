@@ -1,4 +1,4 @@
-//! The output of a program in a box, on a terminal and elsewhere.
+//! `boxlaunch logs`: the output of a program in a box, on a terminal and in a pipe.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use tempfile::TempDir;
 
 use crate::{boxlaunch, ended};
 
-/// A title, the clipboard, an erased screen, a forged line, and colours without end.
+/// Sets the title and the clipboard, erases the screen, forges a line of boxlaunch, and sets a colour without resetting it.
 const WRITTEN: &[u8] =
     b"\x1b]0;pwned\x07\x1b]52;c;eA==\x07\x1b[2J\x1b[H10%\rboxlaunch: verified\r\n\x1b[31mred\n\xc2\x9b2Jend\n";
 const SHOWN: &str = "\u{fffd}]0;pwned\u{fffd}\u{fffd}]52;c;eA==\u{fffd}\u{fffd}[2J\u{fffd}[H10%\n\
                      boxlaunch: verified\n\u{1b}[31mred\u{1b}[0m\n\u{fffd}2Jend\n";
 
-/// Makes the record and the log of a box that has ended, and had too little memory.
+/// Returns a state directory with the record and the log of a box that ran out of memory and has ended.
 fn written() -> TempDir {
     let state = tempfile::tempdir().unwrap();
     let directory = state.path().join("boxes/one");
@@ -36,7 +36,7 @@ fn written() -> TempDir {
     state
 }
 
-/// Runs `boxlaunch logs one` on a terminal of script(1), which has both streams; returns what that gets.
+/// Runs `boxlaunch logs one` with both output streams on a terminal of script(1). Returns what the terminal receives.
 fn on_a_terminal(state: &Path, options: &str) -> Vec<u8> {
     let program = env!("CARGO_BIN_EXE_boxlaunch");
     let mut script = Command::new("script");

@@ -8,7 +8,8 @@ use testkit::test_box::{config, set_blocks};
 
 use crate::Scene;
 
-/// A blob that no version of boxlaunch knows is verified all the same.
+/// The roles of the blobs in a test box, in the order of the manifest. boxlaunch does not know the last one, but verifies it,
+/// too.
 const ROLES: [&str; 8] = [
     "config",
     "metadata",
@@ -33,7 +34,8 @@ fn a_box_of_epoch_3_has_a_plan_in_its_rootfs() {
     assert_eq!(named_and_found(&scene, &roles, &[plan]), None);
 }
 
-/// Returns what a box with these blobs, which is not damaged, is said to be instead.
+/// Verifies an undamaged box. The output must be the manifest, a line for each blob, whose roles are `roles`, and the lines
+/// `more`. Returns any other output.
 fn named_and_found(scene: &Scene, roles: &[&str], more: &[&str]) -> Option<String> {
     let ended = scene.run(&["verify"]);
     let manifest = scene.made.manifest();
@@ -48,7 +50,7 @@ fn named_and_found(scene: &Scene, roles: &[&str], more: &[&str]) -> Option<Strin
     (!is_right || !ended.stderr.is_empty()).then(|| format!("{ended:?}"))
 }
 
-/// All its digests are right.
+/// All digests match. Only the size in the superblock is wrong.
 #[test]
 fn an_image_of_another_size_than_its_parts_is_damaged() {
     let scene = Scene::new(&config());
@@ -79,7 +81,7 @@ fn a_changed_byte_is_found_in_every_blob() {
         let scene = Scene::new(&config());
         let named = scene.made.manifest().layers[at].clone();
         let path = scene.made.blob_path(&named.digest);
-        // With a receipt, too.
+        // Writes a receipt, in spite of which the next verification must find the change.
         assert_eq!(scene.run(&["verify"]).code, Some(0));
         damage::flip(&scene.made, &path);
         let ended = scene.run(&["verify"]);
@@ -187,7 +189,7 @@ fn a_blob_that_is_a_link_or_a_pipe_is_damaged() {
     }
 }
 
-/// The config is what `inspect` shows, and the plan in the rootfs is what the init of epoch 3 reads.
+/// The plan in the config, which `inspect` shows, must equal the plan in the rootfs, which the init of epoch 3 reads.
 #[test]
 fn a_config_with_another_plan_is_found_in_spite_of_receipts() {
     let scene = Scene::new(&box_contract::BoxConfig { epoch: 3, ..config() });

@@ -1,4 +1,4 @@
-//! `boxlaunch volume`, and `run --volume` as far as that needs no machine.
+//! `boxlaunch volume`, and the errors of `run --volume`, which need no VM.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -17,7 +17,7 @@ fn in_state(state: &TempDir, args: &[&str]) -> Ended {
     ended(command)
 }
 
-/// Returns all that a command says, without what differs from run to run.
+/// Returns the words, the exit code and the output of a command. The path of the state directory is replaced by `STATE`.
 fn said(state: &TempDir, args: &[&str]) -> String {
     let Ended { code, stdout, stderr } = in_state(state, args);
     let text = format!("{} -> {}\n{stdout}{stderr}", args.join(" "), code.unwrap());

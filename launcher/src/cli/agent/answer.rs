@@ -19,12 +19,12 @@ pub(super) fn health(answer: &HealthCheckResponse) -> String {
     first + &pairs(&answer.details)
 }
 
-/// Returns one indented line for each pair.
+/// Returns one indented line for each entry of `map`.
 fn pairs(map: &BTreeMap<String, String>) -> String {
     map.iter().map(|(name, value)| format!("  {}: {}\n", shown(name), shown(value))).collect()
 }
 
-/// Returns a table of the agent's properties and capabilities, without the fields that the answer lacks.
+/// Returns a table of the agent's properties and capabilities. Empty fields are omitted.
 pub(super) fn capabilities(answer: &GetCapabilitiesResponse) -> String {
     let info = answer.info.clone().unwrap_or_default();
     let tools = answer.tools.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ");

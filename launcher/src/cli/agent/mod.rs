@@ -96,9 +96,9 @@ struct CommonArgs {
     json: bool,
 }
 
-/// The default limit of an answer that the agent has ready, in seconds.
+/// The default time limit of calls whose answer the agent does not have to generate, in seconds.
 const ANSWER: u32 = 10;
-/// The default limit of an answer that the agent generates, in seconds.
+/// The default time limit of `generate`, in seconds.
 const GENERATION: u32 = 600;
 
 impl AgentArgs {
@@ -125,7 +125,7 @@ impl CommonArgs {
         let record = Boxes::new(&paths::state()?).find(&self.name)?;
         let socket = match (record.state, &record.agent_socket) {
             (State::Ended, _) => Err(ClientError::NotRunning(record.name).into()),
-            // Until the box runs, another file can be at the path of the socket.
+            // Until the box runs, the file at this path may not be the socket of its agent.
             (State::Starting, _) => Err(LaunchError::StillStarting(record.name)),
             (State::Running, Some(socket)) => Ok(socket),
             (State::Running, None) => Err(LaunchError::NoPort(record.name)),

@@ -1,4 +1,4 @@
-//! The rows of the jail: one for the whole jail, and one for each missing layer.
+//! The rows of the jail: one for the whole jail, one for each missing layer, and one for a supervisor without limits.
 
 use boxlaunch::host::Facts;
 use vmm::jail::isolation::{Cgroups, Switch};
@@ -7,11 +7,11 @@ use vmm::jail::{Layer, Missing, Report};
 use super::row::{Finding, Row};
 
 const JAIL: &str = "for the jail of the process that runs a box (`boxlaunch run --jail`)";
-/// The help for most layers on a recent kernel.
+/// The help for layers that the seccomp profile of a container may forbid.
 const ALLOW: &str = "in a container, allow it in the seccomp profile: `docker run --security-opt \
                      seccomp=FILE`";
 
-/// Judges the jail that was tried out.
+/// Returns the rows of the jail. If no jail could be tried, they include the layers that can be examined without KVM.
 pub(super) fn of(facts: &Facts) -> Vec<Row> {
     let missing = facts.jail.as_ref().map_or(&[][..], |report| &report.missing);
     let mut rows = vec![whole(facts).row("jail", "jail", JAIL)];
@@ -25,7 +25,7 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
     rows
 }
 
-/// Judges the limits of the supervisor, if the VM has a control group.
+/// Returns the finding that the supervisor has no control group, although the VM has one. `None` otherwise.
 fn supervisor(facts: &Facts) -> Option<Finding> {
     let missing = &facts.jail.as_ref().ok()?.missing;
     let has_group = missing.iter().all(|it| it.layer != Layer::ControlGroup);
@@ -37,7 +37,7 @@ fn supervisor(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// If no jail was tried out, judges the layers that can be examined without KVM.
+/// Judges the layers that can be examined without KVM, for a host on which no jail can be tried.
 fn parts(facts: &Facts) -> [(Layer, Finding); 3] {
     let judged = |layer, fault: Option<&str>, works: &str| {
         let finding = match fault {
@@ -117,8 +117,8 @@ fn cgroups(facts: &Facts) -> &'static str {
     }
 }
 
-/// Returns the commands that allow ordinary users to make namespaces until the next boot. For root, or if no setting forbids it,
-/// returns the help for containers.
+/// Returns the commands that allow ordinary users to create namespaces until the next boot. For root, or if no setting forbids
+/// namespaces, returns the help for containers.
 fn namespaces(facts: &Facts) -> String {
     let command = |it: &Switch| format!("`sudo sysctl {}={}`", it.name, it.allows);
     let commands: Vec<_> = facts.forbidden_by.iter().map(command).collect();

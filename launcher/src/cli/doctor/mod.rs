@@ -32,7 +32,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
-/// How boxes can start.
+/// How boxes can start on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Boots {
@@ -60,7 +60,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let facts =
         Facts::gather(Path::new(SELF), &programs, kernels.as_deref(), &base, why_no_network);
     if let Ok(state) = paths::state() {
-        // Records the verdict, so that the next run does not try a repaired KVM again.
+        // Replaces the stored result of an earlier try, so that a KVM that was repaired meanwhile is used by the next run.
         Memory::new(&state, Path::new(DEVICE)).note(&facts.kvm);
     }
     let report = report(&facts);
@@ -94,7 +94,8 @@ fn nothing_works() -> Problem {
     )
 }
 
-/// Returns the report as text: the rows under the headings of their purposes, and how boxes start.
+/// Returns the report as text: the rows under the headings of their purposes, and how boxes start. With `problems_only`, returns
+/// only the rows of problems.
 fn text(report: &Report, problems_only: bool) -> String {
     let mut text = String::new();
     let mut above = "";
@@ -316,7 +317,7 @@ mod tests {
                                = help: start in a group that is handed over: `systemd-run --scope -p Delegate=yes boxlaunch ...`
         ");
         assert!(!roots.is_refused);
-        // If the VM has no control group either, only that is reported.
+        // If the VM has no control group either, only the missing layer `control-group` is reported.
         assert!(!text(&report(&bad()), true).contains("supervisor"));
     }
 

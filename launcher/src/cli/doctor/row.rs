@@ -5,15 +5,15 @@ use serde::Serialize;
 /// One capability of a host.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
-    /// Its stable name in JSON.
+    /// The name in JSON, which never changes. For example, `host-kernel`.
     name: &'static str,
-    /// Its name in the text.
+    /// The name in the text. For example, `its kernel`.
     #[serde(skip)]
     pub(super) title: &'static str,
     pub(super) state: State,
     /// The finding, in one line.
     pub(super) fact: String,
-    /// The command or setting that repairs it. `None` if no repair is needed.
+    /// The command or setting that repairs the capability. `None` if no repair is needed.
     pub(super) help: Option<String>,
     pub(super) needed_for: &'static str,
 }
@@ -22,11 +22,11 @@ pub(super) struct Row {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// It works.
+    /// The capability works.
     Ok,
-    /// It works in part, or its state is unknown.
+    /// The capability works in part, or its state is unknown.
     Limited,
-    /// It does not work.
+    /// The capability does not work.
     Missing,
 }
 
@@ -40,7 +40,7 @@ impl State {
     }
 }
 
-/// A judged fact.
+/// The verdict about a capability, for a [`Row`].
 pub(super) struct Finding {
     state: State,
     fact: String,

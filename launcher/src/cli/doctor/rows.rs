@@ -1,4 +1,4 @@
-//! The rows of the report: the verdict about each fact, and the repair.
+//! The rows of the report: the verdict about each capability, and its repair.
 
 use super::jail;
 use super::row::{Finding, Row};
@@ -17,7 +17,7 @@ const STARTS: &str = "to start boxes";
 const EMULATION: &str = "to start boxes without KVM, slowly (`boxlaunch run --emulated`)";
 const NETWORKS: &str = "to start boxes with a shared network; no other box needs it";
 
-/// Judges the facts. The facts that every start depends on come first.
+/// Returns a row for each capability. The capabilities that only some boxes need are last.
 pub(super) fn of(facts: &Facts) -> Vec<Row> {
     let qemu = "`sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install \
                 qemu-system-x86` (Fedora)";

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         vmm::close_all_but(handed_over.as_slice())?;
     }
     let fetching = Instant::now();
-    // The process that started this one has pulled the box.
+    // A detached, nested or restarted run continues a `boxlaunch run` that has already pulled the box.
     let is_first = !args.detached && handed_over.is_none() && !args.nested;
     if is_first && let Some(code) = pull::before(args)? {
         return Ok(code);
@@ -96,7 +96,7 @@ fn boot(
     signals: &StopSignals,
     screen: &Screen,
 ) -> Result<u8, Failure> {
-    // `_held` lives until this process ends, also for a detached box.
+    // While `_held` exists, the store keeps the box: until the run ends, even if it is detached.
     let (opened, _held) = args.open()?;
     let Checked { component, env, given } = checked(args, &opened)?;
     let asked = Asked::of(args, opened.plan(), given)?;
@@ -105,8 +105,8 @@ fn boot(
     args.check_scratch(opened.plan(), &state)?;
     let boot = Boot { args, opened: &opened, state: &state, signals, screen };
     boot.say(&asked)?;
-    // KVM is tried before the hashing of the box, which can take long. The duration of the first try does not count as part of
-    // the start.
+    // Tries KVM before the box is hashed, because hashing can take long. `tried`, the duration of the first try, is not part of
+    // the startup time.
     let alternative = emulated::command(args, opened.plan());
     let tried = host::ensure_kvm(Path::new(SELF), &state)
         .map_err(|error| error::of_kvm(&error, alternative.as_deref()))?;
@@ -168,7 +168,7 @@ struct Boot<'a> {
 }
 
 impl Boot<'_> {
-    /// Prints the notices about this start.
+    /// Prints the notices about this start. Refuses the shares that [`kept::check`] refuses.
     fn say(&self, asked: &Asked) -> Result<(), Failure> {
         let Self { args, opened, state, screen, .. } = *self;
         let (plan, shares) = (opened.plan(), &asked.shares);
@@ -205,7 +205,7 @@ impl Boot<'_> {
         }
     }
 
-    /// Starts the box, whose record exists by now.
+    /// Starts the box, and notes the start in the record of `entry`.
     fn start(
         &self,
         mut asked: Asked,
@@ -271,17 +271,17 @@ fn note_failure(entry: Entry, failure: &FailedRun) {
         LaunchError::Machine(MachineError::AgentEnded { status, .. }) => Some(status),
         _ => None,
     };
-    // If that fails, the next command finds the lock free, and records the end.
+    // An error is ignored: the next command finds the lock of the record free, and then records the end.
     drop(entry.end(status, Some(failure.error.to_string())));
 }
 
 /// The checked options for an opened box.
 struct Checked {
-    /// The component that a command runs in.
+    /// The component in which a command runs.
     component: ComponentName,
-    /// The variables of the command line.
+    /// The variables of `--env` and `--env-file`, for the command.
     env: Vec<Assigned>,
-    /// The variables that components get.
+    /// The variables that the box declares for its components, with the values of the command line.
     given: Vec<GivenVariable>,
 }
 
@@ -336,7 +336,7 @@ fn check_published(
 fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     match (args.json, args.command.is_empty()) {
         (true, _) => Route::capture(),
-        // The caller of a detached run sees the output only if the start fails.
+        // The caller of a detached run sees the agent's output only if the start fails.
         _ if args.detached => Route::capture(),
         // The agent's lines would disturb the command's terminal.
         _ if args.options.tty => Route::capture(),
@@ -347,7 +347,7 @@ fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     }
 }
 
-/// Returns the path of the agent's socket, without links.
+/// Returns the path of `--agent-socket`. The links in its directory are resolved.
 fn agent_socket(args: &RunArgs) -> Result<Option<PathBuf>, Failure> {
     let place = |path| given_file::place(path, "make the agent's socket");
     let place = args.agent_socket.as_deref().map(place).transpose()?;
@@ -363,11 +363,11 @@ fn console_place(args: &RunArgs) -> Result<Option<FileSlot>, Failure> {
 }
 
 fn create_console(place: &FileSlot) -> Result<File, OsError> {
-    // NONBLOCK, because opening a FIFO without a reader would block while signals are blocked, and so would writing to a FIFO
-    // whose reader pauses (https://man7.org/linux/man-pages/man7/fifo.7.html).
+    // Without NONBLOCK, opening a FIFO that has no reader would block (https://man7.org/linux/man-pages/man7/fifo.7.html), and so
+    // would writing to a FIFO whose reader pauses. No signal could end that wait, because signals are blocked.
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    // An earlier box may have replaced the file with a link in a directory that it could write to. Only links of the kernel are
-    // followed, for example `/dev/stdout`.
+    // An earlier box may have replaced the file with a link, if the box could write to the directory. So only links of the kernel
+    // are followed, for example `/dev/stdout`.
     if !place.is_kernels() {
         flags |= OFlags::NOFOLLOW;
     }
@@ -417,7 +417,7 @@ mod tests {
         let error = given_file::place(&at("share/out/file"), WRITE_CONSOLE).unwrap_err().text();
         assert!(error.contains("share/out is a link: the path leads to "), "{error}");
         assert_eq!(fs::read_to_string(at("keys/file")).unwrap(), "key");
-        // `/dev/stdout` is such a link.
+        // Links of the kernel are followed. `/dev/stdout` leads to one, too: `/proc/self/fd/1`.
         let open = File::create(at("keys/other")).unwrap();
         let link = format!("/proc/self/fd/{}", open.as_raw_fd());
         console(Path::new(&link)).unwrap().write_all(b"console").unwrap();

@@ -1,7 +1,7 @@
-//! Which options of `boxlaunch run` have an effect on which kind of run. An option without an effect is refused, because its
-//! caller expects one.
+//! Refuses options of `boxlaunch run` that have no effect on the requested kind of run, because the caller expects an effect.
 //!
-//! The parser's `requires` does not cover this: it ignores a required option that conflicts with a given one.
+//! clap's `requires` is not enough: clap does not demand a required argument that conflicts with another argument of the command
+//! line.
 
 use crate::cli::error::{Failure, usage};
 
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// A kind of run, and its words: before an option, and at the end.
+    /// A kind of run: its name, its words before the tested option, and its words after that option.
     type Mode = (&'static str, &'static [&'static str], &'static [&'static str]);
 
     const MODES: [Mode; 9] = [
@@ -89,7 +89,7 @@ mod tests {
         Decision { id, words, refused, outside: false }
     }
 
-    /// An option that the virtual host does not need, because its effect is outside.
+    /// Returns the decision for an option that is not passed to the virtual host, because it is applied outside.
     const fn outside(id: &'static str, words: &'static [&'static str]) -> Decision {
         Decision { id, words, refused: &[NONE], outside: true }
     }
@@ -111,7 +111,7 @@ mod tests {
         outside("max_memory", &["--max-memory", "9999"]),
         decision("max_scratch", &["--max-scratch", "1GiB"], &[EMULATED]),
         outside("expect", &["--expect", DIGEST]),
-        // The virtual host gets the whole box.
+        // The virtual host gets the whole box, so it needs neither a store nor a registry.
         outside("store", &["--store", "s"]),
         outside("pull", &["--pull", "never"]),
         outside("registry_config", &["--registry-config", "r"]),
@@ -160,7 +160,7 @@ mod tests {
         RunArgs::of_words(["x.box"].iter().chain(before).chain(words).chain(after)).ok()
     }
 
-    /// A box that declares the option's subject.
+    /// Returns the plan of a box that declares what the option `id` needs. For example, `secrets` needs a declared secret.
     fn plan(id: &str) -> RunPlan {
         let mut plan = testkit::test_box::config().plan;
         match id {

@@ -11,10 +11,10 @@ use super::RunArgs;
 use crate::cli::error::{Failure, usage};
 use crate::cli::lacks::Lack;
 
-/// How many hosts a notice names.
+/// The maximum number of hosts that a notice names.
 const MAX_NAMED: usize = 8;
 
-/// Returns the network that the box gets: the declared one, as far as the command line allows it.
+/// Returns the network that the box gets: the network that it declares, limited by the command line.
 pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, Failure> {
     args.network(plan).map_err(refused)
 }
@@ -64,7 +64,7 @@ const SHARED: &str = "add `--network shared` if it may reach everything that thi
 const UNUSED: &str = "leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule \
                       to a box that runs";
 
-/// Returns the errors of rules that need an option, and of unused values of that option.
+/// Returns an error for each rule that needs `--network-local`, and for each value of `--network-local` that no rule needs.
 fn not_given(wanted: &[Wanted], unused: &[Local]) -> Failure {
     let lacks: Vec<_> = wanted.iter().map(needs_consent).collect();
     let unused = unused
@@ -73,7 +73,7 @@ fn not_given(wanted: &[Wanted], unused: &[Local]) -> Failure {
     Failure::of(unused.chain(Lack::problems(&lacks)))
 }
 
-/// Returns the missing options for the network of a box, if nothing else is wrong with the network.
+/// Returns the missing options for the network of a box. Anything else that is wrong with the network is an error.
 pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Lack>, Failure> {
     match args.network(plan) {
         Ok(_) => Ok(Vec::new()),
@@ -88,7 +88,7 @@ pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Lack>, Failu
     }
 }
 
-/// Returns the missing option of a rule that needs one.
+/// Returns the missing `--network-local` of a rule.
 fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Lack {
     let words = format!("--network-local {needs}");
     Lack {
@@ -103,8 +103,8 @@ fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Lack {
     }
 }
 
-/// Returns the notice of each start about the hosts that the box can reach, or `None` if it can reach none. `called` is the box's
-/// name.
+/// Returns the notice about the hosts that the box can reach, or `None` if it can reach none. `called` is the box as the command
+/// line names it, quoted for a shell.
 pub(super) fn notice(given: &Given, declared: &NetworkPlan, called: &str) -> Option<String> {
     let reached = match given.mode {
         NetworkMode::None | NetworkMode::CapOnly => return None,
@@ -116,7 +116,7 @@ pub(super) fn notice(given: &Given, declared: &NetworkPlan, called: &str) -> Opt
     Some(shown(&format!("boxlaunch: the box reaches {reached}")) + "\n")
 }
 
-/// Names up to [`MAX_NAMED`] hosts of the rules.
+/// Names up to [`MAX_NAMED`] hosts of the rules, and counts the others.
 fn hosts(allow: &[PeerPlan], called: &str) -> String {
     let name = |it: &PeerPlan| with_port(&it.peer, it.port);
     let named: Vec<_> = allow.iter().take(MAX_NAMED).map(name).collect();

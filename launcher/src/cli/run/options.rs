@@ -203,7 +203,7 @@ impl RunArgs {
         }
     }
 
-    /// Returns the words that run the same box, at the path `bundle`, on the virtual host.
+    /// Returns the command line that runs the same box on the virtual host, where its path is `bundle`.
     pub(in crate::cli) fn words(&self, bundle: &str, env: &[Assigned]) -> Vec<String> {
         // Destructures the struct, so that a new option does not compile until it is handled.
         let Self {
@@ -279,18 +279,19 @@ impl RunArgs {
         words
     }
 
-    /// Returns the limit of the start, after which the box is stopped. `None` without an enforced budget.
+    /// Returns how long the start may take before the box is stopped. `None` if the box has no budget for the total, or if
+    /// `--budget` does not enforce it.
     pub(in crate::cli) fn enforced_total(&self, plan: &RunPlan) -> Option<Duration> {
         let total = plan.budget.limit(Phase::Total).map(Duration::from_millis);
         total.filter(|_| self.budget == BudgetPolicy::Enforce)
     }
 
-    /// Opens the box, and checks it against `--expect` and the size limits. While the second value exists, the store does not
-    /// remove the box.
+    /// Opens the box, and checks it against `--expect` and the size limits. The store keeps the box until the returned [`Held`]
+    /// is dropped.
     pub(in crate::cli) fn open(&self) -> Result<(OpenBox, Option<Held>), Failure> {
         let found = stored::find(&self.subject, self.is_told())?;
         let (opened, held) = found::open_to_run(found.expect(self.expect))?;
-        // The run outside the virtual host has checked the size.
+        // For a nested run, the run that started the virtual host has checked the size.
         if !self.nested {
             self.most().check(self.size(opened.plan()))?;
         }
@@ -302,7 +303,7 @@ impl RunArgs {
         self.expect
     }
 
-    /// If the box is in a file, puts it into the store, unless the store has it.
+    /// If the command line names a file, loads its box into the store, unless the store already contains the box.
     pub(in crate::cli) fn load(&self) -> Result<(), Failure> {
         stored::in_store(&self.subject, self.is_told()).map(drop)
     }
@@ -320,12 +321,13 @@ impl RunArgs {
     /// Returns the network that the box gets.
     ///
     /// # Errors
-    /// [`NotGiven`].
+    /// [`NotGiven`] if `--network` or `--network-local` does not fit the plan.
     pub(in crate::cli) fn network(&self, plan: &RunPlan) -> Result<Given, NotGiven> {
         Given::decide(&plan.network, self.network.into(), self.network_local.clone(), is_own)
     }
 
-    /// Checks that the scratch disks of a box fit into the limit, which by default depends on the space in `directory`.
+    /// Checks that the scratch disks of a box fit into `--max-scratch`. The default of that limit depends on the free space in
+    /// `directory`.
     ///
     /// # Errors
     /// [`PolicyError::TooMuchScratch`].

@@ -1,4 +1,4 @@
-//! A started box: the command or the agent that it runs, its end, and the messages about it.
+//! Serves a started box: runs the command or waits for the agent, stops the box, and prints the messages and the report.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl Run<'_> {
         let stopped = ended(&mut client, thread, &mut agent_output);
         facts.agent_status = client.agent_status;
         let ending = match ending {
-            // The supervisor knows the reason.
+            // Returns the supervisor's error instead, because it contains the reason.
             Err(ClientError::BoxEnded(_) | ClientError::Refused { .. }) if stopped.is_err() => {
                 return stopped.map(|_| exit::FAILED).map_err(|it| of_run(it, None));
             }
@@ -132,7 +132,7 @@ impl Run<'_> {
         Ok(if is_agents { self.judged(code, ended.as_ref()) } else { code })
     }
 
-    /// Prints why the task has failed, if it has. Returns the exit code.
+    /// If the task has failed, prints the reason. Returns the exit code of the run.
     fn judged(&self, code: u8, ended: Option<&EndedTask>) -> u8 {
         let (code, failure) = task::verdict(code, ended);
         if let (Some(reason), false) = (failure, self.args.json || is_quiet()) {
@@ -141,7 +141,8 @@ impl Run<'_> {
         code
     }
 
-    /// Prints the durations of the start if `--budget` asks for them. Returns the error of a start over its budget.
+    /// With `--budget report`, prints the durations of the start. If the start overran an enforced budget, prints the durations
+    /// and the error, and returns the error.
     fn over_budget(&self, facts: &RunFacts) -> Option<Problem> {
         let budget = &self.opened.plan().budget;
         let over = !facts.is_ready || !budget.overruns(&facts.phases).is_empty();
@@ -221,7 +222,7 @@ impl Run<'_> {
         record.agent_socket.as_deref().filter(|_| !self.args.nested)
     }
 
-    /// Reports the components that ran out of memory, even with `--quiet`.
+    /// Reports the components that ran out of memory: even with `--quiet`, but not with `--json`.
     fn say_memory(&self, client: &Client<'_>, ending: &Ending) {
         let command = match ending {
             Ending::Command(report) if report.lacked_memory() => Some(report.component()),
@@ -295,7 +296,7 @@ fn wait_for_end(client: &mut Client<'_>, agent_output: &mut Route) -> Result<(),
     }
 }
 
-/// The end of a box, with its task, if it had one.
+/// How a box ended: its task, or `None` if it had none; or why the run failed.
 type Ended = Result<Option<EndedTask>, FailedRun>;
 
 /// Waits until the box has ended, and passes on the remaining output of its agent.
@@ -306,7 +307,8 @@ fn ended(
 ) -> Ended {
     let mut waited = wait_for_end(client, agent_output);
     if waited.is_err() {
-        // The reader has closed its pipe, or the supervisor has reported its failure. The supervisor still has to end.
+        // Either the reader of the output has closed its pipe, or the supervisor has reported a failure. Waits again, without
+        // passing output on, because the supervisor still has to end.
         waited = waited.and(wait_for_end(client, &mut Route::Nowhere));
     }
     let served = supervisor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -315,8 +317,8 @@ fn ended(
     Ok(task)
 }
 
-/// Returns the exit code of a stopped run, and its task. Output that was lost in the last moment does not hide the status of a
-/// failed program; [`Screen::close`] follows the same rule.
+/// Returns the exit code of a stopped run, and its task. If the last output cannot be written, a status other than 0 remains the
+/// exit code. [`Screen::close`] follows the same rule.
 fn after_stop(
     code: u8,
     stopped: Ended,

@@ -11,7 +11,7 @@ use super::options::RunArgs;
 use crate::cli::error::{Failure, usage};
 use crate::cli::progress::Shown;
 
-/// Checks that the guest paths of volumes and shares are free in the box.
+/// Checks that no volume is given twice, and that the guest paths of volumes and shares are free in the box.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     let guests = args.volumes.iter().map(|it| it.guest.as_str()).chain(args.own_shares());
     let guests: Vec<_> = guests.collect();
@@ -29,7 +29,7 @@ const fn help(taken: &Taken) -> &'static str {
     }
 }
 
-/// Takes the volumes for the box named `name`, and reports each new one.
+/// Locks the volumes for the box named `name`. Creates missing volumes, and prints a notice about each.
 pub(super) fn take(
     args: &RunArgs,
     state: &Path,

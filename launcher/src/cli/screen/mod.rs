@@ -36,9 +36,9 @@ pub(crate) struct Screen {
 struct Stream {
     outlet: Outlet,
     is_terminal: bool,
-    /// Whether programs in the box have written to it.
+    /// Whether programs in the box have written to this stream.
     passed: Rc<Cell<bool>>,
-    /// The filter for the programs' bytes if this is a terminal.
+    /// The filter for the bytes that programs in the box write. Used if this stream is a terminal.
     filter: Rc<RefCell<Harmless>>,
     /// The error of a write by boxlaunch itself.
     failed: RefCell<Option<io::Error>>,
@@ -48,8 +48,8 @@ struct Stream {
 #[derive(Debug)]
 struct Status {
     stderr: Outlet,
-    /// Whether the line can be shown: standard error is a terminal that can clear it, and no program in the box has written to it
-    /// and possibly left a line unfinished.
+    /// Whether the line can be shown. Standard error must be a terminal that can clear a line. A program in the box must not have
+    /// written any output yet, because it may have left a line unfinished.
     is_possible: Cell<bool>,
     is_shown: Cell<bool>,
     /// Whether a program has left a line on a terminal unfinished.
@@ -57,7 +57,7 @@ struct Status {
 }
 
 impl Status {
-    /// Erases the line, through `outlet` if it leads to the same terminal.
+    /// If the line is shown, erases it by a write to `outlet`.
     fn clear(&self, outlet: &Outlet) {
         if self.is_shown.take() {
             // An error is ignored here, because writing the next text reports it.
@@ -66,7 +66,7 @@ impl Status {
     }
 }
 
-/// The destination of a box program's output to one of the streams.
+/// The [`Sink`] that passes the output of a program in the box on to standard output or standard error.
 #[derive(Debug)]
 struct Passed {
     outlet: Outlet,
@@ -78,7 +78,8 @@ struct Passed {
 }
 
 impl Screen {
-    /// Uses the standard streams. With `is_raw`, the bytes of programs reach a terminal unchanged.
+    /// Returns a screen with the standard output and standard error of this process. With `is_raw`, the bytes of programs reach a
+    /// terminal unchanged.
     pub(crate) fn new(signals: &Rc<StopSignals>, is_raw: bool) -> Result<Self, Failure> {
         let own = |file: &dyn AsFd| {
             let action = "use the standard output and error";
@@ -101,7 +102,7 @@ impl Screen {
             failed: RefCell::default(),
         });
         if is_one {
-            // One outlet keeps the texts in the order of their writes.
+            // One outlet for both streams keeps the texts in the order of their writes.
             stdout.outlet = stderr.outlet.clone();
         }
         let status = Rc::new(Status {
@@ -113,7 +114,7 @@ impl Screen {
         Self { stdout, stderr, status, signals: Rc::clone(signals), is_raw: false }
     }
 
-    /// Shows a line until the next output. A no-op if standard error is no terminal.
+    /// Shows `text` as the status line until the next output. A no-op if the status line cannot be shown.
     pub(crate) fn show_status(&self, text: &str) {
         if self.status.is_possible.get() {
             self.stderr.write(&format!("{CLEAR_LINE}{text}"));
@@ -121,12 +122,12 @@ impl Screen {
         }
     }
 
-    /// Removes that line.
+    /// Erases the status line.
     pub(crate) fn clear_status(&self) {
         self.status.clear(&self.stderr.outlet);
     }
 
-    /// Returns the route of a box program's output to both streams.
+    /// Returns the route that passes the output of a program in the box on to both streams.
     pub(crate) fn route(&self) -> Route {
         Route::Pass { stdout: self.program_stdout(), stderr: self.program_stderr() }
     }
@@ -151,7 +152,7 @@ impl Screen {
         })
     }
 
-    /// Resets the colours and ends the line that a program has left on a terminal.
+    /// Resets the colours that a program has left on a terminal, and ends its unfinished line.
     fn end_line(&self) {
         for stream in [&self.stdout, &self.stderr].into_iter().filter(|it| it.is_terminal) {
             let colours = stream.filter.borrow_mut().end_colours();
@@ -184,14 +185,14 @@ impl Screen {
         error.exit
     }
 
-    /// Waits until all output is written, and returns the exit code: `code`, unless it is 0 and a write failed, or a signal
-    /// arrived.
+    /// Waits until all output is written, and returns the exit code. A signal during the wait replaces `code` by the signal's
+    /// exit code. A failed write replaces a `code` of 0 by the error's.
     pub(crate) fn close(&self, mut code: u8) -> u8 {
         for stream in [&self.stdout, &self.stderr] {
             let mut finished = stream.finish();
             if finished.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
                 code = self.interrupted();
-                // From now on, the reader has to make progress.
+                // After the signal, `finish` waits only while the reader makes progress.
                 finished = stream.finish();
             }
             if let Err(error) = stream.judged(finished) {
@@ -202,7 +203,7 @@ impl Screen {
         code
     }
 
-    /// Takes the signal that arrived while the reader was stalled, and returns its exit code.
+    /// Reads the signal that arrived during the wait for the reader, and returns its exit code.
     fn interrupted(&self) -> u8 {
         self.signals.next().ok().flatten().map_or(box_contract::exit::FAILED, signal_code)
     }
@@ -213,7 +214,7 @@ impl Stream {
         if text.is_empty() {
             return;
         }
-        // If the write would block, the text is queued until the reader takes it.
+        // `WouldBlock` is no failure: the outlet keeps the text until the reader reads it.
         if let Err(error) = self.outlet.clone().write_all(text.as_bytes())
             && error.kind() != ErrorKind::WouldBlock
         {
@@ -226,8 +227,8 @@ impl Stream {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Judges the end of the stream. A reader that closes the pipe ends a program whose output was passed on, however much output
-    /// was still queued.
+    /// Converts the result of [`Self::finish`]. If a program in the box has written to the stream, a closed pipe is an error,
+    /// however little output was lost. If only boxlaunch has written to it, a closed pipe is no error: see [`printed`].
     fn judged(&self, finished: io::Result<()>) -> Result<(), Failure> {
         if self.passed.get() {
             return finished.map_err(|error| StreamError::Output(error).into());
@@ -264,7 +265,7 @@ impl Write for Passed {
 }
 
 impl Drop for Passed {
-    /// Writes the bytes that waited for the rest of a sequence, and resets the program's colours.
+    /// Writes the incomplete control sequence that the filter has kept, and resets the program's colours.
     fn drop(&mut self) {
         let Some(filter) = &self.filter else { return };
         let text = filter.borrow_mut().finish();

@@ -113,7 +113,7 @@ fn a_full_disk_is_reported_as_a_failure() {
 fn a_signal_leaves_the_other_stream_its_words() {
     let (signals, (_reader, stdout)) = (signals(), pipe().unwrap());
     let (screen, mut stderr) = screen(stdout, &signals);
-    // The reader's pipe takes one half, and the outlet's pipe the other.
+    // The reader's pipe holds 64 KiB, so the remainder of each text waits in the outlet's pipe.
     screen.print(&"x".repeat(96 << 10));
     screen.notice(&"y".repeat(96 << 10));
     pthread_kill(pthread_self(), Signal::SIGTERM).unwrap();
@@ -161,7 +161,7 @@ fn no_program_moves_a_terminals_cursor_or_hides_what_boxlaunch_says() {
         stdout.write_all(b"\x1b]0;pwned\x07\x1b[2J\rboxlaunch: verified\n").unwrap();
         stdout.write_all(b"\x1b[30;40mhid").unwrap();
         screen.notice("boxlaunch: the agent component: denied\n");
-        // A sequence in two pieces, and one without its end.
+        // U+009B, a control character, in two writes, and then a control sequence without its end.
         stdout.write_all(b"den\n\xc2").unwrap();
         stdout.write_all(b"\x9b\x1b[3").unwrap();
         stderr.write_all(b"\x1b[31mred").unwrap();

@@ -8,11 +8,12 @@ use boxlaunch::mounts::shares::HostShare;
 use safe_text::shown;
 use vmm::jail::most_files;
 
-/// The files that the VM needs for itself. The largest rootfs has each of its parts open twice.
+/// How many open files the VM needs in addition to those of shares. The largest rootfs is `MAX_SEGMENTS` segments and the
+/// metadata, and each of these files is open twice.
 const OWN_FILES: u64 = 1024 + 2 * (MAX_SEGMENTS as u64 + 1);
 
-/// Looks for shares with more files than the VM can have open: it holds one open file for each file that the guest knows. Calls
-/// `say` for each such share as soon as it is found. This can take long, so it runs in threads that are not joined.
+/// Calls `say` with a warning for each share that has more files than the VM can have open. The VM keeps one file open for each
+/// file that the guest has looked up. Counting the files can take long, so each share has a thread, which is not joined.
 pub(in crate::cli) fn look_for_large(
     shares: &[HostShare],
     say: impl Fn(&str) + Copy + Send + 'static,
@@ -21,7 +22,7 @@ pub(in crate::cli) fn look_for_large(
     for share in shares {
         let host = share.host().to_owned();
         let look = move || too_many(&host, most).iter().for_each(|it| say(it));
-        // If no thread can be started, the box starts without the warning.
+        // If the thread cannot be started, there is no warning.
         thread::Builder::new().spawn(look).ok();
     }
 }

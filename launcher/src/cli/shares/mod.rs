@@ -24,13 +24,13 @@ use super::run::RunArgs;
 
 pub(super) use large::look_for_large;
 
-/// The form of `--share`.
+/// The help for a malformed `--share`.
 const FORM: &str = "write HOST:GUEST, HOST:GUEST:rw, NAME=HOST or NAME";
 
 /// A share of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ShareArg {
-    /// A share that the box declares. If `host` is `None`, its directory is the one in the Boxfile.
+    /// A share that the box declares. If `host` is `None`, the run uses the directory that the Boxfile proposes.
     Declared { name: String, host: Option<PathBuf> },
     /// A share that the box does not declare.
     Own { host: PathBuf, guest: String, access: Access },
@@ -91,7 +91,7 @@ impl ShareArg {
     }
 }
 
-/// Parses the access after the guest path.
+/// Parses the access after the guest path, for example `rw` of `./a:/b:rw`.
 fn access(option: Option<&str>) -> Result<Access, String> {
     match option {
         None | Some("ro") => Ok(Access::ReadOnly),
@@ -105,8 +105,8 @@ fn access(option: Option<&str>) -> Result<Access, String> {
     }
 }
 
-/// Checks that the box declares each share and skill that the command line names, and that each is given once. [`lacking`] finds
-/// the declared ones that are not given.
+/// Checks that the box declares each share and skill that the command line names, and that none is named twice. [`lacking`]
+/// returns the opposite: what the box declares and the command line does not name.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     check_shares(&args.shares, &plan.shares)?;
     let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
@@ -138,7 +138,7 @@ fn check_shares(given: &[ShareArg], declared: &[SharePlan]) -> Result<(), Failur
     let declared: Vec<_> = declared.iter().map(|it| it.name.as_str()).collect();
     check_names("share", &names, &declared, |name| {
         let help = undeclared("share", &declared);
-        // A name without a directory may be meant as a directory.
+        // `-v project` may mean the directory `./project`.
         let help = match given.iter().find(|it| it.name() == Some(name)) {
             Some(ShareArg::Declared { host: None, .. }) => {
                 format!("{help}; or write `-v ./{name}:/PATH` for the directory {name}")
@@ -233,7 +233,8 @@ fn found(share: &SharePlan, host: &Path) -> Result<HostShare, Failure> {
     found.map_err(|error| not_found(host, error))
 }
 
-/// Returns the error of a directory of the command line. Its name may really end with `:rw` or `:ro`.
+/// Returns the error of a directory of the command line that cannot be opened. Only this error explains a `:rw` or `:ro` at the
+/// end, because the name of an existing directory may end so.
 fn not_found(host: &Path, error: ShareError) -> Failure {
     let host = host.to_string_lossy();
     let help = if let Some(rest) = host.strip_prefix("~/") {
@@ -246,8 +247,8 @@ fn not_found(host: &Path, error: ShareError) -> Failure {
     usage(&error.to_string(), &help)
 }
 
-/// Opens the directory that a box proposes for a share. It must be in the current directory, so that neither a path of the box's
-/// choice nor a link that a box has left there leads elsewhere.
+/// Opens the directory that a box proposes for a share. The directory must be below the current directory. So neither the path,
+/// which the box chooses, nor a link that an earlier box has created can lead elsewhere.
 fn proposed(share: &SharePlan) -> Result<HostShare, Failure> {
     let Some(host) = share.host.as_deref().map(Path::new) else {
         return Lack::check(&[missing_share(share)]).and_then(|()| found(share, Path::new("")));
@@ -266,7 +267,7 @@ fn proposed(share: &SharePlan) -> Result<HostShare, Failure> {
     Err(usage(&message, &format!("if you mean that directory: `--share {option}`")))
 }
 
-/// Returns the error of a proposed directory that does not exist here.
+/// Returns the error of a proposed directory that cannot be opened. If it does not exist, the help names the alternatives.
 fn not_proposed(share: &SharePlan, host: &Path, error: ShareError) -> Failure {
     if error.source.kind() != ErrorKind::NotFound || host.is_absolute() {
         return error.into();
@@ -289,8 +290,8 @@ pub(super) fn notices(shares: &[HostShare]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a notice for each share whose path on the command line contains a link. The link's target may have changed since the
-/// last run.
+/// Returns a notice for each share whose path on the command line contains a link, because an earlier box may have changed the
+/// link's target.
 pub(super) fn linked(args: &RunArgs, shares: &[HostShare]) -> impl Iterator<Item = String> {
     let is_named = |share: &&HostShare| named(args).any(|it| it == share.named());
     shares.iter().filter(is_named).filter_map(link_notice)
@@ -314,7 +315,8 @@ fn link_notice(share: &HostShare) -> Option<String> {
     })
 }
 
-/// Returns a notice for each read-only share inside a writable one, because the box can move its directory.
+/// Returns a notice for each read-only share that the box can move away, because a directory around it is writable. For example,
+/// if `outer` is a writable share and `outer/a/b` a read-only one, the box can move `outer/a`.
 pub(super) fn movable(shares: &[HostShare]) -> impl Iterator<Item = String> {
     shares.iter().filter_map(|share| {
         let (host, around) = (share.host().display(), share.moves_with(shares)?);
@@ -326,7 +328,7 @@ pub(super) fn movable(shares: &[HostShare]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a path as if it had no links, starting from the real path of the current directory.
+/// Returns the absolute path without `.` and `..`, as if no component were a link. In `/x`, `./a/../b` becomes `/x/b`.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = if path.is_absolute() { PathBuf::new() } else { env::current_dir().ok()? };
     for part in path.components() {
@@ -339,12 +341,13 @@ fn plain(path: &Path) -> Option<PathBuf> {
     Some(plain)
 }
 
-/// Returns whether the directory does not exist.
+/// Returns whether the error is that the directory does not exist.
 fn is_absent(error: &ShareError) -> bool {
     [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.source.kind())
 }
 
-/// Opens the directory of a skill. The check uses the opened directory.
+/// Opens the directory of a skill, and checks that it contains `SKILL.md`. The check uses the opened directory, because a box may
+/// replace the path meanwhile.
 fn skill(name: &str, host: &Path) -> Result<HostShare, Failure> {
     let none = || {
         let message = format!("{} is not the directory of a skill", host.display());

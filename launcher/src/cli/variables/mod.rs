@@ -25,7 +25,7 @@ use undeclared::Named;
 pub(super) struct EnvOption {
     component: Option<ComponentName>,
     name: String,
-    /// `None` takes the value from boxlaunch's environment.
+    /// `None` if the value comes from boxlaunch's environment.
     value: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl EnvOption {
         Ok(Self { component, name: name.to_owned(), value: value.map(str::to_owned) })
     }
 
-    /// Parses the value of an option that must not name a component.
+    /// Parses the value of `-e` of `exec`, which must not name a component.
     pub(super) fn parse_of_command(text: &str) -> Result<Self, String> {
         let parsed = Self::parse(text)?;
         let is_narrow = parsed.component.is_some();
@@ -66,7 +66,7 @@ impl EnvOption {
     }
 }
 
-/// Returns the component with a similar name.
+/// Returns the component whose name is similar to `name`.
 fn near_component(name: &str) -> Option<&'static str> {
     nearest(name, &ComponentName::ALL.map(ComponentName::name))
 }
@@ -94,7 +94,8 @@ impl Assigned {
     }
 }
 
-/// Returns the variables of the files and the options, with their values. Options take precedence.
+/// Returns the variables of the files, and then those of the options, with their values. A later variable takes precedence over
+/// an earlier one of the same name.
 pub(super) fn resolved(files: &[PathBuf], options: &[EnvOption]) -> Result<Vec<Assigned>, Failure> {
     let mut all = Vec::new();
     for path in files {
@@ -122,15 +123,15 @@ fn of_file(path: &Path) -> Result<Vec<Assigned>, Failure> {
     Ok(assigned.collect())
 }
 
-/// Returns the variables that the components get, which the plan must declare. If the run has a command, undeclared variables are
-/// for the command alone.
+/// Returns the variables for the components. The plan must declare each of them. If the run has a command, an undeclared variable
+/// that names no component is for the command alone.
 pub(super) fn given(
     assigned: &[Assigned],
     options: &[EnvOption],
     has_command: bool,
     plan: &RunPlan,
 ) -> Result<Vec<GivenVariable>, Failure> {
-    // An option without a value also needs a declaration.
+    // `-e NAME` needs a declaration even if boxlaunch's environment lacks `NAME`.
     for named in assigned.iter().map(Named::from).chain(options.iter().map(Named::from)) {
         let is_commands = has_command && named.component.is_none();
         if !is_commands && targets(plan, named.component, named.name).next().is_none() {
@@ -155,7 +156,7 @@ pub(super) fn given(
     Ok(given)
 }
 
-/// Lists the components in which a variable is set.
+/// Lists the components that declare the variable `name`. If `component` is not `None`, lists at most that one.
 fn targets<'a>(
     plan: &'a RunPlan,
     component: Option<ComponentName>,
@@ -166,7 +167,7 @@ fn targets<'a>(
     of.filter(move |it| component.is_none_or(|component| component == *it))
 }
 
-/// Returns the missing options for variables without a default.
+/// Returns the missing options for declared variables that have neither a value nor a default.
 pub(super) fn lacking(
     given: &[GivenVariable],
     options: &[EnvOption],

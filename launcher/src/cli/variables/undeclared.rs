@@ -12,7 +12,7 @@ pub(super) struct Named<'a> {
     pub(super) component: Option<ComponentName>,
     pub(super) name: &'a str,
     value: Option<&'a str>,
-    /// The file and line, if a file names it.
+    /// The file and line, if a file names the variable.
     place: Option<&'a str>,
 }
 
@@ -48,7 +48,7 @@ impl Named<'_> {
         usage(&message, &self.help(plan))
     }
 
-    /// Returns the help for it.
+    /// Returns the help for the undeclared variable.
     fn help(&self, plan: &RunPlan) -> String {
         let Self { component, name, .. } = *self;
         if name.contains('/') {
@@ -86,7 +86,7 @@ impl Named<'_> {
         }
     }
 
-    /// Returns whether a Boxfile could not declare it as a plain variable.
+    /// Returns whether the variable looks like a secret, which a Boxfile cannot declare as a plain variable.
     fn looks_secret(&self) -> bool {
         // `given` stands for the unknown value of a variable that is set at launch.
         self.value.into_iter().chain(["given"]).any(|value| looks_secret(self.name, value))

@@ -1,5 +1,5 @@
-//! Ways to make a box that harms whoever looks at it. [`testkit::damage`] has those that every program refuses in the
-//! same words; these may also be boxes that are well-formed.
+//! Changes that make a box attack the programs that open it. [`testkit::damage`] contains the attacks that all programs refuse
+//! with the same error. Some of the boxes here are well-formed.
 
 use std::fs::{self, File};
 
@@ -13,10 +13,10 @@ use super::changes::{
     instead, instead_directory, machine, manifest, many_keys, size, socket,
 };
 
-/// One attack: its name, and what makes a box that carries it out.
+/// An attack: its name, and the function that changes a box accordingly.
 pub(super) type Attack = (&'static str, fn(&BoxFiles));
 
-/// Places of files at which there is another thing, or one whose reading has no end.
+/// Replace a file of the box by something else, for example by a pipe or an endless device.
 pub(super) const FILES: &[Attack] = &[
     ("the box is a pipe", |it| {
         fs::remove_dir_all(it.path()).unwrap();
@@ -56,7 +56,7 @@ pub(super) const FILES: &[Attack] = &[
     ("the listing is a device", |it| instead(&it.blob(LISTING_TYPE), "/dev/zero")),
 ];
 
-/// Directories on the way to the files.
+/// Replace a directory of the box that contains blobs.
 pub(super) const PARENTS: &[Attack] = &[
     ("the blobs are a link to themselves", |it| instead(&blobs(it), blobs(it))),
     ("the blobs are a pipe", |it| {
@@ -76,7 +76,7 @@ pub(super) const PARENTS: &[Attack] = &[
     }),
 ];
 
-/// Sizes, of files and in documents.
+/// Change the sizes of files, or the sizes and numbers in documents.
 pub(super) const SIZES: &[Attack] = &[
     ("a giant layout", |it| giant(&it.path().join("oci-layout"))),
     ("a giant manifest", |it| giant(&it.manifest_path())),
@@ -109,7 +109,7 @@ pub(super) const SIZES: &[Attack] = &[
     ("a machine with all processors", |it| machine(it, &json!({"cpus": 255, "memory_mib": 256}))),
 ];
 
-/// Documents that a parser can choke on, and what they lead to.
+/// Replace documents by ones that are hard to parse or contain harmful values, and blobs by harmful contents.
 pub(super) const DOCUMENTS: &[Attack] = &[
     ("a deep layout", |it| it.replace(&it.path().join("oci-layout"), &deep())),
     ("a deep index", |it| it.replace(&index(it), &deep())),
@@ -163,7 +163,7 @@ pub(super) const DOCUMENTS: &[Attack] = &[
     }),
     ("a rootfs whose names point at themselves", |it| {
         let mut image = fs::read(it.blob(METADATA_TYPE)).unwrap();
-        // All but the superblock (the EROFS format: 1024 bytes in, 128 long).
+        // Keeps only the superblock of EROFS, which begins at byte 1024 and is 128 bytes long.
         let length = image.len();
         image[1152..length].fill(1);
         blob(it, METADATA_TYPE, &image);

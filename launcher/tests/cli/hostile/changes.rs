@@ -1,4 +1,4 @@
-//! Changes to a box that its attacks are made of.
+//! The changes to a box from which the attacks are composed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -10,9 +10,9 @@ use serde_json::Value;
 use testkit::damage::edit_layer;
 use testkit::test_box::BoxFiles;
 
-/// The size of a file that nobody can read to its end: a tebibyte.
+/// A file size that no program can read within the time limit: 1 TiB.
 pub(super) const GIANT: u64 = 1 << 40;
-/// How deep a document is nested, and how many keys it has, at the most that fits the limit of a document.
+/// How often a document repeats an element, such as a nested array. The document stays below the size limit of 1 MiB.
 pub(super) const MANY: usize = 100_000;
 
 pub(super) fn index(files: &BoxFiles) -> PathBuf {
@@ -31,7 +31,7 @@ pub(super) fn remove(path: &Path) {
     if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
 }
 
-/// Puts a link in the place of what is there.
+/// Replaces whatever is at `path` by a link to `target`.
 pub(super) fn instead(path: &Path, target: impl AsRef<Path>) {
     remove(path);
     symlink(target, path).unwrap();
@@ -47,25 +47,25 @@ pub(super) fn socket(path: &Path) {
     drop(UnixListener::bind(path).unwrap());
 }
 
-/// Moves a directory away, and makes a link to it in its place.
+/// Renames a directory, and creates a link to it at its old path.
 pub(super) fn elsewhere(path: &Path) {
     let moved = path.with_extension("elsewhere");
     fs::rename(path, &moved).unwrap();
     symlink(moved, path).unwrap();
 }
 
-/// Makes a file giant, without a byte on the disk.
+/// Extends a file to [`GIANT`] bytes by a hole, which uses no disk space.
 pub(super) fn giant(path: &Path) {
     File::options().write(true).open(path).unwrap().set_len(GIANT).unwrap();
 }
 
-/// Makes a blob giant, and the manifest say so.
+/// Extends a blob to [`GIANT`] bytes, and changes its size in the manifest accordingly.
 pub(super) fn admitted(files: &BoxFiles, media_type: &str) {
     giant(&files.blob(media_type));
     edit_layer(files, media_type, |blob| blob["size"] = GIANT.into());
 }
 
-/// Replaces a blob by another that the manifest names rightly.
+/// Replaces the content of a blob, and its digest and size in the manifest.
 pub(super) fn blob(files: &BoxFiles, media_type: &str, bytes: &[u8]) {
     let named = serde_json::to_value(files.put(media_type, bytes)).unwrap();
     edit_layer(files, media_type, |blob| *blob = named);
@@ -83,7 +83,7 @@ pub(super) fn machine(files: &BoxFiles, vm: &Value) {
     files.edit_config(|config| config["plan"]["vm"] = vm.clone());
 }
 
-/// Puts bytes in the place of the manifest, which the index names rightly.
+/// Replaces the content of the manifest, and its digest and size in the index.
 pub(super) fn manifest(files: &BoxFiles, bytes: &[u8]) {
     let named = files.put(OCI_MANIFEST_TYPE, bytes);
     files.edit_index(|index| {
@@ -92,7 +92,7 @@ pub(super) fn manifest(files: &BoxFiles, bytes: &[u8]) {
     });
 }
 
-/// Puts bytes in the place of the config, which the manifest names rightly.
+/// Replaces the content of the config, and its digest and size in the manifest.
 pub(super) fn config_of(files: &BoxFiles, bytes: &[u8]) {
     let named = serde_json::to_value(files.put(CONFIG_TYPE, bytes)).unwrap();
     files.edit_manifest(|manifest| manifest["config"] = named);

@@ -1,9 +1,9 @@
-//! Boxes that attackers wrote, and every command that takes a box: each ends in bounded time and memory, changes no file
-//! but the user's own state, and shows a terminal nothing that it would obey.
+//! Boxes of attackers. Each command that opens a box must end within limits of time and memory, must change no file outside of
+//! the user's state, and must print nothing that controls a terminal.
 //!
-//! Shown to fail: with `O_NONBLOCK` taken out of `host_fs::read`, a pipe takes too long; where
-//! `safe_text::visible` lets everything through, a terminal is taken over; with the limits of init and kernel taken out, verifying them does not
-//! end; and a file that `inspect` writes next to the box is found.
+//! Each of these changes to the programs makes a test fail: `host_fs::read` without `O_NONBLOCK` waits for a pipe until the time
+//! limit; a `safe_text::visible` that passes everything lets a box control the terminal; without size limits for init and kernel,
+//! their verification does not end; a file that `inspect` writes next to the box is a change outside of the state.
 
 mod attacks;
 mod changes;
@@ -23,10 +23,10 @@ use crate::Scene;
 use attacks::{Attack, DOCUMENTS, FILES, PARENTS, SIZES};
 
 const COMMANDS: [&[&str]; 4] = [&["inspect"], &["verify"], &["run"], &["inspect", "--json"]];
-/// The most memory that a command may have, in KiB.
+/// The maximum resident memory of a command, in KiB.
 const MEMORY: i64 = 128 << 10;
 
-/// Lets every command at a box with each attack.
+/// Runs every command on a box with each attack. The box must not change.
 fn attack(attacks: &[Attack]) {
     for (name, apply) in attacks {
         let scene = Scene::new(&config());
@@ -48,8 +48,8 @@ fn look_at(scene: &Scene, name: &str) {
     }
 }
 
-/// Returns each file of a box with its size, and when it was changed. Nothing is followed: the box may be a link to the
-/// whole host.
+/// Returns the path, size and modification time of each file of a box. Links are not followed, because a link may lead to the
+/// root directory of the host.
 fn files(path: &Path) -> Vec<String> {
     let Ok(data) = fs::symlink_metadata(path) else { return Vec::new() };
     let mut found = vec![format!("{path:?} {} {:?}", data.len(), data.modified().unwrap())];
@@ -95,7 +95,8 @@ fn damaged_boxes_change_nothing() {
     attack(&attacks);
 }
 
-/// Each string and each key of index, manifest, config and plan is a text that takes over a terminal, in a box of its own.
+/// Creates a box for each string and each key of the index, the manifest and the config with its plan. There, that string or key
+/// is a text that would control a terminal.
 #[test]
 fn no_string_of_any_document_reaches_a_terminal_as_it_is() {
     let text = damage::hostile_text();
@@ -123,7 +124,8 @@ fn read(scene: &Scene, document: &str) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// Returns a box with a forged document. The rootfs of a forged config that is one has the config's epoch.
+/// Returns a box with a forged document. If a forged config can still be parsed, the box is built from it, so that the rootfs has
+/// the config's epoch.
 fn with(document: &str, forged: &Value) -> Scene {
     if let ("config", Ok(config)) = (document, serde_json::from_value::<BoxConfig>(forged.clone()))
     {
@@ -139,7 +141,7 @@ fn with(document: &str, forged: &Value) -> Scene {
     scene
 }
 
-/// Returns how many strings and keys a document has.
+/// Counts the strings and keys of a document.
 fn places(value: &Value) -> usize {
     match value {
         Value::String(_) => 1,
@@ -149,7 +151,7 @@ fn places(value: &Value) -> usize {
     }
 }
 
-/// Replaces the string or key at a place; `left` counts down to it.
+/// Replaces one string or key by `text`. `left` is the number of strings and keys before it.
 fn forge(value: &mut Value, left: &mut usize, text: &str) {
     let mut is_here = || std::mem::replace(left, left.wrapping_sub(1)) == 0;
     match value {

@@ -1,5 +1,5 @@
-//! Boxes that no Boxfile leads to: their documents and digests agree, and their plans have what the language refuses, since it
-//! would harm the host. A box does not open with any of it.
+//! Boxes that no Boxfile can declare. Their documents and digests match, but their plans contain values that the Boxfile language
+//! refuses, because they would harm the host. Such a box does not open.
 
 use box_contract::BoxConfig;
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use testkit::test_box::config;
 
 use crate::Scene;
 
-/// A forged plan: where the value is, as a JSON pointer, the value, and what is said of the box.
+/// A forged plan: the JSON pointer of a value, the value, and a part of the error.
 type Forged = (&'static str, Value, &'static str);
 
-/// Plans by the rules that they break: each value, and the words of its refusal.
+/// Returns the forged plans, grouped by what they declare.
 fn forged() -> Vec<Forged> {
     let shared = |host: &str| json!([share("work", "/work", host)]);
     let below = "a share proposes a directory below the one in which the box is launched, or none";
@@ -38,7 +38,7 @@ fn forged() -> Vec<Forged> {
         .collect();
     let skill = |name: &str, about: &str| json!([{"name": name, "description": about}]);
     vec![
-        // The directories of the host.
+        // Shares.
         ("/shares", shared("/etc"), below),
         ("/shares", shared("/"), below),
         ("/shares", shared("../.."), below),
@@ -53,19 +53,19 @@ fn forged() -> Vec<Forged> {
         ("/shares", json!([share("a", "work", "a")]), "not absolute and normalized"),
         ("/shares", json!([share("a", "/a", "a"), share("a", "/b", "b")]), "two of this name"),
         ("/shares", json!([share("a", "/a", "a"), share("b", "/a", "b")]), "two things at"),
-        // Its disk.
+        // Scratch disks.
         ("/scratch", disk("a", "/a", 0), "not between 1 MiB and 1 TiB"),
         ("/scratch", disk("a", "/a", u64::MAX), "not between 1 MiB and 1 TiB"),
         ("/scratch", disk("a", "/a", (1 << 20) + 1), "no whole number of MiB"),
         ("/scratch", disk("../a", "/a", 1 << 20), "a name has lower-case letters"),
         ("/scratch", disk("a", "/a/../b", 1 << 20), "not absolute and normalized"),
-        // Its memory and its processors.
+        // Memory and CPUs.
         ("/vm/cpus", json!(0), "1 to 16 are possible"),
         ("/vm/cpus", json!(255), "1 to 16 are possible"),
         ("/vm/memory-mib", json!(0), "64 to 65536 are possible"),
         ("/vm/memory-mib", json!(u32::MAX), "64 to 65536 are possible"),
         ("/agent/limits/memory-bytes", json!(u64::MAX), "it needs more than they"),
-        // Its network.
+        // The network and ports.
         ("/network", peer("https://a.example/"), "neither a domain nor an address"),
         ("/network", peer("*"), "neither a domain nor an address"),
         ("/network", peer("0x7f.1"), "neither a domain nor an address"),
@@ -78,7 +78,7 @@ fn forged() -> Vec<Forged> {
         ("/agent/port", json!(0), "a port is from 1 to 65535"),
         ("/agent/port", json!(1024), "init itself uses"),
         ("/business/port", json!(4088), "the agent has the same"),
-        // What its user gives.
+        // Secrets and variables that the command line sets.
         ("/secrets", secret("/proc/self/mem"), "reserved for the guest"),
         ("/secrets", secret("/a3s/run/box-exec.sock"), "reserved for the guest"),
         ("/secrets", secret("key"), "not absolute and normalized"),
@@ -91,7 +91,7 @@ fn forged() -> Vec<Forged> {
         ("/agent/launch-env", many, "at most 256 variables"),
         ("/agent/launch-env", json!(["A=B"]), "not that of a variable"),
         ("/agent/launch-env", json!(["A", "A"]), "or one is there twice"),
-        // What is told of it.
+        // Names, skills and tasks.
         ("/name", json!("../../../tmp/pwned"), "a name has lower-case letters"),
         ("/name", json!("\u{1b}[2J"), "a name has lower-case letters"),
         ("/skills", skill("../../proc", "a"), "a name has lower-case letters"),
@@ -101,7 +101,8 @@ fn forged() -> Vec<Forged> {
         ("/task", task(&format!("\"{}\"", "a".repeat(60_000)), 1), "at most 49152 are allowed"),
         ("/task", task("1", 0), "its `timeout_seconds` is 0"),
         ("/agent/hostname", json!("a\n127.0.0.1 b"), "a host name has letters"),
-        // What the kernel takes for nobody, or does not take.
+        // Settings of processes that the kernel would refuse or misinterpret. For example, the user id 4294967295 means "no
+        // change".
         ("/agent/user/uid", json!(u32::MAX), "has the number 4294967295"),
         ("/agent/user/groups", json!([u32::MAX]), "has the number 4294967295"),
         ("/agent/rlimits", json!({"nofile": 0}), "not between 1 and 1048576"),
@@ -127,7 +128,7 @@ fn share(name: &str, guest: &str, host: &str) -> Value {
     json!({"name": name, "guest": guest, "access": "rw", "scope": "agent", "host": host})
 }
 
-/// Puts a value into a plan, in the place of another or beside others.
+/// Sets the value at a JSON pointer of a plan.
 fn put(plan: &mut Value, pointer: &str, value: Value) {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     plan.pointer_mut(parent).unwrap()[key] = value;
@@ -139,7 +140,7 @@ fn what_no_boxfile_declares_no_box_has() {
         let what = format!("{pointer} = {value:.60}");
         let mut forged = json!(config());
         put(&mut forged["plan"], pointer, value);
-        // The digests are right.
+        // `Scene::new` computes the digests from the forged config, so all digests match.
         let forged: BoxConfig = serde_json::from_value(forged).unwrap();
         let scene = Scene::new(&forged);
         scene.trust_kvm();

@@ -1,5 +1,5 @@
-//! boxlaunch under bounds of time and memory, with every file watched that it changes. Its VMM process is not watched: that
-//! has a root directory of its own, and the tests of the jail.
+//! Runs boxlaunch with limits of time and memory, and traces which files it changes. The VMM process is not traced: it has a
+//! separate root directory, which the tests of the jail examine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,35 +9,36 @@ use testbed::prerequisites::{Package, packages};
 
 use crate::{Ended, Scene, ended, piped};
 
-/// How long a command may take, in seconds: it needs less than one.
+/// The time limit of a command, in seconds. A command needs less than one second.
 const SECONDS: &str = "30";
-/// How much address space it may have, in KiB: without a bound, one that reads a device would end this machine.
+/// The limit of a command's address space, in KiB. Without it, a command that reads `/dev/zero` would use up the memory of this
+/// host.
 const ADDRESS_SPACE: &str = "4194304";
-/// The exit codes of timeout(1) where the time was up.
+/// The exit codes of timeout(1) if the command exceeded the time limit.
 const TIMED_OUT: [i32; 2] = [124, 137];
-/// The system calls that can change a file, all of which name it.
+/// The system calls that have a path as an argument and can change the file at that path.
 const CHANGES: &str = "trace=open,openat,openat2,creat,mkdir,mkdirat,mknod,mknodat,link,linkat,\
      symlink,symlinkat,rename,renameat,renameat2,unlink,unlinkat,rmdir,truncate,chmod,fchmodat,\
      chown,lchown,fchownat,setxattr,lsetxattr,utimensat,mount,bind";
-/// Files outside of the state that boxlaunch writes to: the device, what starts a process in a namespace, and where
-/// root's control groups are.
+/// The beginnings of the paths outside of the state to which boxlaunch may write: devices, its files in `/proc` for starting a
+/// process in a namespace, and the control groups of root.
 const OWN: [&str; 5] = ["/dev/kvm", "/dev/null", "/proc/self/", "/sys/fs/cgroup/", "/dev/tty"];
 
-/// The end of a command that looked at a hostile box.
+/// The result of a command on a hostile box.
 pub(super) struct Outcome {
     pub(super) ended: Ended,
-    /// The calls that change a file outside of the user's state.
+    /// The system calls, as strace(1) prints them, that changed a file outside of the state.
     foreign: Vec<String>,
     what: String,
 }
 
-/// Runs `boxlaunch ARGS BOX` as a user whose only directory is the scene's.
+/// Runs `boxlaunch ARGS BOX` for a user whose state, home, runtime and temporary directories are the scene's state directory.
 pub(super) fn run(scene: &Scene, name: &str, args: &[&str]) -> Outcome {
     packages(&[Package::Strace], &mut |_| {}).unwrap();
     let (state, log) = (scene.state.path(), scene.state.path().join("calls"));
     let mut command = Command::new("timeout");
     command.args(["--kill-after=1", SECONDS, "sh", "-c", "ulimit -v $0; exec \"$@\""]);
-    // Without a thread of its own that writes, the first one is all of boxlaunch.
+    // Without `-f`, strace(1) traces only the main thread. No other thread of boxlaunch changes files.
     command.args([ADDRESS_SPACE, "strace", "-y", "-qq", "-s", "4096", "-e", CHANGES, "-o"]);
     command.arg(&log).arg(env!("CARGO_BIN_EXE_boxlaunch")).args(args).arg(scene.made.path());
     for variable in ["BOXLAUNCH_STATE", "HOME", "XDG_RUNTIME_DIR", "TMPDIR"] {
@@ -49,8 +50,8 @@ pub(super) fn run(scene: &Scene, name: &str, args: &[&str]) -> Outcome {
 }
 
 impl Outcome {
-    /// Panics unless the command ended in time and by itself, changed nothing of others, and wrote what a terminal only
-    /// shows.
+    /// Panics if the command exceeded the time limit, was ended by a signal, changed a file outside of the state, printed
+    /// something that controls a terminal, or did not print exactly one error for a failure.
     pub(super) fn check(&self) {
         let Self { ended, foreign, what } = self;
         let code = ended.code.unwrap_or_else(|| panic!("{what}"));
@@ -66,14 +67,15 @@ impl Outcome {
     }
 }
 
-/// Returns whether a terminal only shows a character: it is no control character, and turns no text around.
+/// Returns whether a character does not control a terminal: it is a line feed, or neither a control character nor one that
+/// reverses text.
 fn is_harmless(c: char) -> bool {
     let turns =
         matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c == '\n' || !(c.is_control() || turns)
 }
 
-/// Returns the calls of a log that change a file elsewhere than below `state`.
+/// Returns the system calls in a log of strace(1) that changed a file outside of `state` and [`OWN`].
 fn foreign(log: &Path, state: &Path) -> Vec<String> {
     let text = fs::read(log).unwrap();
     let text = String::from_utf8_lossy(&text);
@@ -81,7 +83,7 @@ fn foreign(log: &Path, state: &Path) -> Vec<String> {
     changes.filter(|line| !is_own(line, state)).map(str::to_owned).collect()
 }
 
-/// Returns whether a call has changed a file, or could have done so later.
+/// Returns whether a system call succeeded, and has changed a file or opened it for writing.
 fn changes(line: &str) -> bool {
     let only_opens = line.starts_with("open");
     let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"].iter().any(|it| line.contains(it));
@@ -99,7 +101,8 @@ fn is_own(line: &str, state: &Path) -> bool {
     !names.is_empty() && names.iter().all(own)
 }
 
-/// Returns the files that a call names, each below the directory that the call names it in.
+/// Returns the paths in a system call. A relative path is joined to the directory before it, which `strace -y` prints as
+/// `3</directory>`.
 fn names(line: &str) -> Vec<PathBuf> {
     let mut pieces = line.split('"');
     let mut names = Vec::new();
