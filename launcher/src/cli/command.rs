@@ -100,9 +100,9 @@ impl CommandOptions {
     /// Checks that `--tty` is not combined with `--max-output`, and that standard input is a terminal with `--tty`.
     ///
     /// # Errors
-    /// Standard input is no terminal, or two options exclude each other.
+    /// Standard input is no terminal, or both options are given.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        // `--max-output` requires `--json`, but the parser does not enforce that beside `--tty`, which conflicts with `--json`.
+        // `--max-output` requires `--json`, but clap does not enforce that with `--tty`, because `--tty` conflicts with `--json`.
         if self.tty && self.max_output.is_some() {
             let help = "leave out one of them";
             return Err(usage("--max-output is for --json, which has no terminal", help));
@@ -140,7 +140,7 @@ impl CommandOptions {
     }
 }
 
-/// Returns the component that a command runs in: `wanted`, else business, or the agent in a box without business.
+/// Returns the component in which a command runs: `wanted`. The default is `business` if the box has it, else `agent`.
 ///
 /// # Errors
 /// The box lacks the component.

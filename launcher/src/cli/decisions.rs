@@ -90,7 +90,7 @@ const ROWS: &[Row] = &[
     ("agent capabilities", &["x"], &[TIMEOUT, JSON]),
     ("agent skills", &["x"], &[TIMEOUT, JSON, SESSION]),
     ("agent generate", &["x", "p"], &[TIMEOUT, JSON, SESSION]),
-    // A hidden option of docker, whose effect `stats` always has.
+    // `--no-stream` is a hidden option for users of docker. `stats` never streams.
     ("stats", &["x"], &[("no_stream", &["--no-stream"], &[]), JSON]),
     ("port", &["x"], &[]),
     ("events", &[], &[("since", &["--since", "1h"], &[]), JSON]),

@@ -86,7 +86,7 @@ pub(super) fn keep_running(
     screen: &Screen,
 ) -> Result<u8, Failure> {
     screen.print(&char::from(DETACHED).to_string());
-    // This closes the outlets' copies of the caller's files, so that the caller sees their end.
+    // `close` also closes the screen's copies of the caller's files, so that the caller reads the end of the output.
     let code = screen.close(exit::DONE);
     leave().map_err(OsError::system("leave the terminal"))?;
     started.serve_here(entry, terms, signals).map_err(|it| of_run(it, None))?;

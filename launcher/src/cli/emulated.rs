@@ -94,7 +94,7 @@ pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), Failur
     Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
-/// Refuses a box with a network, which the virtual host lacks, except with `--network none`.
+/// Refuses a box with a network, because the virtual host has none. With `--network none`, the box is accepted.
 pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     if plan.network.mode == NetworkMode::None || args.network == NetworkChoice::None {
         return Ok(());

@@ -131,7 +131,8 @@ pub(crate) fn found(code: ErrorCode, found: &[Diagnostic], sources: &Sources) ->
     Failure::of(problems).with_exit(Boxlaunch::exit(code))
 }
 
-/// Prints an error and returns the exit code. Without a working standard output, a JSON error goes to standard error as text.
+/// Prints an error and returns the exit code. If a JSON error cannot be written to standard output, prints it to standard error
+/// as text.
 pub(crate) fn report(error: &Failure, as_json: bool) -> u8 {
     if !as_json || terminal::print(&error.json()).is_err() {
         terminal::notice(&error.text());
@@ -139,7 +140,7 @@ pub(crate) fn report(error: &Failure, as_json: bool) -> u8 {
     error.exit
 }
 
-/// Returns the failure of a box that needs KVM. `alternative` is the command that starts the box without KVM.
+/// Returns the failure of a start that cannot use KVM. `alternative` is the command that starts the box without KVM.
 pub(crate) fn of_kvm(error: &KvmError, alternative: Option<&str>) -> Failure {
     Failure::new((KvmUnavailable, without_kvm(error, alternative)), shown(&error.to_string()))
 }
@@ -168,7 +169,7 @@ pub(crate) fn usage(message: &str, help: &str) -> Failure {
     Failure::new((Usage, shown(help)), shown(message))
 }
 
-/// Returns the exit code of a program that a signal ended, as shells do: 128 and the signal's number.
+/// Returns the exit code of a program that a signal ended, as shells do: 128 plus the signal's number.
 pub(crate) fn signal_code(signal: i32) -> u8 {
     u8::try_from(signal).map_or(u8::MAX, |number| number.saturating_add(128))
 }

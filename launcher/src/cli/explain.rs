@@ -112,7 +112,7 @@ fn of_skill(error: &SkillError) -> Explanation {
     }
 }
 
-/// Returns the row of a VMM process that could not be started or confined.
+/// Returns the code and the help of a VMM process that could not be started or confined.
 fn of_vmm(error: &VmmError) -> Explanation {
     match error {
         VmmError::Os(error) => of_os(error),
@@ -226,7 +226,7 @@ fn port_help(source: &io::Error) -> &'static str {
     }
 }
 
-/// Returns the row of a failed call to an agent.
+/// Returns the code and the help of a failed call to an agent.
 fn of_agent(error: &AgentError) -> Explanation {
     let help = match error {
         AgentError::Os(error) => return of_os(error),
@@ -358,7 +358,7 @@ pub(super) fn without_kvm(error: &KvmError, alternative: Option<&str>) -> String
     format!("{}{alternative}; `boxlaunch doctor` shows what this host offers", kvm_help(error))
 }
 
-/// Returns what the user can do to make KVM usable.
+/// Returns the help that makes KVM usable.
 pub(super) fn kvm_help(error: &KvmError) -> Cow<'static, str> {
     match error {
         KvmError::Denied { allowed, path, .. } => permission_help(allowed, path),

@@ -15,7 +15,8 @@ use safe_text::shell_word;
 use super::error::{Failure, usage};
 
 /// Opens the file of an option. An earlier box may have replaced the file with a link in a directory that it could write to. So a
-/// link may lead only to files of the repository that contains it or, outside of repositories, to files of its directory.
+/// link may lead only to files of the repository that contains the link or, outside of repositories, to files of the link's
+/// directory.
 ///
 /// # Errors
 /// The link is refused, or the result of `failed` for an error of the operating system.
@@ -40,7 +41,7 @@ pub(super) fn directory(
 }
 
 /// Resolves the path of an option's output file once, so that a running box cannot redirect it by replacing a directory of the
-/// path. Links in the path are treated as in [`open`]. `action` is what the error says could not be done, for example `write`.
+/// path. Links in the path are treated as in [`open`]. `action` is the failed action in the error, for example `write`.
 ///
 /// # Errors
 /// The link is refused, or an error of the operating system.

@@ -45,11 +45,11 @@ pub(crate) struct ImagesArgs {
 #[derive(Debug, Serialize)]
 struct Image {
     name: Option<String>,
-    /// The reference by which it was pulled.
+    /// The reference by which the box was pulled, such as `ghcr.io/acme/hello:v1`. `None` for a box with a name.
     reference: Option<String>,
     #[serde(rename = "box")]
     digest: Digest,
-    /// The path of the Boxfile that the name belongs to.
+    /// The path of the Boxfile whose build gave the box its name.
     boxfile: Option<String>,
     /// When the box got its name or was put into the store, in milliseconds since 1970.
     since_ms: u64,

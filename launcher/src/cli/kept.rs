@@ -1,7 +1,7 @@
 //! The directories and files of this host that boxlaunch and boxbuild trust. A share through which a box could write to them is
 //! refused. So is a share of boxlaunch's state, even a read-only one.
 //!
-//! A box that can write there controls the host's later actions: the image or box that a registry name resolves to, the files
+//! A box that can write to them controls later actions of the host: the image or box that a registry name resolves to, the files
 //! that count as verified, the content of another box's volume. A box that can read boxlaunch's state sees the logs and the
 //! volumes of other boxes. A read-only share of a directory above the state is allowed, with a notice. So are read-only shares of
 //! the store, the configuration and the kernels, because these contain no secrets.
@@ -62,11 +62,11 @@ fn files(program: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) ->
     installed.into_iter().chain(own::files(variable)).filter(|it| !is_word(it)).collect()
 }
 
-/// Checks that a box can write neither to its own directory `own` nor to a protected file or directory. Checks that it can read
-/// neither credentials nor boxlaunch's state, which contains the logs and volumes of other boxes.
+/// Checks that a box can write neither to `own`, the directory of the box, nor to a protected file or directory. Checks that it
+/// can read neither credentials nor boxlaunch's state, which contains the logs and volumes of other boxes.
 ///
 /// # Errors
-/// The first share that would allow it, with the alternative.
+/// The first share that would allow such an access, and the alternative.
 pub(super) fn check(
     shares: &[HostShare],
     args: &RunArgs,
@@ -153,7 +153,7 @@ fn without(path: &Path) -> String {
     format!("share a directory that does not have {} in it", path.display())
 }
 
-/// Checks that a box cannot replace its own files by another box. Allows every share if the command line names the digest,
+/// Checks that a box cannot replace its files in `own` by another box. Allows every share if the command line names the digest,
 /// because a later run then refuses such a replacement.
 fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), Failure> {
     if names_digest || !share.is_writable() || !(share.has(own) || share.is_in(own)) {
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// Shares each directory below a home, read-only and writable.
+    /// Shares each directory below a home directory, read-only and writable.
     #[test]
     fn no_box_changes_what_the_programs_trust_or_reads_what_others_have_left() {
         let home = tempfile::tempdir().unwrap();

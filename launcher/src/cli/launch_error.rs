@@ -1,4 +1,4 @@
-//! The errors of commands: all errors of the library, and those of the command line itself.
+//! The errors of commands: all errors of the library, and the errors of the command line itself.
 
 use box_contract::ComponentName;
 use box_layout::OpenError;

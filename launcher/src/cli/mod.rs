@@ -171,7 +171,7 @@ impl Command {
     }
 }
 
-/// Runs the program.
+/// Runs `boxlaunch`, and returns its exit code.
 pub(crate) fn main() -> ExitCode {
     ExitCode::from(guarded(dispatch))
 }
@@ -248,7 +248,7 @@ fn measure_floor() -> Result<(), LaunchError> {
     Err(floor.enter(&paths::runtime_base(), move |arrived| end_floor(started, arrived)).into())
 }
 
-/// Ends the process. Its main thread runs the VM, which does not end by itself.
+/// Prints the measured time or the error, and exits. The main thread runs the VM, which does not end by itself.
 #[expect(clippy::exit, reason = "no other thread can return from main")]
 fn end_floor(started: Instant, arrived: Result<(), StreamError>) {
     let ready_ms = started.elapsed().as_secs_f64() * 1e3;

@@ -218,7 +218,7 @@ fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// Returns the rules in the form of a Boxfile, and the denied targets.
+/// Returns the network as text: the rules as a Boxfile declares them, the limits, the published ports and the denied targets.
 fn text(record: &Record, denied: &[Denied]) -> String {
     let network = &record.network;
     let mut text = match record.state {

@@ -72,8 +72,8 @@ pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, Failure> {
     if !args.force {
         check_names(&rules, &found)?;
     }
-    // The dry run refuses a running box before anything is removed. Another box can start after it, so the report of the
-    // collection, during which no box can start, is checked, too.
+    // A dry run comes first, so that a running box is refused before anything is removed. A box may start after the dry run, so
+    // the report of the removal is checked, too. During the removal, no box can start.
     let would = collect(&root, &Rules { dry_run: true, ..rules.clone() })?;
     refuse_running(&rules, &would)?;
     let report = collect(&root, &rules)?;
@@ -147,7 +147,7 @@ fn check_names(rules: &Rules, found: &Report) -> Result<(), Failure> {
     Err(usage(&message, "name the ones to remove, or remove all of them with --force"))
 }
 
-/// Returns the error of a box that was not removed because it runs, with the names of its runs.
+/// Returns an error if `report` keeps a box of `rules` because it runs. The error has the names of the box's runs.
 fn refuse_running(rules: &Rules, report: &Report) -> Result<(), Failure> {
     let is_asked = |it: &&Reported| {
         rules.boxes.contains(&it.digest)

@@ -298,7 +298,7 @@ fn deliverable(
     check_secret(&value, delivery).map(|()| value)
 }
 
-/// Returns the seals that identify the file of [`gather`]. They fix its size.
+/// Returns the seals of the file that [`gather`] creates. They fix its size, and [`take`] refuses a file without them.
 fn seals() -> SealFlag {
     SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL
 }

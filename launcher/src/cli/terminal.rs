@@ -108,7 +108,7 @@ pub(crate) fn pause(duration: Duration) -> Result<(), Failure> {
     if is_gone && fds[0].revents().is_some_and(|it| it.contains(PollFlags::POLLERR)) {
         return Err(StreamError::Output(io::ErrorKind::BrokenPipe.into()).into());
     }
-    // For example, `poll` returns at once on a closed terminal.
+    // For other events, such as a closed terminal, `poll` returns at once. So this waits without `poll`.
     if is_gone {
         sleep(duration);
     }

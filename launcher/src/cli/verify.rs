@@ -121,7 +121,7 @@ fn check(
 }
 
 /// Checks the rootfs and returns its error. Before [`SEGMENTED_EPOCH`], compares the plan in the rootfs with the config's plan.
-/// From that epoch on, compares the size in the superblock with the size of all parts.
+/// From that epoch on, compares the size in the superblock with the total size of the metadata and the segments.
 fn check_rootfs(documents: &Documents) -> Result<Option<OpenError>, Failure> {
     let checked = documents.open_rootfs().and_then(|rootfs| {
         if documents.config.epoch < SEGMENTED_EPOCH {

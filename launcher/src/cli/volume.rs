@@ -135,7 +135,7 @@ fn table(volumes: &[VolumeState], now: u64) -> String {
     aligned(&std::iter::once(head).chain(volumes.iter().map(row)).collect::<Vec<_>>())
 }
 
-/// Describes a volume.
+/// Returns the output of `volume inspect` for a volume.
 fn describe(volume: &VolumeState, now: u64) -> String {
     let rows = [
         ("name", volume.name.clone()),
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(volume_size("64"), Err(size::FORM.to_owned()));
     }
 
-    /// The documentation page of volumes.
+    /// The page of the documentation about volumes.
     const PAGE: &str = include_str!("../../../docs/volumes.md");
 
     /// Returns the sizes in a text.

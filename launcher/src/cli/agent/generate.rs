@@ -21,7 +21,7 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<u8, Failure> {
     Ok(if done.failed { exit::FAILED } else { exit::DONE })
 }
 
-/// The JSON report of a generation.
+/// The JSON object that `agent generate --json` prints.
 #[derive(serde::Serialize)]
 struct Report<'a> {
     failed: bool,
@@ -30,7 +30,7 @@ struct Report<'a> {
     tool_calls: Vec<ToolCall>,
 }
 
-/// Waits for the end of the generation, then prints it as one JSON object.
+/// Waits for the whole answer, and prints it as one JSON object.
 fn generate_json(
     client: &AgentClient,
     prompt: String,
@@ -49,7 +49,7 @@ fn generate_json(
     Ok(done)
 }
 
-/// Prints each piece of the text when it arrives, and a line break at the end.
+/// Prints each piece of the answer when it arrives. Ends an unfinished last line with a line break.
 fn generate_text(
     client: &AgentClient,
     prompt: String,

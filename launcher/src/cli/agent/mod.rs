@@ -96,7 +96,7 @@ struct CommonArgs {
     json: bool,
 }
 
-/// The default time limit of calls whose answer the agent does not have to generate, in seconds.
+/// The default time limit of `health`, `capabilities` and `skills`, in seconds.
 const ANSWER: u32 = 10;
 /// The default time limit of `generate`, in seconds.
 const GENERATION: u32 = 600;

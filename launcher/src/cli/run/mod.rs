@@ -96,7 +96,7 @@ fn boot(
     signals: &StopSignals,
     screen: &Screen,
 ) -> Result<u8, Failure> {
-    // While `_held` exists, the store keeps the box: until the run ends, even if it is detached.
+    // While `_held` exists, the store keeps the box. It exists until the run ends, even a detached one.
     let (opened, _held) = args.open()?;
     let Checked { component, env, given } = checked(args, &opened)?;
     let asked = Asked::of(args, opened.plan(), given)?;
@@ -129,7 +129,8 @@ fn boot(
     }
 }
 
-/// The host's files and directories that the command line gives to a box, opened before the run changes anything on the host.
+/// The resources that the command line gives to a box. Files and directories are opened before the run changes anything on the
+/// host.
 struct Asked {
     task: Option<TaskPlan>,
     /// The file for the result of the task.
@@ -417,7 +418,7 @@ mod tests {
         let error = given_file::place(&at("share/out/file"), WRITE_CONSOLE).unwrap_err().text();
         assert!(error.contains("share/out is a link: the path leads to "), "{error}");
         assert_eq!(fs::read_to_string(at("keys/file")).unwrap(), "key");
-        // Links of the kernel are followed. `/dev/stdout` leads to one, too: `/proc/self/fd/1`.
+        // Links of the kernel are followed. `/dev/stdout` leads to such a link, `/proc/self/fd/1`.
         let open = File::create(at("keys/other")).unwrap();
         let link = format!("/proc/self/fd/{}", open.as_raw_fd());
         console(Path::new(&link)).unwrap().write_all(b"console").unwrap();

@@ -160,7 +160,7 @@ mod tests {
         RunArgs::of_words(["x.box"].iter().chain(before).chain(words).chain(after)).ok()
     }
 
-    /// Returns the plan of a box that declares what the option `id` needs. For example, `secrets` needs a declared secret.
+    /// Returns a plan with the declaration that the option `id` needs. For example, `secrets` needs a declared secret.
     fn plan(id: &str) -> RunPlan {
         let mut plan = testkit::test_box::config().plan;
         match id {

@@ -58,7 +58,7 @@ pub(super) struct Run<'a> {
     pub(super) args: &'a RunArgs,
     pub(super) opened: &'a OpenBox,
     pub(super) component: ComponentName,
-    /// The variables of the command line.
+    /// The variables for the command.
     pub(super) env: Vec<Assigned>,
     pub(super) signals: &'a StopSignals,
     pub(super) screen: &'a Screen,

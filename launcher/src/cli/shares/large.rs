@@ -8,8 +8,8 @@ use boxlaunch::mounts::shares::HostShare;
 use safe_text::shown;
 use vmm::jail::most_files;
 
-/// How many open files the VM needs in addition to those of shares. The largest rootfs is `MAX_SEGMENTS` segments and the
-/// metadata, and each of these files is open twice.
+/// The number of open files that the VM needs in addition to the files of shares. The largest rootfs is `MAX_SEGMENTS` segments
+/// and the metadata, and each of these files is open twice.
 const OWN_FILES: u64 = 1024 + 2 * (MAX_SEGMENTS as u64 + 1);
 
 /// Calls `say` with a warning for each share that has more files than the VM can have open. The VM keeps one file open for each

@@ -106,7 +106,7 @@ fn access(option: Option<&str>) -> Result<Access, String> {
 }
 
 /// Checks that the box declares each share and skill that the command line names, and that none is named twice. [`lacking`]
-/// returns the opposite: what the box declares and the command line does not name.
+/// returns the opposite: the declared shares and skills that the command line does not name.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     check_shares(&args.shares, &plan.shares)?;
     let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
@@ -234,7 +234,7 @@ fn found(share: &SharePlan, host: &Path) -> Result<HostShare, Failure> {
 }
 
 /// Returns the error of a directory of the command line that cannot be opened. Only this error explains a `:rw` or `:ro` at the
-/// end, because the name of an existing directory may end so.
+/// end, because the name of an existing directory may end with it.
 fn not_found(host: &Path, error: ShareError) -> Failure {
     let host = host.to_string_lossy();
     let help = if let Some(rest) = host.strip_prefix("~/") {

@@ -53,7 +53,7 @@ impl EnvOption {
         }
     }
 
-    /// Returns whether the value comes from this environment variable of boxlaunch.
+    /// Returns whether the value comes from `variable` in boxlaunch's environment.
     pub(super) fn is_from(&self, variable: &str) -> bool {
         self.value.is_none() && self.name == variable
     }
@@ -77,12 +77,12 @@ pub(super) struct Assigned {
     component: Option<ComponentName>,
     name: String,
     value: String,
-    /// The file and line that set it.
+    /// The file and line that set the variable. `None` if an option set it.
     place: Option<String>,
 }
 
 impl Assigned {
-    /// Returns the variable in the form `NAME=VALUE` for a command, or `None` if it is for one component.
+    /// Returns `NAME=VALUE` for a command, or `None` if the variable is for one component only.
     pub(super) fn of_command(&self) -> Option<String> {
         self.component.is_none().then(|| format!("{}={}", self.name, self.value))
     }
@@ -94,8 +94,8 @@ impl Assigned {
     }
 }
 
-/// Returns the variables of the files, and then those of the options, with their values. A later variable takes precedence over
-/// an earlier one of the same name.
+/// Returns the variables of the files, and then the variables of the options, with their values. A later variable takes
+/// precedence over an earlier one of the same name.
 pub(super) fn resolved(files: &[PathBuf], options: &[EnvOption]) -> Result<Vec<Assigned>, Failure> {
     let mut all = Vec::new();
     for path in files {
