@@ -40,7 +40,8 @@ pub enum BuildError {
     /// The digest of a file is not the digest in the Boxfile.
     #[error("{what} is {found}, but the Boxfile names {expected}")]
     WrongFile { span: Option<Span>, what: String, expected: Digest, found: Digest },
-    /// The program that starts the agent's program is absent. `lacking` names the roots that would have to have it.
+    /// The interpreter or dynamic linker of the agent's program is absent. `lacking` completes the message: `the
+    /// agent's image does not`.
     #[error("the agent's program needs {interpreter}, which {lacking} have")]
     NoInterpreter { span: Span, interpreter: String, lacking: &'static str },
     /// An input that the lock pins no longer exists.
@@ -72,7 +73,7 @@ pub enum BuildError {
 #[allow(missing_docs, reason = "a variant is named as the error in it")]
 pub enum Cause {
     Image(#[from] SourceError),
-    /// A reference that leads to no image, and the reference that was probably meant.
+    /// A reference that names no image, and the reference that was probably meant.
     #[error("{source}")]
     Misnamed {
         meant: Meant,
@@ -106,7 +107,7 @@ pub enum Cause {
 /// The image that a reference was probably meant to name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meant {
-    /// A path without its prefix. It leads to an image, or else to a directory.
+    /// The path of an image archive or of a directory, without the prefix of a reference such as `oci-archive:`.
     Unprefixed {
         /// The path.
         path: String,

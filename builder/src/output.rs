@@ -75,7 +75,7 @@ pub fn write(
         check(output)?;
         if is_same(store, output, documents, (blobs, form)) {
             sweep(output, |left| check(left).is_ok());
-            // The build that put it there may have been killed before it flushed the name.
+            // The build that wrote the directory may have been killed before it flushed the directory's name.
             flush_names(parent).map_err(FileError::of("flush", parent))?;
             return Ok(None);
         }
@@ -170,7 +170,7 @@ fn is_same(
         })
 }
 
-/// Returns whether a file is this blob, has one name, and cannot be changed by other users. Earlier builds made hard
+/// Returns whether a file is this blob, has one name, and cannot be changed by other users. Earlier versions made hard
 /// links into the store: a write to such a box would change other boxes.
 fn is_blob(store: &Store, digest: &Digest, size: u64, path: &Path) -> io::Result<bool> {
     let file = open_regular(path, Links::Refuse)?;

@@ -1,9 +1,8 @@
-//! Packs: files of the store that hold the data of layers' files.
+//! Packs: files of the store that contain the data of the box's files.
 //!
-//! A pack is a concatenation of contents: the contents of a layer, which are the data of the action that decoded it,
-//! or other contents in a blob. The larger contents of a large layer are in its segment, a blob in which each content
-//! begins at a block. Every content is hashed again while it is read, so that a damaged pack or segment never reaches
-//! a rootfs.
+//! A pack is a concatenation of contents. A layer's pack is the data of the action that decoded the layer; other packs
+//! are blobs. The larger contents of a large layer are in its segment, a blob in which each content begins at a block.
+//! Every content is hashed again while it is read, so that a damaged pack or segment never reaches a rootfs.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -16,7 +15,7 @@ use box_digest::{Blake3Digest, Digest};
 use box_tree::{Content, CopyError, ReadContent};
 use oci_layer::{Divider, MemorySegment, Placed, SegmentSink};
 
-/// A file that holds contents.
+/// A file of the store that contains contents of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pack {
     /// A blob of the store.
@@ -159,17 +158,18 @@ fn damaged(pack: Pack) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, PackDamaged(pack))
 }
 
-/// The position of each content.
+/// The pack of each content, and its offset there.
 #[derive(Debug, Default)]
 pub struct ContentMap {
     packs: Vec<Pack>,
-    /// The number of the pack and the offset in it. A box can have a million contents.
+    /// The index in `packs` and the offset in the pack. A box can have a million contents, so the pack itself is not
+    /// repeated.
     places: HashMap<Blake3Digest, (u32, u64)>,
 }
 
 impl ContentMap {
     /// Adds the contents of a pack. If a content is in two packs, a segment takes precedence over any other pack, and
-    /// otherwise the first. Two layers with the same segment have one pack.
+    /// otherwise the pack that was added first. Two layers with the same segment share one pack.
     pub fn add(&mut self, pack: impl Into<Pack>, contents: &[(Content, u64)]) {
         let pack = pack.into();
         let number = self.number(pack);
@@ -185,8 +185,8 @@ impl ContentMap {
         }
     }
 
-    /// Puts the contents of files into the store and adds them. The rule for the files of a layer decides which of
-    /// them have a segment.
+    /// Puts the contents of files into the store and adds them. They are divided between a pack and a segment like the
+    /// files of a layer.
     ///
     /// # Errors
     /// The errors of the store.
@@ -255,7 +255,7 @@ impl ContentMap {
         Ok(content)
     }
 
-    /// Returns a reader of these contents.
+    /// Returns a reader of the contents in this map.
     pub fn reader<'a>(&'a self, store: &'a Store) -> PackReader<'a> {
         PackReader { map: self, store, open: HashMap::new() }
     }
@@ -315,7 +315,7 @@ mod tests {
         (dir, store)
     }
 
-    /// Writes a segment of these bytes, after others that are rolled back.
+    /// Writes a segment of `bytes`, after other bytes that are rolled back.
     fn written(store: &Store, bytes: &[u8]) -> Segment {
         let written = std::thread::scope(|scope| {
             let mut writer = SegmentWriter::new(store, scope);

@@ -1,4 +1,5 @@
-//! Sealing: makes a box of the parts of the rootfs, init, kernel and config, and computes the box digest.
+//! Sealing: writes the config and the manifest of a box whose other blobs are in the store, and computes the box
+//! digest.
 
 use box_cache::{Store, StoreError};
 use box_contract::manifest::{
@@ -19,9 +20,9 @@ pub struct Sealed {
     pub manifest: Digest,
     /// The manifest's size in bytes.
     pub manifest_size: u64,
-    /// The config and its size in bytes.
+    /// The config's digest and its size in bytes.
     pub config: (Digest, u64),
-    /// The tree digest.
+    /// The digest of the root tree.
     pub tree: Blake3Digest,
     /// The size of the rootfs in bytes.
     pub rootfs_size: u64,

@@ -1,6 +1,6 @@
 //! Variables that the conventions of A3S derive from the directory `/agent` or `/workspace` of an image.
 //!
-//! They apply to images with the label `a3s.type`:
+//! The conventions apply to images with the label `a3s.type`:
 //!
 //! ```text
 //! .env           its variables, which override the image's config
@@ -21,7 +21,7 @@ use safe_text::secrets::looks_secret;
 use super::{ComposeError, FlatImage};
 use crate::pack::PackReader;
 
-/// The variables of an image's conventions.
+/// The variables that the conventions set for an image.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Conventions {
     /// Directories in front of `PATH`.
@@ -32,7 +32,7 @@ pub(super) struct Conventions {
     pub(super) file: BTreeMap<String, String>,
 }
 
-/// Returns the directory of a component.
+/// Returns the directory of a component in its image.
 const fn directory(component: ComponentName) -> &'static str {
     match component {
         ComponentName::Agent => "/agent",
@@ -41,7 +41,8 @@ const fn directory(component: ComponentName) -> &'static str {
 }
 
 impl Conventions {
-    /// Reads the directories of an image. `is_judged` returns whether the Boxfile itself sets a variable.
+    /// Reads the directories of an image. A variable of `.env` for which `is_judged` returns true is not checked for
+    /// secrets: the Boxfile or an environment file decides it.
     ///
     /// # Errors
     /// [`ComposeError::Config`] if the file `.env` is malformed or contains a secret; the errors of the store.
@@ -94,7 +95,7 @@ fn has_directory(tree: &Tree, path: &str) -> bool {
     tree.lookup(path.as_bytes()).is_some_and(|id| tree.inode(id).names().is_some())
 }
 
-/// Reads a file of variables. An absent file has none.
+/// Returns the variables in the file at `path`. Empty if the file is absent.
 fn variables(
     flat: &FlatImage,
     path: &str,

@@ -22,15 +22,15 @@ pub enum ComposeError {
     #[error("{whose}, but the image's {file} has no such name")]
     UnknownUser {
         component: &'static str,
-        /// A sentence about the user.
+        /// The beginning of the message, such as `the agent component runs as "app"`.
         whose: String,
         file: &'static str,
         /// The name that was probably meant.
         near: Option<String>,
-        /// The span in the Boxfile that names the user, if it does.
+        /// The span in the Boxfile that names the user. `None` if the image names it.
         span: Option<Span>,
     },
-    /// A program that the box runs in a component is not in its root, or cannot be executed.
+    /// A program that the box runs in a component is not in the component's root, or cannot be executed.
     #[error("{message}")]
     NoSuchProgram {
         component: &'static str,
@@ -39,7 +39,7 @@ pub enum ComposeError {
         near: Option<String>,
         /// The words of a command line that was written as one string, each in quotes.
         words: Option<String>,
-        /// Why it cannot be executed.
+        /// Why the program cannot be executed.
         reason: Unrunnable,
         /// The span in the Boxfile that names the program, or else the image whose config names it.
         span: Span,
@@ -60,7 +60,7 @@ pub enum ComposeError {
         found: String,
         /// Describes the mount, as the end of a sentence.
         mounted: String,
-        /// The span in the Boxfile that names the path, if it does.
+        /// The span of the declaration in the Boxfile that needs the path. `None` if there is no such declaration.
         span: Option<Span>,
     },
     /// A file of the checkout cannot be put at the path that the Boxfile declares.
@@ -71,7 +71,7 @@ pub enum ComposeError {
         file: String,
         place: String,
         obstacle: Box<Obstacle>,
-        /// The span in the Boxfile that names that path.
+        /// The span in the Boxfile that names `place`.
         span: Span,
     },
     /// Two images that share one root have different C libraries.
@@ -80,7 +80,7 @@ pub enum ComposeError {
          can have only one: a program that is linked with the other does not start, or fails later"
     )]
     Libc { agent: String, business: String },
-    /// The image's label declares it for another component.
+    /// The image's label declares another component.
     #[error("the image of `{component}` says that it is for {found:?} (label `{label}`)")]
     WrongType { component: &'static str, found: String, label: &'static str },
 }
@@ -104,7 +104,7 @@ pub enum Obstacle {
     /// The agent's program has the path.
     #[error("the agent's program is there")]
     Program { span: Span },
-    /// The box adds a file at the path, which hides this one.
+    /// The box adds a file at the path, which hides the file of the checkout.
     #[error("the box has its own file there")]
     System,
 }
@@ -112,19 +112,19 @@ pub enum Obstacle {
 /// Why a program cannot be executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unrunnable {
-    /// It has no permission to be executed.
+    /// The file has no permission to be executed.
     NotExecutable,
-    /// It is not a regular file.
+    /// The entry at the path is not a regular file.
     NotAFile,
-    /// It is absent.
+    /// The file is absent.
     Missing,
     /// The dynamic linker of a C library is absent.
     NoLoader(CLibrary),
-    /// It is for another processor.
+    /// The program is for another processor.
     OtherMachine,
     /// Linux does not start files of this kind.
     NotAProgram,
-    /// It is a Git LFS pointer: the image was built from a checkout without the content.
+    /// The file is a Git LFS pointer: the image was built from a checkout without the file's content.
     LfsPointer,
 }
 

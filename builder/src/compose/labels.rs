@@ -17,12 +17,12 @@ const WORKDIR: &str = "a3s.workdir";
 const PORT: &str = "a3s.port";
 const ENV: &str = "a3s.box.env.";
 
-/// How an image's program runs: as its config declares, or else its labels.
+/// An image's declarations of how its program runs: in its config, or else in its labels.
 #[derive(Debug, Clone, Copy)]
 pub struct ImageConfig<'p> {
     /// The component that the image is for.
     pub component: ComponentName,
-    /// Its config.
+    /// The image's config.
     pub process: &'p Config,
 }
 
@@ -30,7 +30,7 @@ impl<'p> ImageConfig<'p> {
     /// Checks that no label declares the image for another component.
     ///
     /// # Errors
-    /// [`ComposeError::WrongType`] if a label does.
+    /// [`ComposeError::WrongType`] if the label `a3s.type` has another value than the component's name.
     pub fn check_type(&self) -> Result<(), ComposeError> {
         let found = match self.declared_type() {
             None => return Ok(()),
@@ -64,11 +64,11 @@ impl<'p> ImageConfig<'p> {
         self.process.labels().as_ref()?.get(name).map(String::as_str)
     }
 
-    /// Returns the program with its first arguments, and the arguments that a declaration may replace. A label is one
-    /// string: it is split at white space, without quoting.
+    /// Returns the program with its first arguments, and the arguments that the Boxfile's `args` replace. A label is
+    /// one string: it is split at white space, without quoting.
     ///
-    /// An entrypoint that is one empty string counts as absent, as in docker and podman: `ENTRYPOINT [""]` resets the
-    /// entrypoint of a base image. A CMD of empty strings without an entrypoint counts as absent, too.
+    /// An entrypoint that is one empty string is ignored, as in docker and podman: `ENTRYPOINT [""]` resets the
+    /// entrypoint of a base image. A CMD of empty strings without an entrypoint is ignored, too.
     pub fn program(&self) -> (Vec<String>, Vec<String>) {
         let given = |words: &Option<Vec<String>>| words.clone().unwrap_or_default();
         let entrypoint = Some(given(self.process.entrypoint())).filter(|words| *words != [""]);
@@ -111,7 +111,7 @@ impl<'p> ImageConfig<'p> {
     /// Returns the port on which the agent listens. `None` without the label.
     ///
     /// # Errors
-    /// [`ComposeError::Config`] if it is not a port.
+    /// [`ComposeError::Config`] if the label's value is not a port.
     pub fn port(&self) -> Result<Option<u16>, ComposeError> {
         let Some(text) = self.label(PORT) else { return Ok(None) };
         match text.parse() {

@@ -30,16 +30,16 @@ pub use system::System;
 /// A component's image, flattened.
 #[derive(Debug)]
 pub struct FlatImage {
-    /// The component that it is for.
+    /// The component that the image is for.
     pub component: ComponentName,
     /// The image's config.
     pub process: Config,
-    /// The result of applying its layers.
+    /// The root that results from applying the image's layers.
     pub tree: Tree,
 }
 
 impl FlatImage {
-    /// Returns the configuration of its program.
+    /// Returns the image's declarations of how its program runs.
     pub(crate) const fn config(&self) -> ImageConfig<'_> {
         ImageConfig { component: self.component, process: &self.process }
     }

@@ -63,8 +63,8 @@ fn check_secrets(
     Ok(())
 }
 
-/// Returns the entry at a path with its path, even a dangling link, or else the entry that prevents it: a parent that
-/// is no directory.
+/// Returns the entry that prevents a new file at `path`, with the path of the entry: an entry at `path`, even a
+/// dangling link, or a parent that is not a directory.
 fn occupied<'t>(tree: &'t Tree, path: &[u8]) -> Option<(&'t Inode, Vec<u8>)> {
     let (mut directory, mut at) = (Tree::ROOT, Vec::new());
     for name in path::names(path) {
@@ -81,15 +81,15 @@ fn occupied<'t>(tree: &'t Tree, path: &[u8]) -> Option<(&'t Inode, Vec<u8>)> {
     None
 }
 
-/// Paths over which nothing may be mounted.
+/// An entry that a mount would hide, or that prevents the mount.
 struct Hidden<'t> {
     path: String,
     found: String,
     inode: &'t Inode,
 }
 
-/// Returns the entry of a root at a path or above it that a mount would hide. Links are not followed: a workload
-/// could redirect the mount.
+/// Returns the entry that is in the way of a mount at `path`: a leaf at `path` or above it, or an entry in the
+/// directory at `path`. Links are not followed, because a workload could redirect the mount.
 fn in_the_way<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
     let (id, path) = occupant(tree, path)?;
     let inode = tree.inode(id);
@@ -117,7 +117,7 @@ const fn described(inode: &Inode) -> &'static str {
     }
 }
 
-/// Returns the entry at a path, or the leaf that prevents it, with its path.
+/// Returns the entry at `path`, or else the leaf that prevents a directory above `path`, with the path of the entry.
 pub(super) fn occupant(tree: &Tree, path: &str) -> Option<(InodeId, String)> {
     match tree.reach(path.as_bytes()) {
         Ok(id) => Some((id, path.to_owned())),

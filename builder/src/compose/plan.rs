@@ -48,7 +48,7 @@ pub fn plan_of(
     Ok(declared(boxfile, skills, agent, business))
 }
 
-/// Returns the declarations of a Boxfile that boxlaunch does not support yet, as far as the Boxfile alone shows them.
+/// Returns the declarations of a Boxfile that boxlaunch does not support yet. The images are not read.
 pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
     let skill =
         |it: &Skill| SkillPlan { name: it.name.clone(), mode: it.mode, ..SkillPlan::default() };
@@ -75,7 +75,7 @@ pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
     declared(boxfile, skills, agent, business).unsupported()
 }
 
-/// Returns the plan of a Boxfile for components with these plans.
+/// Returns the run plan of a Boxfile whose components have the plans `agent` and `business`.
 fn declared(
     boxfile: &Boxfile,
     skills: Vec<SkillPlan>,
@@ -103,7 +103,7 @@ fn declared(
     }
 }
 
-/// Adds the parts that only the agent has.
+/// Completes the agent's plan: the command line of a `binary`, the port, and the health check.
 fn agent_plan(
     boxfile: &Boxfile,
     flat: &FlatImage,
@@ -120,7 +120,7 @@ fn agent_plan(
     Ok(plan)
 }
 
-/// Adds the parts that only the business application has.
+/// Completes the business application's plan: autostart, restart policy, and health check.
 fn business_plan(boxfile: &Boxfile, plan: ComponentPlan) -> Result<ComponentPlan, ComposeError> {
     let Some(declared) = &boxfile.business else { return Ok(plan) };
     if declared.autostart && plan.argv.is_empty() {
@@ -176,8 +176,8 @@ fn component_plan(
     })
 }
 
-/// Returns the health check of a plan. A check without a port uses the port of its component; the language requires a
-/// port for a component that has none.
+/// Returns the health check of a plan. A check without a port uses the port of its component. The business application
+/// has no port, so the Boxfile's parser requires one in its check.
 fn health(health: &boxfile_spec::Health, own_port: Option<u16>) -> Option<Health> {
     Some(match health.clone() {
         boxfile_spec::Health::Tcp { port } => Health::Tcp { port: port.or(own_port)? },

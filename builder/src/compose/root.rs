@@ -10,8 +10,8 @@
 //! /dev /proc /sys /run   empty: init mounts there
 //! ```
 //!
-//! In the layout "split", the paths of the images never collide. Content that both images have is stored once,
-//! because EROFS shares the data of equal files.
+//! In the layout "split", the paths of the images never collide. Content that both images have is stored once, because
+//! files of equal content share their data in the rootfs.
 
 use box_contract::plan::{ROOTS_PATH, RUN_PATH, SKILLS_PATH, system_path};
 use box_contract::rules::KERNEL_DIRECTORIES;
@@ -27,30 +27,31 @@ use super::{Baked, ComposeError, FlatImage, System};
 /// The name of the root that both components share in the layout "merged".
 const MERGED: &str = "merged";
 
-/// The parts of a root tree.
+/// The trees of which [`compose`] makes the root tree of a box.
 #[derive(Debug)]
 pub struct Parts<'a> {
-    /// The components' roots, by their names in [`ROOTS_PATH`].
+    /// The components' roots, each with its name in [`ROOTS_PATH`].
     pub trees: Vec<(&'static str, Tree)>,
     /// The files and directories that the box adds to the root of each component.
     pub systems: Vec<System>,
-    /// The skills by name.
+    /// The names and the files of the baked skills.
     pub skills: Vec<(&'a str, &'a Tree)>,
 }
 
-/// The root of one component, or of both.
+/// The root of one component (layout "split"), or of both (layout "merged").
 #[derive(Debug)]
 pub struct ComponentRoot<'a> {
     /// The components that have this root.
     pub components: Vec<ComponentName>,
-    /// Its name in [`ROOTS_PATH`].
+    /// The root's name in [`ROOTS_PATH`]: `agent`, `business` or `merged`.
     pub name: &'static str,
-    /// Its entries.
+    /// The root's entries.
     pub tree: &'a Tree,
 }
 
 impl<'a> ComponentRoot<'a> {
-    /// Returns the trees of [`Self::all`] with their names. Merged images stay in `images`.
+    /// Moves the trees of [`Self::all`] out, each with its name in [`ROOTS_PATH`]. `images` stays unchanged if `merged`
+    /// is the only root.
     pub fn take(images: &mut Vec<FlatImage>, merged: Option<Tree>) -> Vec<(&'static str, Tree)> {
         match merged {
             Some(tree) => vec![(MERGED, tree)],
@@ -58,7 +59,7 @@ impl<'a> ComponentRoot<'a> {
         }
     }
 
-    /// Returns the roots of all components: their images, or the tree into which they were merged.
+    /// Returns the roots of all components: one for each image, or only `merged`, into which the images were merged.
     pub fn all(images: &'a [FlatImage], merged: Option<&'a Tree>) -> Vec<Self> {
         let each = images.iter().map(|FlatImage { component, tree, .. }| Self {
             components: vec![*component],
@@ -80,7 +81,7 @@ pub(super) fn root_of(layout: Layout, component: ComponentName) -> String {
     format!("{ROOTS_PATH}/{name}")
 }
 
-/// Composes the root tree of parts that were checked.
+/// Composes the root tree. [`check_roots`] must have accepted the roots.
 pub fn compose(parts: Parts<'_>, plan: &RunPlan) -> Tree {
     let Parts { trees, systems, skills } = parts;
     let mut root = Tree::default();
@@ -139,7 +140,7 @@ fn put_skills(root: &mut Tree, skills: Vec<(&str, &Tree)>, plan: &RunPlan) {
         let skill = skill.clone().with_origin(Origin::Skill(number));
         root.graft(directory, name.as_bytes(), skill);
     }
-    // A directory of the host is mounted over it.
+    // The mount points of mounted skills: the guest mounts a directory of the host over each.
     for skill in plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted) {
         root.ensure_directory(directory, skill.name.as_bytes());
     }
@@ -165,8 +166,9 @@ fn check_skills(
     })
 }
 
-/// Checks that a working directory can be used. It may be missing, because the guest creates it, and links may lead to
-/// it. A file at its path, or at a parent's path, would make the start of the component fail.
+/// Checks that a component's working directory can be used. The directory may be missing, because the guest creates it.
+/// Symbolic links in its path are followed. A file at its path, or at a parent's path, would make the start of the
+/// component fail.
 fn check_workdir(
     tree: &Tree,
     component: ComponentName,

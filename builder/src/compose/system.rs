@@ -1,10 +1,10 @@
 //! The files that a box adds to a component's root: host names and the resolver's configuration, accounts if the
 //! image has none, and the mount points of init.
 //!
-//! They are a separate layer, such as `/boxbuild/system/agent`, which init mounts above the image with
+//! These files are a separate layer, such as `/boxbuild/system/agent`, which init mounts above the image with
 //! [overlayfs](https://docs.kernel.org/filesystems/overlayfs.html). The image stays unchanged, and components that
-//! share a root differ in these files. A directory in several layers has the attributes of the uppermost, so each
-//! directory here copies the attributes of the image's directory.
+//! share a root differ in these files. overlayfs shows a directory with the attributes of its uppermost layer, so each
+//! directory of this layer copies the attributes of the image's directory.
 
 use box_contract::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, SKILLS_PATH, TOOLS_PATH};
 use box_contract::rules::{GROUP, KERNEL_DIRECTORIES, PASSWD};
@@ -45,9 +45,9 @@ const NOBODY: u32 = 65534;
 pub struct System {
     /// The component that gets the layer.
     pub component: ComponentName,
-    /// Its entries.
+    /// The layer's entries.
     pub tree: Tree,
-    /// The data of its files.
+    /// The contents of the files in `tree`.
     pub data: Vec<Vec<u8>>,
 }
 
@@ -111,8 +111,8 @@ impl System {
         Ok(())
     }
 
-    /// Creates a directory and its parents, with the attributes of the image's directories. If one of them is a link in
-    /// the image, that is an error, because it would redirect a mount (CVE-2026-41579 in another runtime).
+    /// Creates a directory and its parents, with the attributes of the image's directories. An image with another type
+    /// of entry at one of these paths is refused: a link would redirect a mount (CVE-2026-41579 in another runtime).
     fn make_directory(
         &mut self,
         image: &Tree,
@@ -189,7 +189,8 @@ fn resolver(component: ComponentName, plan: &RunPlan) -> String {
     }
 }
 
-/// Returns the names of the loopback addresses, including the names of all components on the same network.
+/// Returns the content of `/etc/hosts`: the names of the loopback addresses, which include the hostnames and names of
+/// all components in the same network namespace.
 fn hosts(component: ComponentName, plan: &RunPlan) -> String {
     let is_shared = plan.components().all(|(_, it)| !it.namespaces.net);
     let here = plan.components().filter(|(name, _)| is_shared || *name == component);
@@ -225,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// An image with a home of root, accounts, and its maker's resolv.conf.
+    /// An image with an `/etc` of mode 0750, a passwd file, and a link at resolv.conf.
     fn image() -> Tree {
         let mut tree = Tree::default();
         let etc = tree.ensure_directory(Tree::ROOT, b"etc");

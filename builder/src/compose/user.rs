@@ -9,18 +9,18 @@ use diagnostics::suggest::nearest;
 use super::ComposeError;
 use crate::pack::PackReader;
 
-/// A user by name, and the purpose for messages.
+/// A user, and the text of messages about it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Named<'a> {
     /// The name or the number.
     pub(super) user: &'a str,
-    /// The beginning of a sentence that ends with the name.
+    /// The beginning of a message that the name completes, such as `the agent component runs as`.
     pub(super) whose: &'a str,
-    /// The span in the Boxfile that names it. `None` if it is from an image's config.
+    /// The span in the Boxfile that names the user. `None` if an image's config names it.
     pub(super) span: Option<Span>,
 }
 
-/// Resolves a user by the files of a component's image.
+/// Resolves a user by /etc/passwd and /etc/group of a component's image.
 pub(super) fn resolve(
     component: &'static str,
     Named { user: wanted, whose, span }: Named<'_>,
@@ -37,7 +37,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Reads a file of the image. An absent file is empty.
+/// Returns the text of a file of the image. Empty if the file is absent.
 fn text(
     component: &'static str,
     file: &'static str,

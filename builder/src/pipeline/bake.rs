@@ -1,4 +1,4 @@
-//! The rootfs of a box: the metadata, followed by the segments of its layers.
+//! The rootfs of a box: its metadata, followed by the segments of the layers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,9 +29,9 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// Chooses the segments that have a content of the tree, in the order of the sources. If several segments have a
-    /// content, the first source of the box applies. If there are more than `most` segments, the largest are chosen,
-    /// and the contents of the others are stored in the metadata.
+    /// Chooses the segments that have a content of `tree`, in the order in which `contents` got them. If several
+    /// segments have the same content, the first is used. If more than `most` segments have contents of the tree, the
+    /// largest are chosen, and the contents of the others are stored in the metadata.
     pub(super) fn choose(tree: &Tree, contents: &ContentMap, most: usize) -> Self {
         let files = entries(tree).filter_map(|(_, id)| tree.inode(id).content());
         let large = files.filter(|content| content.size > MAX_INLINE_FILE);
@@ -42,7 +42,7 @@ impl Segments {
         let used: BTreeSet<u32> = belonging.iter().map(|(_, (number, _))| *number).collect();
         let segment = |number: u32| Some((number, contents.segment(number)?));
         let mut used: Vec<_> = used.into_iter().filter_map(segment).collect();
-        // The digest decides between equal sizes.
+        // Segments of equal size are sorted by their digests, so that the choice is always the same.
         used.sort_by_key(|(_, segment)| (Reverse(segment.size), segment.blob));
         used.truncate(most);
         used.sort_by_key(|(number, _)| *number);
@@ -69,8 +69,8 @@ impl Segments {
     }
 }
 
-/// Returns the metadata of a tree whose listing has this digest. The listing and the positions of the contents in the
-/// segments determine the metadata, so they are written only if the store lacks them.
+/// Returns the metadata of `tree`, whose listing has the digest `listing`. The listing and the positions of the
+/// contents in the segments determine the metadata, so the metadata are written only if the store lacks them.
 pub(super) fn metadata(
     tree: Tree,
     listing: &Digest,
@@ -96,8 +96,9 @@ pub(super) fn metadata(
     Ok(metadata)
 }
 
-/// Returns the key of the metadata. The listing alone is not enough: it names all layers, but not every content of a
-/// `file` declaration. The position of a content in its segment may depend on contents that a policy hides.
+/// Returns the key of the metadata. The listing alone is not enough, because it does not determine the positions in the
+/// segments. For example, a file of the checkout that a policy hides is not in the listing, but shifts the contents
+/// that follow it in the segment.
 fn key(listing: &Digest, segments: &Segments) -> ActionKey {
     let key = KeyHasher::new("metadata", FORMAT_EPOCH).part(listing.as_bytes());
     let mut places = Hasher::<Sha256>::default();
@@ -136,7 +137,8 @@ mod tests {
         tree
     }
 
-    /// The contents of layers whose segments have these contents, each in one block.
+    /// Returns the contents of one layer for each element of `segments`. Each content has one block of its layer's
+    /// segment.
     fn layers(segments: &[&[Content]]) -> ContentMap {
         let mut contents = ContentMap::default();
         for (number, segment) in (1..).zip(segments) {
@@ -178,8 +180,7 @@ mod tests {
     fn the_place_of_each_content_is_in_the_key_of_the_metadata() {
         let [a, b] = [1, 2].map(|number| content(number, 3000));
         let tree = tree(&[a, b]);
-        // The same segment blob with different contents in it, such as one file of two halves, or the first half
-        // alone.
+        // The segments of the two maps have the same digest and size. Only the content at their start differs.
         let key_of = |contents: &ContentMap| {
             let segments = Segments::choose(&tree, contents, 9);
             (segments.chosen.clone(), key(&Digest::of(b"listing"), &segments))

@@ -20,7 +20,7 @@ use crate::pack::{Pack, Segment, SegmentWriter};
 /// A decoded layer.
 pub(super) struct DecodedLayer {
     pub(super) index: LayerIndex,
-    /// The action that decoded it. The data of the action are the layer's pack.
+    /// The key of the action that decoded the layer. The action's data are the layer's pack.
     pub(super) key: ActionKey,
     pub(super) segment: Option<Segment>,
 }
@@ -49,7 +49,7 @@ impl Record {
         store.record_action(key, &bytes, &Refers::to(&digests))
     }
 
-    /// Reads the record of an action. Returns `None` if there is none, or if its length is wrong.
+    /// Reads the record of an action. Returns `None` if the store has no record, or if the record's length is wrong.
     fn read(store: &Store, key: &ActionKey) -> Result<Option<Self>, StoreError> {
         let record = store.action(key)?.unwrap_or_default();
         let (digests, rest) = record.as_chunks();
@@ -60,7 +60,7 @@ impl Record {
     }
 }
 
-/// A layer and its component.
+/// A layer to read, its image, and the component that uses the image.
 #[derive(Clone, Copy)]
 struct Job<'a> {
     component: ComponentName,
@@ -74,7 +74,8 @@ impl AsRef<LayerSource> for Job<'_> {
     }
 }
 
-/// Decodes the layers of all images, or takes them from the store.
+/// Returns the decoded layers of all images by their diff_ids. Decodes the layers of which the store has no decoded
+/// form.
 pub(super) fn decode_all(
     resolved: &Resolved<'_>,
 ) -> Result<BTreeMap<Digest, DecodedLayer>, BuildError> {
@@ -95,19 +96,19 @@ pub(super) fn decode_all(
     let new = total.read(missing, |job| decode_once(job, resolved, &total))?;
     let known = recalled.into_iter().filter_map(|(id, layer)| Some((id, layer?)));
     let decoded: BTreeMap<_, _> = known.chain(new).collect();
-    // A layer can occur several times, and each occurrence counts.
+    // The sum includes a layer as often as it occurs in the images.
     Total::of(jobs.map(|job| &decoded[&job.layer.diff_id].index)).check()?;
     Ok(decoded)
 }
 
-/// Returns the total size of the layers' blobs in bytes. Each blob counts once.
+/// Returns the total size of the layers' blobs in bytes. A blob that occurs several times is included once.
 fn blob_bytes(inputs: &Inputs<'_>) -> u64 {
     let layers = inputs.images.iter().flat_map(|(_, image)| &image.layers);
     let blobs: BTreeMap<_, _> = layers.map(|layer| (layer.digest, layer.size)).collect();
     blobs.values().fold(0, |all, size| all.saturating_add(*size))
 }
 
-/// Returns the error of a refused layer. If the layers are too large only together, the error names no layer.
+/// Returns the error for a refused layer. If only the sum of all layers is too large, the error names no layer.
 pub(super) fn refused(component: ComponentName, span: Span, error: LayerError) -> BuildError {
     match *error.kind {
         LayerErrorKind::Together(excess) => excess.into(),
@@ -116,7 +117,7 @@ pub(super) fn refused(component: ComponentName, span: Span, error: LayerError) -
 }
 
 impl Resolved<'_> {
-    /// Fetches the layers that a build would fetch from registries. Returns the layers that the store lacked.
+    /// Fetches the layers that a build would fetch from registries. Returns the layers that were fetched.
     ///
     /// # Errors
     /// [`BuildError`].
@@ -134,14 +135,14 @@ impl Resolved<'_> {
         let absent: BTreeMap<_, _> =
             missing.iter().filter(absent).map(|job| (job.layer.digest, job.layer)).collect();
         fetch(self, &missing)?;
-        // The layers of local images are not copied.
+        // The layers of local images are not copied into the store.
         let fetched = absent.into_values().filter(|layer| store.size(&layer.digest).is_some());
         Ok(fetched.cloned().collect())
     }
 }
 
-/// Fetches the layers that are to be decoded from a registry: the layers of one image in parallel, and each diff_id
-/// for the first image that has it.
+/// Fetches the layers of `missing` from registries. The layers of one image are fetched in parallel. A diff_id that
+/// several images have is fetched only for the first of them.
 fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError> {
     let Resolved { request, inputs, .. } = resolved;
     let mut seen = BTreeSet::new();
@@ -201,7 +202,8 @@ fn decode_one(
     Ok(DecodedLayer { index, key, segment })
 }
 
-/// Removes a decoded layer from the store. Another layer with the same segment is then decoded again.
+/// Removes a decoded layer from the store. Another layer with the same segment loses the segment, and is then decoded
+/// again.
 pub(super) fn remove(store: &Store, key: &ActionKey) -> Result<(), StoreError> {
     let record = Record::read(store, key)?;
     store.forget(key)?;
@@ -226,9 +228,9 @@ fn key(layer: &LayerSource) -> ActionKey {
     KeyHasher::new("decode", DECODER_EPOCH).part(layer.diff_id.as_bytes()).finish()
 }
 
-/// Returns a layer that was decoded before, if its index is undamaged and its data and its segment have the sizes
-/// that the index requires. Otherwise, the layer is decoded again, which repairs the store. The data is verified
-/// content by content when it is read. The layer is added to `total` while its index is read.
+/// Returns a layer that was decoded before, if its index is undamaged and its data and its segment have the sizes that
+/// the index requires. Otherwise, returns `None`: the caller decodes the layer again, which repairs the store. The data
+/// are verified content by content when they are read. The layer is added to `total` while its index is read.
 fn recall(
     store: &Store,
     key: &ActionKey,
@@ -245,7 +247,7 @@ fn recall(
     Ok(Some(layer))
 }
 
-/// Returns whether the store has a layer's data and its segment, by their sizes.
+/// Returns whether the store has the layer's data and its segment, each with the expected size.
 fn has_data(store: &Store, DecodedLayer { index, key, segment }: &DecodedLayer) -> bool {
     let data = store.open_data(key).ok().and_then(|data| data.metadata().ok());
     let is_segment_there = match segment {
@@ -255,7 +257,7 @@ fn has_data(store: &Store, DecodedLayer { index, key, segment }: &DecodedLayer) 
     is_segment_there && data.is_some_and(|it| it.len() == index.data_size())
 }
 
-/// Reads the index of a layer. `None` if it is damaged.
+/// Reads the index of a layer. `None` if the index is missing or damaged.
 fn recall_index(
     store: &Store,
     blob: &Digest,

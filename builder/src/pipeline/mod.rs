@@ -42,7 +42,7 @@ pub use step::{Observer, Step};
 const ATTEMPTS: u8 = 8;
 
 /// Resolves all inputs of a build: images to digests, and files to their contents. No layer is decoded, and no rootfs
-/// is written. The platform may be one that cannot be built.
+/// is written. If this version cannot build for the platform, the init and the kernel are not read.
 ///
 /// # Errors
 /// [`BuildError`].
@@ -55,7 +55,7 @@ impl Resolved<'_> {
     /// Builds the box into the store, or takes it from there.
     ///
     /// # Errors
-    /// [`BuildError`]. The store then has at most undamaged parts of the box.
+    /// [`BuildError`]. The store may then have some parts of the box, all undamaged.
     pub fn build(&self) -> Result<Build, BuildError> {
         self.request.check_platform()?;
         let key = self.inputs.key(self.request);
@@ -134,7 +134,7 @@ impl Resolved<'_> {
         self.check_segments(&segments, &contents)?;
         let listing = Listing { tree, origins: self.origins() };
         let stored = Stored::put(self.store, &listing.encode()?)?;
-        // The tree is dropped before the metadata are written, which take as much memory again.
+        // `metadata` drops the tree before it writes, because the writer needs as much memory again.
         let metadata = metadata(listing.tree, &stored.blob, (&segments, &contents), self.store)?;
         let (segments, listing) = (segments.stored(), stored);
         let parts = BoxParts {
@@ -150,8 +150,8 @@ impl Resolved<'_> {
         Ok((seal(self.store, parts)?, unused))
     }
 
-    /// Checks that the segments in the store are undamaged. Segments that this build wrote are not hashed again; the
-    /// check is only that their file still exists.
+    /// Checks that the segments in the store are undamaged. A segment that this build wrote is not hashed again: only
+    /// the size of its file is checked.
     fn check_segments(&self, segments: &Segments, contents: &ContentMap) -> Result<(), BuildError> {
         let decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let packs = segments.chosen.iter().filter_map(|it| Some((it, contents.pack_of(*it)?)));
@@ -164,7 +164,7 @@ impl Resolved<'_> {
         })
     }
 
-    /// Returns the guest kernel in the kernel's file, which must have the features that the plan needs.
+    /// Extracts the guest kernel from the kernel's file. Fails if the kernel lacks a feature that the plan needs.
     fn kernel(&self, plan: &RunPlan) -> Result<Kernel<'_>, BuildError> {
         guest_kernel::extract_for(plan, &self.inputs.kernel.bytes).map_err(|source| {
             let what = format!("the kernel {} cannot be used", self.request.kernel.path.display());

@@ -24,56 +24,56 @@ use crate::compose::{Baked, FlatImage, MergeReport};
 /// The preview of a build.
 #[derive(Debug)]
 pub struct Preview {
-    /// The images that it reads.
+    /// The images that the build reads.
     pub images: Vec<PreviewImage>,
     /// sha256 of the agent's program, if it is not in an image.
     pub program: Option<Digest>,
     /// The skills, sorted by name.
     pub skills: Vec<PreviewSkill>,
-    /// The files of the checkout that components get, in the order of [`Origins::files`].
+    /// The files of the checkout that the box puts into components, in the order of [`Origins::files`].
     pub files: Vec<PreviewFile>,
-    /// The box, if a build would take it from the store.
+    /// The digest of the box, if a build would take the box from the store.
     pub known: Option<Digest>,
     /// The layout of the images' roots.
     pub composition: Composition,
     /// The root tree's digest and number of entries, or the conflicts that prevent it.
     pub root: Summary,
-    /// The permissions of the box on its host. Empty without a root tree.
+    /// The permissions of the box on its host. Empty if the images conflict.
     pub permissions: Vec<Permission>,
-    /// The settings that this version of boxlaunch does not support. Empty without a root tree.
+    /// The settings that this version of boxlaunch does not support. Empty if the images conflict.
     pub unsupported: Vec<Unsupported>,
-    /// The names of the origins, by number.
+    /// The names of the origins to which the root tree refers by number.
     pub origins: Origins,
 }
 
 /// An image that a build reads.
 #[derive(Debug, Serialize)]
 pub struct PreviewImage {
-    /// The component that it is for.
+    /// The component whose root the image is.
     pub component: ComponentName,
-    /// Its digest.
+    /// The digest of the image's manifest.
     pub digest: Digest,
-    /// Its layers, the lowest first.
+    /// The image's layers, the lowest first.
     pub layers: Vec<LayerState>,
 }
 
 /// A layer of an image.
 #[derive(Debug, Serialize)]
 pub struct LayerState {
-    /// Its digest.
+    /// The digest of the layer's blob in the image.
     pub digest: Digest,
-    /// Its size in the image in bytes.
+    /// The size of the blob in bytes.
     pub size: u64,
-    /// Whether the store had it decoded before the preview.
+    /// Whether the store had the decoded layer before the preview.
     pub decoded: bool,
 }
 
 /// A skill that a build reads.
 #[derive(Debug, Serialize)]
 pub struct PreviewSkill {
-    /// Its name.
+    /// The name in the Boxfile, or the name of the skill's directory.
     pub name: String,
-    /// Whether it is to be baked or mounted. It is serialized as the word of the Boxfile.
+    /// Whether the skill is baked or mounted. Serialized as the Boxfile's word.
     #[serde(serialize_with = "mode_name")]
     pub mode: SkillMode,
     /// The total size of its files in bytes.
@@ -83,11 +83,11 @@ pub struct PreviewSkill {
 /// A file or directory of the checkout that a build reads.
 #[derive(Debug, Serialize)]
 pub struct PreviewFile {
-    /// The component that gets it.
+    /// The component whose root gets the file.
     pub component: ComponentName,
-    /// Its path, as the Boxfile names it.
+    /// The path in the checkout, as the Boxfile names it.
     pub path: String,
-    /// Its path in the component's root.
+    /// The path in the component's root.
     pub to: String,
     /// The total size of its files in bytes.
     pub bytes: u64,
@@ -112,7 +112,7 @@ pub enum Composition {
     Split {
         /// The number of distinct file contents that both images have. They are stored once.
         shared_files: usize,
-        /// Their total size in bytes.
+        /// The total size of these contents in bytes.
         shared_bytes: u64,
     },
     /// The images share one root.
@@ -120,7 +120,7 @@ pub enum Composition {
 }
 
 impl Resolved<'_> {
-    /// Previews a build. Layers are decoded into the store, as a build would.
+    /// Previews a build. Decodes layers into the store, as a build does.
     ///
     /// # Errors
     /// [`BuildError`], as for a build. Conflicts of the layout `merged` are no error, but a part of the preview.
@@ -195,7 +195,7 @@ fn look(
     Ok(PreviewImage { component, digest: image.manifest, layers })
 }
 
-/// Returns the composition of separate roots, with the contents that all images have.
+/// Returns a [`Composition::Split`] with the contents that all images have.
 fn shared(images: &[FlatImage]) -> Composition {
     let mut all = images.iter().map(|image| contents(&image.tree));
     let mut both = if images.len() > 1 { all.next().unwrap_or_default() } else { BTreeMap::new() };

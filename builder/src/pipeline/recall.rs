@@ -15,8 +15,9 @@ struct Record {
     unused: Vec<Unused>,
 }
 
-/// Records a box whose blobs were just written or verified, with the records of its stages. A build that takes the
-/// box from the store marks these records as used, too, because the next change of an input needs them.
+/// Records a box whose blobs were just written or verified. `actions` are the keys of its stages' records. A build that
+/// takes the box from the store marks these records as used, too, because a build after a change of one input reuses
+/// them.
 pub(super) fn record(
     store: &Store,
     key: &ActionKey,
@@ -33,8 +34,8 @@ pub(super) fn record(
     )?)
 }
 
-/// Returns the box that an earlier build made of the same inputs, with its warnings. Also returns `None` if a blob is
-/// missing or damaged: a new build repairs the store.
+/// Returns the box that an earlier build made of the same inputs, with its warnings. Returns `None` if there is no such
+/// box, or if one of its blobs is missing or damaged: a new build repairs the store.
 pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, BuildError> {
     let record = store.action(key)?;
     let record: Option<Record> = record.and_then(|it| serde_json::from_slice(&it).ok());

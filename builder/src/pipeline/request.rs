@@ -30,7 +30,7 @@ pub struct Request<'a> {
     pub pins: Pins<'a>,
     /// The options of downloads.
     pub fetch: FetchOptions,
-    /// The access to registries. `None` to use none.
+    /// The access to registries. With `None`, no registry is used.
     pub remote: Option<&'a dyn Remote>,
     /// The init: a static program.
     pub init: InputFile,
@@ -53,10 +53,10 @@ impl Request<'_> {
     }
 }
 
-/// The init or the kernel, and how it was chosen.
+/// The file of the init or of the kernel, and the source of its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFile {
-    /// Its path.
+    /// The path of the file on the host.
     pub path: PathBuf,
     /// The source of the path.
     pub named_by: NamedBy,

@@ -1,4 +1,4 @@
-//! The results of the two phases.
+//! The results of the pipeline's two phases.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ use crate::{Report, Sealed};
 pub struct Build {
     /// The box.
     pub sealed: Sealed,
-    /// Whether it was taken from the store, without decoding layers or writing a rootfs.
+    /// Whether the box was taken from the store, without decoding layers or writing a rootfs.
     pub cached: bool,
     /// The policies of the Boxfile that decided no conflict.
     pub unused: Vec<Unused>,
@@ -32,7 +32,7 @@ pub struct Resolved<'a> {
     pub(super) store: &'a Store,
     pub(super) inputs: Inputs<'a>,
     pub(super) observer: Option<Observer<'a>>,
-    /// The layers that this build decoded.
+    /// The keys of the layers that this build decoded.
     pub(super) decoded: Mutex<Vec<ActionKey>>,
 }
 
@@ -71,9 +71,9 @@ impl Resolved<'_> {
         warnings
     }
 
-    /// Returns the warnings about layers whose media type names another compression than they have. Only blobs that
-    /// are in the store or in a local image are checked, and none is fetched. After a build, these are all blobs that
-    /// it read.
+    /// Returns the warnings about layers whose media type names another compression than they have. Only blobs that are
+    /// in the store or in a local image are checked, and none is fetched. After a build, they include every blob that
+    /// the build read.
     pub fn layer_warnings(&self) -> Vec<Diagnostic> {
         self.inputs.mislabelled_layers(self.request)
     }

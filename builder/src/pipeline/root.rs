@@ -65,8 +65,8 @@ pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError
     Ok(Flattened { images, contents })
 }
 
-/// Collects the contents of all layers. If several packs have a content, segments take precedence, and among them the
-/// segment of the lowest layer.
+/// Collects the contents of all layers. If several packs have a content, segments take precedence. Of several segments,
+/// the first is used: the agent's layers come first, and in an image the lowest layer.
 fn layer_contents(decoded: &mut BTreeMap<Digest, DecodedLayer>, inputs: &Inputs<'_>) -> ContentMap {
     let mut contents = ContentMap::default();
     let count = |layer: &DecodedLayer| layer.index.contents.len() + layer.index.segment.len();
@@ -83,7 +83,7 @@ fn layer_contents(decoded: &mut BTreeMap<Digest, DecodedLayer>, inputs: &Inputs<
     contents
 }
 
-/// Merges the images in the layout `merged`.
+/// Merges the images in the layout `merged`. `None` in the layout `split`.
 pub(super) fn merge(
     resolved: &Resolved<'_>,
     flat: &Flattened,
@@ -97,7 +97,7 @@ pub(super) fn merge(
     merge.map(Some).map_err(|source| unfit(boxfile, source))
 }
 
-/// Returns the merged root, and puts the united files into the store.
+/// Returns the merged root, and puts the files that are united from both images into the store.
 ///
 /// # Errors
 /// [`BuildError::Conflicts`] if a conflict is undecided.
@@ -118,7 +118,7 @@ fn accept(
     Ok(tree)
 }
 
-/// Composes the root of the images, which are merged in the layout `merged`.
+/// Composes the root tree of the images, or of `merge` in the layout `merged`.
 pub(super) fn composed(
     resolved: &Resolved<'_>,
     Flattened { mut images, mut contents }: Flattened,
@@ -201,7 +201,7 @@ fn unstartable(boxfile: &Boxfile, error: PlanError) -> BuildError {
     unfit(boxfile, ComposeError::Config { component: component.name(), found, declaration })
 }
 
-/// Returns a compose error with its span, or else with the span of the component's image or program.
+/// Returns the build error for `source`, at its span or else at the span of the component's image or program.
 pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
     let span = source.span().unwrap_or_else(|| boxfile.root_span(source.component()));
     BuildError::at(Some(span), source)
@@ -271,7 +271,8 @@ impl Decoded {
         let indexes = image.layers.iter().filter_map(|it| Some((it.digest, take(&it.diff_id)?)));
         let tree = flatten_owned(component, indexes, total);
         let tree = tree.map_err(|error| refused(component, boxfile.root_span(component), error))?;
-        // The listing would refuse such paths later, after work that grows with the length of each path.
+        // Refuses paths that are too long now. The listing would refuse them, too, but after work that grows with their
+        // length.
         check_paths(&tree)?;
         Ok(FlatImage { component, process: image.process.clone(), tree })
     }

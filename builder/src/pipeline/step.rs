@@ -12,7 +12,7 @@ pub enum Step {
         /// Their total size in their images in bytes.
         bytes: u64,
     },
-    /// A part of these bytes was read.
+    /// A part of the bytes of [`Step::Decode`] was read.
     Read {
         /// The length of the part.
         bytes: u64,

@@ -16,9 +16,10 @@ use safe_text::shell_path;
 pub struct Checkout {
     /// The homes of the users, which are excluded if they are below the checkout.
     pub homes: Known,
-    /// How far paths may lead up from the Boxfile.
+    /// The number of levels by which the Boxfile's paths may lead up, and why it is not larger.
     pub(super) reach: Reach,
-    /// The directory, opened when it was found. `None` if not even the Boxfile's directory may be a checkout.
+    /// The checkout's directory, opened when it was found. `None` if not even the Boxfile's directory may be a
+    /// checkout.
     root: Option<Root>,
     /// The directory of the Boxfile, opened when it was found; `None` if there is none.
     base: Option<Root>,
@@ -30,7 +31,7 @@ pub enum CheckoutError {
     /// The directory cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The Boxfile is not below the directory.
+    /// The Boxfile is not below the directory that the user named.
     #[error("the Boxfile is in {}, which is not in {}", .0.display(), .1.display())]
     Elsewhere(PathBuf, PathBuf),
 }
@@ -42,8 +43,8 @@ impl Checkout {
         Self { homes, reach: Reach::default(), root: base.clone(), base }
     }
 
-    /// Returns the checkout that the user named, for a Boxfile in the directory `base`. The checkout may be a home. A
-    /// home below it is excluded.
+    /// Returns the checkout that the user named, for a Boxfile in the directory `base`. It may be a home directory.
+    /// Homes below it are excluded.
     ///
     /// # Errors
     /// [`CheckoutError`].
@@ -63,7 +64,7 @@ impl Checkout {
     }
 
     /// Finds the checkout of a Boxfile in the directory `base`: the repository that contains it, or else `base`.
-    /// Neither may be `/`, a home, or a directory of the kernel. A Boxfile whose directory cannot be found has no
+    /// Neither may be `/`, a home, or a directory of the kernel. A Boxfile whose directory cannot be opened has no
     /// checkout.
     ///
     /// # Errors
@@ -111,7 +112,7 @@ impl Checkout {
         Self { homes: Known::default(), reach, root: None, base }
     }
 
-    /// Returns the path of the directory, without links. `None` if not even the Boxfile's directory may be a
+    /// Returns the path of the checkout's directory, without links. `None` if not even the Boxfile's directory may be a
     /// checkout.
     pub fn directory(&self) -> Option<&Path> {
         self.root.as_ref().map(Root::path)
@@ -140,7 +141,7 @@ impl Checkout {
     }
 }
 
-/// Returns the error of a path that is not a directory, without the number of the operating system's error.
+/// Removes the operating system's error number from the error of a path that is not a directory.
 fn without_number(error: io::Error) -> io::Error {
     match error.kind() {
         kind @ io::ErrorKind::NotADirectory => kind.into(),
@@ -148,7 +149,7 @@ fn without_number(error: io::Error) -> io::Error {
     }
 }
 
-/// Returns the named directory, if the path to the Boxfile led through it.
+/// Returns the directory above `start` that has the path of `named`, if both are the same directory.
 fn same_around(start: &Root, named: &Root) -> io::Result<Option<Root>> {
     let Some(root) = start.around(named.path()) else { return Ok(None) };
     Ok((root.identity()? == named.identity()?).then_some(root))
@@ -177,7 +178,8 @@ fn reason_of(found: &Repository) -> String {
     }
 }
 
-/// Returns the number of levels from `outer` down to `inner`. Both are without links.
+/// Returns the number of levels from `outer` down to `inner`, such as 2 for `/a` and `/a/b/c`. Both paths are without
+/// links. `None` if `inner` is not below `outer`.
 fn depth(inner: &Path, outer: &Path) -> Option<usize> {
     Some(inner.strip_prefix(outer).ok()?.iter().count())
 }

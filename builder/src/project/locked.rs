@@ -15,7 +15,7 @@ use super::pins::{self, Variant};
 pub struct Declarations<'a> {
     /// The Boxfile without a profile.
     pub without: &'a Boxfile,
-    /// The Boxfile with each of its profiles, and the names of these.
+    /// The name of each profile, and the Boxfile with this profile.
     pub profiles: &'a [(String, Boxfile)],
     /// The base directory of the Boxfile's relative paths.
     pub base: &'a Path,
@@ -33,11 +33,11 @@ pub struct Target<'a> {
 /// A declaration that a lock pins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The name of its entry in the lock.
+    /// The name of the declaration's entry in the lock.
     pub name: String,
-    /// The platform of its entry. `None` if it applies to all platforms.
+    /// The platform of the entry. `None` if the entry applies to all platforms.
     pub platform: Option<Platform>,
-    /// Its kind.
+    /// The kind of the declaration.
     pub kind: PinKind,
     /// The reference, URL or path as the Boxfile has it.
     pub source: String,
@@ -46,7 +46,7 @@ pub struct Named {
 /// A difference between the declarations of a Boxfile and the pins of a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mismatch<'l> {
-    /// The lock has no entry for it.
+    /// The lock has no entry for the declaration.
     NotLocked(Named),
     /// The lock's entry has another kind or source.
     Different {
@@ -55,17 +55,17 @@ pub enum Mismatch<'l> {
         /// The declaration in the Boxfile.
         named: Named,
     },
-    /// The Boxfile does not declare it for any profile or platform.
+    /// The Boxfile does not declare the entry for any profile or platform.
     NotDeclared(&'l LockEntry),
 }
 
 impl<'a> Declarations<'a> {
-    /// Compares the declarations of a build with the lock, by names, kinds, sources and platforms, sorted by name and
-    /// platform. Nothing is resolved, and neither disk nor network are read. A lock without mismatches can therefore
-    /// still be out of date: the content of a skill may have changed.
+    /// Returns the differences between the declarations of a build and the lock, sorted by name and platform. Names,
+    /// kinds, sources and platforms are compared. Nothing is resolved, and neither disk nor network are read. A lock
+    /// without mismatches can therefore still be out of date: the content of a skill may have changed.
     ///
-    /// The skills of a directory are unknown without the disk, and a platform that cannot be built needs neither a
-    /// kernel nor an init in the lock. None of these is reported as missing.
+    /// Skills in a directory of skills, kernel and init are never reported as missing: the skills are unknown without
+    /// the disk, and a platform that cannot be built needs no kernel and no init in the lock.
     pub fn mismatches<'l>(&self, lock: &'l Lock, target: Target<'_>) -> Vec<Mismatch<'l>> {
         let needed = self.needed(target);
         let mut found: Vec<_> = needed.iter().filter_map(|named| compare(named, lock)).collect();
@@ -95,8 +95,8 @@ impl<'a> Declarations<'a> {
         lock
     }
 
-    /// Returns whether another profile or platform than the target's declares an entry. The target's declarations
-    /// were resolved.
+    /// Returns whether another profile or platform than the target's declares an entry. The declarations of the target
+    /// itself are ignored, because they were just resolved.
     fn declared_elsewhere(&self, entry: &LockEntry, target: Target<'_>) -> bool {
         let other_platform = entry.platform.is_some_and(|it| it != target.platform);
         self.variants().any(|(boxfile, profile)| {
@@ -121,7 +121,7 @@ impl<'a> Declarations<'a> {
         pins::declared(boxfile).into_iter().map(named).collect()
     }
 
-    /// Iterates over the Boxfile without a profile and with each, in this order.
+    /// Iterates over the Boxfile without a profile, and then with each profile.
     fn variants(&self) -> impl Iterator<Item = (&'a Boxfile, Option<Variant<'a>>)> {
         let without = self.without;
         let with = move |(name, boxfile): &'a (String, Boxfile)| {
@@ -131,7 +131,7 @@ impl<'a> Declarations<'a> {
     }
 }
 
-/// Compares a declaration with its entry.
+/// Compares a declaration with its entry in the lock.
 fn compare<'l>(named: &Named, lock: &'l Lock) -> Option<Mismatch<'l>> {
     match lock.get(&named.name, named.platform) {
         Some(locked) => (locked.kind != named.kind || locked.source != named.source)

@@ -25,7 +25,7 @@ pub struct LockFile {
 #[derive(Debug, Clone)]
 pub struct LockPlace {
     path: PathBuf,
-    /// The directory in which an unnamed lock was found.
+    /// The directory in which a lock that the user did not name was found. `None` for a named lock.
     found_in: Option<Bounds>,
 }
 
@@ -68,19 +68,19 @@ pub enum LockFileError {
     /// The file cannot be written.
     #[error(transparent)]
     NotWritable(FileError),
-    /// It is not UTF-8 text. `is_lock` is true if it was written as a lock.
+    /// The file is not UTF-8 text. `is_lock` is true if the file was written as a lock.
     #[error("{source}")]
     NotText { source: FileError, is_lock: bool },
-    /// It cannot be read as a lock, perhaps because of conflict markers.
+    /// The file cannot be read as a lock. `conflicted` is true if it has conflict markers.
     #[error("{} is not a lock that can be used", .sources.as_slice()[0].name)]
     Malformed { sources: Sources, diagnostics: Diagnostics, conflicted: bool },
-    /// It cannot be read as a lock, and was not written as one.
+    /// The file cannot be read as a lock, and was not written as one.
     #[error("{} is not a lock, and is not overwritten", .0.display())]
     Foreign(PathBuf),
-    /// It changed after it was read.
+    /// Another command changed the file after it was read.
     #[error("{} was changed by another command, and is not overwritten", .0.display())]
     Changed(PathBuf),
-    /// It is for boxes of another format epoch.
+    /// The lock is for boxes of another format epoch.
     #[error(
         "{} is for boxes of format epoch {found}, and this boxbuild writes epoch {FORMAT_EPOCH}",
         path.display()
@@ -103,8 +103,8 @@ impl LockFile {
         }
     }
 
-    /// Reads a lock for boxes of any format epoch, if the file exists. It can be written for the current epoch with
-    /// the same pins, because pins do not depend on the box's format.
+    /// Reads a lock for boxes of any format epoch, if the file exists. The same pins can then be written for the
+    /// current epoch, because pins do not depend on the box's format.
     ///
     /// # Errors
     /// [`LockFileError`].
@@ -163,8 +163,8 @@ impl LockFile {
         check_replaceable(self.path()).map_err(|error| self.not_writable(error))
     }
 
-    /// Replaces the file by a lock atomically, unless its content is already the same. Returns whether it was
-    /// written.
+    /// Replaces the file by `lock` atomically, unless the file already has the same content. Returns whether the file
+    /// was written.
     ///
     /// # Errors
     /// [`LockFileError::NotWritable`]; [`LockFileError::Changed`] if another command changed the file since it was
@@ -187,7 +187,7 @@ impl LockFile {
     }
 }
 
-/// Decodes bytes as text. An editor may have saved it as UTF-16.
+/// Decodes bytes as text. An editor may have saved the lock as UTF-16.
 fn lossy_text(bytes: &[u8]) -> String {
     utf16(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned())
 }

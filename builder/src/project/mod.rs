@@ -33,13 +33,13 @@ pub const LOCK_ENDING: &str = ".lock";
 /// A Boxfile on the disk.
 #[derive(Debug, Clone)]
 pub struct Project {
-    /// The file.
+    /// The path of the Boxfile.
     pub file: PathBuf,
-    /// Its directory, the base of the model's relative paths. Empty for the current directory.
+    /// The Boxfile's directory, the base of its relative paths. Empty for the current directory.
     pub base: PathBuf,
-    /// The directory that its paths must not leave.
+    /// The directory that the Boxfile's paths must not leave.
     pub checkout: Checkout,
-    /// Whether the file was found, instead of named by the user.
+    /// Whether a search found the Boxfile. Otherwise, the user named it.
     pub is_found: bool,
 }
 
@@ -63,7 +63,7 @@ impl Project {
         Self { file: file.to_owned(), base: base(file).to_owned(), checkout, is_found: false }
     }
 
-    /// Sets whether the Boxfile was found, instead of named by the user.
+    /// Sets whether a search found the Boxfile. Otherwise, the user named it.
     #[must_use]
     pub fn found(self, is_found: bool) -> Self {
         Self { is_found, ..self }
@@ -297,8 +297,8 @@ mod tests {
         assert!(found[0].message().contains("leads out of the checkout"), "{found:?}");
         let lock = LockFile::read(LockPlace::found(own.lock_path(), own.beside()));
         assert!(matches!(lock, Err(LockFileError::File(_))));
-        // The found directory is the foreign one, which has no Boxfile, so the Boxfile of the other directory cannot
-        // name files in it.
+        // `foreign` is the project of a directory without a Boxfile. The directory that has its path now has one, which
+        // must not be read: it could name files in the directory that was opened.
         let foreign = find();
         fs::remove_file(at("work/proj")).unwrap();
         fs::rename(at("work/moved"), at("work/proj")).unwrap();

@@ -35,7 +35,7 @@ pub struct Pins<'a> {
 /// A chosen profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Variant<'a> {
-    /// Its name.
+    /// The profile's name.
     pub name: &'a str,
     /// The file's declarations without the profile.
     pub without: &'a Boxfile,
@@ -47,7 +47,7 @@ impl Pins<'_> {
         lock_name(self.profile, name, source)
     }
 
-    /// Returns the entry that pins a component's image, if it has the same reference.
+    /// Returns the entry that pins a component's image, if the entry has the reference `source`.
     pub(crate) fn image(
         &self,
         component: ComponentName,
@@ -73,8 +73,8 @@ pub(super) fn lock_name(profile: Option<Variant<'_>>, name: &str, source: &str) 
     }
 }
 
-/// Returns the declarations of a Boxfile that a lock pins, by name, with their kind, and their source as it is
-/// written. The skills of a directory are not included, because that would read the disk.
+/// Returns the declarations of a Boxfile that a lock pins, by name, with their kind, and their source as it is written.
+/// The skills in a directory of skills are not included, because listing them would read the disk.
 pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (PinKind, String)> {
     let mut named = BTreeMap::new();
     for name in ComponentName::ALL {
@@ -107,7 +107,7 @@ pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (PinKind, String)>
     named
 }
 
-/// Returns the kind of the declaration with this name and source. `None` if the Boxfile has none.
+/// Returns the kind of the declaration with this name and source. `None` if the Boxfile has no such declaration.
 fn kind_of(boxfile: &Boxfile, name: &str, source: &str) -> Option<PinKind> {
     if in_directory(boxfile, name, source) {
         return Some(PinKind::Skill);
@@ -124,8 +124,8 @@ fn in_directory(boxfile: &Boxfile, name: &str, source: &str) -> bool {
     skill.is_some() && skill == name.strip_prefix(SKILL)
 }
 
-/// Returns the name under which a Boxfile declares an entry. `None` if it does not. `profile` is the profile with
-/// which the Boxfile was read. The disk is not read: every name in a directory of skills counts as a skill.
+/// Returns the name under which a Boxfile declares an entry. `None` if it does not. `profile` is the profile with which
+/// the Boxfile was read. The disk is not read: every name in the directory of skills is treated as a skill.
 pub(super) fn declared_as<'e>(
     boxfile: &Boxfile,
     profile: Option<Variant<'_>>,
@@ -142,8 +142,8 @@ pub(super) fn declared_as<'e>(
     })
 }
 
-/// Returns whether a Boxfile declares an entry, and, if it is a skill in its directory of skills, whether that still
-/// exists. `base` is the base directory of its relative paths.
+/// Returns whether a Boxfile declares an entry. A skill in the Boxfile's directory of skills must still exist. `base`
+/// is the base directory of the Boxfile's relative paths.
 pub(super) fn still_declares(
     boxfile: &Boxfile,
     profile: Option<Variant<'_>>,

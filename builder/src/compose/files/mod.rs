@@ -17,10 +17,10 @@ use super::user::{Named, resolve};
 use super::{ComponentRoot, ComposeError, FlatImage, System};
 use crate::pack::PackReader;
 
-/// A file or directory of the checkout that a component gets.
+/// A file or directory of the checkout that the box puts into a component's root.
 #[derive(Debug)]
 pub struct Baked {
-    /// The component that gets it.
+    /// The component whose root gets the file.
     pub component: ComponentName,
     /// The declaration.
     pub declared: BakedFile,
@@ -29,10 +29,10 @@ pub struct Baked {
 }
 
 /// Puts the files of a component into its root. `files` are the files of all components: an [`Origin::File`] is an
-/// index into them.
+/// index into `files`.
 ///
 /// # Errors
-/// [`ComposeError::Unplaceable`], and [`ComposeError::UnknownUser`] if the image has no such owner.
+/// [`ComposeError::Unplaceable`], and [`ComposeError::UnknownUser`] if a file's owner is not in the image's accounts.
 pub fn bake(
     flat: &mut FlatImage,
     files: &[Baked],
@@ -76,7 +76,7 @@ fn get(files: &[Baked], number: u32) -> Option<&Baked> {
     files.get(usize::try_from(number).ok()?)
 }
 
-/// Resolves the owner of a file by the image's names.
+/// Resolves the owner of a file by the image's accounts.
 fn owner(file: &Baked, image: &Tree, packs: &mut PackReader<'_>) -> Result<User, ComposeError> {
     let BakedFile { path, owner, .. } = &file.declared;
     let whose = format!("the {} component's {} belongs to", file.component.name(), path.value);
@@ -94,7 +94,7 @@ fn unplaceable(file: &Baked, place: &[u8], obstacle: Obstacle) -> ComposeError {
     }
 }
 
-/// Puts one of the files into a root.
+/// Puts one declared file or directory into a root.
 struct Placer<'a> {
     root: &'a mut Tree,
     file: &'a Baked,
@@ -111,7 +111,7 @@ struct Refused {
 
 enum Cause {
     Known(Obstacle),
-    /// An entry of this origin is there, which the Boxfile declares too.
+    /// The path has an entry that the Boxfile declares, too: of another `file`, or the agent's program.
     Taken(Origin),
 }
 
@@ -128,7 +128,7 @@ impl Placer<'_> {
         }
     }
 
-    /// Creates a directory. An existing one stays as it is.
+    /// Creates the directory at `place`. An existing directory keeps its attributes.
     fn make_directory(&mut self, place: &[u8]) -> Result<(), LookupError> {
         if self.root.find_directory(place)?.is_none() {
             let directory = self.root.make_directories(place)?;
@@ -159,8 +159,8 @@ impl Placer<'_> {
         inode.from(Origin::File(self.number))
     }
 
-    /// Checks that a leaf may replace the entry at a path. A link to a directory counts as a directory, unless
-    /// another link replaces it.
+    /// Checks that a leaf may replace the entry at a path. A link to a directory is treated as a directory, unless
+    /// `leaf` is a link, too.
     fn check_free(&self, place: &[u8], there: Option<InodeId>, leaf: &Leaf) -> Result<(), Refused> {
         let path = path::lossy(&reached(self.root, place));
         if let Some(reserved) = reserved_place(&path) {
@@ -208,7 +208,7 @@ impl Refused {
     }
 }
 
-/// Returns the target of a path whose parent exists, without following a link at its end.
+/// Resolves the links in the parents of `place`, which all exist. A link at `place` itself is not followed.
 fn reached(root: &Tree, place: &[u8]) -> Vec<u8> {
     let mut walk = Walk::new(root, Tree::ROOT, place, Follow::Parents);
     while walk.step() == Ok(Step::Taken) {}

@@ -4,10 +4,10 @@
 //! [shadow(5)](https://man7.org/linux/man-pages/man5/shadow.5.html),
 //! [gshadow(5)](https://man7.org/linux/man-pages/man5/gshadow.5.html).
 //!
-//! The agent's lines keep their text and their order. The lines of the business image with new names follow. The same
-//! name with a different line is an error, because one of the two images would get another account than it expects.
-//! For example, `app:x:1` and `app:x:2` clash. Two names with the same number are no error: both have the number's
-//! rights, as they would without a name.
+//! A united file has the agent's lines, unchanged and in their order, followed by the lines of the business image whose
+//! names are new. The same name with a different line is an error, because one of the two images would get another
+//! account than it expects. For example, `app:x:1` and `app:x:2` clash. Two names with the same number are no error:
+//! both have the number's rights, as they would without a name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use safe_text::shown;
 pub(super) struct Database {
     pub(super) path: &'static str,
     fields: &'static [&'static str],
-    /// Whether any field may hold the hash of a password.
+    /// Whether any field may contain a password hash, so that the value of no field is shown.
     secret: bool,
 }
 
@@ -46,17 +46,17 @@ const DATABASES: [Database; 4] = [
     },
 ];
 
-/// The field that is never shown.
+/// The name of the field whose value is never shown.
 const PASSWORD: &str = "password";
 
 /// Two lines with the same name that differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountClash {
-    /// The name.
+    /// The name of the account or group.
     pub name: String,
     /// The line numbers in the agent's file and in the business image's file, from 1.
     pub lines: [usize; 2],
-    /// The first field in which they differ.
+    /// The name of the first field in which the lines differ.
     pub field: &'static str,
     /// The values of the field. `None` if they must not be shown.
     pub values: Option<[String; 2]>,
@@ -78,12 +78,12 @@ impl fmt::Display for AccountClash {
     }
 }
 
-/// Returns how the file at a path can be united; `None` if it cannot.
+/// Returns the description of the file at a path. `None` if the file cannot be united.
 pub(super) fn unitable(path: &[u8]) -> Option<&'static Database> {
     DATABASES.iter().find(|it| it.path.as_bytes() == path)
 }
 
-/// Unites two files.
+/// Unites the agent's file with the business image's file.
 ///
 /// # Errors
 /// [`AccountClash`] for the first line of the business image that clashes.
@@ -110,7 +110,7 @@ pub(super) fn unite(
     Ok(united)
 }
 
-/// Returns the lines with their numbers, without line ends.
+/// Returns the lines without line ends, with their numbers from 1. An empty file has no lines.
 fn lines(file: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let file = file.strip_suffix(b"\n").unwrap_or(file);
     (1..)

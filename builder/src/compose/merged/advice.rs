@@ -9,15 +9,15 @@ use diagnostics::in_quotes;
 use super::conflicts::Conflicts;
 use super::patterns::{PatternNode, Patterns, pattern};
 
-/// The maximum number of suggested declarations. In addition to one pattern for all other files, there is at most one
-/// for each system file and account file, which are fewer.
+/// The maximum number of suggested declarations. It is enough for one declaration for each system file and account
+/// file, and one pattern for all other files.
 pub const MAX_ADVICE: usize = 20;
 
-/// The rule by which the paths of one directory get one pattern.
+/// The conditions under which all paths below a directory get one pattern.
 struct Grouping {
-    /// A directory with fewer parts in its path is no group: the files in `/etc` or `/usr` have nothing in common.
+    /// A directory with fewer names in its path gets no pattern: the files in `/etc` or `/usr` have nothing in common.
     least_parts: usize,
-    /// If the paths below a directory need more lines than that, one pattern replaces them.
+    /// If the paths below a directory need more declarations, one pattern replaces them.
     most_lines: usize,
 }
 
@@ -36,12 +36,12 @@ pub struct Advice {
     pub pattern: String,
     /// A policy that can be applied. Only a person can know which policy is right.
     pub policy: ConflictPolicy,
-    /// The number of conflicts that it decides.
+    /// The number of conflicts that the declaration decides.
     pub paths: usize,
 }
 
 impl Advice {
-    /// Returns the declaration for a path that a Boxfile can spell.
+    /// Returns the declaration for exactly `path`, which a Boxfile can spell.
     pub(super) fn one(path: &[u8], policy: ConflictPolicy) -> Self {
         Self { pattern: pattern(path), policy, paths: 1 }
     }
@@ -71,11 +71,11 @@ pub fn advice(conflicts: &Conflicts) -> Vec<Advice> {
     named.iter().cloned().chain(exact.map(|line| line.advice(plain))).collect()
 }
 
-/// A declaration for paths, by their node in the tree of patterns.
+/// A suggested declaration, for a node in the tree of patterns.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     place: usize,
-    /// Whether it covers all paths below the node, or the node alone.
+    /// Whether the declaration is for all paths below the node, and not for the node itself.
     is_below: bool,
     paths: usize,
 }
@@ -94,14 +94,14 @@ impl Line {
 /// The lines for the paths below a directory, the last first.
 #[derive(Default)]
 struct LinesBelow {
-    /// At most one line more than may be suggested. That many are too many already.
+    /// At most [`MAX_ADVICE`] + 1 lines: more lines would not change that these are too many.
     lines: Vec<Line>,
     paths: usize,
 }
 
 impl Grouping {
-    /// Returns the lines for all paths, in the order of the nodes. If they are too many, the result is a part of
-    /// them, which is still too many.
+    /// Returns the lines for all paths, in the order of the nodes. If there are more than [`MAX_ADVICE`], some lines
+    /// are omitted, but the result still has more than [`MAX_ADVICE`].
     fn lines(&self, plain: &Patterns) -> Vec<Line> {
         let mut all: HashMap<usize, LinesBelow> = HashMap::new();
         // A parent precedes its children. In reverse, the lines below a node are complete when the loop reaches it.

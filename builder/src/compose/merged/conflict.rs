@@ -26,13 +26,13 @@ pub struct MergeConflicts {
 /// A path at which the images differ, and no policy decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The path.
+    /// The absolute path in both images.
     pub path: Vec<u8>,
     /// The first field that differs.
     pub difference: FieldDifference,
     /// The entries of the agent's image and of the business image.
     pub sides: [Side; 2],
-    /// What a user must know to decide it, if there is anything.
+    /// What a user must know to decide the conflict, if there is anything.
     pub note: Option<Note>,
 }
 
@@ -56,9 +56,9 @@ impl Conflict {
 pub struct Side {
     /// The origin of the entry.
     pub origin: Origin,
-    /// The name of its type.
+    /// The name of the entry's type.
     pub kind: &'static str,
-    /// A file's size in bytes.
+    /// The size of a file in bytes. `None` for other types.
     pub size: Option<u64>,
     /// The number of entries below a directory.
     pub below: usize,
@@ -92,7 +92,7 @@ pub enum Note {
     Accounts(AccountClash),
     /// The policy is `merge`, but the entries are not two small account files with the same attributes.
     NotUnitable,
-    /// The policy is `drop`, and both are directories.
+    /// The policy is `drop`, and both entries are directories.
     DroppedAttributes,
 }
 

@@ -9,8 +9,9 @@ use super::patterns::Patterns;
 /// The maximum number of conflicts that are described. Of the others, only the data for advice is kept.
 pub const MAX_CONFLICTS: usize = 1000;
 
-/// The conflicts that no policy decides. Two images can have hundreds of thousands, whose paths and values are much
-/// larger than both trees. Therefore only the first are kept whole, while all are counted and included in the advice.
+/// The conflicts that no policy decides. Two images can have hundreds of thousands of conflicts, whose paths and values
+/// are much larger than both trees. Therefore only the first conflicts are kept whole, while all are counted and
+/// included in the advice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conflicts {
     /// The first [`MAX_CONFLICTS`]: a directory before its entries, names in bytewise order.
@@ -26,8 +27,9 @@ pub struct Conflicts {
 }
 
 impl Conflicts {
-    /// Adds the conflict at a path, in the order of paths. `named` is the policy to suggest for exactly this path,
-    /// and `whole` returns the conflict.
+    /// Adds the conflict at `path`. Conflicts must be added in the order of their paths. `is_declared` is true if a
+    /// policy of the Boxfile names exactly this path, `named` is the policy to suggest for exactly this path, and
+    /// `whole` returns the conflict.
     pub(super) fn add(
         &mut self,
         path: &[u8],

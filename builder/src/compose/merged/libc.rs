@@ -1,8 +1,8 @@
 //! Checks that the images do not have different C libraries.
 //!
-//! A dynamic program names its loader by an absolute path, and loader and libc are built together: a loader that
-//! finds the libc of another build fails at once or later. Two libcs therefore cannot share one root, and no policy
-//! helps. Static programs need neither.
+//! A dynamic program names its loader by an absolute path, and loader and libc are built together: a loader that finds
+//! the libc of another build fails at once or later. Two libcs therefore cannot share one root, and no policy helps.
+//! Static programs need neither loader nor libc.
 
 use std::collections::BTreeMap;
 

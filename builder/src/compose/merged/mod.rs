@@ -8,12 +8,12 @@
 //!   device are the same. It has the time and the origin of the agent's image, because a different time needs no
 //!   decision.
 //! - A directory that no layer of an image lists, and that exists only as the parent of another path, has no
-//!   attributes. The attributes of the other image apply.
+//!   attributes. The attributes of the other image's directory apply.
 //! - Every other difference is a conflict. If no policy of the Boxfile decides it, nothing is built.
 //!
-//! Names that share an inode in their image share one in the merged root, except for a name that the other image's
-//! entry replaces. If both images have the same entry at a path, the two inodes become one, and the further names of
-//! both refer to it.
+//! Hard links are kept: names that share an inode in their image share one in the merged root, except for a name that
+//! the other image's entry replaces. If both images have the same entry at a path, the two inodes become one, and the
+//! further names of both refer to it.
 //!
 //! The result depends only on the two trees and the policies.
 
@@ -61,13 +61,13 @@ pub struct Merge {
 /// A root that both components share.
 #[derive(Debug)]
 pub struct MergedRoot {
-    /// Its entries.
+    /// The root's entries.
     pub tree: Tree,
     /// The contents of the united files, which no image has.
     pub united: Vec<Vec<u8>>,
 }
 
-/// The statistics of a merge. Entries are counted by their names.
+/// The statistics of a merge. A file with two names is counted as two entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MergeReport {
     /// The entries that only the agent's image has.

@@ -9,7 +9,7 @@ use safe_text::shown;
 
 use super::policies::fits;
 
-/// The paths as a tree. Two names with the same pattern share one node.
+/// The paths as a tree. Two names with the same pattern in one directory share one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Patterns {
     /// The nodes. A node follows its parent, and the first is the root.
@@ -22,13 +22,13 @@ pub(super) struct Patterns {
 /// A node of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PatternNode {
-    /// The pattern for its name; empty for the root.
+    /// The pattern for the node's name; empty for the root.
     name: Arc<str>,
     /// The index of the parent. The root is its own parent.
     pub(super) above: usize,
-    /// The number of names in its path.
+    /// The number of names in the node's path: 2 for `/usr/lib`.
     pub(super) parts: usize,
-    /// The number of paths that end here.
+    /// The number of added paths that end at this node.
     pub(super) paths: usize,
 }
 
@@ -48,7 +48,7 @@ impl Patterns {
         self.trail = trail;
     }
 
-    /// Returns the node of a name in a directory.
+    /// Returns the node of `name` in the directory `above`. Adds the node if it is new.
     fn place(&mut self, above: usize, name: &[u8]) -> usize {
         let name = Arc::from(pattern(name));
         if let Some(place) = self.known.get(&(above, Arc::clone(&name))) {
@@ -61,7 +61,7 @@ impl Patterns {
         place
     }
 
-    /// Returns the nodes from the root to this one.
+    /// Returns the nodes on the path from the root to `place`, including both.
     fn way(&self, place: usize) -> Vec<usize> {
         let above = |place: &usize| (*place != 0).then(|| self.places[*place].above);
         let mut way: Vec<_> = std::iter::successors(Some(place), above).collect();

@@ -14,7 +14,7 @@ pub struct PolicyUse {
     pub declared: Conflict,
     /// The number of conflicts that its pattern matches.
     pub fits: usize,
-    /// The number of these that no earlier pattern matches.
+    /// The number of these conflicts that no earlier pattern matches.
     pub decides: usize,
 }
 
@@ -23,7 +23,7 @@ pub struct PolicyUse {
 pub struct Unused {
     /// The index of the declaration in the Boxfile.
     pub number: usize,
-    /// Whether it matches conflicts, but earlier policies decide all of them.
+    /// Whether the policy matches conflicts, but earlier policies decide all of them.
     pub late: bool,
 }
 
@@ -34,7 +34,7 @@ impl Unused {
         unused.map(|(number, it)| Self { number, late: it.fits > 0 }).collect()
     }
 
-    /// Returns the warning about it, at its span in the Boxfile.
+    /// Returns the warning about the policy, at the policy's span in the Boxfile.
     pub fn warning(&self, boxfile: &Boxfile) -> Option<Diagnostic> {
         let span = boxfile.conflicts.get(self.number)?.pattern.span;
         let (what, label, help) = if self.late {

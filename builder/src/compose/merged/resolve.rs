@@ -22,13 +22,13 @@ const PAYLOAD: [Field; 4] = [Field::Size, Field::Content, Field::Target, Field::
 /// A change to the agent's tree at a path that both trees have.
 #[derive(Debug)]
 pub(super) enum Edit {
-    /// Gives the directory the attributes of the business tree's directory.
+    /// Gives `directory` the attributes of `like`, the business tree's directory.
     SetMeta { directory: InodeId, like: InodeId },
-    /// Replaces the entry with the business tree's entry.
+    /// Replaces the entry `name` with `by`, the business tree's entry.
     Replace { directory: InodeId, name: Name, by: InodeId },
-    /// Removes the entry.
+    /// Removes the entry `name`.
     Remove { directory: InodeId, name: Name },
-    /// Replaces the entry with a file of this content, with the attributes of the agent's file.
+    /// Replaces the entry `name` with a file of `content` that has the attributes of `like`, the agent's file.
     Unite { directory: InodeId, name: Name, like: InodeId, content: Content },
 }
 
@@ -63,7 +63,7 @@ impl<'a> Resolver<'a> {
         let [agent, business] = self.found(shared);
         let difference = difference(agent, business);
         if difference.is_none() || self.are_directories(shared) {
-            // If an inode of the business tree has several paths, the agent's entry at the first path applies.
+            // If an inode of the business tree has several paths, it becomes the agent's entry at the first of them.
             let [agent, business] = shared.found;
             self.same.entry(business).or_insert(agent);
         }
@@ -122,8 +122,8 @@ impl<'a> Resolver<'a> {
         Ok(())
     }
 
-    /// Returns the policy to suggest for a file that needs a declaration with its exact path, and a note on it.
-    /// `merge` is the only policy that can be impossible. It is suggested only if it is possible.
+    /// Returns the policy to suggest for a file that needs a declaration with its exact path, and a note on it. `merge`
+    /// is suggested only if it can be applied.
     fn proposed(
         &mut self,
         shared: &Shared<'_>,
@@ -143,7 +143,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// Applies a policy. Returns a note if it cannot be applied.
+    /// Applies a policy. Returns a note if the policy cannot be applied.
     fn apply(
         &mut self,
         shared: &Shared<'_>,
@@ -171,7 +171,7 @@ impl<'a> Resolver<'a> {
         Ok(None)
     }
 
-    /// Applies `merge`. Returns a note if it cannot be applied.
+    /// Applies the policy `merge`. Returns a note if the files cannot be united.
     fn unite(
         &mut self,
         shared: &Shared<'_>,

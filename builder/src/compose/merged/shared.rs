@@ -7,7 +7,8 @@ use box_tree::{InodeId, Name, Tree};
 /// A path that both trees have. `/` is one of them.
 #[derive(Debug)]
 pub(super) struct Shared<'s> {
-    /// The path. It is borrowed: with a few deep directories, each of many paths would otherwise take kibibytes.
+    /// The absolute path. It is borrowed, because copies of many paths below a deep directory would take kibibytes
+    /// each.
     pub(super) path: &'s [u8],
     /// The parent in the agent's tree, and the name in it. `None` for `/`.
     pub(super) place: Option<(InodeId, &'s Name)>,
@@ -19,9 +20,9 @@ pub(super) struct Shared<'s> {
 struct Open<'t> {
     /// The directory of the agent's tree.
     own: InodeId,
-    /// The length of its path in bytes.
+    /// The length of the directory's path in bytes.
     length: usize,
-    /// The remaining names, and the names in the business tree's directory.
+    /// The remaining names of the agent's directory. `others` are the names of the business tree's directory.
     names: btree_map::Iter<'t, Name, InodeId>,
     others: &'t BTreeMap<Name, InodeId>,
 }

@@ -1,4 +1,5 @@
-//! Checks that a component's root has the programs that the box runs in it, and the programs that start them.
+//! Checks that a component's root has the programs that the box runs in it, and the interpreters and dynamic linkers
+//! that start them.
 //!
 //! A program is looked up as init does: a name with a slash relative to the working directory, any other name in the
 //! directories of `PATH`. Paths below a mount exist only when the box runs, and are not checked: a share, a scratch
@@ -27,8 +28,8 @@ const MAX_HEAD: u64 = 64 << 10;
 const NEAR_DIRECTORIES: usize = 16;
 const NEAR_NAMES: usize = 8192;
 
-/// Checks the programs of the components that have a root: their own program, if the box starts it, and the program
-/// of the health check. Returns a [`ComposeError::NoSuchProgram`] for each missing program.
+/// Checks the programs of the components that use `root`: the component's program, if the box starts it, and the
+/// program of the health check. Returns a [`ComposeError::NoSuchProgram`] for each missing program.
 ///
 /// # Errors
 /// [`ComposeError::Unreadable`] if a program cannot be read.
@@ -138,7 +139,7 @@ impl Finder<'_> {
     /// Returns a program's content. `None` if it is below a mount.
     ///
     /// # Errors
-    /// The reason why it cannot be executed.
+    /// The reason why the program cannot be executed.
     fn find(&self, program: &str) -> Result<Option<Content>, Unrunnable> {
         let mut reason = Unrunnable::Missing;
         for path in self.candidates(program) {
@@ -254,8 +255,8 @@ impl Finder<'_> {
     }
 }
 
-/// Returns why Linux does not start a file with this error. `None` if that is not certain: for a file of an unknown kind,
-/// and for an ELF file of which more is needed than was read.
+/// Returns why Linux does not start a file with this error. `None` if that is not certain: for a file of an unknown
+/// kind, for an ELF file of which more is needed than was read, and for a failed read.
 fn unrunnable(error: &ProgramError, is_whole: bool) -> Option<(Unrunnable, String)> {
     let reason = match error {
         ProgramError::WrongMachine { .. } => Unrunnable::OtherMachine,

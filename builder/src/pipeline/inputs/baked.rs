@@ -9,7 +9,7 @@ use crate::BuildError;
 use crate::compose::Baked;
 use crate::pipeline::request::Request;
 
-/// Reads the files of all components, in the order of components and of paths in them.
+/// Reads the files of all components, sorted by component and then by their paths in the component's root.
 pub(super) fn read(
     request: &Request<'_>,
     together: &mut Together,

@@ -53,7 +53,7 @@ pub(in crate::pipeline) fn lock(inputs: &Inputs<'_>, request: &Request<'_>) -> L
     for (name, kind, tool) in
         [("kernel", PinKind::Kernel, &inputs.kernel), ("init", PinKind::Init, &inputs.init)]
     {
-        // For a platform that cannot be built, both are empty.
+        // Kernel and init were not read if the platform cannot be built.
         if !tool.bytes.is_empty() {
             let size = tool.bytes.len() as u64;
             set(name, source(name), kind, tool.sha256.into(), size, Vec::new());

@@ -89,7 +89,7 @@ pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
     if !matches!(binary::inspect(&file, request.platform), Ok(Program::Static)) {
         return Err(refused(format!("a static program for {}", request.platform)));
     }
-    // A box with any other program would fail only when it starts.
+    // A box with another static program as its init would be built, but fail when it starts.
     if memmem::find(&bytes, INIT_MARK.as_bytes()).is_none() {
         return Err(refused(format!("box-init: it lacks the text \"{INIT_MARK}\"")));
     }
@@ -111,7 +111,7 @@ pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
     }
 }
 
-/// Reads a whole file, and also returns it opened.
+/// Reads the init or the kernel. Returns the open file and its bytes.
 fn read_input(kind: InputKind, file: &InputFile) -> Result<(File, Vec<u8>), BuildError> {
     let read = || {
         let file = open_regular(&file.path, Links::Follow)?;
@@ -128,8 +128,8 @@ fn read_input(kind: InputKind, file: &InputFile) -> Result<(File, Vec<u8>), Buil
     })
 }
 
-/// Returns an error for each variable that would put a secret into the box. Variables that the Boxfile sets itself
-/// were checked when it was read.
+/// Returns an error for each variable that would put a secret into the box. Variables that the Boxfile sets itself were
+/// checked when the Boxfile was read.
 fn secrets(
     variables: &dotenv::Variables,
     component: ComponentName,

@@ -1,4 +1,4 @@
-//! The images: the digests that the lock pins, or else the present targets of their references.
+//! Opens the images of a build by the digests that the lock pins, or else by their references.
 
 use std::path::Path;
 
@@ -119,7 +119,8 @@ fn cause(source: SourceError, reference: &ImageRef, base: &Path) -> Cause {
     }
 }
 
-/// Returns the directory or image archive whose path was written as a repository.
+/// Returns the directory or image archive whose path was written without a prefix, such as `agent.tar` for
+/// `oci-archive:agent.tar`, and therefore parsed as a repository.
 fn unprefixed(repository: &str, base: &Path) -> Option<Meant> {
     let path = repository.strip_prefix(HUB_LIBRARY).unwrap_or(repository);
     let place = base.join(path);

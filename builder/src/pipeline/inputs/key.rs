@@ -10,8 +10,8 @@ use crate::pipeline::request::Request;
 
 impl Inputs<'_> {
     /// Returns the key of the box that these inputs produce: a hash of the Boxfile in its canonical form and of the
-    /// content of all inputs. The names of the inputs do not change the key, except for the names of files that the
-    /// box's listing has. The packaging and compression of images do not change it either.
+    /// content of all inputs. The names of the inputs do not change the key, except for the paths of `file`
+    /// declarations, which the box's listing has. The packaging and compression of images do not change it either.
     pub(in crate::pipeline) fn key(&self, request: &Request<'_>) -> ActionKey {
         let mut key = KeyHasher::new("box", FORMAT_EPOCH).part(request.builder.as_bytes());
         key = key.text(&nameless(request.boxfile).canonical()).text(request.platform.name());
@@ -29,7 +29,7 @@ impl Inputs<'_> {
             key = key.text("skill").text(&skill.name).text(skill.mode.name());
             key = key.part(skill.skill.files.tree.digest().as_bytes());
         }
-        // Their paths, destinations and owners are in the canonical form, because the box's listing has the paths.
+        // The canonical form of the Boxfile already has the paths, destinations and owners of the files.
         for file in &self.baked {
             key = key.text("file").part(file.source.files.tree.digest().as_bytes());
         }
@@ -55,7 +55,7 @@ fn add_image(key: KeyHasher, image: &Image<'_>) -> KeyHasher {
         .map(&labels.collect())
 }
 
-/// Returns a Boxfile without the names of its inputs.
+/// Returns the Boxfile without its platforms and without the names of its inputs.
 fn nameless(boxfile: &Boxfile) -> Boxfile {
     let mut boxfile = boxfile.clone();
     boxfile.platforms.clear();

@@ -1,4 +1,4 @@
-//! Reads all inputs of a build, and makes their entries of the lock.
+//! Reads all inputs of a build, and makes the lock's entries for them.
 
 mod baked;
 mod entries;
@@ -30,18 +30,19 @@ pub(super) use skills::SkillInput;
 /// A component and its image.
 pub(super) type ComponentImage<'a> = (ComponentName, Image<'a>);
 
-/// The inputs of a build. Of images, only the documents are read. Layers are opened when they are needed.
+/// The inputs of a build. Of an image, only the documents are read, such as its manifest. Layers are opened when they
+/// are needed.
 pub(super) struct Inputs<'a> {
     pub(super) images: Vec<ComponentImage<'a>>,
     /// The agent's program, if it is not in an image.
     pub(super) binary: Option<Binary>,
     pub(super) skills: Vec<SkillInput>,
-    /// The files of the checkout that components get: first the agent's, then the business application's.
+    /// The files of the checkout that the box puts into components: first the agent's, then the business application's.
     pub(super) baked: Vec<Baked>,
     /// The merged variables of each component's files. A later file overrides an earlier one.
     pub(super) env: Env,
     env_files: Vec<files::EnvFile>,
-    /// Empty for a platform that cannot be built, and so is the kernel.
+    /// The init. Both it and the kernel are empty for a platform that cannot be built.
     pub(super) init: Tool,
     pub(super) kernel: Tool,
     /// Warnings about the skills' definitions.
@@ -91,9 +92,9 @@ impl<'a> Inputs<'a> {
 #[derive(Debug, Default)]
 pub struct Checked(skills::Checked);
 
-/// Checks the inputs in the checkout: skills, files, environment files, and the agent's program. Images, the kernel
-/// and the network are not used. Returns the errors and the warnings. Stops after [`MAX_KEPT`] errors. A skill that
-/// was checked before is not reported again.
+/// Checks the inputs in the checkout: skills, files, environment files, and the agent's program. Images, the kernel and
+/// the network are not used. Returns the errors and the warnings. Stops after [`MAX_KEPT`] errors. A skill in `before`
+/// is not reported again; the other skills are added to `before`.
 pub fn check(request: &Request<'_>, before: &mut Checked) -> (Vec<BuildError>, Vec<Report>) {
     let mut warnings = Reports::default();
     let mut together = Together::default();

@@ -75,7 +75,8 @@ fn check_digest(found: Digest, expected: Option<Digest>, span: Span) -> Result<(
     Err(BuildError::WrongFile { span, what, expected, found })
 }
 
-/// Checks that a program that needs an interpreter or a dynamic linker has an image.
+/// Checks that the agent has an image if its program needs an interpreter or a dynamic linker: only an image can
+/// contain it.
 pub(super) fn check_root(program: &Program, boxfile: &Boxfile) -> Result<(), BuildError> {
     match program {
         Program::By(needs) if boxfile.agent.component.image.is_none() => {

@@ -1,5 +1,5 @@
-//! Warns about variables of images that look like secrets. They are no errors, because the user may not be able to
-//! change the image.
+//! Warns about variables of images that look like secrets. Such a variable is no error, because the user may not be
+//! able to change the image.
 
 use box_contract::ComponentName;
 use boxfile_spec::Boxfile;
@@ -13,9 +13,9 @@ use crate::compose::{ImageConfig, image_words};
 const IN_BOX: &str = "its value is in the image, and will be in the box";
 
 impl Inputs<'_> {
-    /// Returns the warnings about variables that an image sets in its config or by labels, unless the Boxfile or an
-    /// environment file overrides them, and about its command line, unless the Boxfile replaces it. No warning
-    /// contains a value.
+    /// Returns the warnings about images. An image's variable, from its config or a label, is checked unless the
+    /// Boxfile or an environment file overrides it. An image's command line is checked unless the Boxfile replaces it.
+    /// No warning contains a value.
     pub(in crate::pipeline) fn image_secrets(&self, boxfile: &Boxfile) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         for (component, image) in &self.images {
@@ -27,7 +27,7 @@ impl Inputs<'_> {
             };
             let config = ImageConfig { component: *component, process: &image.process };
             let span = boxfile.root_span(*component);
-            // A malformed variable is an error of the build.
+            // If a variable is malformed, none is checked: the build fails anyway.
             for (name, value) in config.env().into_iter().flatten() {
                 if !replaced(&name) && looks_secret(&name, &value) {
                     warnings.push(warning(*component, &name, span));

@@ -1,4 +1,4 @@
-//! The skills: the ones that are declared one by one, and the ones in a directory of skills.
+//! Reads the skills that the Boxfile declares one by one, and the skills in the directory that it declares.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,14 +17,14 @@ use crate::{BuildError, Report};
 /// A skill and its declaration.
 pub(in crate::pipeline) struct SkillInput {
     pub(in crate::pipeline) name: String,
-    /// Its directory as the lock has it, relative to the Boxfile's directory.
+    /// The skill's directory, relative to the Boxfile's directory. The lock has this path.
     pub(in crate::pipeline) source: String,
     pub(in crate::pipeline) mode: SkillMode,
     pub(in crate::pipeline) skill: Skill,
 }
 
 impl SkillInput {
-    /// Returns the skill's plan. The plan has no text of a mounted skill, because that can change.
+    /// Returns the skill's plan. The plan of a mounted skill has no text, because the text can change after the build.
     pub(in crate::pipeline) fn plan(&self) -> SkillPlan {
         let (name, mode) = (self.name.clone(), self.mode);
         match mode {
@@ -44,7 +44,8 @@ pub(super) fn read(
     places(request)?.into_iter().map(read).collect()
 }
 
-/// The checked skills, and the memory that each takes. The profiles of a box have most of them in common.
+/// The checked skills, and the memory that each uses in bytes. Most skills are in all profiles of a box, and are read
+/// only once.
 pub(super) type Checked = HashMap<CheckedSkill, u64>;
 
 /// The parts that determine the findings in a skill: its declaration, and the tools that it may require.
@@ -52,7 +53,7 @@ pub(super) type Checked = HashMap<CheckedSkill, u64>;
 pub(super) struct CheckedSkill {
     name: String,
     source: String,
-    /// The span of messages about its directory.
+    /// The span of messages about the skill's directory.
     span: Span,
     tools: Option<Vec<String>>,
 }
@@ -80,7 +81,7 @@ pub(super) fn check(
     errors
 }
 
-/// Reads a skill. If it was checked before, only its memory is counted.
+/// Reads a skill. If it was checked before, only adds its memory to `together`.
 fn check_one(
     request: &Request<'_>,
     place: SkillSource,

@@ -10,9 +10,9 @@ use box_contract::Platform;
 
 /// The pin of one declaration, as of its last resolution.
 ///
-/// No field depends on the host that resolved it: a path is as the Boxfile has it. The builder decides which fields a
-/// kind has, and a lock stores them unchecked. An entry can be read back only if name and source have no control
-/// characters or other invisible characters, which no path or reference of a Boxfile has.
+/// No field depends on the host that resolved the declaration: a path is as the Boxfile has it. The builder decides
+/// which fields a kind has, and a lock stores them unchecked. An entry can be read back only if name and source have no
+/// control characters or other invisible characters, which no path or reference of a Boxfile has.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockEntry {
@@ -25,7 +25,7 @@ pub struct LockEntry {
     pub kind: PinKind,
     /// The reference, URL or path as the Boxfile has it. Empty for init, and for a kernel that the builder chose.
     pub source: String,
-    /// The platform that it is for. `None` if it applies to all platforms ([`PinKind::has_platform`]).
+    /// The platform of the entry. `None` if the entry applies to all platforms ([`PinKind::has_platform`]).
     pub platform: Option<Platform>,
     /// The digest of the content: for an image, of its manifest; for a skill or a baked file, of its tree.
     pub digest: AnyDigest,

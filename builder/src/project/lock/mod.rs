@@ -107,8 +107,8 @@ impl Lock {
         })
     }
 
-    /// Returns whether a text was once written as a lock, even if it no longer parses: it has the comment at the top
-    /// of every written lock. Any other file must not be overwritten.
+    /// Returns whether a text was once written as a lock, even if it no longer parses: such a text has the comment that
+    /// is at the top of every written lock. Commands must not overwrite any other file.
     pub fn is_lock(text: &str) -> bool {
         text.lines().any(|line| line.starts_with(write::MARK))
     }
@@ -171,9 +171,9 @@ impl Lock {
 /// any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'l> {
-    /// Only the newer lock has it.
+    /// Only the newer lock has the entry.
     Added(&'l LockEntry),
-    /// Only the older lock has it.
+    /// Only the older lock has the entry.
     Removed(&'l LockEntry),
     /// Both have an entry of this name and platform, with different fields.
     Changed {

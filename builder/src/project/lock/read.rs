@@ -58,7 +58,7 @@ pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
     Ok(Lock { epoch, entries })
 }
 
-/// Returns the errors of a text that is not TOML, with the messages for Boxfiles if there are any.
+/// Returns the errors of a text that is not TOML: the errors that a Boxfile with the same faults has, or else `first`.
 fn not_toml(text: &str, first: &Error) -> Diagnostics {
     let place = first.span().unwrap_or(0..0);
     let message = format!("the lock is not TOML: {}", shown(first.message()));
