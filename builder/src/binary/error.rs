@@ -36,26 +36,26 @@ pub enum BinaryError {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ProgramError {
-    /// It is a file of another kind.
+    /// The file is neither an ELF program nor a script, such as a shared library.
     #[error("it is {0}")]
     NotAProgram(&'static str),
-    /// It is of a known kind that Linux does not start: a program for another operating system, an archive, a web page, or
-    /// a script after a byte order mark.
+    /// The file is of a known kind that Linux does not start: a program for another operating system, an archive, a web
+    /// page, or a script after a byte order mark.
     #[error("it is {0}")]
     Foreign(&'static str),
-    /// It is a Git LFS pointer: the checkout lacks the content.
+    /// The file is a Git LFS pointer: the checkout lacks the content.
     #[error("it is {}", oci_image::LFS_POINTER)]
     LfsPointer,
-    /// It is for another processor.
+    /// The program is for another processor.
     #[error("it is a program for {found}, but the box is for {expected}")]
     WrongMachine { expected: String, found: String },
-    /// It is an ELF file that Linux does not start.
+    /// The file is an ELF file that Linux does not start.
     #[error("it is an ELF file that Linux does not start: {0}")]
     Elf(&'static str),
-    /// It is a script that Linux does not start. The message describes its first line.
+    /// The file is a script that Linux does not start. The text describes the script's first line.
     #[error("it is a script, but its first line {0}")]
     Script(&'static str),
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("it cannot be read")]
     Read(#[from] io::Error),
 }

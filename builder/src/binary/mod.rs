@@ -1,8 +1,8 @@
-//! An agent that is one file: a program of the checkout, or one that was downloaded.
+//! An agent that is one file: a program of the checkout, or a downloaded program.
 //!
-//! It becomes a tree with the file as `/agent/bin/agent` (the layout of `/agent` in A3S Box): mode 0755, owned by
+//! The file becomes `/agent/bin/agent` in the agent's root (the layout of `/agent` in A3S Box): mode 0755, owned by
 //! root, with the time 1970-01-01. The file is streamed to the store while it is hashed, so memory does not grow with
-//! the file. The blob is the tree's pack, or becomes a segment.
+//! the file. The blob of a small file is used as a pack; a larger file gets a segment.
 
 mod error;
 mod program;
@@ -29,7 +29,7 @@ pub use program::{Program, inspect};
 
 /// The path of the file in the agent's root.
 pub const AGENT_PATH: &str = "/agent/bin/agent";
-/// The maximum size of the file, downloaded or not, in bytes.
+/// The maximum size of a program in bytes, in the checkout or downloaded.
 const MAX_BINARY: u64 = Size::DEFAULT.most();
 
 /// An agent's binary. Its bytes are in the store.
@@ -89,7 +89,7 @@ impl Binary {
         Ok(blob)
     }
 
-    /// Puts the file into a root as [`AGENT_PATH`]. It replaces an existing entry.
+    /// Puts the file into a root as [`AGENT_PATH`]. Replaces an existing entry.
     pub fn put_into(&self, root: &mut Tree) {
         let agent = root.ensure_directory(Tree::ROOT, b"agent");
         let bin = root.ensure_directory(agent, b"bin");
@@ -117,7 +117,7 @@ pub fn from_checkout(
 ) -> Result<Binary, BinaryError> {
     let file = open(checkout, path)?;
     let mut writer = store.writer()?;
-    // One byte more than allowed shows that the file grew.
+    // Reads at most one byte more than allowed, which shows that the file has grown since it was opened.
     let mut hashed = Hashed::new(file.take(MAX_BINARY + 1));
     io::copy(&mut hashed, &mut writer).map_err(|error| {
         FileError::of(if hashed.failed { "read" } else { "store" }, path)(error)
@@ -127,7 +127,7 @@ pub fn from_checkout(
     binary(blob, content, &path.display().to_string(), platform, store)
 }
 
-/// Reads a binary from the store. `name` is its name in errors, such as its URL.
+/// Reads a binary from the store. Errors name the binary by `name`, such as its URL.
 ///
 /// # Errors
 /// [`BinaryError`].
@@ -165,7 +165,7 @@ fn binary(
 /// Opens a regular file of a checkout.
 ///
 /// # Errors
-/// [`BinaryError`] if it is not a regular file, is outside the checkout, or is too large.
+/// [`BinaryError`] if the file is not regular, is outside the checkout, or is too large.
 pub fn open(checkout: &Bounds, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));

@@ -18,7 +18,7 @@ use super::ProgramError;
 /// How a program starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// Directly: it is linked statically.
+    /// Directly: the program is linked statically.
     Static,
     /// By the file at this path, which must be in the agent's root: a dynamic linker such as
     /// `/lib64/ld-linux-x86-64.so.2`, or the interpreter of a script such as `/usr/bin/env`.
@@ -69,7 +69,7 @@ fn machine_name(number: u16) -> String {
 /// Returns how a file starts on a platform.
 ///
 /// # Errors
-/// [`ProgramError`] if Linux would not start it.
+/// [`ProgramError`] if Linux would not start the file.
 pub fn inspect(file: &File, platform: Platform) -> Result<Program, ProgramError> {
     inspect_bytes(file, platform)
 }
@@ -106,7 +106,8 @@ fn inspect_bytes(file: &dyn ReadAt, platform: Platform) -> Result<Program, Progr
         }))
 }
 
-/// Reads the first line of a script. `cut` is true if the file continues after `line`.
+/// Reads the first line of a script. `line` is the start of the file after `#!`. `cut` is true if the file may have
+/// more bytes.
 fn script(line: &[u8], cut: bool) -> Result<Program, ProgramError> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let end = line.iter().position(|byte| *byte == b'\n');
@@ -217,7 +218,7 @@ impl<'file> Elf<'file> {
     }
 }
 
-/// Checks the part of the header that all ELF files have in common.
+/// Checks word size, byte order and processor, which all ELF files have at the same offsets.
 fn check_machine(identity: &[u8], platform: Platform) -> Result<(), ProgramError> {
     let expected = machine_of(platform);
     let little = identity[5] == elf::ELFDATA2LSB;

@@ -11,10 +11,10 @@ use proptest::{collection, num};
 
 use super::*;
 
-/// The file offset of the data of the segments in the tests' ELF files.
+/// The file offset of the data that all segments of [`elf_file`] share.
 const DATA: u64 = 0x1000;
 
-/// Returns an ELF file with segments of these types, which all have the same data.
+/// Returns an ELF file with one segment for each type in `segments`. All segments have `data`.
 fn elf_file(machine: u16, kind: u16, entry: u64, segments: &[u32], data: &[u8]) -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     file.extend_from_slice(&kind.to_le_bytes());

@@ -24,7 +24,7 @@ pub enum MeasureError {
         message: String,
         /// boxlaunch's help. Its options are the options of `boxlaunch run`.
         help: Option<String>,
-        /// Whether that help names options.
+        /// Whether `help` names options.
         names_options: bool,
         /// boxlaunch's error code.
         code: Option<ErrorCode>,
@@ -34,7 +34,7 @@ pub enum MeasureError {
     Failed {
         command: String,
         status: i32,
-        /// The end of its standard error.
+        /// The end of the program's standard error.
         stderr: String,
     },
     /// A program's output is not the expected JSON.

@@ -14,8 +14,8 @@ use super::{MeasureError, Measurement, Result};
 
 /// The path of the box in the virtual host.
 const BOX: &str = "/box";
-/// The virtual time in seconds within which an agent must be ready. If twice the box's budget is longer, that
-/// applies. An agent that is never ready costs the real time of this virtual time.
+/// The virtual time in seconds within which an agent must be ready. Twice the box's budget is used if it is longer.
+/// With an agent that is never ready, a start takes all of this time.
 const STARTUP_TIMEOUT: u64 = 30;
 /// The real time that the virtual host gets for each start of a box, in addition to its boot.
 const TIME_OF_A_START: Duration = Duration::from_secs(60);
@@ -51,8 +51,8 @@ struct Refused {
 /// the virtual host. `env` are variables for the box, each as `NAME=VALUE`.
 ///
 /// # Errors
-/// The box shares the network of its host, the virtual host does not start, or a start of the box fails. The last error
-/// has boxlaunch's message. A start that exceeds the budget is not an error.
+/// The box shares the network of its host, the virtual host does not start, or a start of the box fails. The error of a
+/// failed start has boxlaunch's message. A start that exceeds the budget is not an error.
 pub fn measure(
     host: VirtualHost,
     opened: &OpenBox,

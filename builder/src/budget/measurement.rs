@@ -16,7 +16,7 @@ pub struct Measurement {
     pub cpus: u8,
     /// The limits of the phases.
     pub budget: Budget,
-    /// The time that the box's kernel takes with an init that only connects, in milliseconds.
+    /// The time that a start takes with the box's kernel and an init that only connects, in milliseconds.
     pub floor_ms: f64,
     /// The times that the phases took, for each start; never empty.
     pub runs: Vec<Phases>,
@@ -73,7 +73,7 @@ impl Measurement {
 pub(crate) mod tests {
     use super::*;
 
-    /// A measurement of runs whose phases are multiples of one total.
+    /// Returns a measurement with one run for each total. Each phase is a fixed fraction of the total.
     pub(crate) fn measurement(budget: Budget, totals: &[f64]) -> Measurement {
         let run = |total: &f64| Phases {
             vmm: total * 0.1,

@@ -27,8 +27,8 @@ impl Comparison<'_> {
     }
 }
 
-/// Renders a measurement: the limit and the time of each phase, the floor and the machine. With another box, the
-/// table also has its times. `advice` explains how to add a budget to a box that has none.
+/// Renders a measurement: the limit and the time of each phase, the floor and the machine. With `old`, the table also
+/// has the times of the older box. `advice` explains how to add a budget to a box that has none.
 pub fn table(measured: &Measurement, old: Option<&Measurement>, advice: &str) -> String {
     let old = old.map(|old| Comparison { old, new: measured });
     let mut table = format!("{:<8}{:>10}{:>12}{:>21}", "phase", "allowed", "taken", "min to max");

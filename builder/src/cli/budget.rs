@@ -24,7 +24,7 @@ use super::stored;
 use super::{installed, locate, search, terminal};
 use cli_common::store::BoxArgument;
 
-/// How to give a box a budget.
+/// The advice for a box without a budget.
 const TO_HAVE_ONE: &str = "`boxbuild budget BOX --write 20%` puts one into its Boxfile";
 
 /// Measures how long a box takes to start, and compares that with its budget. Needs no KVM.
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let open = |old| stored::open_word(old, &args.subject.store);
     let compared = args.compare.as_deref().map(open).transpose()?;
     if let Some((project, _)) = &boxfile {
-        // Checked before the measurement, which takes a while.
+        // Checks that the budget can be written before the measurement, which takes a while.
         let name = &opened.config.plan.name;
         with_budget(project, name, &boxbuild::budget::with_margin(&Phases::default(), 0.0))?;
     }

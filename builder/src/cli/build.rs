@@ -82,14 +82,15 @@ pub(crate) struct Args {
     jobs: Option<u16>,
 }
 
-/// How often a build starts again if blobs were removed from the store during it.
+/// The maximum number of attempts to build if other programs remove blobs from the store meanwhile.
 const ATTEMPTS: u8 = 4;
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.output.as_deref().map_or(Ok(()), check_directory)?;
     let cap = cli_common::store::cap(&PROGRAM)?;
     set_threads(args.jobs)?;
-    // Collections keep the blobs that a process with the open store uses. Other programs may delete them.
+    // Collections such as `boxbuild gc` keep the blobs that a process with the open store uses, but other programs may
+    // delete blobs.
     let is_missing = Cell::new(false);
     let mut left = ATTEMPTS;
     loop {
@@ -103,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Builds once. Notes in `is_missing` whether it failed because the store has lost a blob.
+/// Builds once. Sets `is_missing` if the build failed because the store has lost a blob.
 fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
@@ -137,7 +138,7 @@ fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure
     if locked.locked {
         fixed.check_resolved(&lock)?;
     }
-    // Checked here and not after the build.
+    // Checked before the build, so that a build does not fail only at its end.
     lock_file.check_writable(&lock)?;
     let built = resolved.build().map_err(failed)?;
     target.check_name(&tools.store, &built.sealed)?;
@@ -218,7 +219,7 @@ impl Target {
         Ok(Self { declared, name, owner, directory, form })
     }
 
-    /// Checks that the box may get the name, before anything but the store is written.
+    /// Checks that the box may get the name, before the lock and the directory are written.
     fn check_name(&self, store: &Store, sealed: &Sealed) -> Result<(), Failure> {
         let Some(name) = &self.name else { return Ok(()) };
         Ok(store.check_name(name, &self.named(sealed))?)
@@ -250,7 +251,8 @@ impl Target {
             warnings.add_message(&format!("the name {name} {whose}; it meant {digest}"));
         }
         if self.form == Form::Thin {
-            // Added before the directory exists, so that the store keeps the blobs that the directory lacks.
+            // The root is added before the directory exists, so that the store keeps the blobs that the directory
+            // lacks.
             store.add_root(&self.real_directory()?)?;
             return Ok(output::write(store, sealed, &self.directory, self.form)?);
         }
@@ -258,7 +260,8 @@ impl Target {
         Ok(output::write(store, sealed, &self.directory, self.form)?)
     }
 
-    /// Returns the path of the directory without symbolic links, whether or not the directory exists.
+    /// Returns the path of the directory without symbolic links. Creates the parent directory; the directory itself may
+    /// be absent.
     fn real_directory(&self) -> Result<PathBuf, Failure> {
         let parent = parent_of(&self.directory);
         create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
@@ -349,7 +352,8 @@ fn warn_of_swap(swap: Swap, directory: &Path, warnings: &mut Warnings) {
     }
 }
 
-/// Limits the number of threads, with this one among them. If the system starts fewer threads, these do all the work.
+/// Sets the number of threads that decode layers, including the current one. If the system starts fewer threads, these
+/// do all the work.
 fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
     let available = || thread::available_parallelism().map_or(1, NonZero::get);
     let wanted = jobs.map_or_else(available, usize::from);

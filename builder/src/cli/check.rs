@@ -87,7 +87,7 @@ impl Found {
             self.failures.extend(errors.iter().map(|it| of_build(it, &variant.sources)));
             self.warnings.extend(warnings);
             self.warnings.extend(unbuildable(variant));
-            // Profiles share most errors.
+            // Most errors are the same for all profiles.
             distinct(&mut self.failures, Failure::json);
             let cut = |errors: usize| errors >= MAX_KEPT;
             if cut(errors.iter().map(BuildError::count).sum())
@@ -117,7 +117,7 @@ impl Found {
         Ok(())
     }
 
-    /// Adds the findings of a preview. The report describes the `first` one.
+    /// Adds the findings of a preview. Only the `first` preview sets the unsupported settings in the report.
     fn add(&mut self, previewed: Previewed, variant: &Loaded, first: bool) {
         let Previewed { preview, warnings, .. } = previewed;
         self.warnings.extend(warnings);
@@ -136,7 +136,8 @@ impl Found {
     }
 }
 
-/// Removes items whose key occurred before. A Boxfile can have tens of thousands.
+/// Removes items whose key occurred before. A list can have tens of thousands of items, so they are not compared in
+/// pairs.
 fn distinct<T, K: Eq + Hash>(list: &mut Vec<T>, key: impl Fn(&T) -> K) {
     let mut seen = HashSet::new();
     list.retain(|item| seen.insert(key(item)));

@@ -1,5 +1,4 @@
-//! The report about two images that differ and have to share one root: every conflict, and the
-//! lines that would decide it.
+//! The report about the conflicts of two images that share one root, and the declarations that would decide them.
 
 use box_contract::ErrorCode;
 use box_inspect::entry::path_json;
@@ -26,7 +25,7 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
     )
 }
 
-/// Formats conflicts for a terminal, with the lines to write.
+/// Formats conflicts for a terminal, with the declarations to write.
 pub(crate) fn text(conflicts: &Conflicts, origins: &Origins, syntax: Syntax) -> String {
     let shown = conflicts.first.iter().map(|it| it.describe(origins));
     let more = match conflicts.count {
@@ -52,7 +51,7 @@ pub(crate) fn text(conflicts: &Conflicts, origins: &Origins, syntax: Syntax) -> 
     format!("{list}\n\n  = help: {help}{rest}")
 }
 
-/// Formats the lines to write.
+/// Formats the declarations to write into the Boxfile.
 fn lines(advice: &[Advice], syntax: Syntax) -> String {
     let line = |advice: &Advice| {
         let declaration = advice.declaration(syntax).replace('\n', "\n      ");
@@ -71,7 +70,7 @@ fn lines(advice: &[Advice], syntax: Syntax) -> String {
     )
 }
 
-/// Returns the kept conflicts as JSON. `MAX_CONFLICTS` limits their number.
+/// Returns the first conflicts as JSON, at most `MAX_CONFLICTS`.
 pub(crate) fn all_json(conflicts: &Conflicts, origins: &Origins) -> Value {
     let side = |Side { kind, size, below, origin }: &Side, value: &str| {
         let origin = origins.named(*origin);

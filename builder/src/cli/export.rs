@@ -118,7 +118,8 @@ fn is_stream(args: &Args) -> bool {
     args.output.as_deref() == Some(Path::new("-"))
 }
 
-/// Returns the name of the box's directory or its name in the store, for the name of the output.
+/// Returns the name of the box's directory without `.box`, or else the box's name in the store. The output is named
+/// after it.
 fn base_name(subject: &BoxArgument) -> Result<Option<OsString>, ExportError> {
     let Ok(reference) = subject.parse() else { return Ok(None) };
     let Some(path) = reference.path() else { return Ok(reference.name().map(OsString::from)) };
@@ -133,7 +134,7 @@ fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, Expo
     if let Some(output) = &args.output {
         return Ok(output.clone());
     }
-    // The name inside the box is foreign and does not become a path. Only the name of the directory does.
+    // The name in the box's plan is foreign, so it is not used as a path.
     let mut name = base_name(&args.subject)?.unwrap_or_else(|| "box".into());
     if let Some(component) = component {
         name.push(format!("-{}", component.name()));

@@ -79,7 +79,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Downloads the default guest kernel if none is installed. Any other kernel is a file of the user.
+/// Downloads the default guest kernel if none is installed. Any other kernel is a file of the user, and is not
+/// downloaded.
 fn get_kernel(inputs: &InputOptions, loaded: &Loaded, as_json: bool) -> Result<(), Failure> {
     let found = installed::kernel(inputs.kernel.as_deref(), loaded.boxfile(), &loaded.project.base);
     let Some(place) = installed::set_up_kernel(KernelName::Krunfw) else { return Ok(()) };

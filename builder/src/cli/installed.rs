@@ -39,7 +39,7 @@ struct Companion {
 }
 
 /// Returns the init: the named one, or the first installed one that is static and that no untrusted user could have put
-/// there. A dynamic one, as `cargo build` leaves next to boxbuild, cannot start in a guest.
+/// there. A dynamic init, as `cargo build` writes next to boxbuild, cannot start in a guest.
 pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
     if let Some(path) = named {
         return Ok(named_file(path, "--init", own::INIT));
@@ -142,7 +142,8 @@ pub(crate) fn kernel(
     Ok(file)
 }
 
-/// Returns the paths where a kernel may be. The path of `boxbuild setup` comes before the system's libraries.
+/// Returns the paths where a kernel may be. The path to which `boxbuild setup` writes comes before the system's
+/// libraries.
 fn kernel_places(name: KernelName) -> impl Iterator<Item = PathBuf> {
     let of_system = SYSTEM_LIBRARIES.iter().filter(move |_| name == KernelName::Krunfw);
     set_up_kernel(name).into_iter().chain(of_system.map(PathBuf::from))

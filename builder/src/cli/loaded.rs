@@ -23,7 +23,7 @@ use super::warnings::Warnings;
 use super::{installed, registries, search, terminal};
 use crate::cli::stored::PROGRAM;
 
-/// A Boxfile without errors, with one of its profiles applied.
+/// A Boxfile without errors, with at most one of its profiles applied.
 #[derive(Clone)]
 pub(crate) struct Loaded {
     pub(crate) project: Project,

@@ -88,7 +88,7 @@ pub(crate) fn check_declared(fixed: &Fixed<'_>, loaded: &Loaded) -> Result<(), F
     Ok(())
 }
 
-/// Reads a lock of which everything will be resolved again, and warns if its pins cannot be used.
+/// Reads a lock whose entries will all be resolved again, and warns if the lock's pins cannot be used.
 fn read_to_rebuild(place: LockPlace) -> Result<LockFile, Failure> {
     let (file, error) = LockFile::read_to_rebuild(place)?;
     let reason = match &error {

@@ -43,7 +43,7 @@ impl Fixed<'_> {
         self.refuse(changes(self.file.lock.as_ref(), new).iter().map(of_change).collect())
     }
 
-    /// Returns the end of a message about an option that forbids the fix.
+    /// Returns the end of a message: the option that forbids the command to write the lock. Empty for `--check`.
     fn forbids(&self) -> String {
         match self.option {
             "--check" => String::new(),
@@ -78,8 +78,8 @@ struct Outdated {
 const NOT_LOCKED: &str = "not locked yet";
 const NOT_DECLARED: &str = "no longer declared";
 
-/// Describes an entry that does not match the declarations of the Boxfile. As JSON, it is a change
-/// without a new digest.
+/// Describes an entry that does not match the declarations of the Boxfile. The JSON is that of a change without a new
+/// digest.
 fn of_mismatch(mismatch: &Mismatch<'_>) -> Outdated {
     let (change, old, found) = match mismatch {
         Mismatch::NotLocked(_) => ("added", None, NOT_LOCKED.to_owned()),

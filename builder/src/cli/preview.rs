@@ -21,7 +21,7 @@ pub(crate) struct Previewed {
     pub(crate) warnings: Vec<Report>,
 }
 
-/// Previews a build for a platform. A `fixed` lock must match.
+/// Previews a build for a platform. A `fixed` lock must match the Boxfile and the resolved inputs.
 pub(crate) fn preview(
     loaded: &Loaded,
     tools: &Tools<'_>,

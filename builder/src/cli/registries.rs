@@ -1,4 +1,4 @@
-//! This program's client for registries.
+//! The clients of `boxbuild` for registries.
 
 use std::env;
 
@@ -9,7 +9,7 @@ use oci_registry::Registry;
 use super::failure::Failure;
 use super::terminal;
 
-/// Makes the client of a command that fetches. It shows progress unless `as_json`.
+/// Makes the client of a command that fetches. The client shows progress unless `as_json`.
 pub(crate) fn client(options: &RegistryOptions, as_json: bool) -> Result<Registry, Failure> {
     Ok(cli_registry::client(options, &|name| env::var_os(name), screen(as_json, Way::Fetch))?)
 }

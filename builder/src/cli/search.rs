@@ -2,10 +2,10 @@
 //!
 //! Like cargo, a command without `-f` uses the nearest Boxfile. If it is in a directory above, a note names it.
 //!
-//! A user who can write to a directory above, for example `/tmp`, could put a Boxfile there for others to
-//! build. So a Boxfile above is used only if no other user but root could have put it there. It must not be a
-//! symbolic link out of its directory, because messages show its lines. The search ends at the home directory,
-//! at `/` and at a mount point.
+//! A user who can write to a directory above, for example `/tmp`, could put a Boxfile there for others to build. So a
+//! Boxfile above is used only if no user could have put it there except the current user, root, and the user who ran
+//! sudo. The Boxfile must not be a symbolic link out of its directory, because messages show its lines. The search ends
+//! at the home directory, at `/` and at a mount point.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub(super) fn search() -> Search {
     Search::of_user(|name| env::var_os(name))
 }
 
-/// Finds the nearest Boxfile, and notes its path if it is not in this directory.
+/// Finds the nearest Boxfile, and notes its path if it is not in the working directory.
 fn nearest() -> Result<PathBuf, Failure> {
     if let Some(here) = in_directory(Path::new("")) {
         return check_link(here);
@@ -96,12 +96,12 @@ fn in_directory(directory: &Path) -> Option<PathBuf> {
 }
 
 fn boxfiles(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    // Anything but a file, or a dangling link, is an error when it is read.
+    // A directory or a dangling link with such a name is also returned: the command then fails when it reads it.
     NAMES.iter().map(|name| directory.join(name)).filter(|it| it.symlink_metadata().is_ok())
 }
 
-/// Returns the nearest directory above `start` with a Boxfile, as a path relative to `start`. It has to be on
-/// the same file system and not above the home directory.
+/// Returns the nearest directory above `start` with a Boxfile, as a path relative to `start`. The directory has to be
+/// on the same file system as `start`, and not above the home directory.
 fn above(start: &Path, search: &Search) -> Option<PathBuf> {
     let mut relative = PathBuf::new();
     for directory in search.above(start) {
@@ -118,7 +118,7 @@ pub(super) fn trusted() -> Trusted {
     Trusted::of_user(|name| env::var_os(name))
 }
 
-/// Returns why a file must not be used unless the user names it, or `None` if it may.
+/// Returns why a file must not be used unless the user names it. `None` if the file may be used.
 pub(super) fn distrust(file: &Path, trusted: &Trusted) -> Option<String> {
     let stranger = trusted.stranger(file);
     stranger.map_or_else(|error| Some(error.to_string()), |it| Some(it?.to_string()))
@@ -141,7 +141,7 @@ mod tests {
         root
     }
 
-    /// A search that ends at a directory.
+    /// Returns a search that ends at `home`.
     fn up_to(home: Option<PathBuf>) -> Search {
         Search { homes: Known::of(home), trusted: Trusted::this_user() }
     }

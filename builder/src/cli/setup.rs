@@ -73,8 +73,8 @@ pub(crate) fn tested_kernel(place: &Path, as_json: bool) -> Result<(), Failure> 
     Ok(publish(&file, place).map_err(FileError::of("write", place))?)
 }
 
-/// Returns the installed kernel, if there is one. Other files at its path are replaced, but a
-/// directory is refused.
+/// Returns the installed kernel, if there is one. `None` also for a file that cannot be a kernel, because it will be
+/// replaced. A directory is refused.
 fn present(place: &Path) -> Result<Option<Vec<u8>>, Failure> {
     match read_file(place, Links::Follow, MAX_FILE) {
         Ok(file) => Ok(Some(file)),
@@ -111,7 +111,7 @@ fn source(args: &Args) -> String {
     args.from.as_ref().map_or_else(|| PACKAGE.requirement(), |it| it.display().to_string())
 }
 
-/// Downloads the package with the kernel into a temporary directory.
+/// Downloads the package with the kernel into a temporary directory, and returns the package's bytes.
 fn from_package(as_json: bool, place: &Path) -> Result<Vec<u8>, Failure> {
     if !as_json {
         let (package, member) = (PACKAGE.requirement(), LIBKRUNFW.name);

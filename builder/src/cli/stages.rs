@@ -11,7 +11,7 @@ use safe_text::readable;
 
 use super::terminal;
 
-/// How long a stage runs before it is shown. Lines of other writers also stay this long.
+/// How long a stage runs before its line is shown, and how long a status line of another writer stays.
 const UNSEEN: Duration = Duration::from_secs(1);
 /// The interval at which the line is updated.
 const TICK: Duration = Duration::from_millis(250);
@@ -88,7 +88,7 @@ impl Stage {
         Self { title, started: Instant::now(), bytes }
     }
 
-    /// Removes the stage's line, and prints its duration as a detail.
+    /// Removes the stage's line, and prints the stage's duration as a detail.
     fn finish(self) {
         let duration = self.started.elapsed();
         if duration >= UNSEEN && terminal::shows_status() {

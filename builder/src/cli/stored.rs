@@ -1,4 +1,4 @@
-//! The commands about the store that both programs have, as this program runs them.
+//! The commands about the store that `boxbuild` shares with `boxlaunch`.
 
 use std::env;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use cli_common::store::{
 use super::failure::{Explain, Failure};
 use super::terminal;
 
-/// This program, for the shared commands.
+/// `boxbuild`, for the shared commands.
 pub(crate) const PROGRAM: Program = Program {
     variable: |name| env::var_os(name),
     note: terminal::note,

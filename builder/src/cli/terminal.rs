@@ -1,5 +1,5 @@
-//! The only module that prints. Results go to standard output, everything else to standard error, with the colours and
-//! the level of detail that the command line asks for.
+//! The only module that prints: results on standard output, everything else on standard error, with the colours and the
+//! level of detail that the command line asks for.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::env;
@@ -16,7 +16,7 @@ use safe_text::{ForeignWriter, shown_json};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Whether a result was lost.
+/// Whether a result could not be written.
 static LOST: AtomicBool = AtomicBool::new(false);
 /// Whether the terminal shows a text of [`status`]. Changed only while standard error is locked.
 static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
@@ -69,13 +69,14 @@ pub(crate) fn json(document: &str) {
     result(&shown_json(document));
 }
 
-/// Prints JSON like [`json`], as it is written, because it may be too long for the memory.
+/// Prints the JSON that `write` writes, like [`json`], but in pieces, because the document may be too long for the
+/// memory.
 pub(crate) fn json_of(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
     drop(cleared());
     let mut out = ShownJson(BufWriter::with_capacity(BUFFER, io::stdout().lock()));
     let written = write(&mut out).and_then(|()| out.0.write_all(b"\n"));
     check(written.and_then(|()| out.0.flush()));
-    // Drops the rest of the buffer, which could not be written either.
+    // After an error, the bytes in the buffer are dropped, because `BufWriter` would try to write them again.
     drop(out.0.into_parts());
 }
 
@@ -104,7 +105,7 @@ pub(crate) fn json_list(head: &Value, field: &str, items: impl Iterator<Item = i
     let head = head.to_string();
     let head = format!("{},\"{field}\":[", head.strip_suffix('}').unwrap_or(&head));
     let items = items.enumerate().map(|(at, item)| {
-        // Only a map whose keys are not texts would fail.
+        // Serialization would fail only for a map whose keys are not strings.
         let item = serde_json::to_string(&item).unwrap_or_default();
         if at == 0 { item } else { format!(",{item}") }
     });
@@ -114,16 +115,16 @@ pub(crate) fn json_list(head: &Value, field: &str, items: impl Iterator<Item = i
 
 /// Prints a long result in pieces, until the reader closes the pipe.
 pub(crate) fn pieces(pieces: impl IntoIterator<Item = impl AsRef<str>>) {
-    // Standard output is often the same terminal.
+    // The status line is cleared first, because standard output is often the same terminal.
     drop(cleared());
     let mut out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
     let written = pieces.into_iter().try_for_each(|it| out.write_all(it.as_ref().as_bytes()));
     check(written.and_then(|()| out.flush()));
-    // Drops the rest of the buffer, which could not be written either.
+    // After an error, the bytes in the buffer are dropped, because `BufWriter` would try to write them again.
     drop(out.into_parts());
 }
 
-/// Reports that a result could not be written. A reader that has closed the pipe is no error.
+/// Reports a failed write of a result. A reader that has closed the pipe is no error.
 pub(crate) fn check(written: io::Result<()>) {
     if let Some(error) = written.err().filter(|it| it.kind() != ErrorKind::BrokenPipe) {
         LOST.store(true, Ordering::Relaxed);

@@ -61,7 +61,7 @@ pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     let opened = stored::open(&args.subject)?;
     let client = registries::sender(&args.registries, args.json)?;
     let store = args.subject.store.root(&PROGRAM);
-    // The store remembers compressed blobs. A box in a directory can be sent without it.
+    // The store remembers compressed blobs. A box in a directory can be sent without the store.
     let store = store.ok().filter(|root| root.join("version").exists());
     let store = store.and_then(|_| args.subject.store.open(&PROGRAM).ok());
     let pushed = send(&opened, to, &client, (!args.again, store.as_ref()), args.json)?;

@@ -19,7 +19,7 @@ impl Warnings {
         Self { as_json, found: Vec::new() }
     }
 
-    /// Adds the warnings of a text.
+    /// Adds the warnings about a text.
     pub(crate) fn add(&mut self, report: &Report) {
         if self.as_json {
             self.found.extend(report.problems().iter().map(|it| json!(it)));

@@ -16,7 +16,7 @@ const SHOWN: &str = "its messages are above";
 /// Runs a cargo command to its end. On a terminal, cargo shows its progress there.
 ///
 /// # Errors
-/// It does not start or fails. The error contains the complete output, unless that is on the terminal.
+/// cargo does not start, or fails. The error contains cargo's complete output, unless cargo printed it to the terminal.
 pub fn run(cargo: &mut Command) -> Result<()> {
     if say::on_terminal() {
         cargo.stdin(Stdio::null()).env_remove(QUIET);
@@ -27,10 +27,10 @@ pub fn run(cargo: &mut Command) -> Result<()> {
     captured(cargo)
 }
 
-/// Runs a cargo command to its end without printing, because others run at the same time.
+/// Runs a cargo command to its end without printing, because other commands run at the same time.
 ///
 /// # Errors
-/// It does not start or fails. The error contains the complete output.
+/// cargo does not start, or fails. The error contains cargo's complete output.
 pub fn captured(cargo: &mut Command) -> Result<()> {
     let output = program::finish(cargo.env(QUIET, "true"))?;
     let written = [output.stdout, output.stderr].concat();
@@ -52,7 +52,7 @@ pub fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
 /// Builds `boxlaunch`, the virtual host's init, and returns its path.
 ///
 /// # Errors
-/// It does not compile.
+/// `boxlaunch` does not compile.
 pub fn build_boxlaunch(workspace: &Workspace) -> Result<PathBuf> {
     run(&mut Artefacts::static_build(workspace, &["boxlaunch"]))?;
     Ok(Artefacts::locate(workspace, Profile::Release).boxlaunch)

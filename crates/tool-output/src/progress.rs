@@ -18,13 +18,13 @@ pub(crate) struct Progress<W> {
 #[derive(Debug)]
 struct Output<W> {
     to: W,
-    /// The time of the last line that was not a sign of life. Elapsed times start here.
+    /// The time of the last output that was not a sign of life. A sign of life shows the time since then.
     announced: Instant,
     /// The time of the last write.
     written: Instant,
     /// Whether the next byte starts a line.
     at_line_start: bool,
-    /// The last text, if it is the name of a step that has not ended.
+    /// The name of a step, if nothing was written since [`Progress::begin`] wrote it.
     at_name: Option<String>,
     /// Whether a child process writes to the same terminal at the moment.
     lent: bool,
@@ -33,7 +33,7 @@ struct Output<W> {
 }
 
 impl<W: Write + Send> Progress<W> {
-    /// Creates a writer of lines to `to` that is never silent for longer than `interval`.
+    /// Creates a writer of lines to `to`. [`Self::watch`] writes a sign of life after every `interval` of silence.
     pub(crate) fn new(to: W, interval: Duration) -> Self {
         let now = Instant::now();
         let output = Output {
@@ -68,7 +68,7 @@ impl<W: Write + Send> Progress<W> {
         output.at_name = Some(name.to_owned());
     }
 
-    /// Writes the result of a step, on the line of its name if that is still the last one.
+    /// Writes the result of a step, on the line of the step's name if nothing was written since.
     pub(crate) fn end(&self, name: &str, verdict: &str, taken: Duration) {
         let mut output = self.lock();
         let ended = format!("{name:<45} {verdict:>10} {:>7.1} s\n", taken.as_secs_f64());
@@ -93,7 +93,7 @@ impl<W: Write + Send> Progress<W> {
         }
     }
 
-    /// Runs `work` without adding to the terminal, because a child process shows its progress there.
+    /// Runs `work` without signs of life, because a child process shows its progress on the terminal.
     pub(crate) fn lend<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut output = self.lock();
         output.start_line();
@@ -116,7 +116,7 @@ impl<W: Write + Send> Progress<W> {
         })
     }
 
-    /// Runs `work`, and writes signs of life until it sends a message for the first time.
+    /// Runs `work`, and writes signs of life until `work` sends its first message.
     pub(crate) fn watch_until<T: Send>(&self, work: impl FnOnce(Sender<()>) -> T + Send) -> T {
         let (sender, receiver) = mpsc::channel();
         thread::scope(|scope| {
@@ -167,7 +167,7 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// A closed terminal does not stop the work.
+    /// Ignores errors, because a closed terminal must not stop the work.
     fn write(&mut self, bytes: &[u8]) {
         drop(self.to.write_all(bytes).and_then(|()| self.to.flush()));
         self.written = Instant::now();

@@ -1,4 +1,4 @@
-//! All output of the tools. Progress goes to standard error, results to standard output.
+//! All output of the tools: progress on standard error, and results on standard output.
 #![allow(clippy::print_stdout)] // this module does the printing
 
 use std::io::{self, IsTerminal, Stderr};
@@ -44,7 +44,7 @@ pub fn watch<T>(work: impl FnOnce() -> T) -> T {
     PROGRESS.watch(work)
 }
 
-/// Runs `work`, and prints signs of life until it sends a message for the first time.
+/// Runs `work`, and prints signs of life until `work` sends its first message.
 pub fn watch_until<T: Send>(work: impl FnOnce(Sender<()>) -> T + Send) -> T {
     PROGRESS.watch_until(work)
 }
@@ -79,7 +79,7 @@ pub fn error(error: &KitError) {
     note(&format!("error: {error}"));
 }
 
-/// Returns the exit code of a tool, and prints its error if it has failed.
+/// Returns the exit code of a tool. Prints the error if the tool has failed.
 ///
 /// # Examples
 /// ```

@@ -24,7 +24,7 @@ fn line(budget: &Budget) -> String {
     limits(budget).fold(NODE.to_owned(), |line, it| line + " " + &property(&it, Syntax::Kdl))
 }
 
-/// Replaces the values of a node, and appends the missing ones after its last entry.
+/// Replaces the values of a node, and appends the missing ones after the node's last entry.
 fn replaced(text: &str, node: &KdlNode, budget: &Budget) -> String {
     let name = node.name().span();
     let ends = node.entries().iter().map(|entry| bytes(entry).end);

@@ -19,7 +19,8 @@ pub(super) fn rewritten(text: &str, budget: &Budget) -> Option<String> {
     replaced(text, table, inline, budget)
 }
 
-/// Replaces the values of a table, and inserts the missing ones before its first key. `None` if it has no key.
+/// Replaces the values of a table, and inserts the missing ones before the table's first key. `None` if the table has
+/// no key.
 fn replaced(text: &str, table: &DeTable<'_>, inline: bool, budget: &Budget) -> Option<String> {
     let first = table.keys().map(|key| key.span().start).min()?;
     let value = |limit: &Limit| table.get(limit.0.name()).map(Spanned::span);

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     operand::check_same_rootfs(&a, &b)?;
     let path = path(args, &a.side, &b.side)?;
-    // Compared again for each use, because all differences together can be larger than the memory.
+    // The differences are computed again for each use, because all of them can be larger than the memory.
     let all = || compare(&a.side, &b.side, &path, &args.ignore);
     let whole = args.component.is_none() && path.is_empty();
     let parts = if whole { operand::parts(&a, &b, all().next().is_none()) } else { Vec::new() };
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             );
         }
     }
-    // A lost result is a failure: see `main`.
+    // If the result could not be written, `cli::main` returns a failure.
     let same = counts.all() == 0 && plan.is_empty() && parts.is_empty();
     if same || terminal::lost() { Ok(()) } else { Err(Failure::reported(exit::DIFFERENT)) }
 }

@@ -17,7 +17,7 @@ use crate::cli::init::{misnamed, parse};
 use crate::cli::stored::PROGRAM;
 use cli_common::store::StoreOption;
 
-/// An operand.
+/// An operand of `boxbuild diff`.
 #[derive(Debug)]
 pub(super) struct Operand {
     pub(super) side: Side,
@@ -45,7 +45,7 @@ impl Operand {
         let subject = BoxReference::parse(word).map_err(|error| {
             misnamed(&word.to_string_lossy()).unwrap_or_else(|| Failure::from(error))
         })?;
-        // A layout is opened as a box. Its blobs would be compared as files otherwise.
+        // An image layout is opened as a box. Otherwise, its blobs would be compared as files.
         let Some(path) = subject.path().filter(|it| !box_layout::is_layout(it)) else {
             return Self::of_box(&subject, component, store);
         };
@@ -78,7 +78,7 @@ impl Operand {
     }
 }
 
-/// Returns whether an OCI image layout is no box at all.
+/// Returns whether the error means that an OCI image layout is not a box.
 fn is_of_another(error: &box_layout::OpenError) -> bool {
     use box_layout::OpenError::{Manifests, OtherArtifact};
     matches!(error, OtherArtifact { .. } | Manifests { .. })

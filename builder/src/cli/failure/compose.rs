@@ -1,4 +1,4 @@
-//! Explanations for images and declarations that do not make a box.
+//! Explanations for images and declarations from which no box can be composed.
 
 use std::borrow::Cow;
 

@@ -51,7 +51,7 @@ pub(super) fn help(code: ErrorCode, text: impl Into<Cow<'static, str>>) -> Expla
     (code, text).into()
 }
 
-/// Returns the explanation of an error. If only the operating system explains it, uses `text` as the help.
+/// Returns the explanation of an error. If its code is [`Io`], uses `text` as the help.
 fn or(error: &FileError, text: &'static str) -> Explanation {
     let explanation = error.explain();
     if explanation.code == Io { help(Io, text) } else { explanation }
@@ -84,7 +84,7 @@ impl Explain for BuildError {
                 InitInvalid,
                 "take the box-init of the same boxbuild: `cargo xtask box-init` builds it",
             ),
-            // Each of the errors gets an explanation in the failure.
+            // The failure has an explanation for each of these errors.
             Self::Several(_) | Self::Rejected(_) => FileInvalid.into(),
             Self::Platform { .. } => help(
                 PlatformUnsupported,

@@ -1,4 +1,4 @@
-//! A failed command: its errors, as text and as JSON, and its exit code. Every error ends up here.
+//! A failed command: its errors, as text and as JSON, and its exit code. Every error of a command is converted here.
 
 mod compose;
 mod explain;
@@ -23,7 +23,7 @@ use safe_text::{clipped, with_causes};
 use super::{conflicts, terminal};
 pub(crate) use explain::Explain;
 
-/// This program.
+/// `boxbuild`, as the program that reports failures.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Boxbuild;
 
@@ -56,7 +56,7 @@ impl Table<SetupError> for Boxbuild {
     }
 }
 
-/// Returns the failure of a file of the checkout.
+/// Returns the failure of a refused file of the checkout.
 fn rejected(report: &Report) -> Failure {
     let errors = report.problems().to_vec();
     let is_cut = errors.len() >= MAX_KEPT;
@@ -64,8 +64,8 @@ fn rejected(report: &Report) -> Failure {
     if is_cut { failure.cut() } else { failure }
 }
 
-/// Returns the failure of a full store if that is the cause of an error. The input that was read or built at that moment is not
-/// to blame.
+/// Returns the failure of a full store if a full store caused the error. The failure does not name the input that was
+/// read at that moment, because the input did not cause it.
 fn of_full_store(error: &(dyn Error + 'static)) -> Option<Failure> {
     let full = StoreError::Full(StoreError::full(error)?.to_owned());
     Some(Failure::new(full.explain(), chain(&full)))
@@ -156,7 +156,7 @@ pub(crate) fn usage(mut error: clap::Error) -> ExitCode {
     if terminal::lost() { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS }
 }
 
-/// Joins an error and its causes. They can contain foreign names, so control characters are replaced.
+/// Joins an error and its causes. The messages can contain foreign names, so control characters are replaced.
 pub(crate) fn chain(error: &dyn Error) -> String {
     clipped(shown(&with_causes(error)))
 }

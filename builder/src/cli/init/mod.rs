@@ -190,7 +190,7 @@ pub(super) fn parse(reference: &str) -> Result<ImageRef, Failure> {
     }
 }
 
-/// Finds the images in this directory and in `images`.
+/// Finds the images in the working directory and in `images`.
 fn discover() -> Result<(Found, Option<Found>), Failure> {
     let (mut agents, mut businesses) = (Vec::new(), Vec::new());
     for (form, path) in images() {
@@ -218,8 +218,7 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
     }
 }
 
-/// Opens the only image in a directory or file. Returns `true` with it if it is for the business
-/// component.
+/// Opens the only image in a directory or file. Also returns `true` if the image is for the business application.
 fn look_at(form: Form, path: &Path) -> Result<(Found, bool), String> {
     let reference = format!("{}{}", form.prefix(), path.display());
     // A Boxfile would read a colon in the path as the start of a tag.
@@ -245,7 +244,7 @@ fn says_business(name: &str) -> bool {
     name.split(|c: char| !c.is_ascii_alphanumeric()).any(|it| it.eq_ignore_ascii_case("business"))
 }
 
-/// Returns the images in this directory and in `images`, sorted by path, each with its form.
+/// Returns the images in the working directory and in `images`, sorted by path, each with its form.
 fn images() -> Vec<(Form, PathBuf)> {
     let mut found: Vec<_> = [".", "images"]
         .iter()
@@ -276,7 +275,7 @@ fn check_free(file: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
-/// Writes a file atomically. It may exist only with `force`.
+/// Writes a file atomically. The file may already exist only with `force`.
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     if force {
         return Ok(replace(path, text).map_err(FileError::of("write", path))?);

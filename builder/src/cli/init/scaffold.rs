@@ -8,14 +8,14 @@ use diagnostics::in_quotes;
 use oci_image::Config;
 use safe_text::secrets::mask_words;
 
-/// The properties of an image.
+/// The properties of an image that a first Boxfile shows.
 pub(super) struct Found {
     pub(super) reference: String,
-    /// The program and arguments in its config.
+    /// The program and arguments in the image's config or label.
     pub(super) program: Option<String>,
     user: Option<String>,
     workdir: Option<String>,
-    /// The TCP port in its label, or the only one that it exposes.
+    /// The port in the image's label, or else the only TCP port that the image exposes.
     port: Option<u16>,
 }
 
@@ -37,12 +37,12 @@ impl Found {
             program: (!argv.is_empty()).then(|| visible(&argv.join(" "))),
             user: process.user().as_deref().filter(|it| !it.is_empty()).map(visible),
             workdir: config.workdir().map(visible),
-            // A malformed label counts as absent.
+            // A malformed label is ignored.
             port: config.port().ok().flatten().or(first.filter(|_| second.is_none())),
         }
     }
 
-    /// Returns the agent's port, with a comment.
+    /// Returns the agent's port and the comment that explains it.
     fn listens(&self) -> (&'static str, u16) {
         match self.port {
             Some(port) => (
@@ -79,9 +79,9 @@ pub(super) struct Scaffold {
     pub(super) name: String,
     pub(super) agent: Found,
     pub(super) business: Option<Found>,
-    /// The agent's program, instead of the image's.
+    /// The agent's program, which replaces the image's program.
     pub(super) entrypoint: Option<String>,
-    /// Whether there is a directory `skills`.
+    /// Whether the directory `skills` contains a skill.
     pub(super) skills: bool,
 }
 

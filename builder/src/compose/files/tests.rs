@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::pack::ContentMap;
 
-/// An image with `/etc/app/` (0700, of user 5), `/etc/motd`, `/lib` → `usr/lib`, `/guest` → `/a3s`, a loop and a
-/// user.
+/// An image with `/etc/app/` (0700, of user 5), `/etc/motd`, `/lib` → `usr/lib`, `/guest` → `/a3s`, a link to itself, a
+/// dangling link, and a passwd file with the user `app`.
 fn image() -> (Tree, &'static [u8]) {
     let passwd = b"app:x:1000:100::/home/app:\n";
     let mut tree = Tree::default();
@@ -86,7 +86,8 @@ fn baked(tree: Tree, passwd: &[u8], lines: &str) -> Result<Tree, ComposeError> {
     bake(&mut flat, &files, &boxfile, &mut map.reader(&store)).map(|()| flat.tree)
 }
 
-/// Lists the entries of a root that are from the checkout, and the parents that were created.
+/// Puts the files that `lines` declare into the image, and lists the new entries: the files, and the parents that were
+/// created.
 fn new(lines: &str) -> Vec<String> {
     let (image, passwd) = image();
     let tree = baked(image.clone(), passwd, lines).unwrap();

@@ -177,7 +177,7 @@ fn contents_and_declarations_make_another_box() {
         ("to=\"/etc/\"", "to=\"/srv/\""),
         ("to=\"/etc/\"", "to=\"/etc/\" mode=\"600\""),
         ("to=\"/etc/\"", "to=\"/etc/\" owner=\"1:1\""),
-        // The box's listing has the path.
+        // The path changes the key, because the box's listing has it.
         ("a.conf", "conf/a.conf"),
         ("box \"x\"", "box \"x\"\nvm cpus=3"),
     ] {

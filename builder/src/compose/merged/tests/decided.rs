@@ -211,7 +211,7 @@ fn advice_has_one_line_for_a_directory_however_many_paths_are_in_it() {
     assert_eq!(advised, [("/m/**", 30_000)]);
 }
 
-/// The directory of 250 names to which the link `l` leads.
+/// The path of a directory, with 250 names. The link `l` in the images has it as its target.
 fn deep() -> String {
     ["nnnnnnnnnnnnnnn"; 250].join("/")
 }
@@ -234,7 +234,7 @@ fn many_deep_conflicts_are_counted_and_advised_on_and_the_first_are_kept() {
     );
     assert_eq!(conflicts.first.len(), MAX_CONFLICTS);
     assert_eq!(conflicts.first[0].path, format!("/{deep}/000000").into_bytes());
-    // Each directory and each file is in the tree once, regardless of the length of its path.
+    // Each directory and each file has one node in the tree of patterns, regardless of the length of its path.
     assert_eq!(conflicts.plain.places.len(), 1 + 250 + MAX_CONFLICTS + more);
     let advice = advice(&conflicts);
     let advised: Vec<_> = advice.iter().map(|it| (it.pattern.clone(), it.paths)).collect();

@@ -44,7 +44,7 @@ fn layers() -> impl Strategy<Value = Vec<LayerIndex>> {
     })
 }
 
-/// Account files: some can be united, some have two lines of one name.
+/// The contents of account files. The last two cannot be united with each other, because their lines for `app` differ.
 const ACCOUNTS: [&str; 3] = ["root:x:0|", "root:x:0|app:x:1|", "root:x:0|app:x:2|"];
 
 /// Generates lines of files in few directories, with some files that need a policy with their exact path.
@@ -62,7 +62,7 @@ fn files() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(prop_oneof![20 => file, 3 => mode, 2 => account], 1..120)
 }
 
-/// Returns an image of the lines that can be applied after the lines before them.
+/// Returns an image of `lines`, without the lines that cannot be applied after the lines before them.
 fn image_of(component: ComponentName, lines: &[String]) -> FlatImage {
     let mut layer = LayerIndex::default();
     for line in lines {
@@ -86,7 +86,7 @@ fn bytes(merge: &Merge) -> Option<Vec<u8>> {
     Some(Listing { tree, origins: Origins::default() }.encode().unwrap())
 }
 
-/// Returns the inode of each path.
+/// Returns the inodes of a tree by their paths.
 fn paths(tree: &Tree) -> BTreeMap<Vec<u8>, InodeId> {
     entries(tree).collect()
 }

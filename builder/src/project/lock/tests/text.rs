@@ -83,7 +83,7 @@ fn invisible_characters_are_escaped() {
     let text = lock.write();
     let escaped = r#"name = "env:\"a\\b\U0000000A\U0000000D\U00000009\U00000000\U0000007F\U00000085\U0000202E\U0000FEFFé漢😀""#;
     assert!(text.contains(escaped), "{text}");
-    // It can be reviewed, but not read back.
+    // The text can be reviewed, but not parsed.
     assert!(Lock::parse(&text).is_err());
 }
 
