@@ -67,7 +67,7 @@ pub enum BuildError {
     NotAnInit { path: PathBuf, expected: String },
 }
 
-/// The cause of [`BuildError::Unusable`], which names the unusable thing.
+/// The cause of a [`BuildError::Unusable`], whose `what` names the input that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[allow(missing_docs, reason = "a variant is named as the error in it")]
@@ -150,7 +150,7 @@ impl BuildError {
         Self::unusable(format!("the image of `{}` {how}", component.name()), span, cause)
     }
 
-    /// Merges all errors into one.
+    /// Merges all errors into one. `Ok` if there are none.
     pub(crate) fn all(mut errors: Vec<Self>) -> Result<(), Self> {
         match errors.pop() {
             None => Ok(()),
@@ -168,13 +168,13 @@ impl BuildError {
         }
     }
 
-    /// Returns the error of a cause whose message already names the unusable thing.
+    /// Returns the error of a cause whose message already names the input that cannot be used.
     pub(crate) fn at(span: Option<Span>, cause: impl Into<Cause>) -> Self {
         let cause = cause.into();
         Self::unusable(cause.to_string(), span, cause)
     }
 
-    /// Returns the span in the Boxfile that causes the error, and a related one.
+    /// Returns the span in the Boxfile that causes the error, and the span of a related declaration.
     pub fn spans(&self) -> [Option<Span>; 2] {
         match self {
             Self::SkillClash { first, second, .. } => [Some(*second), Some(*first)],

@@ -150,7 +150,8 @@ fn foreign(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Returns whether a directory is exactly this box with these blobs, undamaged and without others.
+/// Returns whether the directory at `path` contains exactly these documents and blobs, undamaged. Other users must not
+/// be able to change the blobs, or the documents of a thin directory.
 fn is_same(
     store: &Store,
     path: &Path,

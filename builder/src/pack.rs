@@ -141,8 +141,8 @@ fn divide<'d, S: SegmentSink>(
 pub struct PackDamaged(pub Pack);
 
 impl PackDamaged {
-    /// Returns the damaged pack if it is the cause of `error`. Readers of packs return it inside an [`io::Error`], or
-    /// directly.
+    /// Returns the damaged pack if it is the cause of `error`. Readers of packs return a [`PackDamaged`] inside an
+    /// [`io::Error`], or directly.
     pub fn cause_of(error: &(dyn Error + 'static)) -> Option<Self> {
         if let Some(found) = error.downcast_ref::<Self>() {
             return Some(*found);
@@ -206,7 +206,7 @@ impl ContentMap {
         Ok(())
     }
 
-    /// Returns the number of a pack. A segment that was added before keeps its number.
+    /// Returns the index of a pack in `packs`, and adds a new pack. A segment that was added before keeps its index.
     fn number(&mut self, pack: Pack) -> u32 {
         let same = |other: &Pack| pack.segment().is_some() && other.segment() == pack.segment();
         let known = self.packs.iter().position(same);
@@ -289,7 +289,7 @@ impl ReadContent for PackReader<'_> {
     }
 }
 
-/// Returns `true` if a pack is no longer in the store.
+/// Returns whether the error means that a pack is no longer in the store.
 fn is_gone(error: &StoreError) -> bool {
     match error {
         StoreError::File(error) => error.source.kind() == io::ErrorKind::NotFound,

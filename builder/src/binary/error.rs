@@ -36,7 +36,7 @@ pub enum BinaryError {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ProgramError {
-    /// The file is neither an ELF program nor a script, such as a shared library.
+    /// The file is no program, but for example a text or a shared library.
     #[error("it is {0}")]
     NotAProgram(&'static str),
     /// The file is of a known kind that Linux does not start: a program for another operating system, an archive, a web

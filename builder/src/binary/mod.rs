@@ -141,7 +141,7 @@ pub fn from_store(
     let (found, _) =
         Digest::of_reader(&mut hashed).map_err(FileError::of("read the stored copy of", name))?;
     if found != *blob {
-        // The error describes the damage and has the path of the blob.
+        // `verify` returns an error that describes the damage and has the blob's path.
         store.verify(blob)?;
     }
     binary(*blob, hashed.content(), name, platform, store)

@@ -47,8 +47,8 @@ struct Refused {
     help: Option<String>,
 }
 
-/// Measures `runs` starts of a box after one uncounted start, and then the floor of its kernel, all in one start of
-/// the virtual host. `env` are variables for the box, each as `NAME=VALUE`.
+/// Measures `runs` starts of a box after one start that is not measured, and then the floor of its kernel, all in one
+/// start of the virtual host. `env` are variables for the box, each as `NAME=VALUE`.
 ///
 /// # Errors
 /// The box shares the network of its host, the virtual host does not start, or a start of the box fails. The error of a

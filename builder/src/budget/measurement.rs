@@ -16,7 +16,7 @@ pub struct Measurement {
     pub cpus: u8,
     /// The limits of the phases.
     pub budget: Budget,
-    /// The time that a start takes with the box's kernel and an init that only connects, in milliseconds.
+    /// The time that a start takes with the box's kernel and an init that only connects to boxlaunch, in milliseconds.
     pub floor_ms: f64,
     /// The times that the phases took, for each start; never empty.
     pub runs: Vec<Phases>,

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! One start of the virtual host measures one box: first one start that is not measured, then the requested number of
-//! starts, and then the floor. The floor is the time of the box's kernel with an init that only connects, with the same
-//! number of CPUs and the same memory. Each start is `boxlaunch run --until-ready`, and its report is the only source
-//! of the times. A budget is therefore compared with the same clock as at every other start.
+//! starts, and then the floor. The floor is the time of the box's kernel with an init that only connects to boxlaunch,
+//! with the same number of CPUs and the same memory. Each start is `boxlaunch run --until-ready`, and its report is the
+//! only source of the times. A budget is therefore compared with the same clock as at every other start.
 
 mod error;
 mod measure;

@@ -13,9 +13,9 @@ const VIRTUAL_TIME: &str =
 /// Two boxes that were measured in the same way.
 #[derive(Debug, Clone, Copy)]
 pub struct Comparison<'m> {
-    /// The baseline.
+    /// The older box, with whose times the times of `new` are compared.
     pub old: &'m Measurement,
-    /// The box whose budget applies.
+    /// The measured box. The report shows its budget.
     pub new: &'m Measurement,
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
     let new = measure(&host, &opened, &args.subject.reference, (args, &args.env))?;
     let old = args.compare.as_ref().zip(compared).map(|(word, old)| {
-        // The old box may lack a variable that only the new one declares.
+        // The old box gets only the variables that it declares: the new box may declare more.
         let env = declared(&args.env, &old);
         measure(&host, &old, Path::new(word), (args, &env))
     });

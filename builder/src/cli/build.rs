@@ -229,7 +229,7 @@ impl Target {
         Named { digest: sealed.manifest, owner: self.owner.clone() }
     }
 
-    /// Gives the box its name, and writes the directory. A whole directory is written after the publication.
+    /// Gives the box its name, and writes the directory. For a whole directory, `published` is dropped first.
     fn write(
         &self,
         (store, published): (&Store, Publishing<'_>),

@@ -66,7 +66,7 @@ fn is_plan(args: &Args, opened: &OpenBox) -> bool {
     is_in_config && args.component.is_none() && args.path == PLAN_PATH
 }
 
-/// Writes to standard output.
+/// Writes to standard output. The data are filtered for a terminal, unless `--raw` is set.
 fn print(
     args: &Args,
     write: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,

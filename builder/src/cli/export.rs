@@ -164,7 +164,7 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
         let written = to_file(args, &exported.output, |out| copy_rootfs(opened, out))?;
         return Ok(Exported { written: Some(written), ..exported });
     }
-    // Verified before the first write, because only parts of the rootfs are exported.
+    // The rootfs is verified before the first write, because an export reads only parts of it.
     opened::verify_rootfs(opened)?;
     let export = match component {
         Some(component) => Export::component(opened, component)?,

@@ -99,7 +99,9 @@ fn unformatted(files: &[String], found: bool) -> Failure {
 
 /// The state of a file before this command.
 enum Was {
+    /// The file is not formatted.
     Crooked,
+    /// The file is formatted already.
     Straight,
     /// The file is a lock and not a Boxfile. It is left as it is.
     Lock,
@@ -107,7 +109,7 @@ enum Was {
 
 /// Formats a file, or only checks it.
 fn format(file: &Path, is_found: bool, check: bool) -> Result<Was, Failure> {
-    // Other errors in the file do not matter here.
+    // The errors in the document are shown only if the text cannot be formatted.
     let checkout = Checkout::own(project::base(file), search::search().homes);
     let document = Project::within(file, checkout).found(is_found).read(None)?;
     if is_lock(&document) {

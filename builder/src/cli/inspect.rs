@@ -69,7 +69,7 @@ fn sbom(
     Ok(box_inspect::sbom::document(&subject, contents)?)
 }
 
-/// Returns the report that `boxlaunch inspect` has, too, with additional fields from the listing.
+/// Returns the report that `boxlaunch inspect` also has, with additional fields from the listing.
 fn report(opened: &OpenBox, listing: &Listing, hidden: u64) -> Value {
     let mut report = opened.report();
     report["hidden_bytes"] = json!(hidden);

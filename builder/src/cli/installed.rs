@@ -71,13 +71,14 @@ fn with_path(mut places: Vec<PathBuf>, path: &OsStr, name: &str) -> Vec<PathBuf>
 /// Returns the users whose programs may be used without naming them.
 fn trusted(program: &Path) -> Trusted {
     let mut trusted = search::trusted();
-    // The owners of this program and its directory could change everything it does.
+    // The owners of boxbuild and of its directory could change everything that it does, so their files are trusted,
+    // too.
     let owners = program.ancestors().take(2).filter_map(|it| it.metadata().ok());
     trusted.users.extend(owners.map(|it| it.uid()));
     trusted
 }
 
-/// Returns the file that an option names, or the environment variable for it.
+/// Returns the file at `path`, which `option` or else the environment variable `variable` names.
 fn named_file(path: &Path, option: &'static str, variable: &'static str) -> InputFile {
     let is_variable = env::var_os(variable).is_some_and(|value| Path::new(&value) == path);
     let named_by = if is_variable { NamedBy::Variable(variable) } else { NamedBy::Option(option) };
@@ -120,7 +121,7 @@ fn unusable(path: &Path) -> Option<String> {
     }
 }
 
-/// Returns the kernel: the one that the Boxfile names, the one of the command line, or libkrunfw's.
+/// Returns the kernel: the one that the Boxfile names, the one that the command line names, or the installed libkrunfw.
 pub(crate) fn kernel(
     named: Option<&Path>,
     boxfile: &Boxfile,

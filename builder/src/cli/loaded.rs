@@ -34,7 +34,7 @@ pub(crate) struct Loaded {
     profiles: Arc<[(String, Boxfile)]>,
     /// The index of the chosen profile.
     chosen: Option<usize>,
-    /// The warnings about the text.
+    /// The warnings about the Boxfile's text.
     warnings: Arc<[Diagnostic]>,
 }
 
@@ -45,7 +45,7 @@ impl Loaded {
             search::project(options.file.as_deref(), options.checkout.directory.as_deref())?;
         let Document { sources, boxfile, found, variants: profiles, .. } = project.read(None)?;
         let chosen = profiles.iter().position(|(name, _)| Some(name.as_str()) == profile);
-        // Reading with the profile shows whether the profile is unknown, or the error is in the file.
+        // Reads the Boxfile again with the profile, to tell an unknown profile from an error in the file.
         if profile.is_some()
             && chosen.is_none()
             && let Some(unknown) = project.read(profile)?.unknown_profile
@@ -124,15 +124,15 @@ impl Loaded {
         report.iter().for_each(|report| to.add(report));
     }
 
-    /// Reads the lock.
+    /// Reads the lock of the Boxfile.
     pub(crate) fn lock_file(&self, options: &InputOptions) -> Result<LockFile, LockFileError> {
         let path = self.lock_path(options)?;
         terminal::detail("lock", path.path().display());
         LockFile::read(path)
     }
 
-    /// Returns the path of the lock. Unless the command line names it, it must not be a symbolic link
-    /// out of its directory.
+    /// Returns the path of the lock. Unless the command line names the lock, it must not be a symbolic link out of its
+    /// directory.
     pub(crate) fn lock_path(&self, options: &InputOptions) -> Result<LockPlace, LockFileError> {
         if let Some(named) = &options.lock_file {
             return Ok(named.into());

@@ -38,7 +38,7 @@ impl Fixed<'_> {
         self.refuse(found.iter().map(of_mismatch).collect())
     }
 
-    /// Refuses a lock that differs from the resolved one.
+    /// Refuses a lock that differs from `new`, the lock of the resolved inputs.
     pub(crate) fn check_resolved(&self, new: &Lock) -> Result<(), Failure> {
         self.refuse(changes(self.file.lock.as_ref(), new).iter().map(of_change).collect())
     }
@@ -51,7 +51,7 @@ impl Fixed<'_> {
         }
     }
 
-    /// Returns the failure of a lock with outdated entries, if there are any.
+    /// Fails if there are outdated entries.
     fn refuse(&self, entries: Vec<Outdated>) -> Result<(), Failure> {
         if entries.is_empty() {
             return Ok(());
@@ -98,7 +98,7 @@ fn of_mismatch(mismatch: &Mismatch<'_>) -> Outdated {
     Outdated { line, data: entry_json(mismatch.key(), change, old, None) }
 }
 
-/// Describes an entry that differs from the resolved one.
+/// Describes an entry that differs between the lock and the resolved inputs.
 fn of_change(change: &Change<'_>) -> Outdated {
     let (key, found) = match change {
         Change::Added(entry) => (entry.key(), NOT_LOCKED.to_owned()),
@@ -117,7 +117,7 @@ pub(crate) fn describe(old: Option<&Lock>, new: &Lock) -> Vec<String> {
     changes(old, new).iter().flat_map(lines).collect()
 }
 
-/// Returns the changes of a newer lock. Without an older one, all entries are added.
+/// Returns the changes from `old` to `new`. Without `old`, all entries are added.
 fn changes<'l>(old: Option<&'l Lock>, new: &'l Lock) -> Vec<Change<'l>> {
     match old {
         Some(old) => old.changes(new),

@@ -24,7 +24,7 @@ use crate::pack::PackReader;
 /// The variables that the conventions set for an image.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Conventions {
-    /// Directories in front of `PATH`.
+    /// Directories to put in front of the image's `PATH`.
     pub(super) path: Vec<String>,
     /// Variables that the image's config overrides.
     pub(super) implied: BTreeMap<String, String>,
@@ -128,7 +128,8 @@ mod tests {
     use super::*;
     use crate::pack::ContentMap;
 
-    /// Returns the conventions of an image with these directories and this `.env`.
+    /// Returns the conventions of an image whose component directory has `directories` and a `.env` with the text
+    /// `file`.
     fn conventions(
         component: ComponentName,
         label: Option<&str>,
@@ -159,7 +160,7 @@ mod tests {
         map.iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
-    /// A3S-64, A3S-65, A3S-73, A3S-74, A3S-87 to A3S-91.
+    /// The A3S requirements A3S-64, A3S-65, A3S-73, A3S-74, and A3S-87 to A3S-91.
     #[test]
     fn directories_imply_variables_in_an_image_that_follows_the_conventions() {
         use ComponentName::{Agent, Business};

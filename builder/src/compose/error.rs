@@ -58,7 +58,7 @@ pub enum ComposeError {
         baked: bool,
         path: String,
         found: String,
-        /// Describes the mount, as the end of a sentence.
+        /// The end of the message, such as `where the guest mounts a share or a disk`.
         mounted: String,
         /// The span of the declaration in the Boxfile that needs the path. `None` if there is no such declaration.
         span: Option<Span>,
@@ -95,7 +95,7 @@ pub enum Obstacle {
     /// A directory, or a parent of the path, would replace an entry of another type.
     #[error(transparent)]
     Path(#[from] LookupError),
-    /// The guest reserves the path. `path` is the path after all links are followed.
+    /// The guest reserves the path. `path` is the path with the links in its parents resolved.
     #[error("it is at {path}, and the guest has its own {reserved}")]
     Reserved { path: String, reserved: &'static str },
     /// Another file of the checkout has the path.
@@ -165,7 +165,7 @@ impl ComposeError {
         }
     }
 
-    /// Returns a related span in the Boxfile.
+    /// Returns the span of the other declaration for the same path: a `file`, or the agent's program.
     pub fn further_span(&self) -> Option<Span> {
         let Self::Unplaceable { obstacle, .. } = self else { return None };
         match **obstacle {

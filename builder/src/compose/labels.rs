@@ -84,7 +84,7 @@ impl<'p> ImageConfig<'p> {
         (text.split_whitespace().map(str::to_owned).collect(), Vec::new())
     }
 
-    /// Returns the working directory.
+    /// Returns the working directory in the config or else in the label. `None` if neither has one.
     pub fn workdir(&self) -> Option<&'p str> {
         let own = self.process.working_dir().as_deref().filter(|path| !path.is_empty());
         own.or_else(|| self.label(WORKDIR).filter(|path| !path.is_empty()))
@@ -93,7 +93,7 @@ impl<'p> ImageConfig<'p> {
     /// Returns the number of the signal that asks the program to end. `None` for SIGTERM, and if the config sets none.
     ///
     /// # Errors
-    /// [`ComposeError::Config`] if there is no such signal, or if it does not ask a program to end.
+    /// [`ComposeError::Config`] if Linux has no such signal, or if the signal does not ask a program to end.
     pub fn stop_signal(&self) -> Result<Option<u8>, ComposeError> {
         let declared = self.process.stop_signal().as_deref().filter(|text| !text.is_empty());
         let Some(text) = declared else { return Ok(None) };

@@ -11,7 +11,7 @@ use super::error::owner;
 /// Checks that no mount hides an entry of a component's root.
 ///
 /// # Errors
-/// [`ComposeError::Hidden`] if the root has files below a mount, or an entry at a mount that is not a directory.
+/// [`ComposeError::Hidden`] if the root has a directory with entries, or another type of entry, at the path of a mount.
 pub fn check(tree: &Tree, component: ComponentName, boxfile: &Boxfile) -> Result<(), ComposeError> {
     let shares = boxfile
         .shares
@@ -89,7 +89,7 @@ struct Hidden<'t> {
 }
 
 /// Returns the entry that is in the way of a mount at `path`: a leaf at `path` or above it, or an entry in the
-/// directory at `path`. Links are not followed, because a workload could redirect the mount.
+/// directory at `path`. Links are not followed, because a workload could redirect the mount with them.
 fn in_the_way<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
     let (id, path) = occupant(tree, path)?;
     let inode = tree.inode(id);
@@ -117,7 +117,8 @@ const fn described(inode: &Inode) -> &'static str {
     }
 }
 
-/// Returns the entry at `path`, or else the leaf that prevents a directory above `path`, with the path of the entry.
+/// Returns the entry at `path`, or else the leaf that is in place of a parent of `path`, with the path of the entry or
+/// leaf.
 pub(super) fn occupant(tree: &Tree, path: &str) -> Option<(InodeId, String)> {
     match tree.reach(path.as_bytes()) {
         Ok(id) => Some((id, path.to_owned())),

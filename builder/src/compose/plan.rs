@@ -209,7 +209,8 @@ pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<S
     }
 }
 
-/// Returns the variables that point a component to its box's filter. Empty without a filter.
+/// Returns the proxy variables, such as `HTTP_PROXY`, that point a component to its box's filter. Empty without a
+/// filter.
 fn proxies(mode: NetworkMode, component: ComponentName) -> Vec<(&'static str, String)> {
     match mode {
         NetworkMode::Filtered => network::variables(component),
@@ -224,7 +225,7 @@ struct Declared<'a> {
 }
 
 /// Returns `NAME=value` entries, sorted by name, each name once. In ascending precedence: the image's variables and
-/// conventions, the proxies, which the image cannot know, and the declared variables.
+/// conventions, the proxy variables, which the image cannot know, and the declared variables.
 fn environment(
     image: ImageConfig<'_>,
     home: &str,

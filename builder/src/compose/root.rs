@@ -5,8 +5,8 @@
 //! /roots/business   the business image
 //! /roots/merged     both images          layout "merged": both components have this root
 //! /a3s/skills/NAME  the skills
-//! /boxbuild/system/agent     the files that the box adds to the root of each component
-//! /boxbuild/packages  layout "merged": the package databases of each image, for the SBOM
+//! /boxbuild/system/NAME    the files that the box adds to the root of the component NAME
+//! /boxbuild/packages/NAME  layout "merged": the package databases of the image of NAME, for the SBOM
 //! /dev /proc /sys /run   empty: init mounts there
 //! ```
 //!

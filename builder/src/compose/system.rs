@@ -14,7 +14,7 @@ use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree, path};
 use super::ComposeError;
 use super::error::owner;
 
-/// Describes the skills' directory, as the end of a sentence.
+/// The end of a message about the skills' directory.
 pub(super) const SKILLS_PLACE: &str = "where the box has its skills";
 const ETC: &[u8] = b"/etc";
 const HOSTS: &str = "/etc/hosts";
@@ -31,7 +31,7 @@ const RESOLVER: &str =
 /// [nsswitch.conf(5)](https://man7.org/linux/man-pages/man5/nsswitch.conf.5.html).
 const LOOKUPS: &str =
     "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n";
-/// The content of a file over which init mounts another. It is visible only if the box does not run.
+/// The content of a file over which init mounts another file. The content is visible only in a box that does not run.
 const MOUNT_POINT: &str = "init mounts something here\n";
 const ROOT_USER: &str = "root:x:0:0:root:/:/bin/sh\n";
 const ROOT_GROUP: &str = "root:x:0:\n";
@@ -55,7 +55,7 @@ impl System {
     /// Returns the layer of a component whose root is `image`, in a box with `plan`.
     ///
     /// # Errors
-    /// [`ComposeError::Hidden`] if the image has an entry in the way that is not a directory.
+    /// [`ComposeError::Hidden`] if the image has another type of entry at the path of one of the layer's directories.
     pub fn new(
         component: ComponentName,
         image: &Tree,

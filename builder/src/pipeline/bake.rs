@@ -29,9 +29,9 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// Chooses the segments that have a content of `tree`, in the order in which `contents` got them. If several
-    /// segments have the same content, the first is used. If more than `most` segments have contents of the tree, the
-    /// largest are chosen, and the contents of the others are stored in the metadata.
+    /// Chooses the segments that have a content of `tree`, in the order in which they were added to `contents`. If
+    /// several segments have the same content, the first is used. If more than `most` segments have contents of the
+    /// tree, the largest are chosen, and the contents of the others are stored in the metadata.
     pub(super) fn choose(tree: &Tree, contents: &ContentMap, most: usize) -> Self {
         let files = entries(tree).filter_map(|(_, id)| tree.inode(id).content());
         let large = files.filter(|content| content.size > MAX_INLINE_FILE);

@@ -70,7 +70,8 @@ impl Resolved<'_> {
         Ok(Build { sealed, cached: false, unused })
     }
 
-    /// Records in the store that the blobs of a new box were just written or verified.
+    /// Records in the store that the blobs of a new box were just written or verified, so that the next command need
+    /// not hash them.
     fn vouch(&self, sealed: &Sealed) {
         for (blob, _) in sealed.blobs() {
             if let Ok(file) = self.store.open_blob(&blob) {

@@ -195,7 +195,7 @@ fn look(
     Ok(PreviewImage { component, digest: image.manifest, layers })
 }
 
-/// Returns a [`Composition::Split`] with the contents that all images have.
+/// Returns a [`Composition::Split`] with the number and the size of the contents that all images have.
 fn shared(images: &[FlatImage]) -> Composition {
     let mut all = images.iter().map(|image| contents(&image.tree));
     let mut both = if images.len() > 1 { all.next().unwrap_or_default() } else { BTreeMap::new() };

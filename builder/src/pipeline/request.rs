@@ -18,7 +18,7 @@ use crate::project::Pins;
 /// A box to build, and its inputs.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The declaration.
+    /// The Boxfile to build, with the chosen profile applied.
     pub boxfile: &'a Boxfile,
     /// The base directory of the Boxfile's relative paths.
     pub base: &'a Path,

@@ -184,8 +184,8 @@ fn plan(
     Ok(plan)
 }
 
-/// Returns the error of a plan that cannot be started. A component's settings are checked when the Boxfile is read,
-/// except for the port, which can come from the image.
+/// Returns the error of a plan that cannot be started. The settings in the Boxfile were checked when it was read, so a
+/// wrong setting of a component is the image's. The port is the image's only if the Boxfile has none.
 fn unstartable(boxfile: &Boxfile, error: PlanError) -> BuildError {
     let (component, found) = match error {
         PlanError::Component { component, setting, reason } => {
@@ -271,8 +271,7 @@ impl Decoded {
         let indexes = image.layers.iter().filter_map(|it| Some((it.digest, take(&it.diff_id)?)));
         let tree = flatten_owned(component, indexes, total);
         let tree = tree.map_err(|error| refused(component, boxfile.root_span(component), error))?;
-        // Refuses paths that are too long now. The listing would refuse them, too, but after work that grows with their
-        // length.
+        // The listing would refuse paths that are too long later, after work that grows with the length of each path.
         check_paths(&tree)?;
         Ok(FlatImage { component, process: image.process.clone(), tree })
     }

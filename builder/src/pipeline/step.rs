@@ -9,12 +9,12 @@ pub enum Step {
     Decode {
         /// The number of layers.
         layers: usize,
-        /// Their total size in their images in bytes.
+        /// The total size of the layers' blobs in bytes.
         bytes: u64,
     },
     /// A part of the bytes of [`Step::Decode`] was read.
     Read {
-        /// The length of the part.
+        /// The length of the part in bytes.
         bytes: u64,
     },
     /// The root is composed of the images.

@@ -16,7 +16,7 @@ use safe_text::shell_path;
 pub struct Checkout {
     /// The homes of the users, which are excluded if they are below the checkout.
     pub homes: Known,
-    /// The number of levels by which the Boxfile's paths may lead up, and why it is not larger.
+    /// The number of levels by which the Boxfile's paths may lead up, and why the number is not larger.
     pub(super) reach: Reach,
     /// The checkout's directory, opened when it was found. `None` if not even the Boxfile's directory may be a
     /// checkout.
@@ -43,8 +43,8 @@ impl Checkout {
         Self { homes, reach: Reach::default(), root: base.clone(), base }
     }
 
-    /// Returns the checkout that the user named, for a Boxfile in the directory `base`. It may be a home directory.
-    /// Homes below it are excluded.
+    /// Returns the checkout that the user named, for a Boxfile in the directory `base`. A named checkout may be a home
+    /// directory. Homes below it are excluded.
     ///
     /// # Errors
     /// [`CheckoutError`].
@@ -149,7 +149,8 @@ fn without_number(error: io::Error) -> io::Error {
     }
 }
 
-/// Returns the directory above `start` that has the path of `named`, if both are the same directory.
+/// Returns the directory above `start` that has the path of `named`. `None` if there is none, or if it is another
+/// directory than `named`.
 fn same_around(start: &Root, named: &Root) -> io::Result<Option<Root>> {
     let Some(root) = start.around(named.path()) else { return Ok(None) };
     Ok((root.identity()? == named.identity()?).then_some(root))

@@ -81,9 +81,8 @@ impl<'a> Declarations<'a> {
         found
     }
 
-    /// Returns the lock after a build or a preview of `target` resolved its inputs. It has the resolved entries,
-    /// keeps the entries that other profiles and platforms declare, and drops the entries that are no longer
-    /// declared.
+    /// Returns the lock after a build or a preview of `target` resolved its inputs. The lock has the resolved entries,
+    /// and the old entries that other profiles and platforms declare. Entries that are no longer declared are dropped.
     pub fn updated(&self, old: Option<&Lock>, resolved: &Lock, target: Target<'_>) -> Lock {
         let mut lock = resolved.clone();
         for entry in old.into_iter().flat_map(Lock::entries) {

@@ -35,7 +35,7 @@ impl LockPlace {
         Self { path, found_in: Some(directory) }
     }
 
-    /// Returns the path.
+    /// Returns the path of the lock's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -125,8 +125,8 @@ impl LockFile {
         Ok(Self { place, bytes: Some(bytes), lock: Some(lock) })
     }
 
-    /// Reads a lock of any epoch in order to resolve everything again, without the old pins. A lock that is
-    /// malformed, for example by a merge conflict, is read as one without pins, and its error is returned with it.
+    /// Reads a lock of any epoch in order to resolve everything again, without the old pins. A lock that is malformed,
+    /// for example by a merge conflict, is returned without pins, together with its error.
     ///
     /// # Errors
     /// [`LockFileError::Foreign`] if the file was not written as a lock, so that replacing it would lose other data;

@@ -52,7 +52,7 @@ pub struct ProjectError {
 }
 
 impl Project {
-    /// Returns a project whose checkout is the Boxfile's directory, for tests without homes.
+    /// Returns a project whose checkout is the Boxfile's directory, for tests without home directories.
     #[cfg(test)]
     fn of(file: &Path) -> Self {
         Self::within(file, Checkout::own(base(file), Known::default()))
@@ -69,8 +69,8 @@ impl Project {
         Self { is_found, ..self }
     }
 
-    /// Reads the Boxfile with a profile, and the files that it extends. The errors in their content are in the
-    /// document.
+    /// Reads the Boxfile with a profile, and the files that it extends. The document contains the errors in these
+    /// files.
     ///
     /// # Errors
     /// [`ProjectError`] if the Boxfile cannot be read.
@@ -118,8 +118,8 @@ impl Project {
         source(&path, &file)
     }
 
-    /// Checks that a Boxfile or a lock that the user did not name is no symbolic link that is dangling or leads out
-    /// of its directory. An absent file passes.
+    /// Checks that a Boxfile or a lock that the user did not name is no symbolic link that is dangling or leads out of
+    /// its directory. An absent file is accepted.
     ///
     /// # Errors
     /// The link, or the errors of the operating system.
@@ -133,8 +133,8 @@ impl Project {
         }
     }
 
-    /// Returns the bounds of the checkout. If there is no checkout, the language refuses every path, so that no file
-    /// is read.
+    /// Returns the bounds of the checkout. If there is no checkout, the Boxfile's parser refuses every path, so that no
+    /// file is read.
     pub fn checkout(&self) -> Bounds {
         self.checkout.bounds()
     }
@@ -145,8 +145,8 @@ impl Project {
     }
 
     /// Returns the path of the lock: `Boxfile.lock` for the Boxfile that a search in its directory finds. For every
-    /// other Boxfile, it is the whole file name and `.lock`, so that no two share a lock. For example, the lock of
-    /// `test.kdl` is `test.kdl.lock`.
+    /// other Boxfile, the lock's name is the whole file name and `.lock`, so that no two share a lock. For example, the
+    /// lock of `test.kdl` is `test.kdl.lock`.
     pub fn lock_path(&self) -> PathBuf {
         let mut name = self.file.file_name().unwrap_or_default().to_owned();
         let first = NAMES.iter().find(|name| self.base.join(name).is_file());
@@ -172,7 +172,7 @@ fn open(path: &Path, found_in: Option<&Bounds>) -> io::Result<File> {
     }
 }
 
-/// Reads at most one byte more than the maximum size of 1 MiB. The language then refuses a longer text.
+/// Reads at most one byte more than the maximum size of 1 MiB. The Boxfile's parser then refuses a longer text.
 fn source(path: &Path, file: &File) -> Result<Source, String> {
     let bytes = read_open_prefix(file, MAX_SOURCE as u64 + 1).map_err(|error| error.to_string())?;
     let name = path.display().to_string();
@@ -297,8 +297,8 @@ mod tests {
         assert!(found[0].message().contains("leads out of the checkout"), "{found:?}");
         let lock = LockFile::read(LockPlace::found(own.lock_path(), own.beside()));
         assert!(matches!(lock, Err(LockFileError::File(_))));
-        // `foreign` is the project of a directory without a Boxfile. The directory that has its path now has one, which
-        // must not be read: it could name files in the directory that was opened.
+        // The second search opened the directory `foreign`, which has no Boxfile. The Boxfile that has the same path
+        // now must not be read instead: it could name files in `foreign`.
         let foreign = find();
         fs::remove_file(at("work/proj")).unwrap();
         fs::rename(at("work/moved"), at("work/proj")).unwrap();

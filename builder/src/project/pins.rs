@@ -19,9 +19,10 @@ pub(crate) const SKILL: &str = "skill:";
 
 /// The lock as a build uses it.
 ///
-/// The name of an entry is the name of its declaration: `agent`, `skill:greet`. If a profile declares it differently,
-/// the entry of the profile's declaration has the profile's name in front, `ci@agent`, so that a lock can have both.
-/// The prefix is unambiguous: a profile's name has no `:`, and all other names have an `@` only after a `:`.
+/// The name of an entry is the name of its declaration: `agent`, `skill:greet`. If a profile declares the same name
+/// differently, the entry of the profile's declaration has the profile's name in front, such as `ci@agent`, so that a
+/// lock can have both entries. The prefix is unambiguous: a profile's name has no `:`, and all other names have an `@`
+/// only after a `:`.
 #[derive(Debug, Clone, Default)]
 pub struct Pins<'a> {
     /// The lock, if there is one.
@@ -73,7 +74,7 @@ pub(super) fn lock_name(profile: Option<Variant<'_>>, name: &str, source: &str) 
     }
 }
 
-/// Returns the declarations of a Boxfile that a lock pins, by name, with their kind, and their source as it is written.
+/// Returns the name, the kind and the source of each declaration that a lock pins. The source is as the Boxfile has it.
 /// The skills in a directory of skills are not included, because listing them would read the disk.
 pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (PinKind, String)> {
     let mut named = BTreeMap::new();

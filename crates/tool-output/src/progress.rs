@@ -18,7 +18,7 @@ pub(crate) struct Progress<W> {
 #[derive(Debug)]
 struct Output<W> {
     to: W,
-    /// The time of the last output that was not a sign of life. A sign of life shows the time since then.
+    /// The time at which the last line or step name was written. A sign of life shows the time since then.
     announced: Instant,
     /// The time of the last write.
     written: Instant,

@@ -96,10 +96,10 @@ impl Explain for ExportError {
     }
 }
 
-/// Returns the help for a path that has something else than an image.
+/// Returns the help for a path that has something other than an image of the expected form.
 fn other_form(path: &Path, expected: Form, found: Found) -> String {
     let form = |form: Form| format!("\"{}{}\"", form.prefix(), path.display());
-    // As one word of a shell, because the author of the Boxfile chose the path.
+    // The path is quoted as one word of a shell, because the author of the Boxfile chose it.
     let word = |before: &str, after: &str| shell_word(format!("{before}{}{after}", path.display()));
     match (found, expected) {
         (Found::Nothing, Form::Layout) => {

@@ -22,9 +22,9 @@ use crate::pack::PackReader;
 pub struct Baked {
     /// The component whose root gets the file.
     pub component: ComponentName,
-    /// The declaration.
+    /// The declaration in the Boxfile.
     pub declared: BakedFile,
-    /// The content.
+    /// The entries and contents that were read from the checkout.
     pub source: Source,
 }
 
@@ -208,7 +208,7 @@ impl Refused {
     }
 }
 
-/// Resolves the links in the parents of `place`, which all exist. A link at `place` itself is not followed.
+/// Resolves the links in the parents of `place`. All parents must exist. A link at `place` itself is not followed.
 fn reached(root: &Tree, place: &[u8]) -> Vec<u8> {
     let mut walk = Walk::new(root, Tree::ROOT, place, Follow::Parents);
     while walk.step() == Ok(Step::Taken) {}

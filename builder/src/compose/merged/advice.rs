@@ -91,7 +91,7 @@ impl Line {
     }
 }
 
-/// The lines for the paths below a directory, the last first.
+/// The suggested declarations for the paths below a directory, the last first.
 #[derive(Default)]
 struct LinesBelow {
     /// At most [`MAX_ADVICE`] + 1 lines: more lines would not change that these are too many.

@@ -13,7 +13,7 @@ impl Below {
     pub(super) fn of(tree: &Tree) -> Self {
         let names = |id| tree.inode(id).names().into_iter().flat_map(BTreeMap::values).copied();
         let is_directory = |id: &InodeId| tree.inode(*id).names().is_some();
-        // A parent precedes its children.
+        // In `directories`, a parent precedes its children.
         let (mut directories, mut next) = (vec![Tree::ROOT], 0);
         while let Some(directory) = directories.get(next) {
             directories.extend(names(*directory).filter(is_directory).collect::<Vec<_>>());

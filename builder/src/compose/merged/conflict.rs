@@ -1,4 +1,4 @@
-//! A path at which the images differ and no policy decides.
+//! A path at which the images differ, and which no policy decides.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub struct MergeConflicts {
     pub spans: [Span; 2],
 }
 
-/// A path at which the images differ, and no policy decides.
+/// A path at which the images differ, and which no policy of the Boxfile decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The absolute path in both images.
@@ -43,7 +43,7 @@ impl Conflict {
         let FieldDifference { field, values: [agent, business] } = &self.difference;
         let mut text = format!("{path}: {field} is {agent} and {business}");
         for (name, side) in ["agent", "business"].into_iter().zip(&self.sides) {
-            // The name of the side already shows which image it is.
+            // The origin is shown without its component, because `name` already shows it.
             let origin = origins.named(side.origin).map(|it| it.without_component().to_string());
             text += &format!("\n    {name:<9} {side}, {}", origin.unwrap_or_default());
         }

@@ -20,9 +20,10 @@ pub struct Conflicts {
     pub count: usize,
     /// The number of conflicts whose exact path no policy of the Boxfile names.
     pub undeclared: usize,
-    /// Declarations for conflicts that need their exact path: system files, and account files that can be united.
+    /// The suggested declarations for conflicts that need their exact path: system files, and account files that can be
+    /// united.
     pub(super) named: Vec<Advice>,
-    /// The other conflicts that no policy names.
+    /// The paths of the other conflicts that no policy names.
     pub(super) plain: Patterns,
 }
 

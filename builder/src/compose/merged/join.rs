@@ -6,8 +6,8 @@ use box_tree::{Absorbed, Inode, InodeId, Leaf, Origin, Tree};
 
 use super::resolve::Edit;
 
-/// Merges the business tree into the agent's tree. `same` maps inodes of the business tree to the inodes of the
-/// agent's tree that they become. It contains all directories that both trees have.
+/// Merges the business tree into the agent's tree. `same` maps inodes of the business tree to the inodes of the agent's
+/// tree that they become. `same` contains all directories that both trees have.
 pub(super) fn join(
     [agent, business]: [&Tree; 2],
     same: &HashMap<InodeId, InodeId>,

@@ -46,8 +46,7 @@ fn loaders(tree: &Tree) -> BTreeMap<Vec<u8>, Loader> {
     found
 }
 
-/// Returns whether a file name is the name of a loader. For example, `ld-linux-x86-64.so.2` and `ld-musl-x86_64.so.1`
-/// are.
+/// Returns whether a file name is the name of a loader, such as `ld-linux-x86-64.so.2` or `ld-musl-x86_64.so.1`.
 fn is_loader(name: &[u8]) -> bool {
     let prefixed = [b"ld-linux", b"ld-musl-".as_slice()].iter().any(|it| name.starts_with(it));
     prefixed && name.windows(4).any(|part| part == b".so.")

@@ -76,8 +76,8 @@ impl Patterns {
         if pattern.is_empty() { "/".to_owned() } else { pattern }
     }
 
-    /// Returns whether the pattern of a node may match other paths, too: a star in it matches the name of a sibling of
-    /// the node, or of a directory above it.
+    /// Returns whether the pattern of a node may match other paths, too: a star in the pattern matches the name of a
+    /// sibling of the node, or of a sibling of a directory above the node.
     pub(super) fn is_wide(&self, place: usize) -> bool {
         let way = self.way(place);
         if !way.iter().any(|it| self.places[*it].name.contains('*')) {
@@ -95,8 +95,8 @@ impl Patterns {
     }
 }
 
-/// Returns the pattern for a name. A star replaces each part that a Boxfile cannot spell; a star itself is also
-/// matched by a star.
+/// Returns the pattern for a name. A star replaces each part that a Boxfile cannot spell. A star in the name is kept,
+/// because the pattern `*` also matches it.
 pub(super) fn pattern(name: &[u8]) -> String {
     let text = shown(&String::from_utf8_lossy(name));
     let mut pattern = text.replace(char::REPLACEMENT_CHARACTER, "*");

@@ -32,7 +32,7 @@ pub(super) enum Edit {
     Unite { directory: InodeId, name: Name, like: InodeId, content: Content },
 }
 
-/// Decides for each path that both trees have.
+/// Decides the entry of the merged root for each path that both trees have.
 pub(super) struct Resolver<'a> {
     trees: [&'a Tree; 2],
     below: [Below; 2],

@@ -151,7 +151,7 @@ fn neighbour(path: &str, base: &Path) -> Option<String> {
     const MAX_NAMES: usize = 8192;
     let (directory, name) = path.rsplit_once('/').map_or(("", path), |(it, name)| (it, name));
     let before = &path[..path.len() - name.len()];
-    // The directory of `/agnet` is the root.
+    // For a path such as `/agnet`, the directory is the root.
     let directory = if directory.is_empty() { before } else { directory };
     let entries = std::fs::read_dir(base.join(directory)).ok()?;
     let names = entries.take(MAX_NAMES).filter_map(|it| it.ok()?.file_name().into_string().ok());

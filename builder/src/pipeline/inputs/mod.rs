@@ -42,7 +42,7 @@ pub(super) struct Inputs<'a> {
     /// The merged variables of each component's files. A later file overrides an earlier one.
     pub(super) env: Env,
     env_files: Vec<files::EnvFile>,
-    /// The init. Both it and the kernel are empty for a platform that cannot be built.
+    /// Empty for a platform that cannot be built, like `kernel`.
     pub(super) init: Tool,
     pub(super) kernel: Tool,
     /// Warnings about the skills' definitions.

@@ -102,7 +102,7 @@ fn check_one(
     read
 }
 
-/// Returns all skills, sorted by name.
+/// Returns the declarations of all skills, sorted by name.
 fn places(request: &Request<'_>) -> Result<Vec<SkillSource>, BuildError> {
     let single = |skill: &boxfile_spec::Skill| {
         let Spanned { value: source, span } = skill.path.clone();

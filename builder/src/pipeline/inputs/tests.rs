@@ -65,7 +65,7 @@ fn skill(content: &[u8]) -> Skill {
     Skill { files: files_of(content), about: SkillPlan::default() }
 }
 
-/// The file of [`BOXFILE`].
+/// The file that [`BOXFILE`] declares, with `content`.
 fn baked(content: &[u8]) -> Baked {
     let declared = read(BOXFILE, None).agent.component.files[0].clone();
     let source = Source { files: files_of(content), named: Tree::ROOT };
@@ -159,7 +159,7 @@ fn contents_and_declarations_make_another_box() {
         |it| it.init = files::Tool::new(b"other".to_vec()),
         |it| it.kernel = files::Tool::new(b"other".to_vec()),
         |it| drop(it.env.get_mut(&ComponentName::Agent).unwrap().insert("A".into(), "2".into())),
-        // The same file, but for the other component.
+        // The same environment file, but for the other component.
         |it| {
             let variables = it.env.remove(&ComponentName::Agent).unwrap();
             it.env.insert(ComponentName::Business, variables);

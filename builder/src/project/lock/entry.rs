@@ -17,9 +17,9 @@ use box_contract::Platform;
 #[serde(deny_unknown_fields)]
 pub struct LockEntry {
     /// The NAME of `boxbuild update NAME`: `agent`, `business`, `binary`, `kernel`, `init`, `skill:NAME`, `env:PATH`,
-    /// `file:PATH`. If a profile declares it differently, the profile's name is in front: `ci@agent`. That is
-    /// unambiguous: a profile's name has neither `:` nor `@`, and other names have an `@` only after a `:`. Name and
-    /// platform are the entry's key.
+    /// `file:PATH`. If a profile declares the same name differently, the profile's name is in front: `ci@agent`. The
+    /// prefix is unambiguous: a profile's name has neither `:` nor `@`, and other names have an `@` only after a `:`.
+    /// Name and platform are the entry's key.
     pub name: String,
     /// The kind of the declaration.
     pub kind: PinKind,

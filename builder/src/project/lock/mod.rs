@@ -70,7 +70,7 @@ pub const FORMAT_VERSION: u32 = 2;
 /// The maximum size of a lock in bytes: 1 MiB.
 pub const MAX_TEXT: usize = 1 << 20;
 
-/// The command that repairs any lock, because it uses no part of the old one.
+/// The help with the command that repairs any lock, because the command uses no part of the old lock.
 pub const REBUILD: &str = "run `boxbuild update` to resolve everything again";
 
 /// The content of a `Boxfile.lock`.

@@ -86,7 +86,7 @@ fn entry(mut item: Spanned<DeValue<'_>>) -> Result<Spanned<LockEntry>, Diagnosti
     Ok(Spanned::new(name, entry))
 }
 
-/// Reads the fields of a table, which belong to `owner`.
+/// Reads the fields of a table. Errors name the table as `owner`, such as `the lock`.
 fn fields<T: DeserializeOwned>(table: Spanned<DeValue<'_>>, owner: &str) -> Result<T, Diagnostic> {
     let fields = table.get_ref().as_table().into_iter().flatten();
     let places: Vec<_> = fields.map(|(key, value)| (key.to_string(), value.span())).collect();
