@@ -60,7 +60,8 @@ pub enum ComposeError {
         found: String,
         /// The end of the message, such as `where the guest mounts a share or a disk`.
         mounted: String,
-        /// The span of the declaration in the Boxfile that needs the path. `None` if there is no such declaration.
+        /// The span of the mount or working directory in the Boxfile, or else of the component's image. `None` for the
+        /// box's own mounts.
         span: Option<Span>,
     },
     /// A file of the checkout cannot be put at the path that the Boxfile declares.
