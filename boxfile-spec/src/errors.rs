@@ -1,4 +1,4 @@
-//! The errors of a Boxfile, each a fixed text with one variable part.
+//! The errors of a Boxfile. Each one is a fixed text with at most one variable part.
 
 use diagnostics::ErrorTable;
 

@@ -1,8 +1,9 @@
-//! Writes pieces of a Boxfile in either syntax, for the help of messages.
+//! Writes declarations and properties in KDL or TOML, for the help of messages.
 
 use diagnostics::{Syntax, in_quotes};
 
-/// Writes a property: `name="value"`; in TOML `name = "value"`. `value` is inserted as it is.
+/// Writes a property: `port=80`; in TOML `port = 80`. A `value` that is a text must already be in
+/// quotes.
 pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
     match syntax {
         Syntax::Kdl => format!("{name}={value}"),
@@ -58,8 +59,8 @@ pub(crate) const fn truth(syntax: Syntax, value: bool) -> &'static str {
     }
 }
 
-/// Joins a verb and an example: ``add `port 80` ``. An example of several lines begins with a line
-/// end.
+/// Joins a verb and an example: ``add `port 80` ``. An example of several lines already begins with
+/// a line feed.
 pub(crate) fn imperative(verb: &str, usage: &str) -> String {
     if usage.starts_with('\n') { format!("{verb}{usage}") } else { format!("{verb} {usage}") }
 }

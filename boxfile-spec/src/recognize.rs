@@ -4,13 +4,13 @@ use crate::syntax::{allowance::Allowance, kdl, toml, tree::Node};
 use crate::{format, schema};
 use diagnostics::{Sink, Source, Syntax};
 
-/// The declarations at least one of which is in every Boxfile without a base.
+/// Every Boxfile without a base has at least one of these declarations.
 const TELLING: [&str; 3] = ["box", "agent", "business"];
 
 /// Returns whether a text is a Boxfile: it declares a box, an agent or a business component, or it extends a Boxfile.
 ///
-/// A text with syntax errors counts only if [`format()`] fails on it, too. For example, a README that quotes a Boxfile
-/// can be formatted, and is no Boxfile.
+/// A text with syntax errors is a Boxfile only if [`format()`] fails on it, too. For example, a README that quotes a
+/// Boxfile has syntax errors but can be formatted, so it is no Boxfile.
 pub fn looks_like_boxfile(source: &Source) -> bool {
     let (nodes, errors) = read(source.syntax, &source.text);
     let declares = nodes.iter().any(|node| {
@@ -20,7 +20,7 @@ pub fn looks_like_boxfile(source: &Source) -> bool {
     declares && (errors == 0 || format(source).is_none())
 }
 
-/// Returns the likely syntax of a text: the one with fewer errors, or KDL for a text without errors in both.
+/// Returns the likely syntax of a text: the one with fewer syntax errors, or KDL if both have the same number.
 pub fn likely_syntax(text: &str) -> Syntax {
     let errors = |syntax| read(syntax, text).1;
     if errors(Syntax::Toml) < errors(Syntax::Kdl) { Syntax::Toml } else { Syntax::Kdl }

@@ -1,4 +1,4 @@
-//! The rules for names and paths, as functions of a text.
+//! Checks names and paths by their text alone, without a file system.
 
 pub(crate) use box_contract::plan::reserved_place;
 pub(crate) use box_contract::rules::{
@@ -8,9 +8,10 @@ pub(crate) use diagnostics::names::{check_variable, name_error, plain_secret};
 use diagnostics::{Diagnostic, Span};
 use safe_text::quote;
 
-/// Returns the request path that was probably meant: with a `/` in front, and with quotes, backslashes and everything
-/// but visible ASCII percent-encoded ([RFC 3986](https://www.rfc-editor.org/rfc/rfc3986#section-2.1), section 2.1). For
-/// example, `a b` becomes `/a%20b`.
+/// Returns the request path that was probably meant: `a b` becomes `/a%20b`. Adds a leading `/`, and percent-encodes
+/// quotes, backslashes, spaces and non-ASCII characters ([RFC
+/// 3986](https://www.rfc-editor.org/rfc/rfc3986#section-2.1), section 2.1). Returns `None` for an empty text and a text
+/// with control characters.
 pub(crate) fn intended_http_path(text: &str) -> Option<String> {
     let encode = |byte: u8| match byte {
         byte if byte.is_ascii_graphic() && !b"\"\\".contains(&byte) => char::from(byte).to_string(),
@@ -26,8 +27,8 @@ pub(crate) fn is_root(user: &str) -> bool {
     name == "root" || name.parse() == Ok(0_u32)
 }
 
-/// Refuses a path that the guest reserves, or that is above or below such a path. `refusal` is the beginning of a
-/// sentence that ends with the path.
+/// Refuses a path that the guest reserves, or that is above or below such a path. `refusal` is the error message up to
+/// the path, such as `no file can be at`. `example` is a free path for the help.
 pub(crate) fn check_place(
     refusal: &str,
     place: &str,
@@ -40,12 +41,13 @@ pub(crate) fn check_place(
     Err(error.with_help(format!("choose another path, for instance \"{example}\"")))
 }
 
-/// Returns the last name of a path, which may be empty.
+/// Returns the last part of a path: `b` for `/a/b/`, and an empty text for `/`.
 pub(crate) fn last_name(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
 
-/// Returns whether `text` is a pattern of absolute paths.
+/// Returns whether `text` is a pattern of absolute paths: it begins with `/`, and contains neither a `..` part nor
+/// `***`.
 pub(crate) fn is_glob(text: &str) -> bool {
     text.starts_with('/') && !climbs(text) && !text.contains("***")
 }

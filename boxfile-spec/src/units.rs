@@ -8,7 +8,7 @@ pub(crate) const MIB: u64 = 1 << 20;
 /// Bytes of a GiB.
 pub(crate) const GIB: u64 = 1 << 30;
 
-/// The help on the form of a duration.
+/// The help for a malformed duration.
 pub(crate) const DURATION_FORM: &str = "a duration is a number and ms, s, m or h, down to the millisecond: \"500ms\", \"1.5s\", \"10m\"";
 
 /// Returns the size that a text with a wrong unit was probably meant to be: `64m` → `64MiB`.
@@ -45,12 +45,13 @@ pub(crate) fn duration(text: &str) -> Option<u64> {
     digits(whole)?.checked_mul(1000)?.checked_add(thousandths)
 }
 
-/// Writes a duration in seconds if it is a whole number of them, else in milliseconds.
+/// Writes a duration of `ms` milliseconds: in seconds if it is a whole number of seconds (`3s`), else in milliseconds
+/// (`1500ms`).
 pub(crate) fn show_duration(ms: u64) -> String {
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
-/// Reads digits only: `parse` alone would accept a sign.
+/// Reads a number that consists of ASCII digits only: `parse` alone would accept a sign.
 fn digits(text: &str) -> Option<u64> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }

@@ -76,7 +76,7 @@ impl<'s> Page<'s> {
         self.line.blank |= blank;
     }
 
-    /// Writes code, after a space if one is wanted and the line is not empty.
+    /// Writes code. If `space` is set and the line is not empty, writes a space first.
     pub(super) fn write(&mut self, space: bool, code: &str) {
         let line = &mut self.line.code;
         if space && !line.is_empty() {

@@ -12,20 +12,20 @@ use diagnostics::{Span, Spanned};
 /// The AI agent, which is started with the box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Agent {
-    /// The kind of agent.
+    /// The kind of agent, which selects the default port and the default health check.
     pub kind: AgentKind,
-    /// The agent's program if it is not in an image: only for the kinds [`AgentKind::LocalBinary`] and
+    /// The agent's program if it is not in an image: `Some` only for the kinds [`AgentKind::LocalBinary`] and
     /// [`AgentKind::RemoteBinary`].
     pub binary: Option<Binary>,
     /// The TCP port on which the agent listens. `None` if the image's label declares it; without a label,
     /// [`AgentKind::default_port`] applies.
     pub port: Option<u16>,
-    /// The check after which the agent is ready; by default the check of its kind. `None`: the agent is ready as soon
-    /// as it is started.
+    /// The check after which the agent is ready; by default the check of its kind. `None` if the Boxfile declares
+    /// `health "none"`: the agent is ready as soon as it is started.
     pub health: Option<Health>,
     /// The canonical names of the tools that the agent may see, sorted. `None` if all tools are visible.
     pub tools: Option<Vec<String>>,
-    /// The part that the agent has in common with the business application.
+    /// The declarations that the business application can have, too.
     pub component: Component,
 }
 
@@ -67,57 +67,59 @@ pub struct Business {
     pub autostart: bool,
     /// When the program is restarted.
     pub restart: Restart,
-    /// The check of `boxlaunch health`. Its port is always set, if it has one.
+    /// The check that `boxlaunch health` runs. If the kind of check has a port, the port is not `None`.
     pub health: Option<Health>,
-    /// The part that the application has in common with the agent. Its image is always set.
+    /// The declarations that the agent can have, too. The image is not `None`.
     pub component: Component,
 }
 
-/// The part that the agent and the business application have in common.
+/// The declarations that an agent and a business application have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Component {
-    /// The image with the component's files. `None` only for an agent that is a binary.
+    /// The image with the component's files. `None` only for an agent that is a [`Binary`].
     pub image: Option<Spanned<ImageRef>>,
-    /// Replaces the image's entrypoint; has at least the program.
+    /// Replaces the image's entrypoint. The first item is the program; the list is never empty.
     pub entrypoint: Option<Spanned<Vec<String>>>,
-    /// Replaces the image's command; may be empty.
+    /// Replaces the image's command. An empty list means no arguments.
     pub args: Option<Vec<String>>,
-    /// Files of the checkout with environment variables, which override the image's variables. They are read in this
-    /// order, and relative to the main Boxfile's directory.
+    /// Files with environment variables, relative to the main Boxfile's directory and in the order in which they are
+    /// read. Their variables override the image's variables.
     pub env_files: Vec<Spanned<String>>,
-    /// Environment variables, which override the variables of the files. No name and no value contains NUL.
+    /// Environment variables, which override the variables of `env_files`. No name and no value contains NUL.
     pub env: BTreeMap<String, String>,
     /// The names of the variables that may be given at launch. A variable without a value in `env` must be given.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub launch_env: BTreeSet<String>,
-    /// Files and directories of the checkout that are baked into the component's root, sorted by their paths in it;
-    /// each path once.
+    /// Files and directories of the checkout that are baked into the component's root, sorted by [`BakedFile::to`]. No
+    /// two have the same `to`.
     pub files: Vec<BakedFile>,
     /// Replaces the image's working directory. Absolute, and not in the guest's `/proc`, `/sys` or `/dev`.
     pub workdir: Option<Spanned<String>>,
     /// Replaces the image's user: `USER` or `USER:GROUP`, names or numbers.
     pub user: Option<Spanned<String>>,
-    /// The namespaces that the component does not share.
+    /// The namespaces that the component does not share with the other component.
     pub namespaces: Namespaces,
     /// The host name in the component's UTS namespace, a label of [RFC 1123](https://www.rfc-editor.org/rfc/rfc1123):
     /// `agent-host` or `business-host` by default.
     pub hostname: String,
-    /// The component's limits.
+    /// The limits of all the component's processes together.
     pub limits: Limits,
-    /// The limits of each of its processes. The number of processes is not limited if the component is declared to run
-    /// as root, because the kernel exempts root from this limit.
+    /// The limits of each of the component's processes. The number of processes is not limited if the component is
+    /// declared to run as root, because the kernel exempts root from this limit.
     pub rlimits: Rlimits,
-    /// The capabilities of its root user. None is added if the component is declared to run as another user.
+    /// The capabilities of the component's root user. None is added if the component is declared to run as another
+    /// user.
     pub capabilities: Capabilities,
 }
 
 impl Component {
-    /// Returns whether the declaration of a variable takes precedence over the files and the image.
+    /// Returns whether the Boxfile declares `variable`. The declaration takes precedence over `env_files` and the
+    /// image.
     pub fn decides(&self, variable: &str) -> bool {
         self.env.contains_key(variable) || self.launch_env.contains(variable)
     }
 
-    /// Lists the variables that must be given at launch.
+    /// Lists the variables that must be given at launch, because they have no default.
     pub fn required_env(&self) -> impl Iterator<Item = &str> {
         let names = self.launch_env.iter().filter(|it| !self.env.contains_key(*it));
         names.map(String::as_str)
@@ -131,15 +133,15 @@ pub struct BakedFile {
     pub path: Spanned<String>,
     /// The path in the component's root, with the name of the file: absolute and normalized.
     pub to: Spanned<String>,
-    /// The permissions of its regular files, at most `0o777`. `None`: `0o755` for files that are executable in the
-    /// checkout, and `0o644` for all others.
+    /// The permissions of the baked regular files, at most `0o777`. `None`: `0o755` for files that are executable in
+    /// the checkout, and `0o644` for all others.
     pub mode: Option<u16>,
-    /// Its owner: `USER` or `USER:GROUP`, names or numbers.
+    /// The owner of the baked files: `USER` or `USER:GROUP`, names or numbers.
     pub owner: Spanned<String>,
 }
 
-/// A health check. The start of the box ends once the agent's check succeeds. The checks of both components are run on
-/// request.
+/// A health check. The start of the box ends when the agent's check succeeds. `boxlaunch health` runs the checks of
+/// both components.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Health {
     /// A TCP connection to loopback succeeds.
@@ -162,7 +164,7 @@ pub enum Health {
         /// The service to ask for; empty for the server as a whole.
         service: String,
     },
-    /// `HealthCheck` of the interface of A3S agents returns `HEALTHY`.
+    /// The gRPC call `HealthCheck` of A3S agents returns `HEALTHY`.
     A3s {
         /// The port; `None` for the agent's port.
         port: Option<u16>,

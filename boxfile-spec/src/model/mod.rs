@@ -1,8 +1,8 @@
-//! The typed result: the declarations of a valid Boxfile, with every default filled in.
+//! The model: the declarations of a valid Boxfile, with every default filled in.
 //!
-//! Both syntaxes, every base file and the chosen profile result in this one type. Two Boxfiles with the same
-//! declarations have equal models except for the spans ([`Spanned::span`]), and so the same [`Boxfile::canonical`]
-//! form. The types of the declarations for a run are in its plan, [`box_contract::plan`].
+//! A Boxfile in KDL or TOML, merged with its base files and the chosen profile, becomes one [`Boxfile`]. Two Boxfiles
+//! with the same declarations have equal models except for the spans ([`Spanned::span`]), and so the same
+//! [`Boxfile::canonical`] form. The types of the declarations for a run are in its plan, [`box_contract::plan`].
 
 mod component;
 
@@ -42,19 +42,19 @@ pub struct Boxfile {
     /// The policies for paths that both images have (layout "merged" only), in the order of the declarations: the first
     /// pattern that matches decides.
     pub conflicts: Vec<Conflict>,
-    /// Host directories that the guest sees, sorted by name. The span belongs to the guest path.
+    /// Host directories that the guest sees, sorted by name. Each span is the span of the guest path.
     pub shares: Vec<Spanned<SharePlan>>,
-    /// Empty disks for the data that a run writes, sorted by name. The span belongs to the guest path.
+    /// Empty disks for the data that a run writes, sorted by name. Each span is the span of the guest path.
     pub scratch: Vec<Spanned<ScratchPlan>>,
     /// The network that the guest can reach; the lists are sorted.
     pub network: NetworkPlan,
     /// The secrets that the launcher passes at run time, sorted by name. A Boxfile contains no values.
     pub secrets: Vec<SecretPlan>,
-    /// The task under `/task`.
+    /// The task that the guest sees under `/task`.
     pub task: Option<TaskPlan>,
     /// The logs that are recorded under `/logs`.
     pub logs: Option<LogsPlan>,
-    /// The services of the host under `/cap`, sorted by kind; each kind once.
+    /// The host's services that the guest sees under `/cap`, sorted by kind; each kind once.
     pub caps: Vec<CapPlan>,
     /// The policy for the commands that the agent runs; the lists of paths are sorted.
     pub sandbox: Option<SandboxPlan>,
@@ -78,7 +78,7 @@ impl Boxfile {
         })
     }
 
-    /// Returns the declaration of a component.
+    /// Returns the declaration of a component. `None` if the box has no business application.
     pub fn component(&self, name: ComponentName) -> Option<&Component> {
         match name {
             ComponentName::Agent => Some(&self.agent.component),
@@ -86,7 +86,7 @@ impl Boxfile {
         }
     }
 
-    /// Returns the span of a component's image, or of the agent's program.
+    /// Returns the span of a component's image, or of the agent's program if there is no image.
     pub fn root_span(&self, name: ComponentName) -> Span {
         let image = self.component(name).and_then(|it| it.image.as_ref());
         let program = self.agent.binary.as_ref().map(Binary::span);
@@ -99,7 +99,7 @@ impl Boxfile {
 pub struct SkillsDir {
     /// The directory, relative to the main Boxfile's directory.
     pub dir: Spanned<String>,
-    /// Whether its skills are baked or mounted.
+    /// Whether the skills in the directory are baked or mounted.
     pub mode: SkillMode,
 }
 
@@ -110,7 +110,7 @@ pub struct Skill {
     pub name: String,
     /// The directory, relative to the main Boxfile's directory.
     pub path: Spanned<String>,
-    /// Whether it is baked or mounted.
+    /// Whether the skill is baked or mounted.
     pub mode: SkillMode,
 }
 
@@ -133,7 +133,7 @@ named_enum! {
         PreferAgent "prefer-agent",
         /// The business image's entry is kept.
         PreferBusiness "prefer-business",
-        /// Neither is kept.
+        /// Neither image's entry is kept.
         Drop "drop",
         /// The two files are merged: passwd, group and shadow only.
         Merge "merge",
@@ -143,7 +143,8 @@ named_enum! {
 /// The kernel that a box boots; at least one of the two fields is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Kernel {
-    /// A [`box_contract::KernelName`], or the kernel's file, relative to the main Boxfile unless absolute.
+    /// A [`box_contract::KernelName`], or the path of a kernel file: absolute, or relative to the main Boxfile's
+    /// directory.
     pub path: Option<Spanned<String>>,
     /// The sha256 that the file must have.
     #[serde(serialize_with = "image_ref::digits")]

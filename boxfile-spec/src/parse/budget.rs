@@ -7,7 +7,8 @@ use crate::units::show_duration;
 use crate::{form, schema};
 use diagnostics::{Diagnostic, Spanned};
 
-/// Reads the budget; without a declaration, only the total is limited.
+/// Reads the budget. Without a declaration, only the total is limited: to `default_total`
+/// milliseconds.
 pub(in crate::parse) fn read(top: &Children<'_>, default_total: u64) -> Budget {
     let budget = Reader::sole(top, &schema::BUDGET, |reader| {
         let total: Option<Spanned<u64>> = reader.optional("total");
@@ -26,7 +27,7 @@ pub(in crate::parse) fn read(top: &Children<'_>, default_total: u64) -> Budget {
     Budget { total: budget.total.or(Some(default_total)), ..budget }
 }
 
-/// Reports a phase's limit above the total: the total would end the start first.
+/// Reports a phase's limit that exceeds the total, because the start would reach the total first.
 fn check_possible(
     reader: &Reader<'_>,
     name: &str,

@@ -15,12 +15,12 @@ pub struct Reach {
     /// The number of directories above the Boxfile's directory that belong to the checkout. `None`
     /// if there is no checkout: then not even the Boxfile's directory belongs to one.
     pub up: Option<usize>,
-    /// Why the checkout ends there, and how to change that. The text goes into the help of a
-    /// diagnostic, and may be empty.
+    /// Why the checkout does not have more directories, and how to change that. The text is part of
+    /// a diagnostic's help, and may be empty.
     pub reason: String,
 }
 
-/// Only the Boxfile's directory.
+/// The checkout is only the Boxfile's directory.
 impl Default for Reach {
     fn default() -> Self {
         Self { up: Some(0), reason: String::new() }
@@ -56,11 +56,11 @@ impl Checkout<'_> {
         self.sink.check(Self::check(self.reach, what, path, COPY));
     }
 
-    /// Checks that a path stays in the checkout, by its text alone.
+    /// Checks that a path stays in the checkout, by its text alone. `what` names the path in the
+    /// message.
     ///
-    /// A `..` is allowed at the path's beginning, as often as the checkout has directories above
-    /// the Boxfile. Any other `..` is refused, even in `a/../b`: if `a` is a symbolic link, that
-    /// path is not `b`.
+    /// The path may begin with as many `..` as the checkout has directories above the Boxfile. Any
+    /// other `..` is refused, even in `a/../b`: if `a` is a symbolic link, that path is not `b`.
     pub(super) fn check(
         reach: &Reach,
         what: &str,

@@ -1,4 +1,4 @@
-//! Takes the declarations of a block, or of the file, by name.
+//! Finds the declarations of a block, or of the top level, by name.
 
 use std::cell::RefCell;
 
@@ -11,10 +11,11 @@ use diagnostics::suggest::{did_you_mean, nearest};
 use diagnostics::{Diagnostic, Sink};
 use safe_text::quote;
 
-/// How many further declarations of the same name one error shows.
+/// The greatest number of declarations of the same name, after the second one, that one error shows.
 const MAX_REPEATS: usize = 8;
 
-/// Names of other tools, and the declarations with the same meaning. Typing errors are found without this list.
+/// Names that other tools use, and the declarations of a Boxfile with the same meaning. Typing errors are found without
+/// this list.
 const SYNONYMS: [(&str, &str); 17] = [
     ("cmd", "args"),
     ("command", "args"),
@@ -35,12 +36,12 @@ const SYNONYMS: [(&str, &str); 17] = [
     ("deny", "forbid"),
 ];
 
-/// The declarations of a block that are being read.
+/// The declarations of a block that is being read.
 pub(super) struct Children<'n> {
     nodes: &'n [Node],
     known: &'static [&'static Declaration],
     sink: &'n Sink,
-    /// The names of declarations whose repetition is reported.
+    /// The names of repeated declarations that are already reported.
     repeated: RefCell<Vec<&'static str>>,
 }
 
@@ -58,15 +59,16 @@ impl<'n> Children<'n> {
         self.sink
     }
 
-    /// Takes a declaration, if the block has it. A second one is an error, which is reported once.
+    /// Returns the first declaration of the name, if the block has one. A second one is an error, which is reported
+    /// once.
     pub(super) fn one(&self, declaration: &Declaration) -> Option<&'n Node> {
         self.one_or(declaration, &format!("`{}` is declared twice", declaration.name))
     }
 
-    /// As [`Self::one`], with the message for a second declaration.
+    /// As [`Self::one`]. `message` is the error if there is a second declaration.
     pub(super) fn one_or(&self, declaration: &Declaration, message: &str) -> Option<&'n Node> {
         let mut all = self.many(declaration);
-        // The order of the file, which the merging with a base may have changed.
+        // Restores the order of the file, which merging with a base may have changed.
         all.sort_by_key(|node| node.name.span);
         let first = *all.first()?;
         if let [_, second, further @ ..] = all.as_slice()
@@ -82,7 +84,7 @@ impl<'n> Children<'n> {
         Some(first)
     }
 
-    /// Records that a declaration is repeated, and returns whether this is still to be reported.
+    /// Records that a declaration is repeated. Returns `true` at the first call for its name.
     fn is_news(&self, declaration: &Declaration) -> bool {
         let mut repeated = self.repeated.borrow_mut();
         let news = !repeated.contains(&declaration.name);
@@ -90,7 +92,7 @@ impl<'n> Children<'n> {
         news
     }
 
-    /// Returns whether the block has a declaration, or one whose name may be a typing error for it.
+    /// Returns whether the block has `declaration`, or a declaration whose name may be a misspelling of it.
     pub(super) fn may_have(&self, declaration: &Declaration) -> bool {
         let name = declaration.name;
         self.nodes
@@ -98,14 +100,13 @@ impl<'n> Children<'n> {
             .any(|node| node.name.value == name || nearest(&node.name.value, &[name]).is_some())
     }
 
-    /// Takes all declarations of a name.
+    /// Returns all declarations of the name.
     pub(super) fn many(&self, declaration: &Declaration) -> Vec<&'n Node> {
         debug_assert!(self.known.iter().any(|known| known.name == declaration.name));
         self.nodes.iter().filter(|node| node.name.value == declaration.name).collect()
     }
 
-    /// Takes all declarations of a name, sorted by their first arguments. Two with the same first argument are an
-    /// error.
+    /// Returns all declarations of the name, sorted by their first arguments. Reports two with the same first argument.
     pub(super) fn keyed(&self, declaration: &Declaration) -> Vec<&'n Node> {
         let mut nodes = self.many(declaration);
         names::check_unique(&nodes, declaration, self.sink);
@@ -113,9 +114,9 @@ impl<'n> Children<'n> {
         nodes
     }
 
-    /// Reports unknown declarations, and required ones that are missing. `elsewhere` returns the help with the right
-    /// block of a declaration, if there is one. A required declaration does not count as missing if an unknown one is
-    /// probably a misspelling of it.
+    /// Reports unknown declarations, and required ones that are missing. `elsewhere` returns the help that names the
+    /// right block of a misplaced declaration. A required declaration is not reported as missing if the name of an
+    /// unknown one is probably a misspelling of it.
     pub(super) fn finish(
         &self,
         elsewhere: impl Fn(&Node) -> Option<String>,
@@ -135,7 +136,7 @@ impl<'n> Children<'n> {
     }
 
     /// As [`Self::finish`], for a profile, in which no declaration is required. Returns the names that were probably
-    /// meant by unknown ones.
+    /// meant by the names of unknown declarations.
     pub(super) fn finish_profile(
         &self,
         elsewhere: impl Fn(&Node) -> Option<String>,
@@ -163,6 +164,7 @@ impl<'n> Children<'n> {
     }
 
     /// Returns the help for an unknown declaration that is a property of a known one, if its value fits the property.
+    /// For example, `memory "1GiB"` should be `vm memory="1GiB"`.
     fn as_property(&self, node: &Node) -> Option<String> {
         let [value] = node.args.as_slice() else { return None };
         self.known.iter().filter(|it| it.first.is_none()).find_map(|declaration| {
@@ -174,7 +176,7 @@ impl<'n> Children<'n> {
     }
 }
 
-/// Returns the help for an unknown declaration: the one that was probably meant, or a list of all.
+/// Returns the help for an unknown declaration: the name that was probably meant, or a list of all names.
 fn known(node: &Node, intended: Option<&str>, names: &[&str]) -> String {
     match (intended, node.name.value.strip_suffix(':')) {
         (Some(name), _) => did_you_mean(name),

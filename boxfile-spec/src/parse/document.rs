@@ -43,12 +43,13 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     run::mounts::check_apart(&Placed { shares: &shares, disks, secrets, files }, sink);
     checkout.components(agent.as_ref(), business.as_ref());
     checkout.skills(skills_dir.as_ref(), &skills);
-    // A binary with no image under it is the small mode, which is allowed less time.
+    // A box without an image has a lower default limit.
     let small = agent.as_ref().is_some_and(|agent| agent.component.image.is_none());
     let total = if small { schema::BINARY_TOTAL_MS } else { schema::IMAGE_TOTAL_MS };
     let (layout, conflicts) = layout::read(&top);
     let platforms = Reader::sole(&top, &schema::PLATFORM, read_platforms);
-    // All parts are read before a missing one ends the function, so that each reports its errors.
+    // Reads all declarations before `?` returns because one is missing, so that each reports its
+    // errors.
     let name = Reader::sole(&top, &schema::BOX, Reader::first);
     let boxfile = Boxfile {
         platforms: platforms.unwrap_or_else(|| vec![AMD64]),
@@ -89,7 +90,7 @@ fn files<'b>(
     components.flat_map(|(scope, it)| it.files.iter().map(move |file| (scope, file))).collect()
 }
 
-/// Returns whether each component has files. If not, an error was reported.
+/// Returns whether each component has an image or a binary. If not, an error was already reported.
 fn is_whole(boxfile: &Boxfile) -> bool {
     let agent = &boxfile.agent;
     let business = boxfile.business.as_ref();
@@ -100,7 +101,7 @@ fn is_whole(boxfile: &Boxfile) -> bool {
 /// The platform of a box that declares none.
 const AMD64: Spanned<Platform> = Spanned { value: Platform::LinuxAmd64, span: Span::at(0, 0) };
 
-/// Returns the error of a file that lacks a declaration.
+/// Returns the error of a file without a required declaration.
 fn missing_in_file(declaration: &'static Declaration, syntax: Syntax) -> Diagnostic {
     let error = DECLARATION_ERRORS.about("missing", declaration.name, Span::default());
     error.with_help(form::imperative("add", &declaration.usage(syntax)))

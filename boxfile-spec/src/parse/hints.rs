@@ -1,5 +1,5 @@
-//! Writes the help for an argument or property that a declaration does not take: the form that was probably meant, with
-//! the user's value.
+//! Writes the help for an argument or property that a declaration does not take: what the user probably meant, with the
+//! user's value.
 
 use box_contract::rules::is_label;
 use safe_text::secrets::{PASSED, looks_secret};
@@ -42,7 +42,8 @@ pub(super) fn argument(
     })
 }
 
-/// Returns the error of a text in the position of a variable, without the value if it could be a secret.
+/// Returns the error of an argument such as `"A=1"`, which should be the variable `A="1"`. Hides the argument if it
+/// could be a secret.
 fn variable(declaration: &str, arg: &Value) -> Diagnostic {
     let text = if let Data::Text(text) = &arg.data { text.as_str() } else { "" };
     let (name, value) = text.split_once('=').unwrap_or((text, "value"));
@@ -69,8 +70,9 @@ pub(super) fn properties(declaration: &Declaration, refused: &[&str]) -> String 
     }
 }
 
-/// Returns the property for which a value was probably meant, and the value as it is written there. If the value fits
-/// several properties, the first one in the declaration's example is returned.
+/// Returns the property for which a value was probably meant, and the value as it is written there. Among several
+/// properties that the value fits, prefers those with a list of words, and then the first one in the declaration's
+/// example.
 fn meant(
     declaration: &'static Declaration,
     free: impl Fn(&&Property) -> bool,
@@ -86,7 +88,8 @@ fn meant(
     props.into_iter().find_map(|prop| Some((prop, fitting(prop.kind, arg)?)))
 }
 
-/// Returns a value as it is written for a property of a kind; `None` if it does not fit.
+/// Returns a value as it is written for a property of a kind. Returns `None` if the value does not fit, or is a text of
+/// more than 100 characters.
 pub(super) fn fitting(kind: Kind, arg: &Value) -> Option<String> {
     let text = match (&arg.data, kind) {
         (Data::Integer(number), Kind::Integer { .. }) => return Some(number.to_string()),

@@ -17,7 +17,7 @@ const BASE: &str = "copy it into the checkout, and write its path there";
 /// The greatest number of base files in the chain.
 const MAX_BASES: usize = 8;
 
-/// The files that were read.
+/// The main file and its bases, after reading and merging.
 pub(super) struct Files {
     pub(super) sources: Sources,
     /// The syntax of the main file.
@@ -27,9 +27,9 @@ pub(super) struct Files {
     /// The declarations of each base by itself, for [`overridden`](crate::parse::overridden).
     pub(super) bases: Vec<Vec<Node>>,
     pub(super) found: Vec<Diagnostic>,
-    /// See [`Tree::intact`]; true if it holds for all files.
+    /// Whether [`Tree::intact`] is true for all files.
     pub(super) intact: bool,
-    /// See [`Tree::complete`]; true if it holds for all files.
+    /// Whether [`Tree::complete`] is true for all files, and every base can be read.
     pub(super) complete: bool,
     /// The reach of the checkout.
     pub(super) reach: Reach,
@@ -41,7 +41,8 @@ impl Files {
         Sink::new(!self.complete)
     }
 
-    /// Returns a base's declarations by themselves. The declarations that they lack may be in another file.
+    /// Returns the declarations `nodes` of one base by themselves. Declarations that are missing in `nodes` may be in
+    /// another file, so they are not reported.
     pub(super) fn alone(&self, nodes: Vec<Node>) -> Self {
         let (sources, bases, found) = Default::default();
         let Self { syntax, intact, .. } = *self;
@@ -84,8 +85,8 @@ struct Chain {
 }
 
 impl Chain {
-    /// Reads a file and returns the path of its base, if it has one. `named` is the path of the file itself, unless it
-    /// is the main file.
+    /// Adds a file to the chain. Returns the path of its base, if it has one. `named` is the path by which another file
+    /// extends this one; `None` for the main file.
     fn add(&mut self, source: Source, named: Option<&Spanned<String>>) -> Option<Spanned<String>> {
         let directory = named.and_then(|it| it.value.rsplit_once('/')).map_or("", |it| it.0);
         let sink = Sink::default();
@@ -93,7 +94,7 @@ impl Chain {
         let readable = sink.check(Diagnostic::check_length(&source.text, MAX_SOURCE, help));
         let tree = readable.map(|()| syntax::read(&source, &mut self.allowance, &sink));
         let mut tree = tree.unwrap_or_default();
-        // With the allowance exceeded, no declaration of a base could be read.
+        // If the allowance is exceeded, no declaration of a base could be read.
         let extends = extended(&tree.nodes, &sink).filter(|_| !self.allowance.is_exceeded());
         self.unread |= extends.is_none() && tree.nodes.iter().any(is_extends);
         let index = self.sources.push(source);
@@ -149,7 +150,7 @@ impl Chain {
         // A file outside of the checkout is not read, because messages show lines of the files that are read.
         Checkout::check(&self.reach, "a base file", path, BASE)?;
         let source = load(&path.value).map_err(|reason| error(&reason))?;
-        // The main file's path is unknown here, so a circle back to it is found by its name and text.
+        // The main file's path is unknown here, so a circle back to it is recognized by the file's name and text.
         if self.sources.as_slice().first() == Some(&source) {
             return Err(circle());
         }
@@ -160,7 +161,7 @@ impl Chain {
         let intact = self.trees.iter().all(|tree| tree.intact);
         // If a base cannot be read, its declarations are not reported as missing.
         let complete = !self.unread && self.trees.iter().all(|tree| tree.complete);
-        // From the farthest base on: each file is merged into its base.
+        // Begins with the farthest base, and merges each file into its base.
         let declared = |tree: Tree| tree.nodes.into_iter().filter(|it| !is_extends(it)).collect();
         let trees: Vec<Vec<Node>> = self.trees.into_iter().map(declared).collect();
         let bases = trees.get(1..).unwrap_or_default().to_vec();
@@ -172,7 +173,7 @@ impl Chain {
     }
 }
 
-/// Returns the error of a base whose directory makes its paths too long. The base is not read.
+/// Returns the error of a base whose directory makes its paths too long. The base's declarations are dropped.
 fn too_long(named: &Spanned<String>) -> Diagnostic {
     let (most, base) = (rebase::MAX_ADDED, quote(&named.value));
     let most = format!("{most} bytes to the paths in them, with {base}");

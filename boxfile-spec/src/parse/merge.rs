@@ -1,9 +1,10 @@
-//! Merges files: a file takes precedence over its base, and a profile over the file.
+//! Merges two lists of declarations, of which `over` takes precedence over `base`. A file is merged
+//! over its base file, and a profile over the file.
 //!
-//! A declaration that only one of them has applies unchanged. If both have it, the later one
-//! replaces the earlier one ([`Merge::Replace`]), or its arguments, properties and inner
-//! declarations replace the ones with the same names ([`Merge::Combine`]). A merge never removes a
-//! setting.
+//! A declaration that only one of the lists has applies unchanged. If both lists have it, the
+//! declaration of `over` replaces that of `base` ([`Merge::Replace`]), or its arguments, properties
+//! and inner declarations replace the ones with the same names ([`Merge::Combine`]). A merge never
+//! removes a setting.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,14 +12,16 @@ use crate::parse::component::env::variables;
 use crate::schema::{self, Count, Declaration, Merge, find};
 use crate::syntax::tree::{Block, Data, Node};
 
-/// Two properties with the same meaning: the later one replaces the earlier one, whichever it is.
+/// Two properties with the same meaning. Either of them in `over` replaces either of them in
+/// `base`.
 const SYNONYMS: [&str; 2] = ["cpu-weight", "cpu-shares"];
 
-/// Merges the nodes of `over` into the nodes of a base.
+/// Merges the nodes of `over` into the nodes of `base`.
 ///
-/// New declarations come before the base's declarations, so that they take precedence if the order
-/// counts. A replacement keeps the position of the replaced declaration. If `over` has a
-/// declaration twice, both are kept, and the reader of the merged nodes reports them.
+/// Declarations that only `over` has are put in front of the base's declarations. So they take
+/// precedence if the first match decides, as for `conflict`. A replacement keeps the position of
+/// the replaced declaration. If `over` has a declaration twice, both are kept, and the reader of
+/// the merged nodes reports them.
 pub(super) fn overlay(
     mut base: Vec<Node>,
     over: Vec<Node>,
@@ -33,7 +36,8 @@ pub(super) fn overlay(
     for node in over {
         let declaration = find(known, &node.name.value);
         let mergeable = declaration.filter(|it| it.count != Count::Repeatable);
-        // The key is removed, so that a second declaration of the same file is kept separate.
+        // The key is removed, so that a second declaration with this key in `over` is not merged,
+        // too.
         match (mergeable, places.remove(&Key::of(&node, known))) {
             (Some(declaration), Some(place)) => merge(&mut base[place], node, declaration),
             _ => new.push(node),
@@ -43,11 +47,11 @@ pub(super) fn overlay(
     new
 }
 
-/// The key of declarations about the same thing.
+/// What a declaration is about. Two declarations with equal keys are merged.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     name: String,
-    /// The first argument of a declaration that may be repeated.
+    /// The first argument, for a declaration with [`Count::Keyed`].
     argument: Option<String>,
 }
 
@@ -63,8 +67,8 @@ impl Key {
     }
 }
 
-/// Removes from the base the variables that a later file declares again. The variables of `env` and
-/// `plain-env` share one set of names.
+/// Removes from `base` the variables that `over` declares again. The names of `env` and `plain-env`
+/// are shared: `plain-env A="2"` in `over` also removes `env A="1"` from `base`.
 fn forget(base: &mut Vec<Node>, over: &[Node]) {
     let is_env =
         |node: &Node| [schema::ENV.name, schema::PLAIN_ENV.name].contains(&&*node.name.value);

@@ -1,4 +1,4 @@
-//! Turns texts into the model: the files are read and merged, then each declaration is read.
+//! Turns texts into the model: reads and merges the files, then reads each declaration.
 
 mod budget;
 mod checkout;
@@ -42,7 +42,7 @@ pub struct Document {
     /// The names of the profiles, sorted.
     pub profiles: Vec<String>,
     /// The model with each of the profiles, by the profile's name, in the order of the declarations (the file's
-    /// profiles before its base's); empty if there is any error. It does not depend on the chosen profile.
+    /// profiles before its base's); empty if there is any error. The list does not depend on the chosen profile.
     pub variants: Vec<(String, Boxfile)>,
     /// The message if the chosen profile does not exist: one line, with the names to choose from. This is not an error
     /// of the file, so it is not in `found`; `boxfile` is `None`.
@@ -97,11 +97,11 @@ pub fn read(
     read_within(main, profile, &Reach::default(), load)
 }
 
-/// Reads a Boxfile, with a profile if one is named, and its base files, in a checkout of the given reach.
+/// Reads a Boxfile, with a profile if one is named, and its base files. `reach` is the extent of the checkout.
 ///
 /// `load` takes the path of a base, relative to the directory of `main`. It returns the text with the name for
-/// messages, or the reason why the base cannot be read. The text of the path does not lead out of the checkout, but
-/// `load` must check whether a symbolic link does.
+/// messages, or the reason why the base cannot be read. No `..` in the path leads out of the checkout, but `load` must
+/// check whether a symbolic link does.
 pub fn read_within(
     main: Source,
     profile: Option<&str>,
@@ -153,7 +153,7 @@ fn is_error(diagnostic: &Diagnostic) -> bool {
     diagnostic.severity() == Severity::Error
 }
 
-/// Stands for an error that was found and not reported: a defect of this crate, not of the file.
+/// Returns the error of a file that has no model, although no error was reported. The cause is a defect of this crate.
 fn unexplained() -> Diagnostic {
     let message = "the file cannot be read, and the reason is unknown";
     Diagnostic::new(message, Span::default(), "")

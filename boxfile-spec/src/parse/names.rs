@@ -1,4 +1,4 @@
-//! Checks the names of declarations and of the things that they declare.
+//! Checks that first arguments are unique, and explains misplaced and missing declarations.
 
 use crate::form;
 use crate::schema::{self, Declaration};
@@ -6,7 +6,7 @@ use crate::syntax::tree::{Data, Node};
 use diagnostics::{Diagnostic, Sink, Span};
 use safe_text::quote;
 
-/// Reports every declaration with the same first argument as another one.
+/// Reports every declaration that has the same first argument as an earlier one.
 pub(super) fn check_unique(nodes: &[&Node], declaration: &Declaration, sink: &Sink) {
     let what = declaration.first.as_ref().map_or("name", |first| first.name);
     let mut keys: Vec<(&str, Span)> = nodes.iter().filter_map(|node| key(node)).collect();
@@ -24,14 +24,14 @@ pub(super) fn check_unique(nodes: &[&Node], declaration: &Declaration, sink: &Si
     }
 }
 
-/// Returns the first argument and its span.
+/// Returns the first argument and its span, if the argument is a text.
 pub(super) fn key(node: &Node) -> Option<(&str, Span)> {
     let value = node.args.first()?;
     let Data::Text(key) = &value.data else { return None };
     Some((key, value.span))
 }
 
-/// Returns the help with the right block of a declaration that is misplaced at the top level.
+/// Returns the help that names the right block of a declaration that is misplaced at the top level.
 pub(super) fn place_inside(node: &Node) -> Option<String> {
     // A colon as in YAML is a separate error, reported in the right block.
     let name = node.name.value.trim_end_matches(':');
@@ -42,7 +42,7 @@ pub(super) fn place_inside(node: &Node) -> Option<String> {
     (!places.is_empty()).then(|| format!("it belongs inside {}", places.join(" or ")))
 }
 
-/// Returns the error of a block that lacks a declaration.
+/// Returns the error of a block without a required declaration.
 pub(super) fn missing(declaration: &'static Declaration, block: &Node) -> Diagnostic {
     let message = format!("`{}` needs `{}`", block.name.value, declaration.name);
     Diagnostic::new(message, block.name.span, format!("without `{}`", declaration.name))

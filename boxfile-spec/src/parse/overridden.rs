@@ -1,5 +1,5 @@
 //! Checks the values of base files that a later file overrides. They have no effect, but must be
-//! right: otherwise, an error in them would appear only after the overriding value is removed.
+//! valid: otherwise, an error in them would appear only after the overriding value is removed.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,8 @@ use crate::parse::{is_error, understand};
 use crate::syntax::tree::Node;
 use diagnostics::{Diagnostic, Span};
 
-/// Returns the errors in overridden values. Each base is read by itself. Errors about values that
-/// still have an effect are omitted, because reading the merged files reports them.
+/// Returns the errors in overridden values. Reads each base by itself for this. Errors about values
+/// that still have an effect are omitted, because reading the merged files reports them.
 pub(super) fn check(files: &mut Files) -> Vec<Diagnostic> {
     let bases = std::mem::take(&mut files.bases);
     if bases.is_empty() || !files.intact {
@@ -24,8 +24,8 @@ pub(super) fn check(files: &mut Files) -> Vec<Diagnostic> {
     alone.flat_map(|base| understand(base, None).found).filter(overridden).collect()
 }
 
-/// Adds the spans of the names, arguments, properties and blocks of nodes: the spans that labels of
-/// diagnostics have.
+/// Adds to `places` the spans of the names, arguments, properties and blocks of nodes: the spans
+/// that labels of diagnostics have.
 fn collect(nodes: &[Node], places: &mut HashSet<Span>) {
     for node in nodes {
         places.insert(node.name.span);

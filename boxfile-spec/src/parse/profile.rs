@@ -10,10 +10,11 @@ use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Sink, Span};
 use safe_text::quote;
 
-/// The greatest number of profiles of a Boxfile: each one is read separately.
+/// The greatest number of profiles of a Boxfile. It bounds the work, because the whole file is read
+/// again with each profile.
 const MAX_PROFILES: usize = 16;
 
-/// A profile.
+/// A profile, with the declarations that a profile may have.
 pub(super) struct Profile {
     pub(super) name: String,
     nodes: Vec<Node>,
@@ -55,8 +56,8 @@ fn read(node: Node, sink: &Sink) -> Option<Profile> {
 }
 
 impl Files {
-    /// Reads every profile over the file. Errors of the file without a profile, which are in
-    /// `base`, are not repeated.
+    /// Reads the file once with each profile merged over it. `base` has the errors of the file
+    /// without a profile, which are not reported again.
     pub(super) fn read_profiles(
         &self,
         profiles: &[Profile],
@@ -73,14 +74,15 @@ impl Files {
             let nodes = merge::overlay(self.nodes.clone(), over, schema::PROFILE.children);
             let boxfile = document::read(&nodes, self.syntax, &self.reach, &sink);
             let mut found = sink.into_found();
-            // Two errors of one profile with the same text are two errors.
+            // Errors of the same profile are not compared with one another: two with the same text
+            // are two errors.
             found.retain(|it| !known.contains(&key(it)));
             known.extend(found.iter().map(key));
             document.found.append(&mut found);
             document.variants.extend(boxfile.map(|boxfile| (profile.name.clone(), boxfile)));
         }
         let missing = chosen.filter(|name| profiles.iter().all(|profile| profile.name != *name));
-        // A base that cannot be read may have a profile of this name.
+        // If a base cannot be read, it may have a profile of this name.
         document.unknown_profile =
             missing.filter(|_| self.complete).map(|name| self.unknown_profile(name, profiles));
     }

@@ -1,4 +1,5 @@
-//! Reads the arguments, properties and children of a declaration from a node, and reports all others.
+//! Reads the arguments, properties and children of one declaration, and reports those that the declaration does not
+//! take.
 
 use crate::errors::DECLARATION_ERRORS;
 use crate::form;
@@ -24,7 +25,7 @@ pub(super) struct Reader<'n> {
     sink: &'n Sink,
     args: &'n [Value],
     known: Vec<&'static str>,
-    /// The properties that the declaration does not take together with its other parts.
+    /// The properties that are not allowed together with the first argument: see [`Self::refuse`].
     refused: Vec<&'static str>,
     any_prop: bool,
     /// The required parts that are missing.
@@ -55,7 +56,7 @@ impl<'n> Reader<'n> {
         value
     }
 
-    /// Reads a declaration of a block, if the block has it.
+    /// Reads the declaration with `read`, if the block has it.
     pub(super) fn sole<T>(
         children: &Children<'n>,
         declaration: &'static Declaration,
@@ -64,7 +65,7 @@ impl<'n> Reader<'n> {
         Self::whole(children.one(declaration)?, declaration, children.sink(), read)
     }
 
-    /// Reads all declarations of a block that differ in their first arguments, sorted by these.
+    /// Reads all declarations of the name in a block, sorted by their first arguments, which must differ.
     pub(super) fn keyed<T>(
         children: &Children<'n>,
         declaration: &'static Declaration,
@@ -128,8 +129,8 @@ impl<'n> Reader<'n> {
         self.read(value, self.name(), kind)
     }
 
-    /// Reads a property. A missing or wrong property has its default. A missing one is an error if the schema requires
-    /// it.
+    /// Reads a property. Returns the default if the property is missing or wrong. Reports a missing property that the
+    /// schema requires.
     pub(super) fn value<T: Read>(&mut self, name: &'static str) -> Option<T> {
         let prop = self.declaration.prop(name)?;
         let value = if prop.required { self.prop(name) } else { self.optional_prop(name) };
@@ -175,7 +176,7 @@ impl<'n> Reader<'n> {
     /// Reads all further arguments; returns `None` if one of them is wrong.
     pub(super) fn rest<T: Read>(&mut self) -> Option<Vec<T>> {
         let kind = self.declaration.rest.as_ref().map_or(Kind::Text, |rest| rest.kind);
-        // All are read before a wrong one ends the function, so that each reports its error.
+        // Reads all arguments before `collect` stops at a wrong one, so that each reports its error.
         let values = self.args().iter();
         let read: Vec<Option<T>> =
             values.map(|value| self.read(Some(value), self.name(), kind)).collect();
@@ -216,7 +217,8 @@ impl<'n> Reader<'n> {
         again
     }
 
-    /// Refuses properties that the declaration does not take together with its first argument.
+    /// Reports the properties `names`, which are not allowed together with the first argument. For example, `health
+    /// "tcp"` takes no `path`.
     pub(super) fn refuse(&mut self, names: &[&'static str]) {
         for name in names {
             self.asked_for(name);
@@ -257,7 +259,7 @@ impl<'n> Reader<'n> {
         &self.node.props
     }
 
-    /// Returns the children for reading. They report their unknown declarations themselves.
+    /// Returns the children. Their caller must end with [`Children::finish`], which reports unknown declarations.
     pub(super) fn children(&self) -> Children<'n> {
         Children::new(self.node.children(), self.declaration.children, self.sink)
     }
@@ -317,7 +319,8 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Returns whether the declaration has no values, although none of them is required.
+    /// Returns whether the declaration is written without any value. The schema allows this, but such a declaration has
+    /// no effect.
     fn is_mute(&self) -> bool {
         let (node, declaration) = (self.node, self.declaration);
         node.args.is_empty()
@@ -333,7 +336,8 @@ impl<'n> Reader<'n> {
 
 /// Makes a struct from a declaration; `None` if a required part is missing or wrong.
 ///
-/// A field is the property of its name, the property that is named after it, or the [`Option`] of an expression:
+/// A field `guest` is read from the property `guest`, and `scope: "component"` from the property `component`. A field
+/// `name = expression` is the [`Option`] of the expression:
 ///
 /// ```text
 /// read_fields!(reader => SharePlan { name = reader.first(), guest, access, scope: "component", host })
@@ -350,7 +354,7 @@ impl<'n> Reader<'n> {
 /// Some(SharePlan { name: name?, guest: guest?, access: access?, scope: scope?, host: host? })
 /// ```
 ///
-/// So all parts are read before a missing one ends the function, and each reports its errors.
+/// So all parts are read before `?` returns because one is missing, and each reports its errors.
 macro_rules! read_fields {
     (@field $reader:ident $field:ident) => { $reader.value(stringify!($field)) };
     (@field $reader:ident $field:ident : $name:literal) => { $reader.value($name) };

@@ -1,4 +1,5 @@
-//! Makes the paths of a file relative to the main file's directory, and spells equal paths alike.
+//! Makes the paths of a file relative to the main file's directory, and normalizes them, so that equal paths are equal
+//! texts.
 
 use box_contract::KernelName;
 
@@ -7,11 +8,11 @@ use crate::syntax::tree::{Data, Node, Value};
 use box_contract::image_ref::WITH_PATH;
 
 /// The greatest number of bytes that the directories of bases may add to the paths in them, in all bases of a Boxfile
-/// together. A directory can be as long as a path, a base can have as many paths as declarations are allowed, and each
-/// profile repeats all of them.
+/// together. The bound is needed because a base's directory is added to each of the base's paths, and each profile
+/// repeats all of these paths.
 pub const MAX_ADDED: usize = 1 << 20;
 
-/// Counts the bytes that may still be added to paths; `None` once they are exceeded.
+/// The number of bytes that may still be added to paths; `None` once a path has exceeded it.
 #[derive(Debug)]
 pub(super) struct Growth(Option<usize>);
 
@@ -22,20 +23,20 @@ impl Default for Growth {
 }
 
 impl Growth {
-    /// Counts the bytes by which a path is longer than the previous text; returns the path if they are allowed.
+    /// Subtracts the number of bytes by which `path` is longer than `before`. Returns `path` if the bytes are allowed.
     fn take(&mut self, path: String, before: &str) -> Option<String> {
         let added = path.len().saturating_sub(before.len());
         self.0 = self.0.and_then(|left| left.checked_sub(added));
         self.0.map(|_| path)
     }
 
-    /// Returns whether the bytes are exceeded. If so, not all paths are rewritten.
+    /// Returns whether a path has exceeded the bound. If so, not all paths are rewritten.
     pub(super) const fn is_exceeded(&self) -> bool {
         self.0.is_none()
     }
 }
 
-/// Rewrites every path in the nodes of a file in `directory`, until the allowed growth is exceeded.
+/// Rewrites every path in the nodes of a file whose directory is `directory`, until the allowed growth is exceeded.
 ///
 /// For the main file, `directory` is empty, and its paths are only normalized.
 pub(super) fn nodes(
@@ -95,11 +96,10 @@ fn rewritten(text: &str, kind: Kind, directory: &str) -> Option<String> {
     }
 }
 
-/// Appends a path to a directory, which is relative like the path of every base. Removes each `.`, and resolves each
-/// `..` at the path's beginning against the directory.
+/// Joins a relative `directory` and a `path`: `a/b` and `../c` become `a/c`. Removes each `.`. Each `..` at the
+/// beginning of `path` removes the last part of `directory`. An absolute `path` is only normalized.
 ///
-/// This works on the text alone, without following symbolic links. A `..` after another part is kept. For example,
-/// `a/b` and `../c` give `a/c`.
+/// Works on the text alone, without following symbolic links. So a `..` after another part is kept.
 pub(super) fn join(directory: &str, path: &str) -> String {
     let plain = |part: &&str| !matches!(*part, "" | ".");
     if path.starts_with('/') {

@@ -1,5 +1,5 @@
-//! Finds secrets that are written as plain values: in `env`, in command lines and in the task. They are errors, and no
-//! message shows them: see [`Diagnostic::hiding`].
+//! Finds secrets that are written as plain values: in `env`, in command lines and in the task. They are errors, whose
+//! messages do not show the secrets: see [`Diagnostic::hiding`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ use safe_text::quote;
 /// Declarations with a program or its arguments.
 const COMMANDS: [&str; 3] = [schema::ENTRYPOINT.name, schema::ARGS.name, schema::HEALTH.name];
 
-/// The value of the `component` property that a secret would need; `None` for the default.
+/// The `component` of the `secret` declaration that a help proposes; `None` for the default.
 type Needs = Option<&'static str>;
 
 /// Reports every secret that the components and the task have as a plain value, and every variable of a component that
@@ -50,8 +50,8 @@ pub(super) fn check(
     }
 }
 
-/// Reports the first variable above the limit of variables for the launch, and the first secret above the limit of
-/// secrets.
+/// Reports the first variable beyond the limit of variables that may be given at launch, and the first secret beyond
+/// the limit of secrets.
 fn check_counts(components: [Option<&Node>; 2], declared: &[Secret], sink: &Sink) {
     let variables = |it| of(it, &schema::ENV).chain(of(it, &schema::PLAIN_ENV));
     let given = components.into_iter().flatten().flat_map(variables).filter(|it| it.by_argument);
@@ -63,14 +63,14 @@ fn check_counts(components: [Option<&Node>; 2], declared: &[Secret], sink: &Sink
     }
 }
 
-/// Lists the variables of all declarations of a name.
+/// Lists the variables of all `declaration`s of a component: `env` or `plain-env`.
 fn of<'n>(component: &'n Node, declaration: &Declaration) -> impl Iterator<Item = Variable<'n>> {
     let named = |it: &&Node| it.name.value == declaration.name;
     component.children().iter().filter(named).flat_map(variables)
 }
 
-/// Returns whether a variable of `env` looks like a secret. For a variable that may be given at launch, the name
-/// alone can decide, whatever its default.
+/// Returns whether a variable of `env` looks like a secret. For a variable that may be given at launch, a name such as
+/// `API_KEY` decides, whatever its default.
 fn is_leak(variable: &Variable<'_>) -> bool {
     let value = match variable.value.map(|it| &it.data) {
         Some(Data::Text(value)) => Some(value.as_str()),

@@ -13,11 +13,11 @@ use crate::value::{self, Read as _};
 use diagnostics::{Diagnostic, Sink};
 
 /// Reads the VM's size. `limits` are the memory limits of the agent and of the business
-/// application, as far as they are known.
+/// application; `None` for an absent component and for a limit that cannot be read.
 pub(super) fn read(top: &Children<'_>, limits: &[Option<MemoryLimit>; 2]) -> Vm {
     let (node, sink) = (top.one(&schema::VM), top.sink());
     let limits: Vec<MemoryLimit> = limits.iter().flatten().copied().collect();
-    // Each is at most 64 GiB: see `limits`.
+    // The sum cannot overflow: each limit is at most 64 GiB ([`MAX_MEMORY`]).
     let sensible = roomy(total(&limits));
     let Some(node) = node else {
         return machine(DEFAULT_CPUS, default_memory(sensible, &limits, sink));
@@ -45,7 +45,7 @@ fn total(limits: &[MemoryLimit]) -> u64 {
 }
 
 /// Reads the declared memory. If it is too small for the components, its other errors are not
-/// reported, because they depend on the corrected value.
+/// reported, because the user has to change the value anyway.
 fn read_memory(
     reader: &mut Reader<'_>,
     value: &Value,
@@ -58,9 +58,10 @@ fn read_memory(
             Ok(_) if limits.iter().all(|limit| limit.written) => {
                 sink.report(too_small(value, sum, limits));
             }
-            // The limits may be in text that cannot be read.
+            // A limit that is not written may be in text that cannot be read.
             Ok(_) => sink.report_missing(too_small(value, sum, limits)),
-            // The smallest memory of a VM would not be enough either.
+            // Replaces the error's help: the smallest memory of a VM would not be enough for the
+            // components.
             Err(error) => sink.report(error.with_help(sufficient(value, sum))),
         }
         return None;
@@ -69,7 +70,8 @@ fn read_memory(
     sink.check(value::check_whole(value, "memory", memory))
 }
 
-/// Returns the memory of a VM for `sum` bytes of limits.
+/// Returns the default memory of a VM in bytes: `sum`, the bytes of all limits, rounded up to MiB,
+/// and the reserve.
 const fn roomy(sum: u64) -> u64 {
     sum.next_multiple_of(MIB) + MEMORY_RESERVE
 }
@@ -97,7 +99,7 @@ fn too_small(memory: &Value, sum: u64, limits: &[MemoryLimit]) -> Diagnostic {
     error.with_help(format!("{}, or lower the limits", sufficient(memory, sum)))
 }
 
-/// Returns the help with a sufficient memory, at most the greatest that a VM can have.
+/// Returns the help to write a sufficient memory, or at most the greatest memory of a VM.
 fn sufficient(memory: &Value, sum: u64) -> String {
     form::write_text(memory.syntax, "memory", &show_size(roomy(sum).min(MAX_MEMORY)))
 }

@@ -1,8 +1,11 @@
-//! Every declaration of the language as data: the single source of truth.
+//! Defines every declaration of the language as data. The other modules of this crate derive from it:
 //!
-//! It determines the names, ranges and choices of the parser, the examples in its messages, the mapping of TOML keys to
-//! arguments, properties and declarations, the merging of files, the reference (`docs/boxfile.md`) and the JSON Schema.
-//! [`mod@crate::parse`] has the rules beyond the type of a value.
+//! - the names, ranges and choices that the parser accepts, and the examples in its messages;
+//! - the mapping of TOML keys to arguments, properties and declarations;
+//! - the merging of files;
+//! - the reference (`docs/boxfile.md`) and the JSON Schema.
+//!
+//! Rules beyond the type of a single value are in [`mod@crate::parse`].
 
 mod component;
 #[cfg(test)]
@@ -25,31 +28,32 @@ pub(crate) use top::*;
 
 const MB: u64 = 1_000_000;
 
-/// A declaration.
+/// A declaration of the language, such as `box` or `agent`.
 #[derive(Debug)]
 pub(crate) struct Declaration {
-    /// Its name.
+    /// The name, which is also the key in TOML.
     pub(crate) name: &'static str,
-    /// How often it may be given in its block.
+    /// How often a block may have the declaration.
     pub(crate) count: Count,
     /// The first argument.
     pub(crate) first: Option<Argument>,
-    /// Any number of further arguments.
+    /// The arguments after the first one, of any number. `None` if there can be none.
     pub(crate) rest: Option<Argument>,
     /// The properties.
     pub(crate) props: &'static [Property],
-    /// The description of properties with free names, if the declaration has them.
+    /// The description of the variables, if the declaration's properties are variables with any name, as in `env`.
     pub(crate) variables: Option<&'static str>,
-    /// The declarations that its block may have.
+    /// The declarations that the block of this declaration may have.
     pub(crate) children: &'static [&'static Self],
-    /// How it is merged with a base file's declaration.
+    /// How the declaration is merged with the same declaration of a base file.
     pub(crate) merge: Merge,
-    /// Whether today's programs implement it.
+    /// Whether today's programs implement the declaration.
     pub(crate) enforced: Enforced,
 }
 
 impl Declaration {
-    /// Makes an empty declaration, which is combined with the base's declaration.
+    /// Makes an optional declaration without arguments, properties and block. It is combined with the base's
+    /// declaration.
     const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -74,12 +78,12 @@ impl Declaration {
         Self::new(name).with_first(required(argument, kind)).replacing()
     }
 
-    /// Makes a declaration of any number of arguments, which share a name.
+    /// Makes a declaration of any number of arguments, with one name for all of them.
     const fn list(name: &'static str, arguments: &'static str, kind: Kind) -> Self {
         Self::new(name).with_rest(arguments, kind).replacing()
     }
 
-    /// Makes a declaration of at least one argument, with names for the first and for the further ones.
+    /// Makes a declaration of at least one argument, with a name for the first one and a name for all others.
     const fn some(name: &'static str, arguments: [&'static str; 2], kind: Kind) -> Self {
         let [first, rest] = arguments;
         Self::one(name, first, kind).with_rest(rest, kind)
@@ -115,29 +119,29 @@ impl Declaration {
         Self { enforced: Enforced::Later, ..self }
     }
 
-    /// Returns whether several declarations are written as a list in TOML: of arguments, and of tables for those with
-    /// further settings.
+    /// Returns whether repeated declarations are a list in TOML. An item is an argument, or a table if the declaration
+    /// has properties, too: `allow = ["a.example", { peer = "b.example", port = 22 }]`.
     pub(crate) fn is_listed(&self) -> bool {
         self.count == Count::Repeatable && self.rest.is_some()
     }
 
-    /// Returns the property with a name.
+    /// Returns the property `name`.
     pub(crate) fn prop(&self, name: &str) -> Option<&'static Property> {
         self.props.iter().find(|prop| prop.name == name)
     }
 
-    /// Returns the declaration with a name in its block.
+    /// Returns the declaration `name` of the block.
     pub(crate) fn child(&self, name: &str) -> Option<&'static Self> {
         find(self.children, name)
     }
 }
 
-/// Returns the declaration with a name.
+/// Returns the declaration `name` of the list `among`.
 pub(crate) fn find(among: &[&'static Declaration], name: &str) -> Option<&'static Declaration> {
     among.iter().find(|it| it.name == name).copied()
 }
 
-/// How often a declaration may be given in its block.
+/// How often a block may have a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
     /// Exactly once.
@@ -150,11 +154,11 @@ pub(crate) enum Count {
     Repeatable,
 }
 
-/// How a declaration is merged if both a base file (or the file itself) and the file (or the profile) have it.
+/// How a declaration is merged with an earlier one: the file's with its base file's, and a profile's with the file's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Merge {
-    /// Arguments replace arguments. Properties and inner declarations are united; two with the same name are merged in
-    /// turn.
+    /// Later arguments replace all earlier arguments. A later property replaces the earlier one of the same name, and
+    /// other properties are kept. Inner declarations of the same name are merged by their own [`Merge`].
     Combine,
     /// The later declaration replaces the earlier one as a whole.
     Replace,
@@ -163,16 +167,16 @@ pub(crate) enum Merge {
 /// Whether today's programs implement a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Enforced {
-    /// They implement it.
+    /// Today's programs implement the declaration.
     Now,
     /// The launcher refuses to start a box with it.
     Later,
 }
 
-/// An argument.
+/// A value of a declaration without `name=` in front of it.
 #[derive(Debug)]
 pub(crate) struct Argument {
-    /// Its name: the key in TOML, if the declaration is written as a table.
+    /// The name. In TOML, it is the key of the argument, if the declaration is written as a table.
     pub(crate) name: &'static str,
     /// The kind of its value.
     pub(crate) kind: Kind,
@@ -180,10 +184,10 @@ pub(crate) struct Argument {
     pub(crate) optional: bool,
 }
 
-/// A property.
+/// A value of a declaration with a name: `name=value`.
 #[derive(Debug)]
 pub(crate) struct Property {
-    /// Its name.
+    /// The name, which is also the key in TOML.
     pub(crate) name: &'static str,
     /// The kind of its value.
     pub(crate) kind: Kind,
@@ -200,8 +204,8 @@ pub(crate) enum Default {
     Nothing,
     /// A fixed value: [`mod@crate::parse`] reads it as if it were written.
     Always(DefaultValue),
-    /// One of several values, which the reader of the declaration chooses. The sentence has the condition of each, and
-    /// `{}` for each value.
+    /// One of several values, which the reader of the declaration chooses. The text describes when each value applies,
+    /// with `{}` in place of the values.
     Depends(&'static str, &'static [DefaultValue]),
 }
 
@@ -226,7 +230,7 @@ pub(crate) enum Kind {
     NonEmptyText,
     /// A text that is valid JSON.
     Json,
-    /// The path of a request.
+    /// The path of an HTTP request.
     HttpPath,
     /// The name of a gRPC service.
     GrpcService,
@@ -240,7 +244,8 @@ pub(crate) enum Kind {
     Kernel,
     /// A path relative to the directory of the launch, and inside it.
     LaunchPath,
-    /// The path of a file in a component's root, or of its directory with a slash at the end.
+    /// The path of a file in a component's root. With a slash at its end, the path of the directory that will contain
+    /// the file.
     FilePlace,
     /// An absolute path that can be a working directory.
     WorkDir,

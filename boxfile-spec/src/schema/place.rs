@@ -5,15 +5,17 @@ use std::sync::LazyLock;
 use super::{Declaration, PROFILE, TOP};
 use diagnostics::Syntax;
 
-/// The documentation of the declarations, one section each. The heading is the id. The section has a summary, rules and
-/// reasons, an example in both syntaxes, and the arguments and properties with the words to choose from.
+/// The documentation of the declarations, one section for each. The heading is the declaration's id. The section has a
+/// summary, rules and reasons, an example in both syntaxes, and the arguments and properties with the words to choose
+/// from.
 const TEXTS: &str = include_str!("prose/sections.md");
 
 /// A declaration, and the declarations whose blocks may contain it.
 #[derive(Debug)]
 pub(super) struct SchemaPlace {
     pub(super) declaration: &'static Declaration,
-    /// Empty for a top-level declaration. The block of a profile, which may contain all of them, is left out.
+    /// Empty for a top-level declaration. `profile` is not included, although its block may contain most top-level
+    /// declarations.
     pub(super) blocks: Vec<&'static Declaration>,
 }
 
@@ -26,12 +28,12 @@ impl SchemaPlace {
 }
 
 impl Declaration {
-    /// Returns its summary, which is one sentence.
+    /// Returns the summary of the declaration, which is one sentence.
     pub(super) fn summary(&self) -> &'static str {
         self.prose().split("\n\n").next().unwrap_or_default()
     }
 
-    /// Returns its rules and reasons in Markdown; may be empty.
+    /// Returns the rules and reasons of the declaration in Markdown; may be empty.
     pub(super) fn details(&self) -> &'static str {
         self.prose().split_once("\n\n").map_or("", |(_, details)| details)
     }
@@ -53,7 +55,7 @@ impl Declaration {
         sections().find(|(heading, _)| *heading == id).map_or("", |(_, text)| text)
     }
 
-    /// Returns an example, which has the same meaning in both syntaxes.
+    /// Returns the example of the declaration. It has the same meaning in both syntaxes.
     pub(crate) fn example(&self, syntax: Syntax) -> &'static str {
         let fence = match syntax {
             Syntax::Kdl => "```kdl\n",
@@ -63,7 +65,7 @@ impl Declaration {
         code.map_or("", |(code, _)| code)
     }
 
-    /// Returns the example in the form for messages.
+    /// Returns the example for a message: in backticks, or after a line feed if it has several lines.
     pub(crate) fn usage(&self, syntax: Syntax) -> String {
         let example = self.example(syntax);
         if example.contains('\n') { format!("\n{example}") } else { format!("`{example}`") }
@@ -75,7 +77,7 @@ pub(super) fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     TEXTS.split("## ").filter_map(|section| section.split_once("\n\n"))
 }
 
-/// Returns every declaration once, in the order of the reference: each before the ones in its block.
+/// Returns every declaration once, in the order of the reference: each before the declarations in its block.
 pub(super) fn all() -> &'static [SchemaPlace] {
     static PLACES: LazyLock<Vec<SchemaPlace>> = LazyLock::new(|| {
         let mut places: Vec<SchemaPlace> = Vec::new();
@@ -93,12 +95,12 @@ pub(super) fn all() -> &'static [SchemaPlace] {
     &PLACES
 }
 
-/// Returns the declarations that are only allowed in a block.
+/// Returns the declarations in `block`. Empty for `profile`, because its block has only top-level declarations.
 fn inner(block: &'static Declaration) -> &'static [&'static Declaration] {
     if std::ptr::eq(block, &raw const PROFILE) { &[] } else { block.children }
 }
 
-/// Returns the entry of a declaration.
+/// Returns the [`SchemaPlace`] of a declaration.
 pub(super) fn find(declaration: &Declaration) -> Option<&'static SchemaPlace> {
     all().iter().find(|place| std::ptr::eq(place.declaration, declaration))
 }

@@ -11,7 +11,8 @@ use super::{
 use crate::ConflictPolicy;
 use crate::units::MIB;
 
-/// Less memory does not start a kernel with its page tables, init and one small program.
+/// The least memory of a VM. With less, a kernel with its page tables, init and one small program
+/// do not start.
 pub(crate) const MIN_MACHINE: u64 = MIN_VM_MIB as u64 * MIB;
 
 /// The default number of the VM's CPUs.

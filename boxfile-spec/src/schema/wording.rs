@@ -1,4 +1,4 @@
-//! Describes parts of the schema in the documents.
+//! Describes kinds, repetition and merging for the reference and the JSON Schema.
 
 use super::{Count, Kind, Merge};
 use crate::units::show_size;
@@ -15,8 +15,8 @@ impl Kind {
         }
     }
 
-    /// Returns a description of the values, and the name of their rule in the JSON Schema. [`super::json`] writes out
-    /// the rules without a definition there.
+    /// Returns a description of the values, and the name of their rule in the JSON Schema. A rule without a definition
+    /// in the schema, such as `filled`, is written out by [`super::json`].
     pub(super) const fn form(self) -> (&'static str, &'static str) {
         match self {
             Self::Text | Self::NonEmptyText | Self::HttpPath | Self::GrpcService => {

@@ -1,8 +1,8 @@
 //! Limits the number of declarations of a Boxfile, in all of its files together.
 //!
-//! A text of 1 MiB has room for half a million declarations, arguments and properties. Once it is read, each takes some
-//! hundred bytes, and as many again for each profile. So they are counted while they are read, and the ones beyond the
-//! limit are never in memory.
+//! A text of 1 MiB has room for half a million declarations, arguments and properties. In memory, each takes some
+//! hundred bytes, and as many again for each profile. So they are counted while the text is read, and those beyond the
+//! limit are not kept.
 
 use diagnostics::{Diagnostic, Span};
 
@@ -10,7 +10,7 @@ use diagnostics::{Diagnostic, Span};
 /// names of keys and headers and the items of lists are counted.
 pub const MAX_DECLARED: usize = 50_000;
 
-/// Counts the declarations, arguments and properties that a Boxfile may still have.
+/// The number of declarations, arguments and properties that a Boxfile may still have.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     left: usize,
@@ -25,7 +25,7 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Counts an item; returns whether it may be read.
+    /// Counts the item at `place`. Returns whether it is within the limit.
     pub(crate) fn take(&mut self, place: Span) -> bool {
         let left = self.left.checked_sub(1);
         self.left = left.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Recognizes a Boxfile whose syntax is not the one of its file name.
+//! Recognizes a Boxfile that is written in KDL but has the file name of TOML, or the reverse.
 
 use super::allowance::Allowance;
 use super::{kdl, toml};
@@ -6,7 +6,7 @@ use crate::schema;
 use diagnostics::cursor::lines;
 use diagnostics::{Diagnostic, Sink, Source, Span, Syntax};
 
-/// Returns the error of a text that is written in the other syntax.
+/// Returns the error of a Boxfile that is not written in the syntax of its file name.
 pub(super) fn other_syntax(source: &Source) -> Option<Diagnostic> {
     match source.syntax {
         Syntax::Kdl => {

@@ -1,4 +1,4 @@
-//! Reads texts into trees of nodes with their spans: the part of the language that differs between the two syntaxes.
+//! Reads texts in KDL or TOML into trees of nodes with their spans.
 //!
 //! The tree follows the model of KDL. [`toml`] makes the same tree from TOML; the schema decides whether a key is an
 //! argument, a property or a declaration.
@@ -41,7 +41,7 @@ pub(crate) fn read(source: &Source, allowance: &mut Allowance, sink: &Sink) -> T
     let hidden = hidden(source, &found);
     let places: Vec<usize> = hidden.iter().map(|it| it.span().offset).collect();
     tree.nodes.iter_mut().for_each(|node| break_at(node, &places));
-    // First, so that the other errors do not fill the sink before it.
+    // Reports the exceeded allowance first, because the other errors could fill the sink.
     let exceeded = allowance.error();
     let all = exceeded.into_iter().chain(hidden).chain(found);
     all.for_each(|error| sink.report(error));
@@ -62,8 +62,8 @@ fn hidden(source: &Source, found: &[Diagnostic]) -> Vec<Diagnostic> {
     hidden
 }
 
-/// Marks each node whose line has one of the offsets, which are sorted, as broken, so that no further error about it is
-/// reported.
+/// Marks a node as broken if `places`, which are sorted offsets, has one between the node's name and its last value.
+/// Then no further error about the node is reported.
 fn break_at(node: &mut Node, places: &[usize]) {
     if places.is_empty() {
         return;

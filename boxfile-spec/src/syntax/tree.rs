@@ -2,8 +2,8 @@
 
 use diagnostics::{Span, Spanned, Syntax};
 
-/// The greatest depth of nested declarations. The readers are recursive, and without a bound the
-/// indentation would make a formatted text longer than any multiple of its source.
+/// The greatest depth of nested declarations. It bounds the recursion of the readers, and the
+/// length of a formatted text, which grows with the indentation.
 pub(crate) const MAX_DEPTH: usize = 64;
 
 /// The nodes of a file.
@@ -11,8 +11,8 @@ pub(crate) const MAX_DEPTH: usize = 64;
 pub(crate) struct Tree {
     /// The top-level nodes, without those commented out.
     pub(crate) nodes: Vec<Node>,
-    /// Whether every node is certainly in its block. If not, a node that is missing in the tree may
-    /// be in the file.
+    /// Whether every node is certainly in its block. If not, for example after an unclosed brace, a
+    /// node may be in the file although it is missing in its block.
     pub(crate) intact: bool,
     /// Whether the tree has every declaration of the file, including broken ones. If not, none is
     /// reported as missing.
@@ -43,7 +43,7 @@ impl Node {
         self.block.as_ref().map_or(&[], |block| &block.nodes)
     }
 
-    /// Moves every span to another source.
+    /// Sets the source of every span.
     pub(crate) fn set_source(&mut self, source: u32) {
         self.name.span.source = source;
         self.args.iter_mut().for_each(|value| value.span.source = source);
@@ -61,7 +61,7 @@ impl Node {
 /// The part of a node between its braces.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
-    /// The opening brace; in TOML, the name.
+    /// The opening brace; in TOML, the name of the table.
     pub(crate) open: Span,
     pub(crate) nodes: Vec<Node>,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Value {
     pub(crate) syntax: Syntax,
 }
 
-/// The kind of a value.
+/// The content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Data {
     Text(String),

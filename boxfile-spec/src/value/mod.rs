@@ -17,13 +17,13 @@ use diagnostics::suggest::{builtin_tool, nearest};
 use diagnostics::{Diagnostic, Spanned, Syntax};
 use safe_text::{quote, shown};
 
-/// A type of values in the model.
+/// A type of the model that can be read from a [`Value`].
 ///
 /// The type decides what is kept of a value: `reader.value::<Spanned<String>>("path")` keeps the span of a path,
 /// `reader.value::<String>("path")` drops it, and an [`Option`] may be left out. The kind, which is in the schema,
-/// decides which values are right.
+/// decides which values are valid.
 pub(crate) trait Read: Sized {
-    /// Reads a value of a kind; `name` is its name in messages.
+    /// Reads a value of a kind. Messages call the value `name`.
     fn read(value: &Value, name: &str, kind: Kind) -> Result<Self, Diagnostic>;
 
     /// Returns the substitute for a missing or wrong value; `None` if the value is required.
@@ -111,7 +111,7 @@ impl Read for u64 {
     }
 }
 
-/// Implements [`Read`] for smaller numbers, whose kinds have bounds that fit the type.
+/// Implements [`Read`] for integers smaller than `u64`. The bounds of their kinds must fit the type.
 macro_rules! smaller_numbers {
     ($($number:ty),*) => { $(
         impl Read for $number {
@@ -125,7 +125,7 @@ macro_rules! smaller_numbers {
 
 smaller_numbers!(u8, u16, u32);
 
-/// Implements [`Read`] for types whose values are words of [`Kind::OneOf`], by their names in serde.
+/// Implements [`Read`] for enums whose serde names are the words of a [`Kind::OneOf`].
 macro_rules! choices {
     ($($choice:ty),*) => { $(
         impl Read for $choice {
@@ -141,7 +141,8 @@ choices!(box_contract::NetworkMode, box_contract::Platform, box_contract::Restar
 choices!(box_contract::SandboxFallback, box_contract::SandboxPreset, box_contract::Scope);
 choices!(crate::ConflictPolicy);
 
-/// The plan's words, which are part of every digest, differ from the Boxfile's.
+/// Reads the words of a Boxfile, `bake` and `mount`. The serde names are the words of a plan; they differ, and must not
+/// change because digests cover them.
 impl Read for SkillMode {
     fn read(value: &Value, name: &str, kind: Kind) -> Result<Self, Diagnostic> {
         let word = String::read(value, name, kind)?;
@@ -150,7 +151,7 @@ impl Read for SkillMode {
     }
 }
 
-/// Reads a user of a component.
+/// Reads the user of a component: `USER` or `USER:GROUP`.
 fn user(value: &Value, text: &str) -> Result<String, Diagnostic> {
     let Err(help) = check_user(text) else { return Ok(text.to_owned()) };
     let message = format!("{} is not a user", quote(text));
@@ -167,7 +168,7 @@ pub(crate) fn fitting(
     if fits(text) { Ok(text.to_owned()) } else { Err(unfit(value, text, error)) }
 }
 
-/// Returns the declaration error with the name `error`, about a text.
+/// Returns the declaration error with the name `error`, which quotes `text`.
 pub(crate) fn unfit(value: &Value, text: &str, error: &str) -> Diagnostic {
     DECLARATION_ERRORS.about(error, &quote(text), value.span)
 }
@@ -219,14 +220,14 @@ fn truth(value: &Value, name: &str) -> Result<bool, Diagnostic> {
     Ok(truth)
 }
 
-/// Reads one of the words of its kind, which are the names of the type's values in serde.
+/// Reads one of the words of `kind`, which are the serde names of the variants of `T`.
 fn choice<T: DeserializeOwned>(value: &Value, name: &str, kind: Kind) -> Result<T, Diagnostic> {
     let word = String::read(value, name, kind)?;
     let word: StrDeserializer<'_, Unknown> = word.as_str().into_deserializer();
     T::deserialize(word).map_err(|error| mismatch(value, name, &error.to_string()))
 }
 
-/// Reads one of the given words.
+/// Reads one of `words`.
 fn word<'v>(value: &'v Value, name: &str, words: &[&str]) -> Result<&'v str, Diagnostic> {
     let text = text(value, name)?;
     if words.contains(&text) {
@@ -267,7 +268,7 @@ pub(crate) fn check_whole(value: &Value, name: &str, bytes: u64) -> Result<u64, 
     Err(DECLARATION_ERRORS.about("mebibytes", name, value.span).with_help(help))
 }
 
-/// Reads a duration in milliseconds other than 0.
+/// Reads a duration in milliseconds. The duration must not be 0.
 fn some_duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     match duration(value, name)? {
         0 => {
@@ -280,7 +281,7 @@ fn some_duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     }
 }
 
-/// Reads a duration of whole seconds.
+/// Reads a duration of whole seconds. The duration must not be 0.
 fn whole_seconds(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     let ms = some_duration(value, name)?;
     if ms.is_multiple_of(1000) {
@@ -327,7 +328,7 @@ fn duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     })
 }
 
-/// Describes a value in a message.
+/// Describes a value for a message: `the number 5`.
 pub(crate) fn describe(value: &Value) -> String {
     match &value.data {
         Data::Text(text) => format!("the string {}", quote(text)),
@@ -380,12 +381,12 @@ fn sha256(value: &Value, name: &str) -> Result<Digest, Diagnostic> {
     })
 }
 
-/// Returns whether a value is meant as a URL and not as a path.
+/// Returns whether a value is meant as a URL and not as a path: it contains `://`.
 pub(crate) fn is_url(value: &Value) -> bool {
     matches!(&value.data, Data::Text(text) if text.contains("://"))
 }
 
-/// Reads a URL with one of the given schemes. It has a host, and neither a user nor white space.
+/// Reads a URL with one of `schemes`. It must have a host, and must not contain a user or white space.
 fn url(value: &Value, name: &str, schemes: &[&str]) -> Result<String, Diagnostic> {
     let url = filled_text(value, name)?;
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -450,7 +451,7 @@ fn tool(value: &Value, name: &str) -> Result<String, Diagnostic> {
     tool.map_err(|help| unfit(value, text, "tool").with_help(help))
 }
 
-/// Reads the path of a request.
+/// Reads the path of an HTTP request.
 fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = text(value, name)?;
     fitting(value, path, is_request_path, "http-path").map_err(|error| {

@@ -9,8 +9,8 @@ use crate::syntax::tree::Value;
 use diagnostics::{Diagnostic, invisible, named_invisible};
 use safe_text::{quote, shown};
 
-/// Reads a path outside of the guest, or a reference with such a path. It is written to locks and messages, so it must
-/// not contain invisible characters.
+/// Reads a path outside of the guest, or an image reference with such a path. Locks and messages contain the path, so
+/// it must not have invisible characters.
 pub(crate) fn outside(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = filled_text(value, name)?;
     let Some(c) = invisible(path) else { return Ok(path.to_owned()) };
@@ -27,7 +27,7 @@ pub(super) fn baked(value: &Value, name: &str) -> Result<String, Diagnostic> {
     fitting(value, &path, has_name, "baked-path")
 }
 
-/// Reads a path relative to the directory of the launch.
+/// Reads a path below the directory in which the box is launched.
 pub(super) fn of_launch(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = outside(value, name)?;
     let Some(label) = share_host_fault(&path) else { return Ok(path) };
@@ -48,7 +48,8 @@ fn absolute<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
     Err(Diagnostic::new(message, value.span, "a relative path").with_help(help))
 }
 
-/// Reads a path that can be a working directory.
+/// Reads an absolute path that can be a working directory: it must not be in a directory of the kernel, such as
+/// `/proc`.
 pub(super) fn to_work_in(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = absolute(value, name)?;
     let Some(directory) = kernel_directory(path) else { return Ok(path.to_owned()) };
@@ -58,12 +59,13 @@ pub(super) fn to_work_in(value: &Value, name: &str) -> Result<String, Diagnostic
         .with_help("choose another directory, for instance \"/work\""))
 }
 
-/// Reads a path at which the guest sees something: absolute, not the root, and without empty parts, `.` and `..`.
+/// Reads an absolute path of the guest. It must not be `/`, and must not have empty, `.` or `..` parts.
 pub(super) fn in_guest(value: &Value, name: &str) -> Result<String, Diagnostic> {
     fitting(value, absolute(value, name)?, is_normalized, "guest-path")
 }
 
-/// Reads the target of a file. With a slash at its end, it is the directory of the file.
+/// Reads the target of a baked file: the file's path, or with a slash at its end the path of the directory that will
+/// contain the file.
 pub(super) fn of_file(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let fits = |path: &str| {
         let plain = path.strip_suffix('/').unwrap_or(path);

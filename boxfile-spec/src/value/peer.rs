@@ -46,7 +46,8 @@ fn peer_help(text: &str, name: &str, syntax: Syntax) -> Option<String> {
     })
 }
 
-/// Writes a peer with a port, which in TOML is an item of a list.
+/// Writes a peer with a port: `allow "a.example" port=22`; in TOML the item `{ peer = "a.example",
+/// port = 22 }` of a list.
 fn with_port(syntax: Syntax, name: &str, host: &str, port: NonZeroU16) -> String {
     let [host, port] = [diagnostics::in_quotes(syntax, host), port.to_string()];
     let port = form::prop(syntax, "port", &port);

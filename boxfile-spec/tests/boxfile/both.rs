@@ -17,7 +17,7 @@ fn canonical(name: &str, text: &str) -> String {
         .map_or_else(|errors| panic!("{}", errors.render(&sources)), |boxfile| boxfile.canonical())
 }
 
-/// Reads a Boxfile in TOML that must be wrong, and shows what a user reads.
+/// Reads a Boxfile in TOML that must be invalid, and returns its rendered errors.
 fn errors(text: &str) -> String {
     let source = Source::new("Boxfile.toml", text);
     let document = boxfile_spec::read(source.clone(), None, |_| Err("no such file".to_owned()));
@@ -1102,7 +1102,7 @@ fn nesting_without_end() {
     ");
 }
 
-/// Shows the errors of a text in a file of this name.
+/// Returns the rendered errors of a text in a file with the name `name`.
 fn refused(name: &str, text: &str) -> String {
     let source = Source::new(name, text);
     let document = boxfile_spec::read(source.clone(), None, |_| Err("no such file".to_owned()));
@@ -1111,7 +1111,7 @@ fn refused(name: &str, text: &str) -> String {
 
 #[test]
 fn a_comment_does_not_hide_a_declaration() {
-    // Shown as `/* } only for debugging begin */ … /* end { */`, with the entrypoint between them as a comment.
+    // An editor shows this as `/* } only for debugging begin */ … /* end { */`, with the entrypoint inside a comment.
     let text = "box \"t\"\nagent {\n    image \"oci:img\"\n    /*\u{202e} } \u{2066}only for debugging\u{2069} \u{2066} begin */ entrypoint \"/bin/evil\" /* end \u{202e} { \u{2066}*/\n}\n";
     assert_snapshot!(refused("Boxfile", text), @r#"
     error: the invisible character U+202E is not allowed
@@ -1148,7 +1148,7 @@ fn a_comment_does_not_hide_a_declaration() {
        |
        = help: remove it; in a quoted string it is written `\U000e0041`
     "#);
-    // KDL ends a line at each of these, and few editors show that.
+    // KDL ends a line at each of these characters, but few editors show a line end there.
     for end in ["\r", "\u{85}", "\u{b}", "\u{c}", "\u{2028}", "\u{2029}"] {
         let text = format!(
             "box \"t\"\nagent {{\n    image \"oci:img\" // a comment{end} entrypoint \"/bin/evil\"\n}}\n"
@@ -1169,7 +1169,7 @@ fn what_a_page_or_an_editor_leaves_is_named() {
        |
        = help: write a plain space in its place
     "#);
-    // Spaces of KDL, a byte order mark, CRLF, and an emoji that is put together are fine.
+    // Spaces of KDL, a byte order mark, CRLF, and an emoji of several characters are accepted.
     let text = "\u{feff}box \"t\"\r\nagent {\r\n\u{a0}   image \"oci:img\" // 👩\u{200d}🔬 می\u{200c}خواهم\r\n}\r\n";
     boxfile_spec::parse(text).unwrap();
 }
@@ -1196,10 +1196,10 @@ fn a_merge_that_is_not_finished_is_called_so() {
        |
        = help: keep one side or join both, and remove the lines that begin with `<<<<<<<`, `=======` and `>>>>>>>`
     ");
-    // Half of it was removed by hand.
+    // The other lines of this conflict were removed by hand.
     let shown = refused("Boxfile", "box \"t\"\nagent {\n    image \"oci:a\"\n>>>>>>> feature\n}\n");
     assert!(shown.contains("unresolved merge conflict"), "{shown}");
-    // Text that is about conflicts is no conflict.
+    // Conflict markers inside a quoted text are no conflict.
     let text = "box \"t\"\nagent {\n    image \"oci:a\"\n    env A=\"\"\"\n<<<<<<< x\n=======\n\"\"\"\n}\n";
     boxfile_spec::parse(text).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Input that nobody would write by accident: no panic, no overflow, no hang.
+//! Tests that hostile input causes no panic, no overflow and no hang.
 
 use boxfile_spec::{Document, MAX_ADDED, MAX_DECLARED, MAX_SOURCE, parse};
 use diagnostics::{Source, Sources};
@@ -23,7 +23,7 @@ vm cpus=1 memory="2GiB"
 budget total="700ms" kernel="400ms"
 "#;
 
-/// Pieces that a hostile file could repeat without end.
+/// Pieces that a hostile file could repeat up to the greatest length of a file.
 pub(crate) const PIECES: [&str; 46] = [
     "{",
     "}",
@@ -73,7 +73,7 @@ pub(crate) const PIECES: [&str; 46] = [
     "box b;",
 ];
 
-/// Parses a text, and shows every error of it.
+/// Parses a text, and renders its first errors.
 fn run(source: &str) {
     if let Err(diagnostics) = parse(source) {
         assert!(!diagnostics.as_slice().is_empty());
@@ -91,7 +91,7 @@ fn run(source: &str) {
     }
 }
 
-/// Runs on a stack that holds no 2000 calls of a parser.
+/// Calls `run` on a stack that is too small for 2000 nested calls of a parser.
 fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(run);
     thread.expect("a thread").join().expect("no panic");
@@ -136,12 +136,12 @@ fn more_than_a_mebibyte_is_not_read() {
     assert_eq!(error(MAX_SOURCE + 1), "the file has more than 1048576 bytes");
 }
 
-/// Writes a line for each number.
+/// Returns `line` for each number below `count`.
 fn numbered(count: usize, line: impl Fn(usize) -> String) -> String {
     (0..count).map(line).collect()
 }
 
-/// Checks that the last such word of a text is one too many, and that nothing else is wrong.
+/// Checks that the only error is about the last occurrence of `last`: it is beyond the limit of declarations.
 fn assert_one_too_many(document: &Document, last: &str) {
     assert!(document.boxfile.is_none());
     let [error] = document.found.as_slice() else { panic!("{}", shown(document)) };
@@ -163,7 +163,7 @@ fn a_file_declares_so_much_and_no_more() {
     for (name, text) in [("Boxfile", kdl), ("Boxfile.toml", toml)] {
         assert_eq!(read(&[(name, &text)], None).found, [], "{name}");
     }
-    // What would come after the last word, such as the end of a block and all that is required, is not missing.
+    // After the limit, reading ends: the end of a block and required declarations are not reported as missing.
     let half = MAX_DECLARED / 2;
     for (name, last, text) in [
         ("Boxfile", "x", format!("agent {{ args{}", x(MAX_DECLARED - 1))),
@@ -213,7 +213,7 @@ fn what_is_declared_is_counted_over_all_files() {
 fn the_directories_of_bases_add_so_many_bytes_to_paths_and_no_more() {
     let deep = ["d".repeat(255).as_str(); 16].join("/");
     let each = deep.len() + 1;
-    // The base that a base extends is one of them.
+    // The path of `two`, the base that `one` extends, is rewritten, too.
     let most = MAX_ADDED / each - 1;
     let skills =
         |count: usize, tag: &str| numbered(count, |it| format!("skill {tag}{it} path=p\n"));
@@ -255,7 +255,7 @@ fn a_box_has_so_many_skills_and_no_more() {
 fn only_the_first_of_many_errors_are_kept() {
     let text = "x\n".repeat(3000);
     let errors = parse(&text).unwrap_err();
-    // Of what is missing, nothing more fits.
+    // The errors about missing declarations do not fit any more.
     assert_eq!(errors.as_slice().len(), 1000);
 }
 
@@ -271,7 +271,7 @@ fn every_file_and_every_profile_has_its_share_of_the_errors() {
     assert!(document.found.is_sorted_by_key(|one| one.span()));
 }
 
-/// Pieces that mean something to the language, so that random sequences of them reach far.
+/// Tokens of the language. Random sequences of them reach more of the parser than random characters.
 fn fragments() -> impl Strategy<Value = String> {
     let fragment = select(vec![
         "box",

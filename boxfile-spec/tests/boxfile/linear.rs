@@ -1,9 +1,9 @@
-//! Reading takes time in proportion to the length of the text.
+//! Tests that reading takes time in proportion to the length of the text.
 //!
-//! Times are compared with one another and never with a clock: a text may take four times as long as
-//! eight that are an eighth of it. A parser that looks at everything again for each thing takes eight
-//! times as long. Both sides are equally long, so that a busy machine disturbs both, and of several
-//! attempts the least counts.
+//! Times are compared with one another and never with a clock. Reading one text may take at most four times as long as
+//! reading an eighth of it eight times. A quadratic parser takes eight times as long. Both measurements read the same
+//! number of bytes, so that a busy machine slows down both. Of several attempts, the shortest time of each measurement
+//! is compared.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use diagnostics::Source;
 
 use crate::hostile::PIECES;
 
-/// Bytes of the shorter text.
+/// The length of the shorter text in bytes.
 const LENGTH: usize = 5 << 10;
 const TIMES: usize = 8;
 const MOST: u32 = 4;
 const ATTEMPTS: usize = 10;
 
-/// Checks a way to read `length` bytes, more or less.
+/// Checks that `read` takes linear time. `text` returns a text of about `length` bytes.
 fn assert_linear(what: &str, text: impl Fn(usize) -> String, read: impl Fn(&str)) {
     let [short, long] = [text(LENGTH), text(LENGTH * TIMES)];
     let [mut many, mut one] = [Duration::MAX; 2];
@@ -49,7 +49,7 @@ fn read_toml(text: &str) {
     black_box(document.boxfile.is_some());
 }
 
-/// Repeats a line, in which `#` is another number each time.
+/// Repeats a line up to `length` bytes. Each `#` in the line is replaced by the number of the repetition.
 fn lines(line: &str, length: usize) -> String {
     (0..length / line.len()).map(|index| line.replace('#', &index.to_string())).collect()
 }

@@ -1,7 +1,8 @@
-//! The language as its users see it: whole files in, models or rendered diagnostics out.
+//! Tests the language from its users' view: each test compares whole files with their models or their rendered
+//! diagnostics.
 //!
-//! `wrong` has the files that are refused, and the texts that say so; `right` those that are read,
-//! and the models that they give; `hostile` and `linear` what nobody would write by accident.
+//! `wrong` has files that are refused, with their messages. `right` has files that are accepted, with their models.
+//! `hostile` and `linear` have files that nobody would write by accident.
 
 use boxfile_spec::{Document, Reach};
 use diagnostics::Source;
@@ -12,8 +13,8 @@ mod linear;
 mod right;
 mod wrong;
 
-/// Reads several files, of which the first is the main one; the others are found by their paths. The checkout is the
-/// smallest directory that holds them all.
+/// Reads several files. The first one is the main file, and the others are its base files, found by their paths. The
+/// checkout is the smallest directory that contains all of them.
 fn read(files: &[(&str, &str)], profile: Option<&str>) -> Document {
     let (name, text) = files[0];
     let up = |(path, _): &(&str, &str)| path.split('/').take_while(|part| *part == "..").count();
@@ -25,20 +26,20 @@ fn read(files: &[(&str, &str)], profile: Option<&str>) -> Document {
     })
 }
 
-/// Shows what a user reads of some files.
+/// Returns the rendered diagnostics of a document.
 fn shown(document: &Document) -> String {
     let shown = document.found.iter().map(|one| one.render(&document.sources));
     shown.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Parses a Boxfile that must be wrong, and shows what a user reads.
+/// Parses a Boxfile that must be invalid, and returns its rendered errors.
 fn errors(source: &str) -> String {
     let document = read(&[("Boxfile", source)], None);
     assert!(document.boxfile.is_none(), "the file is wrong");
     shown(&document)
 }
 
-/// As [`errors`], for lines inside of an otherwise valid `agent { … }`.
+/// As [`errors`], for lines inside an otherwise valid `agent { … }`.
 fn agent_errors(lines: &str) -> String {
     errors(&format!("box \"b\"\nagent {{\nimage \"oci:i\"\n{lines}\n}}\n"))
 }

@@ -8,7 +8,7 @@ use clap::{ColorChoice, ValueEnum as _};
 pub const VARIABLES: (&str, &str) =
     ("NO_COLOR, CLICOLOR_FORCE", "Whether messages have colours, unless `--color` says so.");
 
-/// Returns to the start of the line and erases it, on a terminal that is not [dumb](is_dumb).
+/// The text that moves to the start of the line and erases the line, on a terminal that is not [dumb](is_dumb).
 pub const CLEAR_LINE: &str = "\r\x1b[K";
 
 /// Returns whether the terminal type in `TERM` supports neither colours nor [`CLEAR_LINE`].
@@ -32,9 +32,8 @@ pub struct ColorOption {
 }
 
 impl ColorOption {
-    /// Returns whether messages have colours. `--color=auto` depends on whether they go to a terminal,
-    /// and on variables that cargo also follows: <https://no-color.org>,
-    /// <https://bixense.com/clicolors>.
+    /// Returns whether messages have colours. `--color=auto` depends on whether the messages are written to a terminal,
+    /// and on variables that cargo also follows: <https://no-color.org>, <https://bixense.com/clicolors>.
     pub fn has_colour(
         self,
         to_terminal: bool,

@@ -1,4 +1,5 @@
-//! A failed command: its errors, as text and as JSON, and its exit code. Every error of both programs ends up here.
+//! A failed command: its errors, as text and as JSON, and its exit code. Every error of both programs becomes a
+//! [`Failure`].
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::problem::{self, Explanation, Problem};
 
-/// The differences between the two programs in how a command fails.
+/// How a program reports a failed command: its exit codes and its colours.
 pub trait Reporter: Sized {
     /// Returns the exit code of a command that fails with `code`.
     fn exit(code: ErrorCode) -> u8 {
@@ -36,9 +37,9 @@ pub trait Table<E>: Reporter {
 pub struct Failure<P> {
     /// The exit code.
     pub exit: u8,
-    /// Empty if the command prints no error, or if its result already describes them.
+    /// The errors that are printed. Empty if the result of the command already describes its errors.
     problems: Vec<Problem>,
-    /// The number of errors that are listed, if the text has more.
+    /// The number of listed errors of a file, if the file may have more.
     truncated: Option<usize>,
     /// Lines above the errors in the text output, without colours.
     words: String,
@@ -73,7 +74,7 @@ impl<P: Reporter> Failure<P> {
         }
     }
 
-    /// Returns a failure with these errors, at least one. The first one decides the exit code.
+    /// Returns a failure with `problems`, at least one. The first one decides the exit code.
     pub fn of(problems: impl IntoIterator<Item = Problem>) -> Self {
         let problems: Vec<_> = problems.into_iter().collect();
         let exit = problems.first().map_or(exit::FAILED, |it| P::exit(it.code));
@@ -113,7 +114,7 @@ impl<P: Reporter> Failure<P> {
         Self { truncated: Some(MAX_KEPT), ..self }
     }
 
-    /// Returns the errors, with the warnings among them.
+    /// Returns the errors and warnings, in the order in which they are printed.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -123,7 +124,7 @@ impl<P: Reporter> Failure<P> {
         self.problems.iter().any(|it| it.code == code)
     }
 
-    /// Merges several failures. The exit code is the one that all have, or 1 if they differ.
+    /// Merges several failures. The exit code is the exit code of all of them, or 1 if their exit codes differ.
     ///
     /// # Errors
     /// The merged failure, if it has at least one error.

@@ -67,10 +67,10 @@ impl SetupError {
 /// Returns the value of an environment variable.
 pub type Variable<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Makes the client of a command. Without a screen it reports nothing. No request is sent yet.
+/// Makes the client of a command. Without a screen, the client reports no progress. No request is sent yet.
 ///
 /// # Errors
-/// [`SetupError`].
+/// [`SetupError`] if the configuration cannot be read or is malformed.
 pub fn client(
     options: &RegistryOptions,
     variable: Variable<'_>,
@@ -89,7 +89,7 @@ pub fn client(
     }))
 }
 
-/// Returns notices that print each reason once, even if several images have it.
+/// Returns notices that print each reason once, even if it concerns several images.
 fn notices(screen: Screen) -> Notices {
     let reported = Mutex::new(BTreeSet::new());
     Notices::new(move |reason| {
@@ -99,7 +99,7 @@ fn notices(screen: Screen) -> Notices {
     })
 }
 
-/// Returns the network options of a command. Without a screen it reports nothing.
+/// Returns the network options of a command. Without a screen, no progress is reported.
 pub fn network(variable: Variable<'_>, screen: Option<Screen>) -> NetworkOptions {
     let text = |name| variable(name)?.into_string().ok().filter(|value| !value.is_empty());
     let progress = screen.map(Progress::new);
@@ -119,8 +119,9 @@ fn retrying(retry: &Retry) -> String {
     format!("note: {host} gave no usable answer; retrying ({attempt} of {tries})")
 }
 
-/// Reads the configuration of the option, or the user's in the
-/// [configuration directory](https://specifications.freedesktop.org/basedir-spec/latest/). Returns it with its path. The user's file need not exist.
+/// Reads the configuration file of the option `--registry-config`, or else the user's `registries.toml` in the
+/// [configuration directory](https://specifications.freedesktop.org/basedir-spec/latest/). Returns the configuration
+/// and the path of the file. If the user's file does not exist, returns the default configuration.
 fn config(
     options: &RegistryOptions,
     variable: Variable<'_>,

@@ -24,9 +24,9 @@ pub struct RegistryOptions {
 /// The direction of the transferred bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// To this host.
+    /// From a registry to this host.
     Fetch,
-    /// To a registry.
+    /// From this host to a registry.
     Send,
 }
 
@@ -49,6 +49,6 @@ pub struct Screen {
     pub status: fn(&str),
     /// Whether a user watches the line, as on a terminal.
     pub is_watched: bool,
-    /// The direction of the counted bytes.
+    /// The direction of the transfers whose progress is shown.
     pub way: Way,
 }

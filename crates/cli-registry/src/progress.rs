@@ -41,7 +41,7 @@ impl Progress {
         Self { screen, state: Mutex::default() }
     }
 
-    /// Updates a download, and shows the progress. Several threads call this often.
+    /// Updates a download, and shows the progress. Several threads call this function often.
     pub(crate) fn tell(&self, piece: Piece) {
         let Screen { note, status, is_watched, way } = self.screen;
         let [doing, did] = way.words();
@@ -85,7 +85,7 @@ impl State {
         may
     }
 
-    /// Returns the rate of the downloads, once it is meaningful.
+    /// Returns the rate of the downloads, once they have run long enough for a meaningful rate.
     fn rate(&self) -> Option<String> {
         rate(self.received, self.started?.elapsed())
     }

@@ -47,9 +47,9 @@ impl PullArgs {
         )
     }
 
-    /// Pulls the box. Returns the result, and its text to print without a final newline. `is_for_start` means that the box is
-    /// pulled for a start, and not to be kept. Before blobs are fetched, `note` gets lines for the user: the size of the
-    /// download, and whether the reference now means another box.
+    /// Pulls the box. Returns the result, and its text to print without a final newline. `is_for_start` means that the
+    /// box is pulled for a start, and that the user did not ask to keep it. Before blobs are fetched, `note` gets lines
+    /// for the user: the size of the download, and whether the reference now means another box.
     ///
     /// # Errors
     /// [`PullError`]. Complete blobs stay in the store, and the next pull does not fetch them again.
@@ -88,7 +88,7 @@ impl PullArgs {
         }
         if !self.dry_run {
             plan.fetch(client, store)?;
-            // Until the box has its name, this keeps garbage collection from its blobs.
+            // Keeps the blobs from garbage collection until the box has its name.
             let _published = plan.remote.publish_in(store)?;
             let Pulled { reference, digest, registry_digest, .. } = pulled.clone();
             let is_asked = !is_for_start;

@@ -48,10 +48,10 @@ pub struct Spanned<T> {
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// The user must fix it. The command fails.
+    /// The user must fix the fault, and the command fails.
     #[default]
     Error,
-    /// The user should check it.
+    /// The user should check the text, but the command continues.
     Warning,
 }
 
@@ -75,7 +75,7 @@ pub struct Label {
 
 /// An error or a warning: a message, the spans that it concerns, and a fix.
 ///
-/// All texts are safe to print: they pass through [`shown`], except for the line ends of the help, and lines are cut
+/// All texts are safe to print: they pass through [`shown`], which keeps only the line ends of the help. Lines are cut
 /// after 4096 characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
@@ -112,7 +112,7 @@ impl Diagnostic {
             .with_help("remove one of them")
     }
 
-    /// Checks that a file's text has at most `most` bytes. Otherwise returns an error with this help.
+    /// Checks that a file's text has at most `most` bytes. Otherwise returns an error with the help `help`.
     pub fn check_length(text: &str, most: usize, help: &str) -> Result<(), Self> {
         if text.len() <= most {
             return Ok(());

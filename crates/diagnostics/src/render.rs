@@ -135,7 +135,8 @@ impl Window {
         if self.start > 0 { "…" } else { "" }
     }
 
-    /// Returns the numbers of terminal columns before a part of the line and under it.
+    /// Returns the number of terminal columns in front of `from..to`, a part of the line, and the number of columns
+    /// that this part takes.
     fn columns(&self, line: &str, from: usize, to: usize) -> (usize, usize) {
         let width = |text: &str| -> usize { text.chars().map(columns).sum() };
         let before = self.ellipsis().chars().count() + width(&line[self.start..from]);

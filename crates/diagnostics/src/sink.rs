@@ -8,7 +8,7 @@ use crate::{Diagnostic, Severity};
 /// byte.
 pub const MAX_KEPT: usize = 1000;
 
-/// Collects errors and warnings. Several parsers share it at the same time, hence the cell.
+/// Collects errors and warnings. Several parsers share one sink at the same time, hence the cell.
 #[derive(Debug, Default)]
 pub struct Sink {
     found: RefCell<Vec<Diagnostic>>,
@@ -24,7 +24,8 @@ impl Sink {
     /// Adds an error or a warning.
     pub fn report(&self, diagnostic: Diagnostic) {
         let mut found = self.found.borrow_mut();
-        // The last entry is reserved for an error, so that warnings cannot hide that there is one.
+        // The last entry is reserved for an error: otherwise, warnings could fill the sink, and a text with an error
+        // would seem valid.
         let most = MAX_KEPT - usize::from(diagnostic.severity() == Severity::Warning);
         if found.len() < most {
             found.push(diagnostic);
@@ -54,7 +55,7 @@ impl Sink {
         if self.is_full() { None } else { self.check(check()) }
     }
 
-    /// Returns the diagnostics so far.
+    /// Returns the diagnostics that were reported until now.
     pub fn found(&self) -> Ref<'_, Vec<Diagnostic>> {
         self.found.borrow()
     }

@@ -52,7 +52,7 @@ pub struct Sources(Arc<Texts>);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Texts {
     list: Vec<Source>,
-    /// The data of each text that messages need.
+    /// For each text of `list`, the data that messages need.
     shown: Vec<Shown>,
 }
 
@@ -108,7 +108,7 @@ impl Sources {
         Arc::make_mut(&mut self.0).shown[source].mask(start..end);
     }
 
-    /// Masks in a message the secrets of all texts, unless the lines of these labels show the same text.
+    /// Masks the secrets of all texts in a message. A word is kept if it is visible on a line of `labels` anyway.
     pub fn redacted(&self, message: &str, labels: &[Label]) -> String {
         let secrets = self.0.shown.iter().map(|it| &it.secrets).filter(|it| !it.is_empty());
         secrets.fold(message.to_owned(), |message, secrets| {

@@ -3,7 +3,7 @@
 /// The maximum number of letters of a compared text. The time of a comparison grows with the product of the lengths,
 /// and a name from an image can have any length.
 const MAX_LETTERS: usize = 64;
-/// The maximum number of candidates that are compared. An image may have a million.
+/// The maximum number of candidates that are compared. An image may have a million names.
 const MAX_COMPARED: usize = 10_000;
 
 /// Returns the candidate nearest to `name`, at most two edits away. For a candidate of up to five letters, at most one

@@ -36,7 +36,8 @@ impl<W: Write> Write for ForeignWriter<W> {
 impl<W: Write> Drop for ForeignWriter<W> {
     fn drop(&mut self) {
         let rest = self.filter.as_mut().map(Harmless::finish).unwrap_or_default();
-        // A caller that needs the error calls `flush` first.
+        // A caller that needs the error of an earlier write calls `flush` before it drops the
+        // writer.
         drop(self.to.write_all(rest.as_bytes()).and_then(|()| self.to.flush()));
     }
 }

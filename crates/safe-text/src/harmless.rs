@@ -16,7 +16,7 @@ const MAX_SEQUENCE: usize = 48;
 /// covers another: a progress bar becomes several lines. Colours end with their line. Every other character that
 /// [`visible`] replaces becomes U+FFFD, and so do bytes that are not UTF-8.
 ///
-/// A second filter does not change the text any more.
+/// Filtering the result again does not change it.
 ///
 /// # Examples
 ///
@@ -336,7 +336,7 @@ mod tests {
         proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
     }
 
-    /// Removes the colours from a text. Each must be one that may pass.
+    /// Removes the colours from a text. Panics at a control sequence that is not a colour.
     fn without_colours(text: &str) -> String {
         let mut parts = text.split(ESCAPE);
         let first = parts.next().unwrap_or_default().to_owned();

@@ -166,8 +166,8 @@ pub fn shown_json(json: &str) -> String {
     text
 }
 
-/// Splits a command line at blanks like a shell. Returns `None` for fewer than two words, and for syntax that only a shell
-/// can expand.
+/// Splits a command line at blanks like a shell. Returns `None` for fewer than two words, for an unclosed quote, and
+/// for syntax that only a shell can expand.
 pub fn words(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {

@@ -1,18 +1,18 @@
-//! Drops the line continuations that join nothing.
+//! Removes line continuations (`\`) that have no effect.
 
 use super::token::{Lexeme, Token};
 
-/// Removes every `\` at which its statement ends, and every `\` that the layout does not need: in
-/// front of a brace, of a `=`, or of another `\`. Their comments are kept.
+/// Removes every `\` after which its statement does not continue, and every `\` that the layout
+/// does not need: in front of a `{`, a `=` or another `\`. Comments after a removed `\` are kept.
 pub(super) fn resolve(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     let mut resolved: Vec<Token<'_>> = Vec::with_capacity(tokens.len());
-    // Backwards, because whether a `\` joins something depends on which later tokens are kept.
+    // Iterates backwards, because whether a `\` joins lines depends on which later tokens are kept.
     for token in tokens.into_iter().rev() {
         let next = resolved.last_mut();
         match token.kind {
             Lexeme::Join(comment) if !next.as_deref().is_some_and(continues) => {
                 if let Some(next) = next {
-                    // The line end that belonged to the `\` counts again.
+                    // Without the `\`, the line end after it separates two statements.
                     next.newlines += 1;
                 }
                 if comment.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn resolve(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     resolved
 }
 
-/// Returns whether a token continues the statement of a `\` in front of it.
+/// Returns whether a token directly after a `\` continues the statement in front of the `\`.
 fn continues(token: &Token<'_>) -> bool {
     let ends = matches!(token.kind, Lexeme::Close | Lexeme::LineComment(_));
     token.newlines == 0 && !token.ended && !ends

@@ -4,7 +4,8 @@ use super::token::{Lexeme, Token};
 use crate::format::page::Page;
 use crate::syntax::tree::MAX_DEPTH;
 
-/// Arranges tokens in lines. Returns `None` if braces do not match or a `/-` has nothing after it.
+/// Arranges tokens in lines. Returns `None` if braces do not match or are nested more than
+/// [`MAX_DEPTH`] deep, or if a `/-` has no target.
 pub(super) fn lay_out<'s>(tokens: &[Token<'s>]) -> Option<Page<'s>> {
     let mut layout = Layout::default();
     for token in tokens {
@@ -18,9 +19,9 @@ struct Layout<'s> {
     page: Page<'s>,
     depth: usize,
     previous: Option<Lexeme<'s>>,
-    /// Whether a `/-` has not reached its target yet. Until then, line ends have no meaning.
+    /// Whether the target of a `/-` is not written yet. Until then, line ends have no meaning.
     dashed: bool,
-    /// Whether at most a comment follows the last `{`.
+    /// Whether only comments follow the last `{` on its line.
     opened: bool,
 }
 

@@ -52,7 +52,8 @@ fn their_description(document: &KdlDocument) -> String {
     document.nodes().iter().map(node).collect()
 }
 
-/// Checks the rules for every text; returns the formatted text.
+/// Checks that formatting is stable, and keeps the content and the meaning. Returns the formatted
+/// text; `None` if `source` has no layout.
 fn check(source: &str) -> Option<String> {
     let formatted = format_kdl(source)?;
     assert_eq!(format_kdl(&formatted).as_ref(), Some(&formatted), "not stable: {source:?}");
@@ -142,7 +143,7 @@ fn document() -> impl Strategy<Value = String> {
     lines(line)
 }
 
-/// Random sequences of meaningful pieces.
+/// Random sequences of tokens.
 fn soup() -> impl Strategy<Value = String> {
     let marks =
         "\" \\ \\\n \n \r\n ; { } = / * - // /* */ /- # #\" \"# \"\"\" ( a é \u{feff} \u{2028}";

@@ -17,8 +17,8 @@ pub(super) enum Lexeme<'s> {
     BlockComment(&'s str),
     /// `// …`, without the white space at its end.
     LineComment(&'s str),
-    /// A `\` that joins the next line to this one, with the line comment after it, which may be
-    /// empty.
+    /// A `\` that joins the next line to its line. The text is the line comment after the `\`, and
+    /// may be empty.
     Join(&'s str),
 }
 
@@ -86,11 +86,12 @@ impl<'s> Lexer<'s> {
         let start = self.cursor.at();
         while let Some(next) = self.cursor.peek().filter(|next| self.in_word(*next)) {
             lexeme::step(&mut self.cursor).ok()?;
-            // A row of backslashes is taken at once: each of them would scan to the end of the row.
+            // Reads a row of backslashes at once: `in_word` would scan to the end of the row for
+            // each of them.
             while next == '\\' && self.cursor.eat("\\") {}
         }
         let word = self.since(start);
-        // At the start of the formatted text it would be read as the byte order mark.
+        // At the start of the formatted text, this word would be read as a byte order mark.
         if word.starts_with(BYTE_ORDER_MARK) {
             return None;
         }

@@ -3,9 +3,9 @@
 use super::token::{Token, TokenKind};
 use crate::format::page::Page;
 
-/// Arranges tokens, whose brackets are known to match, in lines. `broken` marks the brackets that
-/// are written over several lines. Returns `None` if TOML does not allow a comma, line end or
-/// comment at its position.
+/// Arranges tokens in lines. The tokens' brackets must match. `broken` has an item for each token:
+/// `true` for an opening bracket that is written over several lines. Returns `None` if TOML does
+/// not allow a comma, line end or comment at its position.
 pub(super) fn lay_out<'s>(tokens: &[Token<'s>], broken: &[bool]) -> Option<Page<'s>> {
     let mut layout = Layout::default();
     for (at, token) in tokens.iter().enumerate() {
@@ -24,14 +24,15 @@ enum Progress {
     Separated,
     /// In or after an element.
     Element,
-    /// After an element and its comma, which the source has further down or not at all.
+    /// After an element whose comma is already written. The source has this comma after a comment,
+    /// or has none.
     Ahead,
 }
 
 /// An array or inline table, or the brackets around the name of a table.
 #[derive(Debug)]
 struct Frame {
-    /// Whether each element is on separate lines.
+    /// Whether each element is on a separate line.
     broken: bool,
     progress: Progress,
 }
@@ -43,7 +44,7 @@ struct Layout<'s> {
     previous: Option<TokenKind>,
     /// Whether the line is the header of a table.
     header: bool,
-    /// Whether at most a comment follows the last opening bracket.
+    /// Whether only a comment follows the last opening bracket on its line.
     opened: bool,
 }
 
@@ -64,7 +65,7 @@ impl<'s> Layout<'s> {
     fn comment(&mut self, token: &Token<'s>) {
         let ahead = self.frames.last_mut().filter(|frame| frame.progress == Progress::Element);
         if let Some(frame) = ahead {
-            // After the comment, no comma can follow on the line.
+            // No comma can follow the comment on its line, so the comma is written first.
             frame.progress = Progress::Ahead;
             self.page.write(false, ",");
         }
@@ -105,7 +106,7 @@ impl<'s> Layout<'s> {
         (!(self.header && broken)).then_some(())
     }
 
-    /// Writes a part of an element or of a statement.
+    /// Writes a token of an element, or outside of all brackets a token of a statement.
     fn element(&mut self, token: &Token<'s>) -> Option<()> {
         let Some(frame) = self.frames.last_mut() else {
             self.statement(token);
@@ -122,7 +123,7 @@ impl<'s> Layout<'s> {
         Some(())
     }
 
-    /// Writes a part of a statement outside of all brackets.
+    /// Writes a token that is outside of all brackets.
     fn statement(&mut self, token: &Token<'s>) {
         if token.newlines > 0 {
             self.begin_line(token);

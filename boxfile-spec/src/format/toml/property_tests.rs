@@ -12,7 +12,8 @@ fn content(text: &str) -> String {
     text.chars().filter(|c| !" \t\r\n,".contains(*c)).collect()
 }
 
-/// Checks the rules for every text; returns the formatted text.
+/// Checks that formatting is stable, and keeps the content and the meaning. Returns the formatted
+/// text; `None` if `source` has no layout.
 fn check(source: &str) -> Option<String> {
     let formatted = format_toml(source)?;
     assert_eq!(format_toml(&formatted).as_ref(), Some(&formatted), "not stable: {source:?}");
@@ -67,7 +68,7 @@ fn value() -> impl Strategy<Value = String> {
     })
 }
 
-/// A whole document. `{}` in a line becomes the line's number, so that no key is given twice.
+/// A whole document. `{}` in a line becomes the line's number, so that no key occurs twice.
 fn document() -> impl Strategy<Value = String> {
     let key = select(vec!["k{}", "a{} .b . \"c d\"", "'é{}'"]);
     let end = || select(vec!["\n", "\r\n", " # c \n", "\n\n\n", "\n# d\n", "\n\n# e\n\n# f\n"]);
@@ -81,7 +82,7 @@ fn document() -> impl Strategy<Value = String> {
     })
 }
 
-/// Random sequences of meaningful pieces.
+/// Random sequences of tokens.
 fn soup() -> impl Strategy<Value = String> {
     let marks = "\" \"\"\" ' ''' \\ \n \r \r\n [ ] [[ ]] { } = , . # a 1 é \u{feff} \u{a0}";
     let marks = marks

@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 
 use super::*;
 
-/// Formats a text, and checks the rules for every text.
+/// Formats a text, and checks that the result is stable and has the same meaning.
 fn format(source: &str) -> String {
     let formatted = format_toml(source).unwrap();
     assert_eq!(format_toml(&formatted).as_ref(), Some(&formatted));

@@ -43,7 +43,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
                 raw.decode_newline(&mut error);
                 newlines += 1;
             }
-            // At the start of the formatted text it would be read as the byte order mark.
+            // At the start of the formatted text, this token would be read as a byte order mark.
             TokenKind::Atom if raw.as_str().starts_with(BYTE_ORDER_MARK) => return None,
             kind => {
                 if kind == TokenKind::Comment {
@@ -62,10 +62,11 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     Some(tokens)
 }
 
-/// Returns for each token whether it is an opening bracket with a line end directly between it and
-/// its closing bracket. Returns `None` if brackets do not match.
+/// Returns for each token whether it is an opening bracket that is written over several lines.
+/// Returns `None` if brackets do not match or are nested more than [`MAX_DEPTH`] deep.
 ///
-/// A line end within inner brackets, or within a text, does not count for the outer ones.
+/// A line end inside an inner bracket or a text is not included: in `[[`, line end, `1]]`, only the
+/// inner bracket is written over several lines.
 pub(super) fn broken(tokens: &[Token<'_>]) -> Option<Vec<bool>> {
     let mut broken = vec![false; tokens.len()];
     let mut open: Vec<usize> = Vec::new();

@@ -15,10 +15,10 @@ use safe_text::quote;
 /// The word for all capabilities, which can only be dropped.
 const ALL: &str = "ALL";
 
-/// The parts of the component that its capabilities depend on.
+/// The settings of the component that limit its capabilities.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
-    /// The user, if one is declared.
+    /// The declared user; `None` if the component declares none.
     pub(super) user: Option<&'a Spanned<String>>,
     /// Whether the component has a separate mount namespace.
     pub(super) own_mounts: bool,
@@ -45,7 +45,8 @@ pub(super) fn read(children: &Children<'_>, context: Context<'_>) -> Capabilitie
     added.value.into_iter().flatten().fold(left, Capabilities::with)
 }
 
-/// Reports capabilities that are added without effect, or that need a separate mount namespace.
+/// Reports a capability that is both added and dropped, capabilities for a user other than root,
+/// which have no effect, and `SYS_CHROOT` for a component without a separate mount namespace.
 fn check(added: &Named, dropped: &Named, context: Context<'_>, sink: &Sink) {
     let all = || added.value.iter().flatten();
     if let Some(both) = all().find(|it| dropped.value.contains(&Some(it))) {

@@ -8,7 +8,7 @@ use crate::schema;
 use crate::syntax::tree::{Data, Value};
 use diagnostics::{Diagnostic, Spanned, Syntax, in_quotes};
 
-/// A text of more words without an option is probably a sentence and not a command line.
+/// A text of more words, none of which is an option, is probably a sentence and not a command line.
 const MAX_WORDS: usize = 4;
 
 /// Reads the program, which is required, and its arguments.

@@ -19,7 +19,8 @@ pub(in crate::parse) struct Variable<'n> {
     pub(in crate::parse) name: &'n str,
     pub(in crate::parse) span: Span,
     pub(in crate::parse) value: Option<&'n Value>,
-    /// Whether an argument names it, as for variables that may be given at launch.
+    /// Whether the variable is written as an argument (`env NAME`), because it may be given at launch, and not as a
+    /// property (`env NAME="value"`).
     pub(in crate::parse) by_argument: bool,
 }
 
@@ -89,7 +90,8 @@ fn assigned(prop: &Prop, sink: &Sink) -> Option<(String, String)> {
     Some((name.clone(), value.to_owned()))
 }
 
-/// Reads a variable that may be given at launch, and its default. Other arguments are left to the reader.
+/// Reads a variable that may be given at launch, and its default. If the arguments are no such variable, leaves them to
+/// `reader`, which reports them.
 fn at_launch(
     node: &Node,
     declaration: &Declaration,
@@ -98,7 +100,7 @@ fn at_launch(
     let launch = node.props.iter().find(|prop| prop.name.value == LAUNCH);
     let (first, rest) = node.args.split_first()?;
     let Data::Text(name) = &first.data else { return None };
-    // In TOML, a name alone is a string; only a table makes it a variable.
+    // In TOML, `env = "NAME"` is only a string. A variable is a table: `env = { NAME = { launch = true } }`.
     let is_table = launch.is_some() || !node.props.is_empty() || !rest.is_empty();
     let is_named = node.syntax == Syntax::Kdl || is_table;
     if !rules::is_variable(name) || !is_named {
@@ -132,7 +134,7 @@ fn at_launch(
     }
 }
 
-/// Returns the error of a property next to a variable that an argument names.
+/// Returns the error of the property `prop` in `env NAME prop="value"`.
 fn beside(declaration: &str, name: &str, prop: &Prop) -> Diagnostic {
     let message = format!("{} stands beside the variable {}", quote(&prop.name.value), quote(name));
     let error = Diagnostic::new(message, prop.name.span, "no property of a variable");
@@ -149,7 +151,8 @@ fn valueless(name: &str, span: Span, syntax: Syntax) -> Diagnostic {
     error.with_help(format!("remove `{LAUNCH}`, or write `{fixed}`"))
 }
 
-/// Returns the error of a value with a name, if it is unclear whether the value may be replaced at launch.
+/// Returns the error of `env NAME "value"` without `launch=#true`: it is unclear whether the value may be replaced at
+/// launch.
 fn unclear(declaration: &str, name: &str, value: &Value) -> Diagnostic {
     let syntax = value.syntax;
     let text = match &value.data {

@@ -10,8 +10,8 @@ use diagnostics::{Spanned, Syntax};
 /// The path of OpenCode's health check.
 const OPENCODE_PATH: &str = "/global/health";
 
-/// Reads the health check of the agent; without a declaration, returns the check of the agent's
-/// kind.
+/// Reads the health check of the agent. Without a declaration, returns the default check of the
+/// agent's kind.
 pub(super) fn of_agent(children: &Children<'_>, kind: AgentKind) -> Option<Health> {
     let declared = children.one(&schema::HEALTH).is_some();
     if declared { read(children, Port::Agents) } else { Some(default(kind)) }

@@ -15,7 +15,7 @@ use box_contract::image_ref::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_P
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Spanned};
 
-/// Returns the help that lists the forms of a reference.
+/// Returns the help that lists the possible forms of an image reference.
 fn forms() -> String {
     format!(
         "an image is \"{OCI}DIR\", \"{OCI_ARCHIVE}FILE\", \"{DOCKER_ARCHIVE}FILE\" or \
@@ -120,7 +120,7 @@ fn place_and_name(value: &Value, place: &str) -> PathAndName<String> {
 
 /// Splits a path from the tag or name after it.
 fn split_place<'p>(value: &Value, place: &'p str, what: &str) -> PathAndName<&'p str> {
-    // At the first colon: a tag contains none, so the rest of a path with colons is a wrong tag.
+    // Splits at the first colon. A tag contains no colon, so the error of a path with a colon is about the tag.
     let (path, tag) = place.split_once(':').map_or((place, None), |(path, tag)| (path, Some(tag)));
     if path.is_empty() {
         return Err(DECLARATION_ERRORS.about("image-place", what, value.span).with_help(forms()));
@@ -147,8 +147,8 @@ fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRe
     Ok(ImageRef::Registry { host, repository, tag, digest })
 }
 
-/// Returns the probable reference if its kind is misspelt. The text after a misspelt kind is a path, which does not
-/// look like a tag.
+/// Returns the probable reference if its kind is misspelt, such as `oic:`. Returns `None` if the text after the colon
+/// may be a tag: then the text in front of the colon may be a repository.
 fn misspelt_kind(text: &str) -> Option<String> {
     let (kind, rest) = text.split_once(':')?;
     let meant = nearest(kind, &WITH_PATH.map(|it| it.trim_end_matches(':')))?;

@@ -17,8 +17,8 @@ pub(in crate::parse) struct MemoryLimit {
     pub(in crate::parse) written: bool,
 }
 
-/// Reads the limits of `component`. Returns its memory limit a second time, with the span, or
-/// `None` if the declared one is wrong.
+/// Reads the limits of `component`. Also returns its memory limit with the span, or `None` if the
+/// declared memory limit cannot be read.
 pub(super) fn read(
     children: &Children<'_>,
     component: &Node,

@@ -75,7 +75,7 @@ fn read_autostart(reader: &mut Reader<'_>) -> Option<(bool, Restart)> {
     autostart.zip(restart)
 }
 
-/// Reads the parts that both components have.
+/// Reads the declarations that an agent and a business application have in common.
 fn common(
     children: &Children<'_>,
     node: &Node,
@@ -114,7 +114,8 @@ fn finish(reader: &Reader<'_>, children: &Children<'_>, component: &Node) {
     reader.finish_line();
 }
 
-/// Reports that a component has no files, unless the name of an `image` or `binary` is misspelt.
+/// Reports that a component has no image or binary, unless the name of an `image` or `binary` is
+/// misspelt.
 fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
     let names = ["image", "binary"];
     let misspelt = |it: &Node| diagnostics::suggest::nearest(&it.name.value, &names).is_some();
@@ -125,14 +126,15 @@ fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
             ("a `binary`", &schema::BINARY)
         };
         let message = format!("`{}` needs {what}", reader.name());
-        // The example is the agent's.
+        // The schema's example is about the agent.
         let usage = missing.usage(reader.syntax()).replace("agent", reader.name());
         let error = Diagnostic::new(message, reader.span(), format!("without {what}"));
         reader.report_missing_error(error.with_help(form::imperative("add", &usage)));
     }
 }
 
-/// Returns the kind that follows from the agent's program, and reports a different declared kind.
+/// Returns the declared kind if it agrees with the agent's program, else the kind that follows from
+/// the program. Reports a declared kind that does not agree.
 fn agreed_kind(
     declared: Option<Spanned<AgentKind>>,
     program: Option<&Binary>,
@@ -161,7 +163,7 @@ fn agreed_kind(
     found
 }
 
-/// Returns the help with the right block of a declaration that is misplaced in a component.
+/// Returns the help that names the right block of a declaration that is misplaced in a component.
 fn place_elsewhere(component: &Node, node: &Node) -> Option<String> {
     let name = node.name.value.as_str();
     if let Some(top) = schema::find(schema::TOP, name) {

@@ -1,4 +1,5 @@
-//! `namespaces …`: the Linux namespaces that a component does not share, and its host name.
+//! `namespaces …`: the Linux namespaces that a component does not share with the other component,
+//! and its host name.
 
 use box_contract::Namespaces;
 

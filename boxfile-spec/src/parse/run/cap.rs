@@ -1,4 +1,4 @@
-//! `cap "KIND" …`: the capabilities under `/cap`.
+//! `cap "KIND" …`: the host's services that the guest sees under `/cap`.
 
 use box_contract::CapPlan;
 
@@ -8,7 +8,7 @@ use crate::syntax::tree::Node;
 use crate::{form, schema};
 use diagnostics::{Diagnostic, Sink};
 
-/// Reads all capabilities, and sorts them by kind.
+/// Reads all `cap` declarations, and sorts them by kind.
 pub(in crate::parse) fn read(top: &Children<'_>) -> Vec<CapPlan> {
     top.keyed(&schema::CAP).into_iter().filter_map(|node| read_one(node, top.sink())).collect()
 }

@@ -41,7 +41,7 @@ fn whole_size(reader: &mut Reader<'_>) -> Option<u64> {
     reader.check(value::check_whole(written, "size", size))
 }
 
-/// A path that a declaration uses, and the components that see it.
+/// A path of the guest that a declaration uses, and the components that see it.
 #[derive(Clone, Copy)]
 struct DeclaredPath<'b> {
     path: &'b str,
@@ -51,12 +51,12 @@ struct DeclaredPath<'b> {
 }
 
 impl DeclaredPath<'_> {
-    /// Returns whether it is the path of a baked file, which hides nothing.
+    /// Returns whether this is the path of a baked file, which does not hide other paths.
     fn is_baked(&self) -> bool {
         self.kind == AtPlace::Baked
     }
 
-    /// Returns whether the other path conflicts with this one.
+    /// Returns whether one of the two paths would hide the other: see [`excludes`].
     fn excludes(&self, other: &Self) -> bool {
         excludes((self.kind, self.path), (other.kind, other.path))
     }
@@ -72,8 +72,7 @@ impl DeclaredPath<'_> {
     }
 }
 
-/// The declarations whose paths must not be inside one another, except for a `share` inside another `share` or inside a
-/// `scratch`.
+/// The declarations that use paths of the guest. [`check_apart`] compares these paths.
 pub(in crate::parse) struct Placed<'b> {
     pub(in crate::parse) shares: &'b [Spanned<SharePlan>],
     pub(in crate::parse) disks: &'b [Spanned<ScratchPlan>],
@@ -83,7 +82,7 @@ pub(in crate::parse) struct Placed<'b> {
 }
 
 impl<'b> Placed<'b> {
-    /// Returns all paths, sorted so that the paths inside another one directly follow it.
+    /// Returns all paths, sorted so that the paths inside a path directly follow it.
     fn places(&self) -> Vec<DeclaredPath<'b>> {
         let mut places = Vec::new();
         let mut add = |path: &'b str, span, scope, kind| {
@@ -111,8 +110,8 @@ impl<'b> Placed<'b> {
     }
 }
 
-/// Reports conflicting paths of shares, disks and secrets of the same component, baked files that one of them would
-/// hide, and two baked files at one path.
+/// Reports paths of one component of which one would hide the other: every path at or inside the path of a share,
+/// scratch disk or secret, except a share inside a share or a scratch disk. Also reports two baked files at one path.
 pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
     let places = placed.places();
     let mut reported = HashSet::new();

@@ -10,7 +10,7 @@ use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Value};
 use diagnostics::{Diagnostic, Span, Syntax};
 
-/// Reads the network; without a declaration, the guest can reach nothing.
+/// Reads the network. Without a declaration, the guest can reach nothing.
 pub(in crate::parse) fn read(top: &Children<'_>) -> NetworkPlan {
     let Some(node) = top.one(&schema::NETWORK) else { return NetworkPlan::default() };
     let mut reader = Reader::new(node, &schema::NETWORK, top.sink());
@@ -57,7 +57,8 @@ fn mode_span(network: &Node) -> Span {
     network.args.first().map_or(network.name.span, |mode| mode.span)
 }
 
-/// Returns the warning about a host that is not on the internet: it can be reached only with an option at launch.
+/// Returns the warning about an allowed peer that is not on the internet: the box reaches it only with an option at
+/// launch.
 fn needs_consent(value: &Value, port: Option<u16>) -> Option<Diagnostic> {
     let Data::Text(text) = &value.data else { return None };
     let rule = Rule { peer: Peer::parse(text)?, port };
@@ -82,7 +83,7 @@ fn limits(children: &Children<'_>) -> NetworkLimits {
     limits.unwrap_or_default()
 }
 
-/// Reports the declarations of a filter in a network without one: the first of each name.
+/// Reports the first `allow`, the first `deny` and the `limits` of a network that is not filtered.
 fn report_filter(children: &Children<'_>, syntax: Syntax) {
     for declaration in schema::NETWORK.children {
         if let Some(node) = children.many(declaration).first() {
@@ -91,7 +92,7 @@ fn report_filter(children: &Children<'_>, syntax: Syntax) {
     }
 }
 
-/// Reports a mode that lets nothing through because a declaration is missing.
+/// Reports a mode that lets nothing through, because `lacks`, an `allow` or a `cap`, is not declared.
 fn report_closed(reader: &Reader<'_>, node: &Node, lacks: &str) {
     let syntax = reader.syntax();
     reader.report_missing_error(if lacks == "cap" {

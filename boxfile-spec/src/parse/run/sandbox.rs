@@ -72,11 +72,12 @@ fn check_patterns(lists: &[Vec<Spanned<String>>; 3], sink: &Sink) {
     }
 }
 
-/// Reports paths that are declared writable inside a path that is declared not to be.
+/// Reports each path of `writable` that is inside a path of `denied`.
 fn check_writable(writable: &[Spanned<String>], denied: &[Spanned<String>], sink: &Sink) {
     let mut denied: Vec<&Spanned<String>> = denied.iter().collect();
     denied.sort_by(|one, other| rules::path_order(&one.value, &other.value));
-    // Only the outermost paths: then a path can only be inside the last one before it.
+    // Keeps only the outermost paths. Then only the last denied path that is sorted before `path`
+    // can contain it.
     denied.dedup_by(|inner, outer| rules::is_inside(&inner.value, &outer.value));
     for path in writable {
         let is_after = |denied: &&Spanned<String>| {

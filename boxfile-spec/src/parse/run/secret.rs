@@ -7,7 +7,8 @@ use crate::parse::{Children, Reader, read_fields};
 use crate::schema;
 use diagnostics::Spanned;
 
-/// A secret, as far as its declaration can be read.
+/// A secret. `name` is `None` if it cannot be read. `path` is `None` if it cannot be read, or is
+/// not declared.
 pub(in crate::parse) struct Secret {
     pub(in crate::parse) name: Option<Spanned<String>>,
     pub(in crate::parse) path: Option<Spanned<String>>,
@@ -15,7 +16,7 @@ pub(in crate::parse) struct Secret {
 }
 
 impl Secret {
-    /// Returns the secret's part of the model.
+    /// Returns the secret for the model; `None` without a name.
     pub(in crate::parse) fn plan(self) -> Option<SecretPlan> {
         let file = |path: Spanned<String>| SecretDelivery::File { path: path.value };
         let delivery = self.path.map_or(SecretDelivery::Env, file);

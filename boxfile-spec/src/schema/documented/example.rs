@@ -1,5 +1,5 @@
-//! Tests that `Boxfile.example` shows every declaration, and that its commented-out parts are
-//! right, too.
+//! Tests that `Boxfile.example` shows every declaration, and that its commented-out declarations
+//! are valid, too.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ const EXAMPLE: &str = include_str!("../../../../Boxfile.example");
 /// The prefix of a declaration that is commented out.
 const OUT: &str = "/-";
 
-/// Returns the example as it is, with each commented-out declaration by itself, and with all of
-/// them.
+/// Returns the example as it is, with each one of its commented-out declarations made active, and
+/// with all of them made active.
 pub(crate) fn variants() -> Vec<String> {
     let lines: Vec<&str> = EXAMPLE.lines().collect();
     let out = |line: &&str| line.trim_start().starts_with(OUT);
@@ -38,7 +38,8 @@ fn nothing_in_the_example_is_wrong() {
     }
 }
 
-/// Adds the id of every declaration, and the id with the name of each property.
+/// Adds to `seen` the id of every declaration, and the id with the name of each property: `vm` and
+/// `vm cpus`.
 fn collect(nodes: &[Node], known: &[&'static Declaration], seen: &mut BTreeSet<String>) {
     for node in nodes {
         let declaration = find(known, &node.name.value).unwrap();

@@ -14,7 +14,7 @@ use diagnostics::{Sink, Source};
 
 pub(super) use example::variants;
 
-/// Reads a text whose bases are empty.
+/// Reads a Boxfile. Every base file that it extends is empty.
 fn parsed(text: &str) -> Document {
     let reach = Reach { up: Some(1), ..Reach::default() };
     read_within(Source::new("Boxfile", text), None, &reach, |path| Ok(Source::new(path, "")))
@@ -26,7 +26,7 @@ fn wrong(text: &str) -> String {
     document.found.iter().map(|it| it.render(&document.sources)).collect()
 }
 
-/// Returns the declarations of a text in KDL.
+/// Returns the declarations of a Boxfile in KDL.
 pub(super) fn nodes(text: &str) -> Vec<Node> {
     let sink = Sink::default();
     let tree = syntax::read(&Source::new("Boxfile", text), &mut Allowance::default(), &sink);
@@ -34,7 +34,7 @@ pub(super) fn nodes(text: &str) -> Vec<Node> {
     tree.nodes
 }
 
-/// Reads a text in TOML.
+/// Reads a text in TOML as a JSON value.
 pub(super) fn from_toml(text: &str) -> Value {
     fn table(table: &DeTable<'_>) -> Value {
         table

@@ -41,7 +41,7 @@ fn in_place(place: &SchemaPlace, text: &str) -> String {
     )
 }
 
-/// Returns the model of a file with its profile.
+/// Returns the canonical model of a file with its profile `p`; `None` if the file has errors.
 fn model(text: &str) -> Option<String> {
     let reach = Reach { up: Some(1), ..Reach::default() };
     let document =
@@ -125,7 +125,7 @@ fn lists_are_replaced_as_the_reference_says() {
     }
 }
 
-/// Writes values of a kind.
+/// Returns values of a kind, as they are written in KDL.
 fn some(kind: Kind) -> Vec<String> {
     match kind {
         Kind::OneOf(choices) => choices.iter().map(|it| format!("\"{it}\"")).collect(),
@@ -159,7 +159,7 @@ fn bounds(kind: Kind) -> Option<(u64, u64, String, &'static str)> {
     }
 }
 
-/// Checks that a message names the bounds for values outside of them, and for no others.
+/// Checks that the message about a value out of bounds names the bounds, and that the bounds themselves are accepted.
 fn assert_bounded(kind: Kind, write: impl Fn(&str) -> Vec<String>) {
     let Some((least, most, range, unit)) = bounds(kind) else { return };
     let numbers = [(Some(least), true), (Some(most), true), (least.checked_sub(1), false)];
@@ -223,7 +223,8 @@ fn defaults_are_those_of_the_parser() {
     assert!(checked > 15, "{checked}");
 }
 
-/// Declarations without a property whose default depends on something else, and with the default of the reference.
+/// Pairs of declarations with the same meaning: without a property whose default depends on another setting, and with
+/// the default that the reference documents.
 const DEPENDENT: [[&str; 2]; 15] = [
     ["agent { image i; }", "agent kind=oci_image { image i; }"],
     ["agent { binary p; }", "agent kind=local_binary { binary p; }"],

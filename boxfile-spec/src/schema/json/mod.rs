@@ -31,13 +31,13 @@ pub fn json_schema() -> String {
     format!("{schema:#}\n")
 }
 
-/// Adds a description.
+/// Adds a description to a schema.
 fn described(mut schema: Value, description: impl Into<String>) -> Value {
     schema["description"] = description.into().into();
     schema
 }
 
-/// Returns an object that has these properties and no others.
+/// Returns the schema of an object that has only `properties`.
 fn object(properties: Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
@@ -52,8 +52,8 @@ fn complete() -> Value {
     json!({ "required": required, "properties": properties })
 }
 
-/// Returns the requirements on a declaration that is not merged with another one, in addition to
-/// its definition.
+/// Returns the requirements on a declaration that no other file completes, in addition to its
+/// definition.
 fn whole(declaration: &Declaration) -> Option<Value> {
     let required = required(declaration);
     let props = declaration.props.iter().any(|prop| prop.required);
@@ -79,7 +79,7 @@ fn definitions() -> Map<String, Value> {
     place::all().iter().map(define).chain(values::definitions()).collect()
 }
 
-/// Returns properties that refer to the definitions of the declarations.
+/// Returns the `properties` of a schema, each of which refers to the definition of a declaration.
 fn references(declarations: &[&'static Declaration]) -> Map<String, Value> {
     let refer = |declaration: &&'static Declaration| {
         let place = place::find(declaration)?;
@@ -101,7 +101,7 @@ fn definition(place: &SchemaPlace) -> Value {
     schema
 }
 
-/// Returns a table of tables, whose keys are first arguments.
+/// Returns the schema of a table of tables, whose keys are the first arguments.
 fn keyed(declaration: &'static Declaration) -> Value {
     json!({
         "type": "object",
@@ -110,7 +110,7 @@ fn keyed(declaration: &'static Declaration) -> Value {
     })
 }
 
-/// Returns the forms of a declaration: a value, a list, a table.
+/// Returns the schemas of the forms of a declaration: a value, a list, a table.
 fn forms(declaration: &'static Declaration) -> Vec<Value> {
     let (first, rest) = (declaration.first.as_ref(), declaration.rest.as_ref());
     let one = first.or(rest).map(|it| argument(declaration, it));
@@ -121,7 +121,7 @@ fn forms(declaration: &'static Declaration) -> Vec<Value> {
     one.into_iter().chain(list).chain([table(declaration)]).collect()
 }
 
-/// Returns the list of all declarations of a name: arguments and tables.
+/// Returns the schema of the list of all declarations of a name. An item is an argument or a table.
 fn listed(of: &'static Declaration, rest: &Argument) -> Value {
     json!({ "type": "array", "minItems": 1, "items": any(vec![argument(of, rest), table(of)]) })
 }
@@ -135,7 +135,7 @@ fn list(of: &Declaration, first: Option<&Argument>, rest: &Argument) -> Value {
     schema
 }
 
-/// Returns the table of a variable that may be given at launch.
+/// Returns the schema of the table of a variable that may be given at launch.
 fn at_launch() -> Value {
     let launch = described(json!({ "const": true }), "It may be given at launch.");
     let default = described(json!({ "type": "string" }), "Its value if it is not given.");
@@ -145,8 +145,8 @@ fn at_launch() -> Value {
     schema
 }
 
-/// Returns the table of a declaration: its arguments by name, its properties, and its inner
-/// declarations.
+/// Returns the schema of a declaration's table: its arguments by name, its properties, and its
+/// inner declarations.
 fn table(declaration: &'static Declaration) -> Value {
     if let Some(doc) = declaration.variables {
         let each = described(any(vec![json!({ "type": "string" }), at_launch()]), doc);
@@ -166,7 +166,8 @@ fn table(declaration: &'static Declaration) -> Value {
     properties.extend(references(declaration.children));
     let mut table = object(properties);
     if declaration.merge == Merge::Replace {
-        // If declarations are combined, either of them may have the required keys.
+        // Combined declarations are not required to have these keys, because the declaration of a
+        // base may have them.
         table["required"] = required(declaration).into();
     }
     table

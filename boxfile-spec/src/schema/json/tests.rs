@@ -11,7 +11,7 @@ fn validator() -> Validator {
     Validator::new(&json_schema())
 }
 
-/// Reads a TOML document with the required declarations and `rest`.
+/// Reads a TOML document that has the required declarations and `rest`.
 fn document(rest: &str) -> Value {
     from_toml(&format!("box = \"b\"\n{rest}\n[agent]\nimage = \"oci:i\"\n"))
 }
@@ -25,7 +25,7 @@ fn the_checked_in_schema_is_what_the_language_says() {
     );
 }
 
-/// Calls a function with every schema within a schema.
+/// Calls `visit` with `schema` and every schema inside it.
 fn walk(schema: &Value, visit: &mut impl FnMut(&Map<String, Value>)) {
     let Value::Object(schema) = schema else { return };
     visit(schema);

@@ -1,5 +1,5 @@
-//! A validator for the keywords in the schemas of Boxfiles and of the programs' JSON output, for
-//! tests. It panics at an unknown keyword.
+//! A JSON Schema validator for tests, with the keywords that the schemas of Boxfiles and of the
+//! programs' JSON output use. It panics at any other keyword.
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ impl Validator {
         self.fits(&self.root, value)
     }
 
-    /// Returns whether a value fits a definition of the schema.
+    /// Returns whether a value fits the definition `definition` of the schema.
     pub(super) fn accepts_as(&self, definition: &str, value: &Value) -> bool {
         self.fits(&self.root["$defs"][definition], value)
     }
@@ -140,7 +140,8 @@ fn number_keeps(keyword: &str, rule: &Value, number: f64) -> bool {
     }
 }
 
-/// A keyword does not apply to values of another type, but it must be a known one.
+/// Accepts a value to which the keyword does not apply, because the keyword is for another type.
+/// Panics if the keyword is unknown.
 fn of_another_type(keyword: &str) -> bool {
     const KNOWN: [&str; 11] = [
         "pattern",

@@ -1,8 +1,8 @@
 //! The schemas of single values.
 //!
-//! No schema is stricter than the parser. If a rule is not a pattern, the schema is wider, and
-//! `boxbuild check` decides. For example, the schema does not check the bounds of a number with a
-//! unit.
+//! No schema is stricter than the parser. If a pattern cannot express a rule, the schema accepts
+//! more than the parser, and `boxbuild check` decides. For example, the schema does not check the
+//! bounds of a number with a unit.
 
 use serde_json::{Map, Value, json};
 
@@ -10,16 +10,16 @@ use super::described;
 use crate::schema::{Declaration, Kind};
 use crate::units::show_size;
 
-/// The values with a separate rule, by name: a description and the pattern. The patterns use only
-/// features that all dialects of regular expressions have.
+/// The definitions of values that have a separate rule, by name: a description and a pattern. The
+/// patterns use only features that all dialects of regular expressions have.
 const RULES: &str = include_str!("rules.json");
 
-/// Returns the values with a separate rule, by name.
+/// Returns the definitions of values that have a separate rule, by name.
 pub(super) fn definitions() -> Map<String, Value> {
     serde_json::from_str(RULES).unwrap_or_default()
 }
 
-/// Returns the schema of a declaration's value.
+/// Returns the schema of a value of a kind in the declaration `of`.
 pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
     match kind {
         Kind::Bool => json!({ "type": "boolean" }),
@@ -39,7 +39,7 @@ pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
     }
 }
 
-/// Returns a reference to a definition.
+/// Returns a reference to the definition `name`.
 pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
@@ -49,8 +49,8 @@ pub(super) fn any(mut alternatives: Vec<Value>) -> Value {
     if alternatives.len() == 1 { alternatives.remove(0) } else { json!({ "anyOf": alternatives }) }
 }
 
-/// Returns the description of an argument or property, with the rules that the schema cannot
-/// express.
+/// Returns the schema of an argument or property. Its description has the bounds of a size and the
+/// default, which the schema itself does not express.
 pub(super) fn documented(of: &Declaration, name: &str, kind: Kind, default: &str) -> Value {
     let mut text = of.doc(name).to_owned();
     if let Kind::Size { least, most } = kind {

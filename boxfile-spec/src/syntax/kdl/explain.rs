@@ -33,15 +33,15 @@ const RULES: [Rule; 8] = [
 
 /// Reports the errors in a header that the `kdl` crate refuses. `base` is the header's offset.
 ///
-/// The crate's diagnostics often have the span of the whole line, and only one of several errors.
-/// So each word is tried separately.
+/// The crate's diagnostics often cover the whole line, and have only one of several errors. So each
+/// word is tried separately.
 pub(super) fn report(header: &str, base: usize, sink: &Sink) {
     let mut found = false;
     for range in Words::of(header) {
         let Some((word, error)) = explain(header, base, range) else { continue };
         sink.report(error);
         found = true;
-        // The content of brackets is wrong because of them.
+        // The words after an opening bracket have errors only because of the bracket.
         if word.starts_with(['[', '(']) {
             break;
         }
@@ -96,7 +96,8 @@ impl Iterator for Words<'_> {
         let start = cursor.at();
         while let Some(c) = cursor.peek() {
             if !is_blank(c) {
-                // The outline has reported unclosed texts, so a header with one does not get here.
+                // Never an error: the outline reports unclosed texts, and a header with one is not
+                // explained.
                 lexeme::step(cursor).ok();
                 continue;
             }

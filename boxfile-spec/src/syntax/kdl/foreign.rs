@@ -35,7 +35,7 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
 
 /// Returns the error of `# comment`.
 fn comment(header: &str, base: usize) -> Option<Diagnostic> {
-    // A name may be a raw text.
+    // A `#` may open a name that is a raw text: `#"a"#`.
     let begins = |it: &Range<usize>| {
         let words = header[it.clone()].strip_prefix('#');
         let raw = |words: &str| words.trim_start_matches('#').starts_with('"');
@@ -52,7 +52,7 @@ fn equals(header: &str, base: usize) -> Option<Diagnostic> {
     if value.is_empty() || name.contains(is_blank) || KdlNode::parse(name).is_err() {
         return None;
     }
-    // A secret is not repeated, and a secret that is a plain word looks like the help's words.
+    // The help does not repeat a value if the header contains a secret.
     let shown = Some(value).filter(|_| config_secrets(header).is_empty());
     let statement = shown.and_then(|value| intended(name, value));
     let statement = statement.unwrap_or_else(|| format!("{name} \"value\""));

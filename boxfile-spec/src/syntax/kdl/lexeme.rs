@@ -7,20 +7,22 @@ use diagnostics::{Diagnostic, Span};
 /// The effect of an unclosed lexeme on the text after it.
 #[derive(Debug)]
 pub(crate) enum Unclosed {
-    /// It ends with its line.
+    /// The lexeme ends with its line.
     Line {
         error: Diagnostic,
-        /// Whether it contains a brace or semicolon, which may have been meant as such.
+        /// Whether it contains a brace or semicolon, which the user may have meant as the end of a
+        /// block or statement.
         swallows_structure: bool,
     },
-    /// It extends to the end of the file.
+    /// The lexeme extends to the end of the file.
     File(Diagnostic),
 }
 
 /// Steps over a text in quotes, a run of `#` without one, or any other character.
 pub(crate) fn step(cursor: &mut Cursor<'_>) -> Result<(), Unclosed> {
     if !text(cursor)? && cursor.bump() == Some('#') {
-        // All of them at once: each of them would look for a quote after all others.
+        // Steps over the whole run at once: otherwise, each `#` would look for a quote after all
+        // other `#`.
         while cursor.eat("#") {}
     }
     Ok(())
@@ -74,7 +76,7 @@ fn unclosed_text(from: &Cursor<'_>, to: &Cursor<'_>, close: &str, long: bool) ->
     Unclosed::Line { error, swallows_structure: whole.contains(['{', '}', ';']) }
 }
 
-/// Steps over a block comment, which may contain further ones, if it is next.
+/// Steps over a block comment, if one is next. It may contain further block comments.
 pub(crate) fn block_comment(cursor: &mut Cursor<'_>) -> Result<bool, Unclosed> {
     let start = cursor.at();
     if !cursor.eat("/*") {
@@ -94,7 +96,7 @@ pub(crate) fn block_comment(cursor: &mut Cursor<'_>) -> Result<bool, Unclosed> {
     Ok(true)
 }
 
-/// Steps over a comment to the end of its line, if it is next; the line end is left.
+/// Steps over a comment up to the end of its line, if one is next. Does not step over the line end.
 pub(crate) fn line_comment(cursor: &mut Cursor<'_>) -> bool {
     let next = cursor.eat("//");
     if next {

@@ -12,7 +12,7 @@ use diagnostics::{Diagnostic, Sink, Span};
 /// A file cut into statements.
 pub(super) struct Outline {
     /// The source, in which every comment, line continuation and `/-` block is replaced by as many spaces. So offsets
-    /// are the same, and the header of a statement is on one line.
+    /// stay the same, and the header of a statement is on one line.
     pub(super) text: String,
     pub(super) statements: Vec<Statement>,
     /// See [`Tree::intact`](crate::syntax::tree::Tree::intact).
@@ -27,11 +27,11 @@ pub(super) struct Statement {
     pub(super) header: Range<usize>,
     /// Whether the header has an error that is already reported.
     pub(super) unreadable: bool,
-    /// The opening brace, and the statements after it.
+    /// The opening brace, and the statements of the block.
     pub(super) block: Option<(Span, Vec<Self>)>,
 }
 
-/// Finds the statements of a source, as far as the allowance permits. Each word of a header counts, even if `/-`
+/// Finds the statements of a source, as far as the allowance permits. Each word of a header is counted, even if `/-`
 /// comments it out: the `kdl` crate reads these words, too, and takes several times as much memory as the result.
 pub(super) fn scan(source: &str, allowance: &mut Allowance, sink: &Sink) -> Outline {
     let mut scanner = Scanner {
@@ -83,7 +83,7 @@ enum Piece {
 /// The current statement.
 #[derive(Default)]
 struct Draft {
-    /// The span of a `/-` that has not reached its target yet.
+    /// The span of a `/-` whose target is not read yet.
     dash: Option<Span>,
     /// Whether the statement itself is commented out.
     ignored: bool,
@@ -102,12 +102,14 @@ struct Scanner<'s> {
     intact: bool,
     complete: bool,
     depth: usize,
-    /// Whether an unclosed text or comment may hide braces.
+    /// Whether braces may be missing in the outline, because of an unclosed text or comment, or because reading ended
+    /// early.
     braces_lost: bool,
 }
 
 impl Scanner<'_> {
-    /// Reads statements up to a closing brace, which is left, or to the end. Returns `true` for a brace.
+    /// Reads statements up to a closing brace or the end of the text. Does not step over the brace. Returns whether
+    /// there is a brace.
     fn statements(&mut self, statements: &mut Vec<Statement>) -> bool {
         loop {
             match self.cursor.peek() {
@@ -156,7 +158,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Steps over `/-` and the space after it, a block comment, or a mere slash.
+    /// Steps over `/-` and the space after it, a block comment, or a single slash.
     fn slash(&mut self) -> Piece {
         let start = self.cursor.at();
         if self.cursor.eat("/-") {
@@ -181,7 +183,7 @@ impl Scanner<'_> {
         })
     }
 
-    /// Steps over a `\` that continues the line, or a mere backslash.
+    /// Steps over a `\` that continues the line, or a single backslash.
     fn continuation(&mut self) -> Piece {
         let start = self.cursor.at();
         self.cursor.bump();
@@ -243,7 +245,8 @@ impl Scanner<'_> {
     fn header(&mut self, draft: &mut Draft, span: Span) {
         let dash = draft.dash.take();
         if draft.block.is_some() {
-            // Only the first one: each letter of a word gets here, and looks for the word's end.
+            // Only for the first error: this function is called for each character, and `word` searches for the end of
+            // the character's word.
             if !draft.overrun {
                 let word = self.word(span);
                 self.overrun(draft, word);
@@ -266,7 +269,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Returns the span of the word whose first part was just read.
+    /// Returns the span of a word whose first characters were just read: `part` is their span.
     fn word(&self, part: Span) -> Span {
         let ends = |c| is_blank(c) || "{};".contains(c);
         let rest = self.cursor.rest();
@@ -335,7 +338,7 @@ impl Scanner<'_> {
         self.intact = false;
     }
 
-    /// Reports an error after which the rest cannot be read.
+    /// Reports an error after which no further text can be read, and ends the reading.
     fn abandon(&mut self, error: Diagnostic) {
         self.structure_error(error);
         self.braces_lost = true;

@@ -10,7 +10,7 @@ use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
 use diagnostics::{Sink, Span, Spanned, Syntax};
 
-/// Reads all statements of a block; `text` is the text of the outline.
+/// Reads all statements of a block. `text` is [`Outline::text`](super::outline::Outline::text).
 pub(super) fn nodes(text: &str, statements: Vec<Statement>, sink: &Sink) -> Vec<Node> {
     statements.into_iter().map(|statement| node(text, statement, sink)).collect()
 }
@@ -46,7 +46,7 @@ fn header(text: &str, range: &Range<usize>, sink: &Sink) -> Option<Node> {
     }
 }
 
-/// Makes a node from a header that cannot be read, with as much of its name as can be recognized.
+/// Makes a node from a header that cannot be read. Its name is the first word of the header.
 fn broken(text: &str, range: Range<usize>) -> Node {
     let name = text[range.clone()].split(|c: char| c.is_whitespace() || c == '{').next();
     let name = name.unwrap_or_default().trim_matches('"').to_owned();
@@ -54,7 +54,7 @@ fn broken(text: &str, range: Range<usize>) -> Node {
     Node { broken: true, ..Node::new(Spanned { value: name, span }, Syntax::Kdl) }
 }
 
-/// Converts a value.
+/// Converts a value of the `kdl` crate.
 pub(super) fn data(value: &KdlValue) -> Data {
     match value {
         KdlValue::String(text) => Data::Text(text.clone()),
@@ -88,7 +88,7 @@ impl Reader<'_> {
 
     fn value(&self, entry: &KdlEntry) -> Value {
         self.refuse_annotation(entry.ty());
-        // The span of a property's entry includes its name; the value is at its end.
+        // The span of a property's entry includes the name. The value is at the end of the span.
         let whole = self.span(entry.span().offset(), entry.span().len());
         let written = entry.format().map_or(whole.len, |format| format.value_repr.len());
         let start = whole.end().saturating_sub(written);

@@ -1,4 +1,4 @@
-//! Builds one table from all statements of a text, from the events of `toml_parser`.
+//! Builds one table from all statements of a text. `toml_parser` reads the text, and passes its tokens as events.
 
 use std::cell::RefCell;
 
@@ -22,7 +22,7 @@ pub(super) struct Document {
 
 /// Reads all statements of a text, as far as the allowance permits, and reports statements that cannot be read.
 ///
-/// Each name counts, together with its value; so does each item of a list.
+/// A name and its value are counted as one, and each item of a list as one.
 pub(super) fn read(text: &str, allowance: &mut Allowance, sink: &Sink) -> Document {
     let source = Source::new(text);
     let refused = RefCell::new(None);
@@ -44,11 +44,11 @@ pub(super) fn read(text: &str, allowance: &mut Allowance, sink: &Sink) -> Docume
     Document { root: builder.root, complete: builder.complete }
 }
 
-/// The table of the pairs that follow.
+/// The table to which the following pairs, such as `a = 1`, belong.
 #[derive(Debug, Clone, Default)]
 struct Scope {
     path: Path,
-    /// Whether its header repeats an earlier one, which is already reported.
+    /// Whether the table's header repeats an earlier header, which is already reported.
     again: bool,
 }
 
@@ -81,7 +81,8 @@ impl Builder<'_> {
         takes
     }
 
-    /// As [`Self::takes`], for a value. The value of a name is counted with its name.
+    /// As [`Self::takes`], for a value. Only an item of a list is counted, because the value of a name is counted with
+    /// the name.
     fn takes_value(&mut self, at: Range) -> bool {
         if self.statement.is_in_list() { self.takes(at) } else { !self.allowance.is_exceeded() }
     }
@@ -215,7 +216,7 @@ impl EventReceiver for Builder<'_> {
 
     fn simple_key(&mut self, at: Range, encoding: Option<Encoding>, _: &mut dyn ErrorSink) {
         self.begin(at);
-        // Names that are nested too deep are not kept.
+        // A name that is nested too deep is not kept, and so not counted.
         if self.statement.deep.is_some() || self.takes(at) {
             self.statement.name(Raw::new_unchecked(of(self.text, at), encoding, at), at);
         }

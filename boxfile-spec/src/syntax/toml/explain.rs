@@ -12,18 +12,19 @@ use crate::syntax::word::as_text;
 use diagnostics::{Diagnostic, Span, Spanned, Syntax};
 use safe_text::quote;
 
-/// A statement that cannot be read, and its position.
+/// A statement that cannot be read, and its context.
 pub(super) struct Explainer<'s> {
     /// The statement, without the line end.
     pub(super) line: &'s str,
-    /// The offset of the line.
+    /// The offset of the line in the source.
     pub(super) start: usize,
-    /// The names of its table.
+    /// The names of the table that contains the statement.
     pub(super) scope: &'s [Spanned<String>],
 }
 
 impl Explainer<'_> {
-    /// Returns the errors of a statement: of each malformed word, and of its structure.
+    /// Returns the errors of a statement: the errors of its malformed words, and the error of its
+    /// structure.
     pub(super) fn faults(&self, statement: &Statement) -> Vec<Diagnostic> {
         let lost = statement.unclosed.is_some() || statement.deep.is_some();
         let pair = statement.form == Form::Pair;
@@ -47,7 +48,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Returns a span of the line, by its offsets in the line.
+    /// Converts offsets in the line to a span.
     const fn at(&self, from: usize, to: usize) -> Span {
         Span::between(self.start + from, self.start + to)
     }
@@ -145,7 +146,7 @@ impl Explainer<'_> {
         SYNTAX_ERRORS.about("second-value", &quote(self.of(extra)), extra)
     }
 
-    /// Returns the error at which the parser stopped, by the tokens that it expected.
+    /// Explains the error at which the parser stopped, by the tokens that the parser expected.
     fn refused(&self, error: &ParseError) -> Diagnostic {
         let at = error.unexpected().or(error.context()).map_or(self.at(0, 1), span);
         let (before, after) =
@@ -189,7 +190,8 @@ impl Explainer<'_> {
         }
     }
 
-    /// Returns the help to assign a value to a name: the value that was probably meant, or any.
+    /// Returns the help to assign `value` to a name. If `value` cannot be a value, the help has an
+    /// example.
     fn assignment(&self, name: &str, value: &str) -> String {
         let value = value.trim();
         let short = !value.is_empty() && value.chars().count() <= 100;
@@ -205,7 +207,7 @@ impl Explainer<'_> {
     }
 }
 
-/// Returns the error of the header of a list of tables, which no Boxfile has.
+/// Returns the error of the header of a list of tables, `[[name]]`, which no Boxfile has.
 fn list_header(statement: &Statement) -> Diagnostic {
     let names = || statement.path.iter().map(|name| name.value.as_str());
     let joined = names().collect::<Vec<_>>().join(".");
@@ -223,7 +225,7 @@ fn list_header(statement: &Statement) -> Diagnostic {
     })
 }
 
-/// Returns the declaration with a name in a table.
+/// Returns the declaration `name` in the table with the names `scope`.
 fn declaration(scope: &[Spanned<String>], name: &str) -> Option<&'static Declaration> {
     let mut known = schema::TOP;
     let mut path = scope.iter();

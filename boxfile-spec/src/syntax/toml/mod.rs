@@ -1,9 +1,10 @@
 //! Reads [TOML 1.1](https://toml.io) into a tree of nodes with their spans.
 //!
 //! `toml_parser`, on which the `toml` crate is based, splits the text into names, values and brackets, and continues
-//! after an error. The tables are built here from these events and not by the `toml` crate: after some errors it drops
-//! the rest of the file, it reports only one span of a duplicate key, and it does not report the opening bracket of an
-//! unclosed list. The depth of a text is checked while it is read, so that the recursion is bounded.
+//! after an error. This module builds the tables from these events, and does not use the `toml` crate for it: after
+//! some errors that crate drops the rest of the file, it reports only one span of a duplicate key, and it does not
+//! report the opening bracket of an unclosed list. The depth of a text is checked while it is read, so that the
+//! recursion is bounded.
 //!
 //! The schema decides whether a key is an argument, a property or a declaration: see [`nodes`].
 

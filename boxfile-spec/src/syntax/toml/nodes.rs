@@ -1,11 +1,12 @@
 //! Turns tables into nodes, by the meaning of each key in the schema.
 //!
-//! A declaration is a key with a table. If it has only arguments, its value can be the argument or a list of them. The
-//! keys of the table are the names of its first argument and of the further ones, of its properties, and of its inner
-//! declarations.
+//! A declaration is a key with a table, such as `vm = { cpus = 2 }`. If it has only arguments, its value can be the
+//! argument or a list of them. The keys of the table are the names of its first argument and of the further ones, of
+//! its properties, and of its inner declarations.
 //!
-//! A declaration that can be repeated is a table of such tables, whose keys are the first arguments. If several may
-//! have the same first argument, it is a list of arguments and tables.
+//! A declaration that can be repeated with different first arguments is a table of such tables, whose keys are the
+//! first arguments: `[share.work]`. A declaration that can be repeated with the same first argument is a list of
+//! arguments and tables: `allow = ["a.example", { peer = "b.example", port = 22 }]`.
 
 use super::explain::written;
 use super::table::{Content, Item, Table};
@@ -16,8 +17,8 @@ use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Sink, Span, Spanned, Syntax};
 use safe_text::quote;
 
-/// The greatest number of unknown keys of a table that are examined: the sink keeps no more errors, and the search for
-/// a similar name takes time for each of them.
+/// The greatest number of unknown keys of a table that are examined. The search for a similar name takes time for each
+/// of them, and the sink does not keep more errors anyway.
 const MAX_UNKNOWN: usize = 1000;
 
 /// The key of the default of a variable that may be given at launch.
@@ -36,7 +37,7 @@ fn of_entry(
     sink: &Sink,
 ) -> Vec<Node> {
     match find(known, &name.value) {
-        // The reader of the block reports it.
+        // The reader of the block reports the unknown name.
         None => vec![Node { broken: item.is_broken(), ..Node::new(name, Syntax::Toml) }],
         Some(declaration) if declaration.count == Count::Keyed => {
             keyed(&name, item, declaration, sink)
@@ -61,7 +62,8 @@ fn keyed(
             return vec![broken()];
         }
     };
-    // If a property is in the position of a name, all of the properties are one mistake.
+    // In `skill = { path = "a", mode = "bake" }`, the skill's name is missing. This is one mistake, not one for each
+    // property.
     let nameless = |(key, item): &&(Spanned<String>, Item)| {
         declaration.prop(&key.value).is_some() && !matches!(item.content, Content::Table(_))
     };
@@ -73,7 +75,7 @@ fn keyed(
     entries.into_iter().map(|(key, item)| maker.keyed(name, key, item)).collect()
 }
 
-/// Returns the error of a declaration that lacks a name.
+/// Returns the error of a declaration without a name of its own, such as `skill = { path = "a" }`.
 fn not_keyed(name: Span, at: Span, declaration: &'static Declaration) -> Diagnostic {
     let what = declaration.first.as_ref().map_or("name", |first| first.name);
     let message = format!("each `{}` needs a {what} of its own", declaration.name);
@@ -99,7 +101,7 @@ struct Maker<'s> {
 }
 
 impl Maker<'_> {
-    /// Makes one node, or the nodes of a list: one of its plain values, and one of each table.
+    /// Makes one node, or the nodes of a list: one for all its plain values, and one for each of its tables.
     fn nodes(&self, name: Spanned<String>, item: Item) -> Vec<Node> {
         let items = match item.content {
             Content::List(items) if self.declaration.is_listed() => items,
@@ -110,7 +112,7 @@ impl Maker<'_> {
         };
         let is_table = |it: &Item| matches!(it.content, Content::Table(_));
         let (tables, values): (Vec<Item>, Vec<Item>) = items.into_iter().partition(is_table);
-        // Errors in one of the tables are shown at its brace.
+        // The diagnostics of a table point to its opening brace.
         let brace = |table: &Item| Spanned {
             value: name.value.clone(),
             span: Span::at(table.span.offset, 1),
@@ -123,7 +125,7 @@ impl Maker<'_> {
         nodes
     }
 
-    /// Makes one node of the variables with a plain value, and one of each variable with a table.
+    /// Makes one node for all variables with a plain value, and one for each variable with a table.
     fn variables(&self, name: Spanned<String>, mut table: Table, span: Span) -> Vec<Node> {
         let is_table = |(_, it): &(_, Item)| matches!(it.content, Content::Table(_));
         let entries = std::mem::take(&mut table.entries).into_iter();
@@ -170,7 +172,7 @@ impl Maker<'_> {
 
     /// Makes the node of one key in a table of tables.
     fn keyed(&self, name: &Spanned<String>, key: Spanned<String>, item: Item) -> Node {
-        // Errors in one of the declarations are shown at its key.
+        // The diagnostics of a declaration point to its key.
         let name = Spanned { value: name.value.clone(), span: key.span };
         let mut node = Node::new(name, Syntax::Toml);
         let argument = Data::Text(key.value.clone());
@@ -211,7 +213,7 @@ impl Maker<'_> {
                 Role::Child => {
                     block.nodes.extend(of_entry(name, item, self.declaration.children, self.sink));
                 }
-                // Other errors of the node are suppressed, because they could be a consequence.
+                // Suppresses other errors of the node, because they could be a consequence.
                 _ if item.is_broken() => node.broken = true,
                 Role::First => first = Some(value(item)),
                 Role::Rest => match item.content {
@@ -251,7 +253,7 @@ impl Maker<'_> {
         declaration.child(key).map(|_| Role::Child)
     }
 
-    /// Returns the role that an unknown key was probably meant to have.
+    /// Returns the role that the user probably meant for an unknown key.
     fn unknown(&self, key: &str, is_block: bool) -> Role {
         let declaration = self.declaration;
         let first = declaration.first.as_ref().filter(|_| declaration.count != Count::Keyed);
@@ -275,7 +277,8 @@ impl Maker<'_> {
             .with_help(format!("did you mean `{meant}`?"))
     }
 
-    /// Reports further arguments without the first one, whose position they would take.
+    /// Reports that the first argument is missing, although there are further ones. Without it, the second argument
+    /// would be read as the first.
     fn report_no_first(&self, node: &Node) {
         let [name, first] =
             [self.declaration.name, self.declaration.first.as_ref().map_or("", |it| it.name)];

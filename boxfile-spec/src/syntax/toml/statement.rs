@@ -1,4 +1,4 @@
-//! One statement of a text while it is read: a header, or a key with its value.
+//! One statement of a text that is being read: a header, or a key with its value.
 
 use toml_parser::{ParseError, Raw, Span as Range};
 
@@ -22,10 +22,10 @@ pub(super) enum Form {
 /// A list or a table in braces that is being read.
 #[derive(Debug)]
 struct Bracket {
-    /// Its opening bracket.
+    /// The opening bracket. The parser marks a missing one with an empty span.
     open: Span,
     content: Content,
-    /// The key of a table's next value.
+    /// The key of the next value, if the bracket is a table.
     key: Path,
 }
 
@@ -33,9 +33,9 @@ struct Bracket {
 #[derive(Debug, Default)]
 pub(super) struct Statement {
     pub(super) form: Form,
-    /// The depth of its table.
+    /// The depth of the table that contains the statement.
     pub(super) base: usize,
-    /// Its offset, once its first token is read.
+    /// The offset of the first token; `None` until it is read.
     pub(super) start: Option<usize>,
     /// The names of the header or key.
     pub(super) path: Path,
@@ -111,7 +111,8 @@ impl Statement {
         self.put(Item { content: read.map_or(Content::Broken, Content::Value), span });
     }
 
-    /// Reads a word. The parser joins several words to one. If the first of them is a value, the others are an error.
+    /// Reads a word. The parser passes several words, such as `1 2`, as one. If the first of them alone is a value, the
+    /// others are an error.
     fn word(&mut self, raw: Raw<'_>, span: Span) -> Option<Data> {
         let read = word::scalar(raw, span);
         match read.as_ref().err().and_then(|_| word::second(raw.as_str(), span)) {

@@ -1,4 +1,4 @@
-//! The tables of a text, whose names must be unique.
+//! The tables of a text. The names in a table must be unique.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,13 @@ pub(super) type Path = Vec<Spanned<String>>;
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) content: Content,
-    /// The span of the value; for a table with a header, the span of its name in it.
+    /// The span of the value. For a table with a header, the span of the table's name in the
+    /// header.
     pub(super) span: Span,
 }
 
 impl Item {
-    /// Returns `true` if it could not be read.
+    /// Returns `true` if the item could not be read.
     pub(super) const fn is_broken(&self) -> bool {
         matches!(self.content, Content::Broken)
     }
@@ -30,21 +31,21 @@ pub(super) enum Content {
     Value(Data),
     List(Vec<Item>),
     Table(Table),
-    /// It could not be read, and the error is already reported.
+    /// The value could not be read, and the error is already reported.
     Broken,
 }
 
-/// The origin of a table, which decides what may be added to it later ([TOML 1.1](https://toml.io),
-/// "Table").
+/// The statement that created a table. It decides what may be added to the table later ([TOML
+/// 1.1](https://toml.io), "Table").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The header of a table inside it.
+    /// The header of an inner table: `[a.b]` creates `a`.
     Implied,
-    /// A key with a dot.
+    /// A key with a dot: `a.b = 1` creates `a`.
     Dotted,
-    /// The header of the table.
+    /// The header of the table itself: `[a]`.
     Header,
-    /// Braces, which make it complete.
+    /// Braces: `a = { b = 1 }`. Nothing may be added.
     Inline,
 }
 
@@ -55,7 +56,7 @@ pub(super) struct Table {
     /// The index of each name in `entries`.
     places: HashMap<String, usize>,
     origin: Origin,
-    /// Whether its header has an error, so that keys may be missing.
+    /// Whether the table's header has an error, so that keys may be missing.
     pub(super) doubtful: bool,
 }
 
@@ -106,7 +107,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns the table that a header declared.
+    /// Returns the table at `path`; `None` if there is no table.
     pub(super) fn at(&mut self, path: &[Spanned<String>]) -> Option<&mut Self> {
         path.iter().try_fold(self, |table, name| {
             let place = *table.places.get(&name.value)?;
@@ -117,13 +118,13 @@ impl Table {
         })
     }
 
-    /// Returns whether a statement may add to the table.
+    /// Returns whether a statement of the kind `origin` may add to the table.
     fn accepts(&self, origin: Origin) -> bool {
         self.origin != Origin::Inline
             && !(self.origin == Origin::Header && origin == Origin::Dotted)
     }
 
-    /// Returns the table with a name, and creates it if it is missing.
+    /// Returns the inner table `name`, and creates it if it is missing.
     fn step(&mut self, name: &Spanned<String>, origin: Origin) -> Result<&mut Self, Diagnostic> {
         if !self.places.contains_key(&name.value) {
             let content = Content::Table(Self::new(origin));

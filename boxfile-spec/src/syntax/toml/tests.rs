@@ -9,7 +9,8 @@ use crate::schema::Declaration;
 use crate::syntax::tree::{Data, Node};
 use diagnostics::{Diagnostic, Source, Syntax};
 
-/// The beginning of a block in both syntaxes, with its required parts.
+/// The beginning of each block in KDL and in TOML, with the required parts of the block: the
+/// declaration's name, the KDL text, the TOML header, and the TOML lines below the header.
 const BLOCKS: [(&str, &str, &str, &str); 7] = [
     ("agent", "agent {", "agent", ""),
     ("business", "business {", "business", ""),
@@ -25,11 +26,11 @@ const BLOCKS: [(&str, &str, &str, &str); 7] = [
     ("profile", "profile \"ci\" {", "profile.ci", ""),
 ];
 
-/// The base of every example, which makes each of them complete.
+/// The base file of every example. It has the declarations that an example lacks to be complete.
 const BASE: &str =
     "box \"b\"\nagent { image \"oci:i\"; }\nbusiness { image \"oci:j\"; }\nlayout \"merged\"\n";
 
-/// An example in its blocks, in both syntaxes.
+/// The example of a declaration, inside the blocks that it needs, in both syntaxes.
 struct Example {
     kdl: String,
     toml: String,
@@ -59,7 +60,8 @@ impl Example {
         Self { kdl: format!("{open}{allow}{kdl}\n{close}"), toml }
     }
 
-    /// Returns the canonical forms in KDL and in TOML, or the errors.
+    /// Returns the canonical form of the KDL text and of the TOML text; for an invalid text, its
+    /// errors.
     fn canonical(&self) -> [String; 2] {
         let extends = |text: &str, prefix: &str| {
             if text.starts_with("extends") { text.to_owned() } else { format!("{prefix}{text}") }
@@ -82,7 +84,7 @@ fn canonical(source: Source) -> String {
     }
 }
 
-/// Calls `check` for every declaration, with its blocks.
+/// Calls `check` for every declaration, with the blocks that contain it.
 fn each(
     blocks: &[&'static Declaration],
     known: &[&'static Declaration],
@@ -170,7 +172,8 @@ fn assert_same_item(ours: &Item, theirs: &DeValue<'_>, source: &str) {
     }
 }
 
-/// Checks that a text is valid for us and for the crate, with the same tables, or invalid for both.
+/// Checks that this reader and the `toml` crate both find the same tables in a text, or both refuse
+/// the text.
 fn assert_agrees(source: &str) {
     let (ours, found) = document(source);
     match DeTable::parse(source) {
@@ -187,19 +190,20 @@ fn assert_agrees(source: &str) {
     for error in &found {
         assert!(error.labels().iter().all(|label| label.span.end() <= source.len()));
     }
-    // The conversion by the schema must not fail either.
+    // The conversion to nodes must not panic, either.
     let sink = Sink::default();
     check_spans(&read(source, &sink).nodes, source);
 }
 
-/// Checks that every name is at its span.
+/// Checks that every node's span covers its name.
 fn check_spans(nodes: &[Node], source: &str) {
     for node in nodes {
         let shown = &source[node.name.span.offset..node.name.span.end()];
         let plain = !shown.contains('\\');
         let quote = shown.chars().next().filter(|c| matches!(c, '"' | '\''));
         let name = quote.map_or(shown, |_| &shown[1..shown.len() - 1]);
-        // A keyed declaration has the span of its key, or of its table's brace.
+        // The span of a keyed declaration is the span of its key; the span of a table in a list is
+        // its brace.
         let key = node.args.first().map(|key| &key.data);
         let keyed = key.is_some_and(|key| *key == Data::Text(name.to_owned()));
         assert!(!plain || keyed || name == "{" || name == node.name.value, "{source}");
@@ -267,7 +271,8 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Meaningful pieces of the language, so that random sequences of them get far into the reader.
+/// Tokens of the language. Random sequences of them reach more of the reader than random
+/// characters.
 fn fragments() -> impl Strategy<Value = String> {
     let fragment = select(vec![
         "box",
@@ -399,7 +404,7 @@ fn tables_and_lists_may_be_nested_64_deep_and_no_deeper() {
     }
 }
 
-/// Pieces that a hostile file could repeat without end.
+/// Pieces that a hostile file could repeat up to the greatest length of a file.
 const PIECES: [&str; 36] = [
     "[", "]", "[[", "{", "}", "a={", "a=[", "a={a=", "{a=", "[{a=", "a.", ".", ",", "=", "a=\n",
     "a=[\n", "a={\n", "a={b=1\n", "[a.b]\n", "[a\n", "[[a]]\n", "a=1\n", "a.b=1\n", "\"", "'",

@@ -1,4 +1,4 @@
-//! The canonical form: the same for all files that declare the same.
+//! The canonical form is the same for all files with the same declarations.
 
 use boxfile_spec::parse;
 use insta::assert_snapshot;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::good;
 
-/// Declarations that may stand in any order.
+/// Declarations that may be written in any order.
 const LINES: [&str; 16] = [
     "box \"b\"",
     "agent {\n    image \"oci:i:v1\"\n    env A=\"1\"\n    env B=\"2\"\n    limits pids=9\n}",
@@ -144,7 +144,8 @@ fn how_a_path_is_spelt_makes_no_difference() {
     assert!(plain.contains("\"dir\":\".\""), "{plain}");
 }
 
-/// A key of the cache from before there were variables that are given at launch stays the same.
+/// Without variables that are given at launch, the canonical form has no field for them. So the
+/// cache keys of such files stay the same as before the field existed.
 #[test]
 fn variables_that_are_given_at_launch_are_in_the_text_where_there_are_some() {
     let text =

@@ -9,7 +9,7 @@ fn made_of(kind: &str, lines: &str) -> Agent {
     good(&format!("box b\nagent {kind} {{ {lines}; }}\n")).agent
 }
 
-/// A3S-10.
+/// Covers A3S-10.
 #[test]
 fn every_kind_of_agent() {
     let digest = "ab".repeat(32);
@@ -115,7 +115,7 @@ fn user_and_working_directory() {
     assert_eq!(component.user.map(|user| user.value).as_deref(), Some("app:1000"));
 }
 
-/// A3S-83.
+/// Covers A3S-83.
 #[test]
 fn each_namespace_is_switched_by_itself() {
     let component = agent("namespaces mount=#false net=#true hostname=\"Host-1\"").component;
@@ -126,7 +126,7 @@ fn each_namespace_is_switched_by_itself() {
     assert_eq!((component.namespaces, &*component.hostname), (expected, "agent-host"));
 }
 
-/// A3S-94 to A3S-98, X-5.
+/// Covers A3S-94 to A3S-98 and X-5.
 #[test]
 fn limits_have_units_and_shares_become_weights() {
     let limits = |line: &str| agent(line).component.limits;
@@ -139,7 +139,7 @@ fn limits_have_units_and_shares_become_weights() {
     assert_eq!(limits("limits memory=\"100MB\"").memory_bytes, 100_000_000);
 }
 
-/// AGB-32.
+/// Covers AGB-32.
 #[test]
 fn the_limits_of_a_process() {
     let rlimits = agent(
@@ -180,7 +180,8 @@ fn tools_are_known_by_one_name() {
     assert_eq!(tools, Some(strings(&["bash", "grep", "read_file"])));
 }
 
-/// A3S-52: a business application is a component like the agent, and can be started itself.
+/// Covers A3S-52: a business application is a component like the agent, and can be started with the
+/// box.
 #[test]
 fn a_business_application() {
     let business = file(

@@ -1,4 +1,4 @@
-//! A file like that of examples/hello, in full: every field of the model, with its place.
+//! A file like `examples/hello/Boxfile`, compared with every field and span of its model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ budget total="700ms" kernel="400ms"
 kernel "vendor/libkrunfw.so.5" sha256="3854ef0000000000000000000000000000000000000000000000000000000001"
 "#;
 
-/// Puts `value` at the place where `text` is first written in the example.
+/// Returns `value` with the span of the first occurrence of `text` in the example.
 fn at<T>(value: T, text: &str) -> Spanned<T> {
     let offset = EXAMPLE.find(text).expect("the example has the text");
     Spanned { value, span: Span::at(offset, text.len()) }
@@ -50,7 +50,7 @@ fn layout(path: &str) -> ImageRef {
     ImageRef::OciLayout { path: path.to_owned(), tag: None, digest: None }
 }
 
-/// A component that has nothing but its image and the defaults of all.
+/// A component that declares only an image. All other fields have their defaults.
 fn component(image: &str, hostname: &str, limits: Limits) -> Component {
     Component {
         image: Some(at(layout(image), &format!("\"oci:{image}\""))),

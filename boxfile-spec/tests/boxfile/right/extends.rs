@@ -1,11 +1,11 @@
-//! How a file and the files that it extends become one.
+//! Merging of a file with its base files.
 
 use box_contract::{NetworkMode, NetworkPlan, PeerPlan};
 use boxfile_spec::{Boxfile, ConflictPolicy};
 
 use crate::read;
 
-/// Reads a file that extends a base in the directory above.
+/// Reads a file `main` that extends the file `base` in the directory above.
 fn over(base: &str, main: &str) -> Boxfile {
     files(&[
         ("Boxfile", &format!("extends \"../base.Boxfile\"\n{main}")),

@@ -4,7 +4,7 @@ use boxfile_spec::BakedFile;
 
 use super::{agent, good};
 
-/// Shows files as the model has them.
+/// Formats the files of the model.
 fn shown(files: &[BakedFile]) -> Vec<String> {
     let mode = |it: &BakedFile| it.mode.map_or("-".to_owned(), |mode| format!("{mode:o}"));
     let line = |it: &BakedFile| {

@@ -1,4 +1,4 @@
-//! References to images, and the form that all spellings of one have in common.
+//! References to images, and the canonical form of their different spellings.
 
 use box_contract::ImageRef;
 

@@ -1,4 +1,4 @@
-//! The forms that KDL offers: comments, texts, line ends.
+//! The forms of KDL: comments, texts, line ends.
 
 use super::good;
 

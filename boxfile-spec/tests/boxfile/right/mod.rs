@@ -1,5 +1,5 @@
-//! Files that are read, and the models that they give. The texts in capitals and a number, such as
-//! A3S-84, are rows of the tables of capabilities that the language covers.
+//! Valid files and their models. An identifier such as A3S-84 is the number of a feature that a
+//! test covers.
 
 mod canonical;
 mod components;
@@ -16,17 +16,17 @@ use boxfile_spec::{Boxfile, parse};
 
 const MIB: u64 = 1 << 20;
 
-/// Parses lines after a valid box and agent.
+/// Parses `lines` after a valid box and agent.
 fn file(lines: &str) -> Boxfile {
     good(&format!("box b\nagent {{ image \"oci:i\"; }}\n{lines}\n"))
 }
 
-/// Parses a file with an agent of an image and of what else is declared of it.
+/// Parses a file whose agent has an image and the declarations `lines`. Returns the agent.
 fn agent(lines: &str) -> boxfile_spec::Agent {
     good(&format!("box b\nagent {{\nimage \"oci:i\"\n{lines}\n}}\n")).agent
 }
 
-/// Parses a file that must be right.
+/// Parses a file that must be valid.
 fn good(text: &str) -> Boxfile {
     parse(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
 }

@@ -1,4 +1,4 @@
-//! Profiles: declarations that override those of the file.
+//! Profiles: declarations that override the declarations of the file.
 
 use boxfile_spec::Boxfile;
 
@@ -50,7 +50,7 @@ fn a_profile_of_the_base_is_completed_by_that_of_the_file() {
     let main = "extends \"base\"\nvm cpus=3\nprofile ci { vm memory=\"2GiB\"; }\n";
     let files = [("Boxfile", main), ("base", FILE)];
     let chosen = choose(&files, Some("ci"));
-    // The profile stands over the file, wherever the two come from.
+    // The base's profile overrides even the main file: it sets one CPU, and the main file three.
     assert_eq!((chosen.vm.cpus, chosen.vm.memory_mib), (1, 2048));
     assert_eq!(choose(&files, None).vm.cpus, 3);
 }

@@ -1,4 +1,4 @@
-//! Declarations of a run, and of the box's parts besides its images.
+//! Declarations for the run of a box, and of the box's parts other than images.
 
 use box_contract::Platform;
 use box_contract::{
@@ -16,7 +16,7 @@ fn platforms_keep_their_order() {
     assert_eq!(platforms, [Platform::LinuxArm64, Platform::LinuxAmd64]);
 }
 
-/// A3S-7, A3S-21, A3S-30: a directory of skills and single ones, each baked or mounted.
+/// Covers A3S-7, A3S-21 and A3S-30: a directory of skills and single skills, each baked or mounted.
 #[test]
 fn skills_are_sorted_and_stand_beside_a_directory_of_them() {
     let boxfile =
@@ -50,7 +50,7 @@ fn conflicts_keep_their_order() {
     assert_eq!(boxfile.conflicts.iter().map(shown).collect::<Vec<_>>(), expected);
 }
 
-/// OAN-48: read-only unless it says otherwise.
+/// Covers OAN-48: a share is read-only by default.
 #[test]
 fn shares() {
     let boxfile = file(
@@ -79,7 +79,7 @@ fn scratch_disks_and_shares_of_different_components_may_have_one_place() {
     assert_eq!(disks, [("a", MIB, Scope::Business), ("b", 2048 * MIB, Scope::Agent)]);
 }
 
-///
+///
 #[test]
 fn what_can_be_reached_is_sorted_and_in_lower_case() {
     let network = file(
@@ -100,7 +100,7 @@ fn what_can_be_reached_is_sorted_and_in_lower_case() {
     }
 }
 
-///
+///
 #[test]
 fn ports_are_of_single_declarations_and_each_counts_once() {
     let network = file(
@@ -124,7 +124,7 @@ fn ports_are_of_single_declarations_and_each_counts_once() {
     assert_eq!(peers(&network.deny), [(c.clone(), None), (c, Some(65535))]);
 }
 
-///
+///
 #[test]
 fn limits_that_are_not_named_are_the_usual_ones() {
     let limits = |line: &str| {
@@ -155,7 +155,7 @@ fn secrets_are_handed_over_by_name() {
     );
 }
 
-/// OAN-26 and OAN-27.
+/// Covers OAN-26 and OAN-27.
 #[test]
 fn a_task() {
     let task = file(
@@ -173,7 +173,7 @@ fn a_task() {
     assert_eq!(task, Some(expected));
 }
 
-/// OAN-30 to OAN-32.
+/// Covers OAN-30 to OAN-32.
 #[test]
 fn logs_are_all_on_but_for_those_that_are_off() {
     let logs = |lines: &str| file(lines).logs;
@@ -187,7 +187,7 @@ fn logs_are_all_on_but_for_those_that_are_off() {
     );
 }
 
-/// OAN-33 to OAN-38.
+/// Covers OAN-33 to OAN-38.
 #[test]
 fn every_capability() {
     let caps = file(
@@ -206,7 +206,7 @@ fn every_capability() {
     assert_eq!(file("cap ws max-connections=1024").caps, [CapPlan::Ws { max_connections: 1024 }]);
 }
 
-/// AGB-29 to AGB-31.
+/// Covers AGB-29 to AGB-31.
 #[test]
 fn every_preset_of_the_command_policy() {
     for (word, preset, fallback) in [

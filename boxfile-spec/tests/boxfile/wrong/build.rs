@@ -102,7 +102,7 @@ fn one_image_is_not_merged() {
        |
        = help: declare `business`, or remove the layout
     "#);
-    // What may have been meant as `business` is the error.
+    // Only `busines` is reported, because it may be a misspelling of `business`.
     assert_snapshot!(file_errors("layout \"merged\"\nbusines {\n    image \"oci:b\"\n}"), @"
     error: unknown declaration `busines`
       --> Boxfile:4:1
@@ -232,7 +232,7 @@ fn a_kernel_is_a_path_a_sha256_or_both() {
     "#);
 }
 
-/// A3S-21: `skills dir` and single skills.
+/// Covers A3S-21: `skills dir` and single skills.
 #[test]
 fn a_skill_needs_its_path_and_a_directory_of_skills_its_own() {
     assert_snapshot!(file_errors(r#"skill "c"

@@ -7,7 +7,8 @@ use diagnostics::Source;
 
 use crate::{errors, file_errors, read, shown};
 
-/// Nothing outside is read, nor looked for: messages show lines of what is read.
+/// No base file outside of the checkout is opened, because messages show lines of the files that
+/// are read.
 #[test]
 fn a_base_file_outside_is_not_read() {
     let over = |reach: &Reach, path: &str| {

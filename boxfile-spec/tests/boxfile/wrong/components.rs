@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use crate::{agent_errors, errors, file_errors, read, shown};
 
-/// A3S-10.
+/// Covers A3S-10.
 #[test]
 fn the_kind_of_an_agent_fits_what_it_is_made_of() {
     assert_snapshot!(errors("box b\nagent kind=\"a3s-code\" { image \"oci:i\"; }\n"), @r#"
@@ -67,7 +67,7 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
     "#);
 }
 
-/// A3S-10: what is downloaded is fixed by its digest.
+/// Covers A3S-10: a digest pins a downloaded program.
 #[test]
 fn a_binary_that_is_downloaded_needs_its_sha256() {
     assert_snapshot!(errors("box b\nagent { binary \"https://example.com/agent\"; }\n"), @r#"
@@ -204,7 +204,7 @@ fn what_belongs_to_one_component_is_refused_in_the_other() {
     ");
 }
 
-/// AGB-32.
+/// Covers AGB-32.
 #[test]
 fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
     assert_snapshot!(agent_errors(r#"    rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB""#), @r#"

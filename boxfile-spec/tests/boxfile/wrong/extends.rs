@@ -1,4 +1,4 @@
-//! Errors of files that extend others.
+//! Errors of files that extend base files.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Sizes, numbers and times, and the declarations that are made of them.
+//! Sizes, numbers and durations, and the declarations with such values.
 
 use insta::assert_snapshot;
 

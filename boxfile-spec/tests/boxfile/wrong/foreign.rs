@@ -1,4 +1,4 @@
-//! Files written with the habits of other languages.
+//! Files that use the syntax of other languages.
 
 use insta::assert_snapshot;
 
@@ -16,7 +16,7 @@ fn a_toml_text_under_the_name_of_a_kdl_file() {
        |
        = help: give it a name that ends with `.toml`: `Boxfile.toml`
     "#);
-    // Whatever else is wrong, brackets at the beginning leave no doubt.
+    // A bracket at the start of the file is certainly TOML, even if the TOML has errors.
     assert_snapshot!(errors("[agent]\nimage = oci:i\n"), @"
     error: the file's name says KDL, but it is written in TOML
       --> Boxfile:1:1

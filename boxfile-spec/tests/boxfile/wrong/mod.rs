@@ -1,5 +1,5 @@
-//! Files that are refused, and what their authors read. The texts in capitals and a number, such as
-//! A3S-51, are rows of the tables of capabilities that the language covers.
+//! Files that are refused, and their messages. An identifier such as A3S-51 is the number of a
+//! feature that a test covers.
 
 mod build;
 mod checkout;

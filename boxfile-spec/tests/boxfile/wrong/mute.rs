@@ -1,4 +1,4 @@
-//! Declarations that are empty or lack something.
+//! Declarations that are empty or incomplete.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Paths that cannot be used, or that are not what they look like.
+//! Paths that cannot be used, or that have invisible characters.
 
 use insta::assert_snapshot;
 

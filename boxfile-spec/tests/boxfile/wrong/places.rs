@@ -1,4 +1,4 @@
-//! Places in the guest, and who sees what is there.
+//! Paths in the guest, and the components that see them.
 
 use insta::assert_snapshot;
 
@@ -31,7 +31,8 @@ fn a_missing_business_application_cannot_see_anything() {
        |
        = help: write `component="agent"`, or declare `business { … }`
     "#);
-    // It may be what was meant.
+    // `busines` may be a misspelling of `business`, so a missing business application is not
+    // reported.
     assert_snapshot!(file_errors("busines { image \"oci:i\"; }\nsecret \"C\" component=\"business\""), @r#"
     error: unknown declaration `busines`
       --> Boxfile:3:1

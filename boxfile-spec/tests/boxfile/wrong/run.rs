@@ -1,4 +1,5 @@
-//! Declarations of a run: shares, scratch disks, the task, logs, capabilities, the command policy.
+//! Declarations for the run of a box: shares, scratch disks, the task, logs, capabilities, the
+//! command policy.
 
 use insta::assert_snapshot;
 
@@ -155,7 +156,7 @@ scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
     "#);
 }
 
-/// OAN-48: a share is read-only unless it says otherwise.
+/// Covers OAN-48: a share is read-only by default.
 #[test]
 fn a_share_is_read_or_written_by_those_that_there_are() {
     assert_snapshot!(file_errors(r#"share "a" guest="/a" access="wr" component="all" readonly=#true"#), @r#"
@@ -282,7 +283,7 @@ fn a_task_says_what_it_is() {
     "#);
 }
 
-/// OAN-30 to OAN-32.
+/// Covers OAN-30 to OAN-32.
 #[test]
 fn a_log_is_on_or_off() {
     assert_snapshot!(file_errors(r#"logs stdout="yes" stdin=#true"#), @r#"
@@ -304,7 +305,7 @@ fn a_log_is_on_or_off() {
     "#);
 }
 
-/// OAN-33 to OAN-38.
+/// Covers OAN-33 to OAN-38.
 #[test]
 fn a_capability_is_one_that_there_is_and_has_what_it_needs() {
     assert_snapshot!(file_errors(r#"cap "htpp" timeout="1s"
@@ -393,7 +394,7 @@ cap "http""#), @r#"
     "#);
 }
 
-/// AGB-29 to AGB-31.
+/// Covers AGB-29 to AGB-31.
 #[test]
 fn a_policy_starts_from_a_preset() {
     assert_snapshot!(file_errors(r#"sandbox "dev" fallback="ignore" max-output="2GiB""#), @r#"

@@ -1,4 +1,4 @@
-//! Secrets: by name alone, and never as a plain value.
+//! Secrets are declared by name alone, and refused as plain values.
 
 use insta::assert_snapshot;
 
@@ -318,7 +318,8 @@ env = { DB_PASSWORD = 'hunter2' }
     "#);
 }
 
-/// Whatever is wrong with a line: neither the text nor the data of a message has a secret of it.
+/// Neither the text nor the data of any message contains a secret of the line that the message is
+/// about.
 #[test]
 fn no_message_shows_a_secret_of_a_faulty_line() {
     for (name, line) in [

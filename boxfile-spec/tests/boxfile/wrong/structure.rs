@@ -1,4 +1,4 @@
-//! Declarations that are unknown, missing, written twice or in the wrong place.
+//! Declarations that are unknown, missing, repeated or in the wrong block.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Text that is not KDL, or not the KDL of a Boxfile.
+//! Texts that are not KDL, or use a part of KDL that no Boxfile has.
 
 use insta::assert_snapshot;
 

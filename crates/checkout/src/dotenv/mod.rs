@@ -1,7 +1,6 @@
 //! `.env` files: a list of environment variables with their values.
 //!
-//! The syntax is common to container tools, parsed strictly: a construct that the tools interpret differently is an
-//! error.
+//! The syntax is the common subset of container tools. A construct that these tools interpret differently is an error.
 //!
 //! ```text
 //! file     = { [ blanks ] [ entry ] [ blanks comment ] line-end }
@@ -18,9 +17,10 @@
 //! ```
 //!
 //! At the start of a line, a comment needs no blanks before `#`. A quoted value may span several lines, and only a
-//! comment may follow it. **Variables are never expanded**: `$NAME` and `${NAME}` are literal in every kind of value,
-//! as is `\` in an unquoted one. A name without `=`, which some tools take from their environment, is an error. A byte
-//! order mark at the start of the file is skipped. Hidden characters are errors everywhere, including comments.
+//! comment may follow it. **Variables are never expanded**: `$NAME` and `${NAME}` are literal in every kind of value. A
+//! `\` in an unquoted value is literal, too. A name without `=` is an error; some tools take its value from their
+//! environment. A byte order mark at the start of the file is skipped. Hidden characters are errors everywhere,
+//! including comments.
 //!
 //! # Examples
 //! ```
@@ -162,7 +162,7 @@ fn unquoted(cursor: &mut Cursor<'_>, name: &str) -> Result<String, Diagnostic> {
     Ok(value.to_owned())
 }
 
-/// Checks that at most a comment follows on the line.
+/// Checks that nothing but a comment follows on the line.
 fn end_of_entry(cursor: &mut Cursor<'_>) -> Result<(), Diagnostic> {
     let before = cursor.at();
     skip_blanks(cursor);

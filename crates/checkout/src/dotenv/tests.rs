@@ -230,7 +230,8 @@ proptest! {
 
     #[test]
     fn quoted_values_round_trip(text in "(\\PC|[\\t\\n\"'\\\\]){0,40}") {
-        // A few printable characters count as hidden, such as variation selectors.
+        // A few printable characters, such as variation selectors, are refused as hidden
+        // characters.
         prop_assume!(safe_text::hidden(&format!("A=\"{text}\"")).next().is_none());
         let double = text.replace('\\', "\\\\").replace('"', "\\\"");
         prop_assert_eq!(value(&format!("A=\"{double}\"")), text.clone());

@@ -14,7 +14,7 @@ use read::Reader;
 use together::DIRECTORY;
 pub use together::{MAX_TOGETHER, Together};
 
-/// The maximum total size of one directory's files, in bytes. They are read into memory.
+/// The maximum size of a file, or of all files of one directory together, in bytes. They are read into memory.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Files of a checkout, read into memory.
@@ -31,7 +31,7 @@ pub struct Files {
 pub struct Source {
     /// The file, or the contents of the directory.
     pub files: Files,
-    /// The root of the tree for a directory, and otherwise the one file in it.
+    /// The root of the tree, if the source is a directory. Otherwise the file, which is the only entry of the tree.
     pub named: InodeId,
 }
 
@@ -107,7 +107,8 @@ pub fn any(checkout: &Bounds, path: &Path, together: &mut Together) -> Result<So
     let named = reader.file(path, &file)?;
     let tree = &mut reader.files.tree;
     tree.link(Tree::ROOT, b"file", named);
-    // A directory is never read with this mode, so a directory with one file of this name has another digest.
+    // Makes the digest differ from that of a directory with one file named `file`: a directory is never read with this
+    // mode.
     tree.inode_mut(Tree::ROOT).meta.mode = 0;
     Ok(Source { files: reader.files, named })
 }

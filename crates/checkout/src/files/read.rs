@@ -59,7 +59,8 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// Returns the sorted names that a checkout keeps of a directory, and charges memory for an entry of each.
+    /// Returns the sorted names of a directory, except repositories such as `.git`. Charges memory for an entry of each
+    /// name.
     fn names(&mut self, path: &Path, open: &Directory<'_>) -> Result<Vec<OsString>, FilesError> {
         let mut names = Vec::new();
         for name in open.names().map_err(FileError::of("read", path))? {

@@ -10,17 +10,20 @@ use super::FilesError;
 /// is written.
 pub const MAX_TOGETHER: u64 = 256 << 20;
 
-/// The memory of an entry in bytes, without its name: in the checkout's tree, which exists until the box is written,
-/// and in the box's tree. For example, half a million empty files take 620 bytes each at the peak of a build.
+/// The memory of an entry in bytes, without its name. The entry is in the checkout's tree, which exists until the box
+/// is written, and in the box's tree. For example, half a million empty files take 620 bytes each at the peak of a
+/// build.
 pub(crate) const ENTRY: usize = memory::LEAF + 300;
-/// The additional memory of a directory: in both trees and in the written file system.
+/// The additional memory of a directory in bytes: in the checkout's tree, in the box's tree and in the written file
+/// system.
 pub(crate) const DIRECTORY: usize = memory::DIRECTORY + 300;
-/// The additional memory of a file with content, without its data.
+/// The additional memory of a file with content in bytes, without the content itself.
 pub(crate) const CONTENT: usize = memory::CONTENT + 160;
-/// The number of copies of each name and link target: in both trees and in the written file system.
+/// The number of copies of each name and link target: in the checkout's tree, in the box's tree and in the written file
+/// system.
 pub(crate) const COPIES: usize = 3;
 
-/// Counts the memory of all files that are read for one box. It is charged before each read, so that memory never
+/// The memory that is left for all files that are read for one box. A read is bounded by it, so that the memory never
 /// exceeds the limit.
 #[derive(Debug)]
 pub struct Together {
@@ -51,7 +54,7 @@ impl Together {
         Ok(())
     }
 
-    /// Charges memory again for a path that was read before. `bytes` is its earlier charge.
+    /// Charges memory again for a path that was read before. `bytes` is the amount of the earlier charge.
     ///
     /// # Errors
     /// Returns [`FilesError::TooLargeTogether`] if the limit is exceeded.

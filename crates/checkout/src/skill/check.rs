@@ -10,7 +10,7 @@ use diagnostics::{Diagnostic, MAX_KEPT, Source, Span, Spanned};
 
 use super::{NO_DEFINITION, Skill, SkillError};
 
-/// The maximum number of links that are named in warnings. The others are counted.
+/// The maximum number of links that have a warning each. One further warning has the number of all other links.
 const MAX_LINKS: usize = 20;
 
 /// The errors and warnings of a skill, with spans in its definition.
@@ -55,8 +55,8 @@ impl Skill {
     }
 
     /// Checks that the skill contains the files of its definition, until `errors` is full. Makes programs executable,
-    /// and returns the files that were not. `left` is the remaining number of path names that may be walked while links
-    /// are followed.
+    /// and returns those that were not executable. `left` is the remaining number of path names that may be walked
+    /// while links are followed.
     fn check_files<'m>(
         &mut self,
         files: &'m [SkillFile],
@@ -79,7 +79,7 @@ impl Skill {
         odd
     }
 
-    /// Makes a file executable. Returns whether it was not.
+    /// Makes a file executable. Returns `true` if it was not executable before.
     fn make_executable(&mut self, id: InodeId) -> bool {
         let mode = &mut self.files.tree.inode_mut(id).meta.mode;
         let is_odd = *mode & 0o111 == 0;
@@ -116,8 +116,8 @@ impl Skill {
         })
     }
 
-    /// Finds the file at a path, following links. The first link in the path must lead to an entry of the skill. Links
-    /// behind it are not part of this path.
+    /// Finds the file at a path, following links. Returns [`End::Nowhere`] if the first link in the path leads out of
+    /// the skill. Links after the first one are followed without this check.
     fn file(&self, file: &str, left: &mut usize) -> End {
         let tree = &self.files.tree;
         if let Some((link, target)) = first_link(tree, file.as_bytes()) {
@@ -134,11 +134,11 @@ impl Skill {
     }
 }
 
-/// The entry to which a path of a skill leads.
+/// The result of following a path of a skill.
 enum End {
     At(InodeId),
     Nowhere,
-    /// The path walks over more names than `left`.
+    /// The path walks over more names than are left.
     Unknown,
 }
 
@@ -170,7 +170,7 @@ fn first_link<'t>(tree: &'t Tree, file: &[u8]) -> Option<(Vec<u8>, &'t [u8])> {
     None
 }
 
-/// Adds findings up to [`MAX_KEPT`].
+/// Adds findings until `found` has [`MAX_KEPT`].
 fn keep(found: &mut Vec<Diagnostic>, further: impl IntoIterator<Item = Diagnostic>) {
     let left = MAX_KEPT.saturating_sub(found.len());
     found.extend(further.into_iter().take(left));
@@ -178,10 +178,10 @@ fn keep(found: &mut Vec<Diagnostic>, further: impl IntoIterator<Item = Diagnosti
 
 /// A symbolic link whose target is not in its skill.
 struct StrayLink<'s> {
-    /// The link's path, absolute with the skill as the root.
+    /// The link's path in the skill, such as `/tools/run`.
     path: Vec<u8>,
     target: &'s [u8],
-    /// Whether the target is outside the skill. Otherwise it is missing.
+    /// Whether the target is outside the skill. If not, the target is missing.
     is_outside: bool,
 }
 
@@ -288,7 +288,7 @@ tools:
 ---
 ";
 
-    /// Returns a directory that contains a skill with this definition.
+    /// Returns a directory that contains a skill with `definition` as its `SKILL.md`, and the script `tools/run.sh`.
     fn skill(definition: &str) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("tools")).unwrap();
@@ -443,7 +443,8 @@ tools:
             (errors.iter().map(|it| it.message().to_owned()).collect::<Vec<_>>(), left)
         };
         let (found, left) = messages(MAX_DETOURS);
-        // Each file costs the link itself and the path through it.
+        // For each file, the target of the link `a` is walked twice: 801 names, with the path of the link (1 name) and
+        // with the path of the file (2 names).
         assert_eq!((found.len(), MAX_DETOURS - left), (0, 5 * (801 + 1 + 801 + 2)));
         let (found, left) = messages(2 * (801 + 1 + 801 + 2));
         assert_eq!(

@@ -25,7 +25,7 @@ const NO_DEFINITION: &str = "has no regular file SKILL.md";
 pub struct Skill {
     /// The skill's files.
     pub files: Files,
-    /// The recorded values of its definition: a plan without the name.
+    /// The recorded values of the definition: a plan without the skill's name.
     pub about: SkillPlan,
 }
 
@@ -50,7 +50,7 @@ pub enum SkillError {
     File(#[from] FileError),
 }
 
-/// Returns whether a directory is a skill.
+/// Returns whether a directory is a skill: it contains a regular file `SKILL.md`.
 pub fn is_skill(directory: &Path) -> bool {
     fs::symlink_metadata(directory.join(SKILL_DEFINITION)).is_ok_and(|it| it.is_file())
 }
@@ -59,7 +59,7 @@ pub fn is_skill(directory: &Path) -> bool {
 /// `SKILL.md` that is not a regular file is refused later by [`read`].
 ///
 /// # Errors
-/// Returns [`SkillError`], also if there is no skill.
+/// Returns [`SkillError`] if the directory cannot be read, has no skill, or has a skill with an invalid name.
 pub fn list(checkout: &Bounds, directory: &Path) -> Result<Vec<String>, SkillError> {
     let open = open_directory(checkout, directory)?;
     let failed = |error| FileError::of("read", directory)(error);
@@ -106,7 +106,7 @@ pub fn read(
 }
 
 impl Skill {
-    /// Returns the skill's plan under a name.
+    /// Returns the skill's plan with the name `name`.
     pub fn plan(&self, name: String) -> SkillPlan {
         SkillPlan { name, ..self.about.clone() }
     }

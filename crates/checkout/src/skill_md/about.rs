@@ -1,4 +1,4 @@
-//! The recorded texts about a skill: its description, version and author.
+//! Checks the texts about a skill that a box records: description, version and author.
 
 use box_contract::rules::MAX_SKILL_DESCRIPTION;
 
@@ -30,8 +30,8 @@ pub(super) fn description(description: Spanned<&str>) -> Result<String, Diagnost
 /// Returns the text of a key that a box records, with at most `most` characters.
 ///
 /// # Errors
-/// Fails if the text contains control characters. Returns a warning if the value is of a kind that is not recorded but
-/// that agents may understand.
+/// Returns an error if the text contains control characters. Returns a warning if the value is not recorded, because it
+/// is empty, too long, a list or a mapping.
 pub(super) fn recorded(
     key: &str,
     text: Option<&str>,

@@ -97,7 +97,7 @@ fn opening_quote(at: Span, text: &str) -> Span {
     quotes.find(opens).map_or(at, |(index, _)| Span::at(index, 1))
 }
 
-/// Explains a duplicate key. `second` is its second span.
+/// Explains a duplicate key. `second` is the span of its second occurrence.
 fn twice(key: &str, second: Span, text: &str) -> Diagnostic {
     let above = &text[..second.offset];
     let column = second.offset - above.rfind('\n').map_or(0, |end| end + 1);
@@ -111,7 +111,7 @@ fn twice(key: &str, second: Span, text: &str) -> Diagnostic {
     }
 }
 
-/// Returns the span of an error. It covers the value if the parser knows it, and is empty otherwise.
+/// Returns the span of an error. The span is empty if the parser has no length for it.
 fn place(location: Location, text: &str) -> Span {
     let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let span = location.span();

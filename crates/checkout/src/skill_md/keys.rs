@@ -1,6 +1,6 @@
 //! The keys of the frontmatter that the builder uses, deserialized with serde.
 //!
-//! A value of the wrong kind is no error here. The caller knows its key, and can report the expected kind.
+//! A value of the wrong kind is no error here. The caller has the value's key, and can report the expected kind.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -71,16 +71,16 @@ pub(super) enum Data<T> {
     Mapping(Box<Mapping<T>>),
 }
 
-/// A mapping, with all of its keys in order, including keys that `T` lacks.
+/// A mapping. `keys` has all its keys in order, including keys that `T` lacks.
 #[derive(Debug, Default)]
 pub(super) struct Mapping<T> {
     pub(super) value: T,
     pub(super) keys: Vec<Spanned<String>>,
 }
 
-/// Parses a file up to the end of its frontmatter. YAML treats the first line, `---`, as the start of a document. A
-/// frontmatter without keys is absent. If a key is given twice, its first value is used, so that the rest can still be
-/// checked.
+/// Parses the frontmatter. `text` is the file up to the line that ends it; YAML treats the first line, `---`, as the
+/// start of a document. A frontmatter without keys is [`Data::Absent`]. If a key occurs twice, returns the error, and
+/// the frontmatter with the first value of the key, so that the other keys can still be checked.
 pub(super) fn read(text: &str) -> (Option<Value<Frontmatter>>, Option<Diagnostic>) {
     let error = match read_with(text, DuplicateKeyPolicy::Error) {
         Ok(frontmatter) => return (Some(frontmatter), None),
@@ -100,7 +100,7 @@ fn read_with(
             max_anchors: 0,
             max_aliases: 0,
             max_depth: MAX_DEPTH,
-            // The length of the text limits these already.
+            // The length of the text already limits these two.
             max_nodes: MAX_FRONTMATTER,
             max_events: 4 * MAX_FRONTMATTER,
         },

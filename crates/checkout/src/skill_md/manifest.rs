@@ -1,4 +1,4 @@
-//! Checks the keys of a `SKILL.md`, and returns their meaning for a box.
+//! Checks the keys of a `SKILL.md`, and extracts the parts that the builder uses.
 
 use box_contract::rules::{MAX_SKILL_AUTHOR, MAX_SKILL_VERSION};
 
@@ -15,7 +15,7 @@ use safe_text::quote;
 /// The keys of the frontmatter in all three schemas and in the specification (<https://agentskills.io/specification>).
 const KEYS: &str = "name description version author tags kind lane system_prompt requires tools \
      allowed-tools disable-model-invocation license compatibility metadata";
-/// Keys of other agents that resemble one of [`KEYS`] but are no typing errors.
+/// Keys of other agents that resemble one of [`KEYS`] but are no misspellings of it.
 const OTHER_KEYS: [&str; 6] = ["tool", "type", "target", "triggers", "title", "model"];
 /// The keys of a tool in all three schemas.
 const TOOL_KEYS: &str = "name description script backend bin url sha256 parameters";
@@ -28,8 +28,8 @@ const BACKENDS: [&str; 3] = ["binary", "http", "script"];
 pub struct SkillManifest {
     /// The span of the skill's name.
     pub name: Span,
-    /// The skill's purpose, and when an agent should use it. This text and the two following ones are one line without
-    /// control characters.
+    /// The skill's purpose, and when an agent should use it. `description`, `version` and `author` are single lines
+    /// without control characters.
     pub description: String,
     /// The skill's version, verbatim.
     pub version: Option<String>,
@@ -37,7 +37,8 @@ pub struct SkillManifest {
     pub author: Option<String>,
     /// The built-in tools that the skill requires, by their canonical names.
     pub requires: Vec<Spanned<&'static str>>,
-    /// The files that the skill must contain, beginning with the prompt. A file that is named twice occurs twice.
+    /// The files that the skill must contain, beginning with the prompt. A file that the definition names twice occurs
+    /// twice.
     pub files: Vec<SkillFile>,
 }
 
@@ -52,7 +53,7 @@ pub struct SkillFile {
     pub executable: bool,
 }
 
-/// Checks the keys of a skill in the directory `directory`. `text` is the content of the file.
+/// Checks the keys of a skill in a directory with the name `directory`. `text` is the content of the `SKILL.md`.
 pub(super) fn check(text: &str, frontmatter: &Value<Frontmatter>, directory: &str) -> Parsed {
     let checker = Checker { text, errors: Sink::default(), warnings: Sink::default() };
     let manifest = checker.skill(frontmatter, directory);
@@ -103,7 +104,7 @@ impl Checker<'_> {
         skill
     }
 
-    /// Adds the files of the skill that a tool runs. An absolute path refers to the agent's image.
+    /// Adds the skill's files that a tool runs. An absolute path is not added, because it refers to the agent's image.
     fn tool(&self, tool: &Value<Tool>, files: &mut Vec<SkillFile>) {
         let Some(mapping) = self.mapping("a tool", tool) else { return };
         self.report_unknown("a tool", mapping, TOOL_KEYS);
@@ -117,7 +118,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the program of a backend. Backends of other types are left to the agent.
+    /// Returns the path of a backend's program, if the backend's type is `binary`. Backends of other types are the
+    /// agent's concern.
     fn program<'v>(&self, backend: &'v Value<Backend>) -> Option<&'v Value> {
         let keys = &self.mapping("`backend`", backend)?.value;
         let (kind, place) = match &keys.kind.data {
@@ -138,8 +140,8 @@ impl Checker<'_> {
         Some(&keys.path).filter(|_| kind == BACKENDS[0])
     }
 
-    /// Checks that a tool does not declare two programs. A second `url` is only a warning, because the builder does not
-    /// use it.
+    /// Checks that a tool does not declare two programs. If the second one is a `url`, this is only a warning, because
+    /// the builder does not use URLs.
     fn check_runs_one(&self, tool: &Mapping<Tool>) {
         let named = |name: &&str| tool.keys.iter().find(|key| key.value == *name);
         let mut keys = RUNNABLE.iter().filter_map(named);
@@ -178,7 +180,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the text of a value in the source. For a list or mapping, this is only its beginning.
+    /// Returns the text of a value in the source. For a list or mapping, returns only its beginning.
     fn written<T>(&self, value: &Value<T>) -> &str {
         self.text.get(value.place.offset..value.place.end()).unwrap_or_default()
     }
@@ -208,7 +210,8 @@ impl Checker<'_> {
         self.wrong(what, "a string", value, &help)
     }
 
-    /// Returns the text of a recorded key, if it has one. Values of other kinds are left to the agent.
+    /// Returns the text of a recorded key, if the key has one. A list or mapping is only a warning, because an agent
+    /// may understand it.
     fn recorded(&self, key: &str, value: &Value, most: usize) -> Option<String> {
         let text = match &value.data {
             Data::Absent | Data::Null => return None,
@@ -287,7 +290,7 @@ fn builtin(name: Spanned<&str>) -> Result<Spanned<&'static str>, Diagnostic> {
 
 /// Parses the path of a file of the skill.
 ///
-/// `..` is always refused. Even a `..` that lexically stays inside may leave the skill after a symbolic link.
+/// `..` is always refused: even in a path such as `a/../b`, it leads out of the skill if `a` is a symbolic link.
 fn file(path: Spanned<&str>, key: &str, executable: bool) -> Result<SkillFile, Diagnostic> {
     let Spanned { value: text, span } = path;
     let parts: Vec<&str> =

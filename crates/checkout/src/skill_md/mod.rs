@@ -17,13 +17,12 @@
 //!   - backend: { type: binary, path: bin/hello }      # as `bin`; `type` may also be `http` or `script`
 //! ```
 //!
-//! A byte order mark may precede the first line. Other oddities are warnings: a key in the frontmatter or in a tool
-//! that no schema has, or an unknown `type`.
+//! A byte order mark may precede the first line. Keys that are probably misspelt, and an unknown `type`, are warnings.
 //!
-//! The text is untrusted. It has at most 1 MiB. The frontmatter has at most 64 KiB, because parsing 1 MiB of YAML takes
-//! many seconds. Collections are nested at most 16 deep. Anchors, aliases and merge keys are refused, so that time and
-//! memory are proportional to the length. Tags other than YAML's standard tags are refused, because they have no
-//! meaning here.
+//! The text is untrusted, and has at most 1 MiB. The frontmatter has at most 64 KiB, because parsing 1 MiB of YAML
+//! takes many seconds. Collections are nested at most 16 deep. Anchors, aliases and merge keys are refused, so that
+//! time and memory are proportional to the length. Tags other than YAML's standard tags are refused, because they have
+//! no meaning here.
 
 mod about;
 mod explain;
@@ -55,12 +54,11 @@ pub const MAX_FRONTMATTER: usize = 1 << 16;
 /// The result of parsing a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parsed {
-    /// The definition, as far as it is valid. It is complete if there are no errors.
+    /// The valid parts of the definition. It is complete if there are no errors.
     pub manifest: SkillManifest,
-    /// The errors, sorted by position, at most [`MAX_KEPT`]. Of malformed YAML and of duplicate keys, only the first
-    /// error.
+    /// The errors, sorted by position, at most [`MAX_KEPT`]. Malformed YAML and duplicate keys are reported only once.
     pub errors: Vec<Diagnostic>,
-    /// Harmless oddities, such as unknown keys, sorted by position.
+    /// Warnings, for example about keys that are probably misspelt, sorted by position.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -112,8 +110,8 @@ fn within(text: &str, end: usize) -> Result<usize, Diagnostic> {
     Err(error.with_label(Span { offset: end, ..frontmatter::start(text) }, "ends here"))
 }
 
-/// Adds the findings about hidden characters. In the frontmatter they are errors. Below it, where only agents read, the
-/// first one is a warning.
+/// Adds the findings about hidden characters. In the frontmatter, each one is an error. Below the frontmatter, which
+/// only agents read, the first one is a warning.
 fn add_hidden(text: &str, parsed: &mut Parsed) {
     let end = frontmatter::end(text).unwrap_or(text.len());
     let mut errors = hidden_characters(text, None);

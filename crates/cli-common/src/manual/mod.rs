@@ -34,15 +34,15 @@ impl Manual {
     /// Renders the page of a program, in roff.
     ///
     /// # Errors
-    /// None in practice, because it writes to memory.
+    /// Never in practice, because the page is written to memory.
     fn page(&self, program: Command) -> io::Result<Vec<u8>> {
         let program = documented(program);
         self.render(&program, &program)
     }
 
-    /// Writes the pages of a program and of its commands into `directory`, which is created if it is
-    /// missing: `PROGRAM.1`, `PROGRAM-COMMAND.1`. A page replaces an existing file of its name. It does
-    /// not follow a symbolic link, and does not open a pipe.
+    /// Writes the pages of a program and of its commands into `directory`, which is created if it is missing:
+    /// `PROGRAM.1`, `PROGRAM-COMMAND.1`. A page replaces an existing file, symbolic link or pipe of its name, without
+    /// following or opening it.
     ///
     /// # Errors
     /// An I/O error.
@@ -114,7 +114,7 @@ fn synopsis(command: &Command) -> Roff {
     roff
 }
 
-/// Adds a section whose lines are not filled.
+/// Adds a section whose lines are kept as they are (`.nf` of roff).
 fn literal(roff: &mut Roff, title: &str, lines: &[String]) {
     if lines.is_empty() {
         return;

@@ -96,7 +96,8 @@ fn in_archive(error: &BoxRegistryError) -> Explanation {
         BoxRegistryError::Sink { source, .. } if StoreError::full(source).is_some() => {
             (DiskFull, "free some space there, or name another directory with --store").into()
         }
-        // These do not occur: an archive is no registry, and loading compresses nothing.
+        // `Compress` and `Registry` do not occur: loading compresses nothing, and an archive is no
+        // registry.
         BoxRegistryError::Read { .. }
         | BoxRegistryError::Sink { .. }
         | BoxRegistryError::Compress { .. }

@@ -1,7 +1,7 @@
 //! The errors of a command, as text and as JSON.
 //!
 //! A program's table gives each error of a library its [`Explanation`]. A [`Problem`] is an explanation with the
-//! error's message.
+//! message of the error.
 mod archived;
 mod diagnostics;
 mod file;
@@ -74,8 +74,8 @@ impl Problem {
         Self { help, ..Self::placed(code, format!("error: {text}"), json) }
     }
 
-    /// Returns an error with spans in a file. `text` shows them with the help. `json` has all fields except the
-    /// code, which only an error gets: a warning among the errors of a file has none.
+    /// Returns an error or warning with spans in a file. `text` contains the source lines and the help. `json` has all
+    /// fields except `code`, which is added to errors only.
     pub fn placed(code: ErrorCode, text: String, mut json: Value) -> Self {
         if json["severity"] == "error" {
             json["code"] = code.name().into();
@@ -127,7 +127,7 @@ pub fn first(texts: impl ExactSizeIterator<Item = String>, separator: &str, what
     first_of(texts.len(), texts, separator, what)
 }
 
-/// Like [`first`], if there are `count` texts but only some of them are kept: at least the first 50.
+/// Like [`first`], for `count` texts of which `texts` has only some: at least the first 50.
 pub fn first_of(
     count: usize,
     texts: impl Iterator<Item = String>,

@@ -48,7 +48,8 @@ impl SaveArgs {
         )
     }
 
-    /// Writes the boxes. Returns the result to print, without a final newline, or `None` if the boxes went to `stdout`.
+    /// Writes the boxes. Returns the result to print, without a final newline, or `None` if the boxes were written to
+    /// `stdout`.
     ///
     /// # Errors
     /// [`CommandFault`] if the command line is wrong, a box cannot be read, or the file cannot be written.
@@ -63,7 +64,7 @@ impl SaveArgs {
         let stores = || self.store.stores(program);
         let documents = references.iter().map(|it| it.find(stores())?.documents());
         let documents: Vec<Documents> = documents.collect::<Result<_, FindError>>()?;
-        // Keeps a collection from removing the boxes of the store before they are written.
+        // Keeps garbage collection from removing the boxes of the store before they are written.
         let root = self.store.root(program).ok();
         let held = |it: &Documents| hold(root.as_deref()?, &it.digest);
         let _held: Vec<_> = documents.iter().filter_map(held).collect();
@@ -153,7 +154,8 @@ impl LoadArgs {
     /// Loads the boxes. Returns the result to print, without a final newline.
     ///
     /// # Errors
-    /// [`CommandFault`] if the command line, the file or the store is wrong. A load that fails moves no name.
+    /// [`CommandFault`] if the command line, the file or the store is wrong. A failed load changes no name in the
+    /// store.
     pub fn run(
         &self,
         program: &Program,

@@ -46,7 +46,7 @@ impl PruneArgs {
         "Examples:".to_owned() + &examples.map(line).concat()
     }
 
-    /// Collects in the store. Returns the result to print, without a final newline.
+    /// Collects garbage in the store. Returns the result to print, without a final newline.
     ///
     /// # Errors
     /// [`CommandFault`] if the command line, the environment or the store is wrong.
@@ -89,8 +89,8 @@ pub fn cap(program: &Program) -> Result<Cap, CommandFault> {
     cap.map_err(|message| CommandFault::Usage { message, help: None })
 }
 
-/// Collects in the store if a command has made it too large. Prints the freed space unless `is_silent`. Returns a warning if
-/// the store stays too large or cannot be collected, which is no failure of the command.
+/// Collects garbage in the store if a command has made it too large. Prints the freed space unless `is_silent`. Returns
+/// a warning if the store stays too large or cannot be collected, which is no failure of the command.
 pub fn after_adding(program: &Program, store: &Store, cap: Cap, is_silent: bool) -> Option<String> {
     match box_prune::after_adding(store.root(), store.added(), cap) {
         Ok(None) => None,

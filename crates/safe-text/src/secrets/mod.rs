@@ -17,7 +17,7 @@ pub const MASK: &str = "****";
 /// How a declared secret gets its value, for advice to declare one.
 pub const PASSED: &str = "`boxlaunch run --secret` gives its value";
 
-/// Names of variables that end like this hold secrets.
+/// A variable whose name has one of these endings is taken for a secret.
 const SECRET_ENDS: [&str; 26] = [
     "PASSWORD",
     "PASSWD",
@@ -103,10 +103,10 @@ const SECRET_STARTS: [&str; 19] = [
 /// a private key in PEM, contains a URL with a password, or has a secret among its words
 /// (`OPTS=--password=…`).
 ///
-/// Otherwise the name decides. It has to end like the name of a secret, in upper or lower case: `…TOKEN`,
-/// `…PASSWORD`, `…API_KEY`, `…_AUTH`. The value must not be empty, an absolute path of several parts, a
-/// number (`MAX_TOKEN=4096`), a boolean, or a method (`REQUIRE_AUTH=basic`). Names of language models'
-/// tokens (`EOS_TOKEN`) do not count.
+/// Otherwise the name decides. It has to end like the name of a secret, in upper or lower case: `…TOKEN`, `…PASSWORD`,
+/// `…API_KEY`, `…_AUTH`. The names of language models' tokens (`EOS_TOKEN`) are exceptions. The value must not be
+/// empty, an absolute path of several parts, a number (`MAX_TOKEN=4096`), a boolean, or a method
+/// (`REQUIRE_AUTH=basic`).
 ///
 /// # Examples
 ///
@@ -134,9 +134,9 @@ fn is_token(value: &str) -> bool {
         || is_web_token(value)
 }
 
-/// Returns whether a variable's name marks a secret, with or without a number at its end. `…_AUTH` does
-/// not if the value is a method (`REQUIRE_AUTH=basic`). `…AUTHORIZATION` does only if the value is empty
-/// or has the form of the HTTP header.
+/// Returns whether a variable's name marks a secret, with or without a number at its end. A name `…_AUTH` marks no
+/// secret if the value is a method (`REQUIRE_AUTH=basic`). A name `…AUTHORIZATION` marks a secret only if the value is
+/// empty, or contains a space as in the HTTP header.
 fn names_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');

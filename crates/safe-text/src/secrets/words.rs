@@ -30,7 +30,7 @@ pub(super) fn variable_of(option: &str) -> String {
 /// Finds the secrets in an argument of a command line, or in a text. `before` is the argument before it.
 ///
 /// Secrets are well-known tokens, and values with the name of a secret: `--password=…`, `PASSWORD=…`, or
-/// the argument after `--password`. In a text that begins with an option, the words count as arguments.
+/// the argument after `--password`. The words of a text that begins with an option are read as arguments.
 ///
 /// A value that begins with `$` is a shell variable and not a secret.
 ///
@@ -73,8 +73,8 @@ pub fn leaks(before: Option<&str>, argument: &str) -> Vec<Leak> {
     found
 }
 
-/// Finds the secret of an HTTP header, which has one word or two: `Authorization: Bearer …`. `Password:
-/// …` may be a prompt and does not count.
+/// Finds the secret of an HTTP header, which has one word or two: `Authorization: Bearer …`. `Password: …` is no secret
+/// here, because it may be a prompt.
 fn header(argument: &str) -> Option<Leak> {
     let (name, value) = argument.split_once(": ")?;
     if !name.contains('-') && !["authorization", "cookie"].contains(&&*name.to_ascii_lowercase()) {
@@ -126,7 +126,7 @@ fn is_option(word: &str) -> bool {
     word.starts_with('-') && !word.contains(['=', ' '])
 }
 
-/// Returns whether `word`, which follows `option`, is a secret because of it.
+/// Returns whether `word`, which follows `option`, is a secret: `hunter2` after `--password`.
 fn is_value_of(option: &str, word: &str) -> bool {
     !word.starts_with('-') && is_plain(word) && is_secret(&variable_of(option), word)
 }

@@ -1,4 +1,4 @@
-//! The recorded texts about a skill.
+//! The description, version and author of a skill.
 
 use insta::assert_snapshot;
 

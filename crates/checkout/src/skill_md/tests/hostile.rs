@@ -105,12 +105,13 @@ fn no_repeated_piece_overflows_the_stack_or_hangs() {
             }
         }
     };
-    // Half of a thread's default stack: enough for 16 levels, and not for 4000.
+    // Half of a thread's default stack: enough for 16 nested collections, and not for 4000.
     let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(run_all);
     thread.expect("a thread").join().expect("no panic");
 }
 
-/// Returns texts that cost a careless parser time, memory or stack, each with words of its error.
+/// Returns texts that would cost a careless parser time, memory or stack. Each one has a part of its expected error
+/// message.
 fn bombs() -> Vec<(String, &'static str)> {
     let doubled = (1..60).map(|i| format!("a{i}: &a{i} [*a{0}, *a{0}]\n", i - 1));
     let spaces = |depth: usize| format!("{}a:\n", " ".repeat(depth));
@@ -133,7 +134,7 @@ fn bombs() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// The parser stops at the first error, which is at the start of each text, and parses nothing behind it.
+/// The parser stops at the first error, which is at the start of each text, and does not parse the text after it.
 #[test]
 fn a_bomb_is_an_error_at_once() {
     for (yaml, words) in bombs() {

@@ -9,7 +9,7 @@ mod yaml;
 use super::{SkillManifest, parse};
 use diagnostics::{Diagnostic, Source, Sources};
 
-/// Returns the file with these lines in its frontmatter, followed by the required keys that the lines lack.
+/// Returns a file whose frontmatter has the lines `yaml` and the required keys that these lines lack.
 fn complete(yaml: &str) -> String {
     let has = |key: &str| yaml.lines().any(|line| line.starts_with(key));
     let lines = [("name:", "name: greet\n"), ("description:", "description: Greets.\n")];
@@ -18,7 +18,7 @@ fn complete(yaml: &str) -> String {
     format!("---\n{yaml}\n{lacking}---\n# Body\n")
 }
 
-/// Parses a file in the directory `greet` that must be valid.
+/// Parses a valid `SKILL.md` of the directory `greet`.
 fn manifest(source: &str) -> SkillManifest {
     let parsed = parse(source, "greet");
     assert_eq!(parsed.warnings, []);
@@ -48,7 +48,7 @@ fn errors(yaml: &str) -> String {
     shown(&errors, &source)
 }
 
-/// Like [`errors`], for the lines of a tool with a name.
+/// Like [`errors`], for the lines of the tool `hello`.
 fn tool_errors(lines: &str) -> String {
     errors(&format!("name: greet\ntools:\n  - name: hello\n{lines}"))
 }

@@ -76,7 +76,7 @@ impl Following<'_> {
         name.is_some_and(|it| is_declaration(it.of(self.text)))
     }
 
-    /// Finds the values to which this token gives a secret's name.
+    /// Finds the values that this token names, if it is the name of a secret: `"a"` for `API_TOKEN` in `API_TOKEN="a"`.
     fn named(&self) -> Vec<Range<usize>> {
         let name = self.tokens[self.at].of(self.text);
         let mut next = self.at + 1;
@@ -87,7 +87,7 @@ impl Following<'_> {
         if self.sign(next, b"(") {
             next += if self.sign(next + 2, b")") { 3 } else { 1 };
         }
-        // Tested first, because finding the end of a value can be slow.
+        // Tests the name before the value, because finding the end of a value can be slow.
         let variable = variable_of(name);
         let names = is_variable(&variable) && names_secret(&variable, "");
         if !names || (name == DECLARATION && !assigned) {
@@ -143,7 +143,8 @@ impl Following<'_> {
         start..start + end
     }
 
-    /// Finds the value that this token is, or to which it gives a name, in a declaration of a secret.
+    /// Finds a value in a declaration of a secret: `"a"` for the token `value` in `secret X value="a"`, and for the
+    /// token `"a"` in `secret X "a"`.
     fn declared(&self) -> Option<Range<usize>> {
         let token = &self.tokens[self.at];
         if self.sign(self.at + 1, b"=") {
@@ -242,9 +243,9 @@ impl Secrets {
         self.whole.is_empty()
     }
 
-    /// Replaces the secrets in a message by [`MASK`]. Between quotes, a part of a secret is replaced, too. Other
-    /// words are replaced only if no ordinary message has them. A word of `visible`, the text that is printed with
-    /// the message, is kept.
+    /// Replaces the secrets in a message by [`MASK`]. Between quotes, a part of a secret is replaced, too. Outside of
+    /// quotes, a word is replaced only if it is unlikely in an ordinary message. A word of `visible`, the text that is
+    /// printed with the message, is kept.
     pub fn redact(&self, message: &str, visible: &str) -> String {
         let is_quote = |c: char| "`\"'".contains(c);
         let is_end = |c: char| c.is_whitespace() || c == '=';

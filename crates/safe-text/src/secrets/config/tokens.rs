@@ -1,6 +1,5 @@
-//! Splits the text of a configuration file into the tokens that KDL and TOML have in common. No input
-//! is an error: an unclosed string ends at the end of its line, an unclosed multi-line string at the
-//! end of the text.
+//! Splits the text of a configuration file into the tokens that KDL and TOML have in common. No input is an error. An
+//! unclosed string ends at the end of its line, and an unclosed multi-line string at the end of the text.
 
 use std::ops::Range;
 
@@ -54,7 +53,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         }
         let (kind, len) = match u8::try_from(c) {
             Ok(sign) if SIGNS.contains(&sign) => (Some(Kind::Sign(sign)), 1),
-            // KDL's slashdash comment leaves its node out, but the node's name is still a word.
+            // In KDL, `/-` comments out a node. The name of this node is still a word.
             _ if rest.starts_with("\\\n") || rest.starts_with("/-") => (None, 2),
             _ if c.is_whitespace() => (None, c.len_utf8()),
             _ => (Some(Kind::Word), word_len(rest)),
