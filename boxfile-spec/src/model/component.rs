@@ -34,9 +34,9 @@ pub struct Agent {
 pub enum Binary {
     /// A file of the checkout.
     Local {
-        /// The file, relative to the main Boxfile's directory.
+        /// The path of the file, relative to the main Boxfile's directory.
         path: Spanned<String>,
-        /// The sha256 that it must have, if the Boxfile names one.
+        /// The sha256 that the file must have, if the Boxfile names one.
         #[serde(serialize_with = "digits")]
         sha256: Option<Digest>,
     },
@@ -44,7 +44,7 @@ pub enum Binary {
     Remote {
         /// The URL: http or https, with a host and without a user.
         url: Spanned<String>,
-        /// The sha256 that it must have.
+        /// The sha256 that the file must have.
         #[serde(serialize_with = "digits")]
         sha256: Digest,
     },

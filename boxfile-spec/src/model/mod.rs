@@ -135,7 +135,7 @@ named_enum! {
         PreferBusiness "prefer-business",
         /// Neither image's entry is kept.
         Drop "drop",
-        /// The two files are merged: passwd, group and shadow only.
+        /// The two files are merged: `/etc/passwd`, `/etc/group`, `/etc/shadow` and `/etc/gshadow` only.
         Merge "merge",
     }
 }

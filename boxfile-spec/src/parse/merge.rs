@@ -1,8 +1,8 @@
 //! Merges two lists of declarations, of which `over` takes precedence over `base`. A file is merged
 //! over its base file, and a profile over the file.
 //!
-//! A declaration that only one of the lists has applies unchanged. If both lists have it, the
-//! declaration of `over` replaces that of `base` ([`Merge::Replace`]), or its arguments, properties
+//! A declaration that only one of the lists has applies unchanged. If both lists have it, the later
+//! one, in `over`, replaces the one in `base` ([`Merge::Replace`]), or its arguments, properties
 //! and inner declarations replace the ones with the same names ([`Merge::Combine`]). A merge never
 //! removes a setting.
 

@@ -169,7 +169,7 @@ pub(crate) enum Merge {
 pub(crate) enum Enforced {
     /// Today's programs implement the declaration.
     Now,
-    /// The launcher refuses to start a box with it.
+    /// The launcher refuses to start a box that has the declaration.
     Later,
 }
 
@@ -178,9 +178,9 @@ pub(crate) enum Enforced {
 pub(crate) struct Argument {
     /// The name. In TOML, it is the key of the argument, if the declaration is written as a table.
     pub(crate) name: &'static str,
-    /// The kind of its value.
+    /// The kind of the argument's value.
     pub(crate) kind: Kind,
-    /// Whether it may be left out.
+    /// Whether the argument may be left out.
     pub(crate) optional: bool,
 }
 
@@ -189,11 +189,11 @@ pub(crate) struct Argument {
 pub(crate) struct Property {
     /// The name, which is also the key in TOML.
     pub(crate) name: &'static str,
-    /// The kind of its value.
+    /// The kind of the property's value.
     pub(crate) kind: Kind,
-    /// Whether it is required.
+    /// Whether the property must be written.
     pub(crate) required: bool,
-    /// Its value if it is not written.
+    /// The value that applies if the property is not written.
     pub(crate) default: Default,
 }
 
@@ -267,7 +267,7 @@ pub(crate) enum Kind {
     Bool,
     /// One of several words, which the declaration's section explains.
     OneOf(&'static [&'static str]),
-    /// 64 hexadecimal digits.
+    /// 64 lower-case hexadecimal digits.
     Sha256,
     /// A ws or wss URL.
     SocketUrl,

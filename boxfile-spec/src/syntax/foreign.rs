@@ -31,7 +31,7 @@ fn is_kdl(source: &str) -> bool {
         && sink.into_found().is_empty()
 }
 
-/// Returns the first line of a text that is not KDL, if it is a Boxfile in TOML.
+/// Returns the first line of a text that is not KDL, if the text is a Boxfile in TOML.
 fn first_line_of_toml(source: &str) -> Option<Span> {
     let mut lines = lines(source).map(|(at, line)| (at, line.trim_end()));
     let (at, line) = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;

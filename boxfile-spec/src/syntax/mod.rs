@@ -53,7 +53,7 @@ fn is_marker(node: &Node) -> bool {
     edited::is_marker(&node.name.value) || node.children().iter().any(is_marker)
 }
 
-/// Returns the errors of hidden characters, except on lines that already have an error.
+/// Returns the errors of hidden characters, except of those that another error already covers.
 fn hidden(source: &Source, found: &[Diagnostic]) -> Vec<Diagnostic> {
     let mut hidden =
         edited::hidden_characters(&source.text, Some(diagnostics::escape(source.syntax)));

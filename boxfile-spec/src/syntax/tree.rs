@@ -9,7 +9,7 @@ pub(crate) const MAX_DEPTH: usize = 64;
 /// The nodes of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// The top-level nodes, without those commented out.
+    /// The top-level nodes, without nodes that `/-` comments out.
     pub(crate) nodes: Vec<Node>,
     /// Whether every node is certainly in its block. If not, for example after an unclosed brace, a
     /// node may be in the file although it is missing in its block.

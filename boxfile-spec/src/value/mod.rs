@@ -367,7 +367,7 @@ fn number_in_quotes(value: &Data) -> Option<i128> {
     text.parse().ok()
 }
 
-/// Reads 64 hexadecimal digits.
+/// Reads 64 lower-case hexadecimal digits.
 fn sha256(value: &Value, name: &str) -> Result<Digest, Diagnostic> {
     let text = text(value, name)?;
     Digest::from_hex(text).ok_or_else(|| {

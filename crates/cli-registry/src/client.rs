@@ -105,7 +105,7 @@ pub fn network(variable: Variable<'_>, screen: Option<Screen>) -> NetworkOptions
     let progress = screen.map(Progress::new);
     NetworkOptions {
         proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
-        // Trusted certificates, instead of the system's.
+        // The certificates to trust instead of the system's.
         roots: named_path(variable(own::CERTIFICATES)),
         progress: progress.map(|it| Arc::new(move |piece| it.tell(piece)) as Arc<_>),
         retry: screen.map(|screen| RetryObserver::new(move |it| (screen.note)(&retrying(&it)))),

@@ -233,7 +233,8 @@ fn by_digest(
     store: &Store,
 ) -> Result<Option<Plan>, PullError> {
     match box_registry::plan(client, repository, &Reference::Digest(pin), store) {
-        // Some registries return the box's manifest by its digest, but none of its blobs.
+        // A plan of the plain form is not used: some registries return the box's manifest by its digest, but none of
+        // its blobs.
         Ok(plan) => Ok(Some(plan).filter(|it| it.remote.form != Form::Plain)),
         Err(
             BoxRegistryError::Registry(RegistryError::NotFound { .. })

@@ -51,7 +51,7 @@ pub enum Severity {
     /// The user must fix the fault, and the command fails.
     #[default]
     Error,
-    /// The user should check the text, but the command continues.
+    /// The user should check the text.
     Warning,
 }
 
@@ -69,14 +69,14 @@ impl fmt::Display for Severity {
 pub struct Label {
     /// The span.
     pub span: Span,
-    /// A few words. May be empty.
+    /// The note: a few words, or an empty text.
     pub text: String,
 }
 
 /// An error or a warning: a message, the spans that it concerns, and a fix.
 ///
-/// All texts are safe to print: they pass through [`shown`], which keeps only the line ends of the help. Lines are cut
-/// after 4096 characters.
+/// All texts pass through [`shown`], so that they are safe to print; only the line ends of the help are kept. Lines are
+/// cut after 4096 characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     severity: Severity,
@@ -201,7 +201,7 @@ impl Diagnostic {
         crate::render::render(&self.redacted(sources), sources)
     }
 
-    /// Returns a copy with all spans in another source.
+    /// Moves all spans to the source with the index `source`.
     pub fn in_source(mut self, source: u32) -> Self {
         let labels = self.labels.iter_mut().map(|label| &mut label.span);
         labels.chain(&mut self.hidden).for_each(|span| span.source = source);
@@ -209,7 +209,7 @@ impl Diagnostic {
     }
 }
 
-/// The errors of one text, sorted by position. There is at least one.
+/// The errors and warnings of one text, sorted by position. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
@@ -220,12 +220,12 @@ impl Diagnostics {
         (!diagnostics.is_empty()).then_some(Self(diagnostics))
     }
 
-    /// Returns the errors, sorted by position.
+    /// Returns the errors and warnings, sorted by position.
     pub fn as_slice(&self) -> &[Diagnostic] {
         &self.0
     }
 
-    /// Renders the errors, as [`Diagnostic::render`] does, separated by an empty line.
+    /// Renders the errors and warnings, as [`Diagnostic::render`] does, separated by an empty line.
     pub fn render(&self, sources: &Sources) -> String {
         self.0.iter().map(|one| one.render(sources)).collect::<Vec<_>>().join("\n\n")
     }

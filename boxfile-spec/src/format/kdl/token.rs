@@ -6,7 +6,8 @@ use diagnostics::cursor::{BYTE_ORDER_MARK, Cursor};
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lexeme<'s> {
-    /// Names, values and annotations, as they are written. Adjacent pieces are one word.
+    /// Names, values and annotations, as they are written. Several without white space between them
+    /// are one word.
     Word(&'s str),
     Equals,
     /// `/-`.

@@ -158,7 +158,7 @@ const fn has_space(left: TokenKind, right: TokenKind) -> bool {
         (TokenKind::LeftCurlyBracket, TokenKind::RightCurlyBracket)
         | (TokenKind::Dot | TokenKind::LeftSquareBracket, _)
         | (_, TokenKind::Dot | TokenKind::RightSquareBracket) => false,
-        // Also between the parts of one value, for example a date and a time.
+        // A space also separates the parts of one value, such as a date and a time.
         _ => true,
     }
 }

@@ -9,7 +9,7 @@ pub(super) use toml_parser::lexer::TokenKind;
 /// A token, and the number of line ends in front of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'s> {
-    /// Any kind but white space and line ends.
+    /// Never white space or a line end.
     pub(super) kind: TokenKind,
     pub(super) text: &'s str,
     /// The number of line ends before it.

@@ -75,7 +75,7 @@ fn keyed(
     entries.into_iter().map(|(key, item)| maker.keyed(name, key, item)).collect()
 }
 
-/// Returns the error of a declaration without a name of its own, such as `skill = { path = "a" }`.
+/// Returns the error of a declaration without its first argument, such as `skill = { path = "a" }`.
 fn not_keyed(name: Span, at: Span, declaration: &'static Declaration) -> Diagnostic {
     let what = declaration.first.as_ref().map_or("name", |first| first.name);
     let message = format!("each `{}` needs a {what} of its own", declaration.name);

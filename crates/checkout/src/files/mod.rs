@@ -107,8 +107,8 @@ pub fn any(checkout: &Bounds, path: &Path, together: &mut Together) -> Result<So
     let named = reader.file(path, &file)?;
     let tree = &mut reader.files.tree;
     tree.link(Tree::ROOT, b"file", named);
-    // Makes the digest differ from that of a directory with one file named `file`: a directory is never read with this
-    // mode.
+    // A directory is never read with this mode. So the tree's digest differs from the digest of a directory with one
+    // file named `file`.
     tree.inode_mut(Tree::ROOT).meta.mode = 0;
     Ok(Source { files: reader.files, named })
 }

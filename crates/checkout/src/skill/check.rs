@@ -55,8 +55,8 @@ impl Skill {
     }
 
     /// Checks that the skill contains the files of its definition, until `errors` is full. Makes programs executable,
-    /// and returns those that were not executable. `left` is the remaining number of path names that may be walked
-    /// while links are followed.
+    /// and returns the files whose permissions it changed. `left` is the remaining number of path names that may be
+    /// walked while links are followed.
     fn check_files<'m>(
         &mut self,
         files: &'m [SkillFile],

@@ -41,7 +41,7 @@ pub(super) struct Tool {
     pub(super) backend: Value<Backend>,
 }
 
-/// The program of a tool, in the second schema.
+/// The program of a tool, as one of the three schemas declares it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Backend {

@@ -100,8 +100,8 @@ impl StoreOption {
     }
 }
 
-/// Returns the directory of the shared read-only store, if the environment names one. Prints a warning, once, if there
-/// is no store.
+/// Returns the directory of the shared read-only store, if the environment names one. Prints a warning, once, if the
+/// directory is no store.
 pub fn base_store(program: &Program) -> Option<PathBuf> {
     static WARNED: Once = Once::new();
     let base = own::base_store(program.variable)?;

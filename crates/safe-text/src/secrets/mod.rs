@@ -17,7 +17,7 @@ pub const MASK: &str = "****";
 /// How a declared secret gets its value, for advice to declare one.
 pub const PASSED: &str = "`boxlaunch run --secret` gives its value";
 
-/// A variable whose name has one of these endings is taken for a secret.
+/// A variable whose name has one of these endings looks like a secret.
 const SECRET_ENDS: [&str; 26] = [
     "PASSWORD",
     "PASSWD",
