@@ -1,4 +1,4 @@
-//! The VMM process as its supervisor sees it.
+//! The VMM process from the supervisor's side.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -23,18 +23,18 @@ use crate::{SUBCOMMAND, VmmError};
 /// The stack size of libkrun's threads, in the variable that Rust's standard library reads. The default of 2 MiB is
 /// one huge page, which the host's kernel allocates whole at the first byte.
 pub(crate) const STACK: &str = "RUST_MIN_STACK=524288";
-/// The stack size if there is a network device: libkrun moves the device between threads, with its buffers of
-/// 128 KiB, in many copies.
+/// The stack size if there is a network device. libkrun moves the device, which contains buffers of 128 KiB, between
+/// threads by value, which makes many copies of it.
 const NETWORK_STACK: &str = "RUST_MIN_STACK=1572864";
-/// The longest report of a jail, in bytes.
+/// The greatest length of a report on the jail, in bytes.
 const MAX_REPORT: usize = 16 << 10;
 /// The running VMM process. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Vmm {
     process: Process,
-    /// Removed after the process.
+    /// The control group. It is removed after the process has ended.
     group: Option<ControlGroup>,
-    /// The layers of the jail that the supervisor could not set up. The report of the process adds others.
+    /// The layers of the jail that the supervisor could not set up. The process reports further missing layers itself.
     pub missing: Vec<Missing>,
     stdin: Option<PipeWriter>,
     /// The pipe for the report on the jail.
@@ -79,7 +79,7 @@ impl Vmm {
         Ok(Self { process, group: None, missing, stdin, report, log })
     }
 
-    /// Moves the process into a control group, which is removed after the process.
+    /// Moves the process into a control group, which is removed after the process has ended.
     ///
     /// # Errors
     /// The reason.
@@ -89,10 +89,10 @@ impl Vmm {
         Ok(())
     }
 
-    /// Sends the process its configuration, once. The process waits for [`Vmm::go`] before it starts.
+    /// Sends the process its configuration, once. The process then waits for [`Vmm::go`].
     ///
     /// # Errors
-    /// If the process has ended, or was started already.
+    /// If the process has ended, or [`Vmm::go`] was called already.
     pub fn configure(&mut self, config: &impl Serialize) -> Result<(), OsError> {
         let action = "configure the VMM process";
         let json = serde_json::to_vec(config).map_err(OsError::system(action))?;
@@ -127,13 +127,14 @@ impl Vmm {
         Ok(pidfd_open(pid, PidfdFlags::empty())?)
     }
 
-    /// Returns the pipe with libkrun's log and the guest's console, once. An honest process closes it only when it ends.
+    /// Returns the pipe with libkrun's log and the guest's console. A later call returns `None`. A process that is not
+    /// compromised closes its end of the pipe only when it ends.
     pub fn take_log(&mut self) -> Option<OwnedFd> {
         self.log.take().map(OwnedFd::from)
     }
 
-    /// Waits for the report of the process on its jail, once: the process sends it before [`Vmm::go`]. Returns `None`
-    /// if the process has ended instead.
+    /// Waits for the process's report on its jail, which the process sends before it waits for [`Vmm::go`]. Returns
+    /// `None` if the process ends without a well-formed report, or if the report was returned already.
     ///
     /// # Errors
     /// [`Stopped`], [`VmmError::NoJail`] at the deadline, or the kernel's error.

@@ -12,23 +12,24 @@ use crate::root_disk::Part;
 /// The configuration of the VMM process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct VmmConfig {
-    /// The VM's size.
+    /// The number of virtual CPUs and the memory of the VM.
     pub size: VmSize,
     /// The inherited descriptors of the blobs.
     pub blobs: BlobFds,
     /// The verified config of the box, byte for byte, for init.
     pub config: String,
-    /// The inherited descriptors of the scratch disks, which the VM writes to and which end with it.
+    /// The inherited descriptors of the scratch disks. They are writable, and their content is lost when the VM ends.
     pub disks: Vec<RawFd>,
     /// The inherited descriptors of the volumes.
     pub volumes: Vec<RawFd>,
-    /// The size of the largest of all these disks, in bytes.
+    /// The size of the largest scratch disk or volume, in bytes.
     pub largest_disk: u64,
-    /// The secret that init has to send first.
+    /// The secret that init sends first, to authenticate itself.
     pub nonce: Nonce,
-    /// The agent's port, of vsock and of TCP in the guest, to which [`AGENT_SOCKET`](crate::AGENT_SOCKET) leads.
+    /// The agent's port in the guest, one number for vsock and TCP. libkrun connects
+    /// [`AGENT_SOCKET`](crate::AGENT_SOCKET) to it. `None` if the agent has no port.
     pub agent: Option<u16>,
-    /// The inherited socket of the network that the VM shares with the host.
+    /// The inherited socket of the network that the VM shares with the host, if it shares one.
     pub shared_network: Option<RawFd>,
     /// Whether the guest reaches its network through [`NETWORK_SOCKET`](crate::NETWORK_SOCKET).
     pub has_network: bool,
@@ -38,7 +39,7 @@ pub struct VmmConfig {
     pub jail: Terms,
 }
 
-/// The descriptors of a box's blobs, the same number in both processes.
+/// The descriptors of a box's blobs. They have the same numbers in the supervisor and in the VMM process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BlobFds {
     pub(crate) kernel: RawFd,
@@ -61,7 +62,7 @@ impl BlobFds {
         }
     }
 
-    /// Returns the descriptors that libkrun opens again: the kernel and the parts of the rootfs.
+    /// Returns the descriptors of the files that libkrun opens again: the kernel and the parts of the rootfs.
     pub(crate) fn opened_again(&self) -> Vec<RawFd> {
         let parts = self.rootfs.iter().map(|it| it.fd);
         [self.kernel].into_iter().chain(parts).collect()

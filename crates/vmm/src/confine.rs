@@ -19,10 +19,11 @@ use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
 use crate::{Vmm, VmmError};
 
-/// Decides on the jail of a VMM process that has no configuration yet.
+/// Decides on the jail of the VMM process `vmm`, before the process gets its configuration.
 ///
 /// # Errors
-/// If the kernel refuses a call that works on every host.
+/// If `device` cannot be opened, the writable shares have several owners, or the kernel refuses a call that works on
+/// every host.
 pub fn terms<'a>(
     blobs: impl IntoIterator<Item = &'a File>,
     disks: &[&File],
@@ -39,7 +40,7 @@ pub fn terms<'a>(
     let device = File::open(device).map_err(OsError::file("open", device))?;
     let owner = owner(&shares)?;
     let ids = Ids::choose(&device, blobs, owner);
-    // If root is the root of a user namespace, the namespace may have no other user.
+    // If this process is root only in a user namespace, that namespace may map no other user.
     let given = ids.and_then(|ids| {
         let given = ids.map(|ids| {
             let own = |disk| fchown(disk, Some(ids.uid), Some(ids.gid));
@@ -74,9 +75,9 @@ fn owner(shares: &[ServedShare]) -> Result<Option<(u32, u32)>, VmmError> {
     }
 }
 
-/// Moves a configured VMM process into its control group, and waits until the process has confined itself. If
-/// possible, this process and the process that serves the VM's network (`serving`) get another group. Returns `None`
-/// if the VMM process has ended instead.
+/// Moves a configured VMM process into its control group, and waits until the process has confined itself. If possible,
+/// this process and the process that serves the VM's network (`serving`) get another group. Returns `None` if the VMM
+/// process has ended without a report.
 ///
 /// # Errors
 /// [`VmmError::Jail`] if the policy requires a layer that is missing, [`VmmError::Stopped`], and [`VmmError::NoJail`]
@@ -89,7 +90,8 @@ pub fn finish(
     serving: Option<Pid>,
     (deadline, signals): (Instant, &StopSignals),
 ) -> Result<Option<Report>, VmmError> {
-    // This runs while the process confines itself, because moving it takes a grace period of the kernel's RCU, some 3 ms.
+    // Moving the VMM process takes a grace period of the kernel's RCU, about 3 ms, so it is done while the process
+    // confines itself.
     let group = ControlGroup::create(runtime.path(), size, vmm.id(), serving);
     if let Err(reason) = group.and_then(|group| vmm.join(group)) {
         vmm.missing.push(Missing::new(Layer::ControlGroup, reason));

@@ -31,9 +31,9 @@ use crate::{
     close_all_but, signals,
 };
 
-/// The names of scratch disks.
+/// libkrun's ids of the scratch disks.
 const SCRATCH: [&CStr; MAX_SCRATCH] = [c"scratch-0", c"scratch-1", c"scratch-2"];
-/// The names of volumes.
+/// libkrun's ids of the volumes.
 const VOLUMES: [&CStr; MAX_DEVICES] = [c"volume-0", c"volume-1", c"volume-2", c"volume-3"];
 /// A regular file that every user may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;
@@ -62,8 +62,8 @@ pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
     let init_bytes = map_init(&config.blobs)?;
     close(init).map_err(OsError::system("close init"))?;
     confine()?;
-    // The disk is made before the jail, which forbids writing to files. Landlock needs no rule for it: files in
-    // memory (memfd_create(2)) are outside of its hierarchy.
+    // The disk is made before the jail, because the jail forbids writing to files. Landlock needs no rule for the
+    // disk's descriptor: Landlock does not restrict files in memory (memfd_create(2)).
     let root_disk = RootDisk::of(&config.blobs.rootfs);
     let root_disk = root_disk.map_err(OsError::system("make the disk of the rootfs"))?;
     let files = Files {
@@ -74,7 +74,7 @@ pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
     };
     let shares = config.jail.shares.clone();
     let jail = Jail::enter(config.jail, files)?;
-    // This comes after the change of the user, which resets the parent-death signal.
+    // Must follow the change of the user, which resets the parent-death signal.
     follow_reader()?;
     log_to_stderr()?;
     let mut vm = Vm::new(config.size.cpus, config.size.memory_mib)?;
@@ -113,13 +113,14 @@ pub fn configuration<T: DeserializeOwned>(input: &mut impl Read) -> Result<T, Os
     config.map_err(OsError::system("read the configuration from standard input"))
 }
 
-/// Waits until the supervisor closes the pipe, which it does after it has received the report on the jail.
+/// Waits until the supervisor closes the pipe. It does so after it has received the report on the jail.
 pub fn await_go(input: &mut impl Read) -> Result<(), OsError> {
     let waited = io::copy(input, &mut io::sink());
     waited.map(drop).map_err(OsError::system("wait for the supervisor"))
 }
 
-/// Returns the stream for the report on the jail. From then on, standard output goes to the log.
+/// Returns the standard output, which is the stream for the report on the jail. Later output of this process is written
+/// to the log instead.
 pub fn report_stream() -> Result<File, OsError> {
     let action = "report the jail";
     let stream = io::stdout().as_fd().try_clone_to_owned().map_err(OsError::system(action))?;
@@ -127,8 +128,8 @@ pub fn report_stream() -> Result<File, OsError> {
     Ok(stream.into())
 }
 
-/// Maps init from the verified file, because a copy takes time and memory. The file can have changed since it was
-/// verified, so it must still have the size in the box's manifest.
+/// Maps init from its verified file, because a copy would take time and memory. The file can have changed after the
+/// verification, so its size is compared with the size in the box's manifest.
 pub(crate) fn map_init(blobs: &BlobFds) -> Result<&'static [u8], VmmError> {
     let (path, size) = (fd_path(blobs.init), blobs.init_size);
     let read = |error: io::Error| OsError::file("read", &path)(error);
@@ -153,9 +154,9 @@ fn add_shares(vm: &mut Vm, shares: &[ServedShare]) -> Result<(), VmmError> {
     Ok(())
 }
 
-/// Builds the first root of the VM in memory: init, one file with the nonce, the mark for mounts and the config, and
-/// the mount points. The file is leaked, because libkrun reads it as long as the VM runs. It is one file instead of
-/// two because init sends the VMM six requests for each file that can be opened once.
+/// Builds the VM's first root in memory. It contains init, the mount points, and one file with the nonce, the mark for
+/// mounts and the config. The memory of this file is leaked, because libkrun reads it until the VM ends. The data is in
+/// one file, because init sends the VMM six requests for each file that can be opened only once.
 ///
 /// # Errors
 /// If libkrun refuses.
@@ -177,16 +178,17 @@ pub fn add_first_root(
     Ok(())
 }
 
-/// Drops the privileges that a VMM process does not need.
+/// Unblocks the stop signals, sets `no_new_privs` and the umask, and forbids core files and access to this process's
+/// memory.
 pub fn confine() -> Result<(), VmmError> {
     let system = OsError::system::<nix::Error>;
     signals::unblock()?;
     prctl::set_no_new_privs().map_err(system("give up new privileges"))?;
     // Only root may read or trace the memory, which is the guest's.
     prctl::set_dumpable(false).map_err(system("hide the memory"))?;
-    // A core file would hold the guest's memory.
+    // A core file would contain the guest's memory.
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(system("forbid core files"))?;
-    // The caller's umask does not apply: the root directory of the jail has to be accessible to another user.
+    // Replaces the caller's umask, because another user has to access the root directory of the jail.
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
     Ok(())
 }

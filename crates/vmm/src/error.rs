@@ -13,7 +13,7 @@ use crate::signals::Stopped;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum VmmError {
-    /// The operating system refused something.
+    /// A system call failed.
     #[error(transparent)]
     Os(#[from] OsError),
     /// libkrun refused a call.
@@ -25,10 +25,10 @@ pub enum VmmError {
     /// The jail lacks layers, and the policy requires all of them.
     #[error("this host does not give all layers of the jail: it lacks {}", missing(.0))]
     Jail(Vec<Missing>),
-    /// The VMM process has not confined itself in time.
+    /// The VMM process has not confined itself before the deadline.
     #[error("the VMM process did not enter its jail in time")]
     NoJail,
-    /// A Unix socket's path does not fit its address.
+    /// A Unix socket's path is longer than a socket's address allows.
     #[error("the socket path {} is longer than {limit} bytes", path.display())]
     SocketPath { path: PathBuf, limit: usize },
     /// A directory of the host cannot be served.

@@ -12,7 +12,8 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
 
-/// Becomes another program that ends with its supervisor: `PID PROGRAM ARGUMENT…`. Returns only on failure.
+/// Replaces this process with a program that the kernel kills when the supervisor ends. `arguments` are the
+/// supervisor's process id, the program and its arguments: `PID PROGRAM ARGUMENT…`. Returns only on failure.
 pub fn follow_as(arguments: &[OsString]) -> OsError {
     let [pid, program, arguments @ ..] = arguments else {
         return OsError::system::<nix::Error>("follow the supervisor")(nix::Error::EINVAL);
@@ -24,8 +25,9 @@ pub fn follow_as(arguments: &[OsString]) -> OsError {
     OsError::file("start", program)(Command::new(program).args(arguments).exec())
 }
 
-/// Kills this process when its supervisor ends (`PR_SET_PDEATHSIG`,
-/// [prctl(2)](https://man7.org/linux/man-pages/man2/prctl.2.html)).
+/// Makes the kernel kill this process when `supervisor`, its parent, ends (`PR_SET_PDEATHSIG`,
+/// [prctl(2)](https://man7.org/linux/man-pages/man2/prctl.2.html)). Returns an error if the supervisor has ended
+/// already.
 pub fn follow(supervisor: Pid) -> Result<(), OsError> {
     let system = OsError::system::<nix::Error>;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(system("follow the supervisor"))?;
@@ -35,11 +37,12 @@ pub fn follow(supervisor: Pid) -> Result<(), OsError> {
     Ok(())
 }
 
-/// Kills this process when its supervisor ends. A process in a PID namespace cannot name the supervisor, so this
-/// function checks the reader of standard error instead, which is the supervisor.
+/// Makes the kernel kill this process when its supervisor ends. In a PID namespace, the parent's id does not show
+/// whether the supervisor has ended already. So this function checks that standard error still has a reader, which is
+/// the supervisor.
 pub(crate) fn follow_reader() -> Result<(), OsError> {
     let system = OsError::system::<nix::Error>;
-    // The change of the user has set the attribute to the value of `fs.suid_dumpable`.
+    // The change of the user has set this attribute to the value of the kernel parameter `fs.suid_dumpable`.
     prctl::set_dumpable(false).map_err(system("hide the memory"))?;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(system("follow the supervisor"))?;
     let stderr = io::stderr();

@@ -12,7 +12,7 @@ use host_fs::OsError;
 /// If the open files cannot be listed.
 pub fn close_all_but(kept: &[RawFd]) -> Result<(), OsError> {
     match close_between(kept) {
-        // Before Linux 5.9.
+        // Linux before 5.9 has no close_range(2).
         Err(nix::Error::ENOSYS) => close_listed(kept),
         closed => closed.map_err(OsError::system("close inherited files")),
     }

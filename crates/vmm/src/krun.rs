@@ -17,15 +17,15 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 const ROOT_TAG: &CStr = c"/dev/root";
 /// `KRUN_KERNEL_FORMAT_ELF`.
 const KERNEL_FORMAT_ELF: u32 = 1;
-/// `KRUN_DISK_FORMAT_RAW`. All disks of a box are raw: other formats can refer to files of the host.
+/// `KRUN_DISK_FORMAT_RAW`, the format of every file of a disk: files in other formats can refer to files of the host.
 const DISK_FORMAT_RAW: u32 = 0;
-/// `KRUN_DISK_FORMAT_VMDK`, only for a descriptor that this program has written.
+/// `KRUN_DISK_FORMAT_VMDK`, only for a VMDK descriptor that this program has written.
 const DISK_FORMAT_VMDK: u32 = 2;
 /// `KRUN_SYNC_NONE`: the guest sees a disk without a write cache, and sends no flushes.
 const SYNC_NONE: u32 = 0;
 /// `KRUN_SYNC_FULL`: libkrun passes a flush of the guest to the host's disk with fsync(2).
 const SYNC_FULL: u32 = 2;
-/// `KRUN_LOG_LEVEL_ERROR`. libkrun logs the console of a VM without a terminal at this level.
+/// `KRUN_LOG_LEVEL_ERROR`. If the VM has no terminal, libkrun logs the guest's console at this level.
 const LOG_ERROR: u32 = 1;
 /// `KRUN_LOG_STYLE_NEVER`: no colours.
 const LOG_PLAIN: u32 = 2;
@@ -36,30 +36,31 @@ const NO_FD: i32 = -1;
 const STDERR: i32 = 2;
 /// The kernel parameter that mounts devtmpfs on `/dev` of the first root (`drivers/base/devtmpfs.c`).
 const MOUNT_DEVICES: &CStr = c"devtmpfs.mount=1";
-/// The number of entries that libkrun reads from an environment and adds to the command line (`MAX_ARGS`, which is private).
+/// The number of pointers that `krun_set_env` reads from its array (libkrun's private `MAX_ARGS`). libkrun adds the
+/// strings to the kernel's command line.
 const MAX_WORDS: usize = 4096;
-/// No `NET_FEATURE_…` of libkrun.
+/// None of libkrun's `NET_FEATURE_…` bits.
 const NO_FEATURES: u32 = 0;
-/// No `NET_FLAG_…` of libkrun: such a flag asks its init for DHCP.
+/// None of libkrun's `NET_FLAG_…` bits, which ask libkrun's init for DHCP.
 const NO_FLAGS: u32 = 0;
 
 /// A failed call of libkrun.
 #[derive(Debug, thiserror::Error)]
 #[error("libkrun refused {call}: {source}")]
 pub struct KrunError {
-    /// The function's name.
+    /// The name of libkrun's function.
     pub call: &'static str,
-    /// The error for its negative result.
+    /// libkrun's negative result, as an error number of the operating system.
     #[source]
     pub source: io::Error,
 }
 
-/// The side that connects, for a vsock port that is tied to a Unix socket.
+/// The side that opens the connections of a vsock port which libkrun ties to a Unix socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortMode {
-    /// The guest connects out: libkrun connects to the socket.
+    /// The guest connects to the port, and libkrun then connects to the socket.
     GuestConnects,
-    /// The host connects in: libkrun makes the socket and listens on it.
+    /// A program of the host connects to the socket, which libkrun makes and listens on.
     HostConnects,
 }
 
@@ -68,16 +69,16 @@ pub enum PortMode {
 pub enum DiskMode {
     /// The guest reads it.
     ReadOnly,
-    /// The guest reads and writes it. The content need not outlive the VM.
+    /// The guest reads and writes the disk, whose content need not outlive the VM.
     ReadWrite,
-    /// The guest reads and writes it, and a flush reaches the host's disk.
+    /// The guest reads and writes the disk, and the guest's flushes reach the host's disk.
     Kept,
 }
 
 /// The access of a VM to a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShareMode {
-    /// The guest reads it. libkrun itself refuses everything else.
+    /// The guest reads the directory. libkrun refuses every change.
     ReadOnly,
     /// The guest reads and writes it.
     ReadWrite,
@@ -96,7 +97,7 @@ pub fn log_to_stderr() -> Result<(), KrunError> {
     checked("krun_init_log", code).map(drop)
 }
 
-/// Maps the first `size` bytes of a file, for as long as the process lives.
+/// Maps the first `size` bytes of a file into memory until the process ends.
 ///
 /// # Errors
 /// If the kernel refuses, or `size` is zero.
@@ -105,8 +106,8 @@ pub fn map_file(file: &File, size: u64) -> io::Result<&'static [u8]> {
     let (anywhere, read, own) = (ptr::null_mut(), ProtFlags::READ, MapFlags::PRIVATE);
     // SAFETY: the kernel chooses an unused address range.
     let start = unsafe { mmap(anywhere, size, read, own, file.as_fd(), 0) }?;
-    // SAFETY: the mapping is never unmapped, and it is read-only. If another process changes the file, only bytes
-    // change about which nothing is assumed; if it truncates the file, this process ends.
+    // SAFETY: the mapping is never unmapped, and it is read-only. If another process writes to the file, the bytes
+    // change, and no code relies on their values. If it truncates the file, an access ends this process.
     Ok(unsafe { slice::from_raw_parts(start.cast(), size) })
 }
 
@@ -117,8 +118,8 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Makes a VM of a size, without libkrun's implicit devices, and with a console that goes to the log: libkrun has
-    /// no other way to give the kernel a console without a terminal.
+    /// Makes a VM without libkrun's implicit devices. The VM's console is written to libkrun's log: without a terminal,
+    /// libkrun offers the kernel no other console.
     ///
     /// # Errors
     /// If libkrun refuses the size.
@@ -128,8 +129,8 @@ impl Vm {
         checked("krun_disable_implicit_init", krun::krun_disable_implicit_init(context))?;
         checked("krun_disable_implicit_console", krun::krun_disable_implicit_console(context))?;
         checked("krun_disable_implicit_vsock", krun::krun_disable_implicit_vsock(context))?;
-        // Without KVM's emulated timer chip (PIT), which a guest with KVM's clock does not use: making it waits 14 ms
-        // for a grace period of the host's RCU. This process then emulates the interrupt controller.
+        // Leaves out KVM's timer chip (PIT): a guest with KVM's clock does not use it, and making it takes 14 ms, a
+        // grace period of the host's RCU. This process then emulates the interrupt controller.
         checked("krun_split_irqchip", krun::krun_split_irqchip(context, true))?;
         // SAFETY: no descriptor is passed, so none can be closed or used twice.
         let code = unsafe { krun::krun_add_virtio_console_default(context, NO_FD, NO_FD, NO_FD) };
@@ -165,8 +166,8 @@ impl Vm {
         self.add_image(id, path, DISK_FORMAT_RAW, mode)
     }
 
-    /// Attaches the files in the VMDK descriptor at `path`, concatenated, as the next virtio-blk disk, read-only.
-    /// libkrun opens every path in the descriptor, so this program must have written it.
+    /// Attaches the files that the VMDK descriptor at `path` lists, concatenated, as the next virtio-blk disk,
+    /// read-only. libkrun opens every path in the descriptor, so this program must have written the descriptor.
     ///
     /// # Errors
     /// If libkrun refuses the path.
@@ -198,7 +199,8 @@ impl Vm {
         checked("krun_add_disk3", code).map(drop)
     }
 
-    /// Adds a directory as a virtio-fs device that the guest mounts by its tag, without a window of shared memory (DAX).
+    /// Adds the directory at `path` as a virtio-fs device without a window of shared memory (DAX). The guest mounts the
+    /// device by `tag`.
     ///
     /// # Errors
     /// If libkrun refuses.
@@ -213,11 +215,11 @@ impl Vm {
         checked("krun_add_virtiofs3", code).map(drop)
     }
 
-    /// Makes the kernel's first root: a file system in the VMM's memory, without a directory of the host. If it has a
-    /// directory `/dev`, the kernel mounts devtmpfs there before it starts init.
+    /// Makes the kernel's first root: a file system in the VMM's memory, without a directory of the host. If this root
+    /// has a directory `/dev`, the kernel mounts devtmpfs there before it starts init.
     ///
-    /// The kernel starts init without standard streams if its console, which a thread of the VMM sets up, is not
-    /// ready yet. Rust's runtime then opens `/dev/null`, and aborts if it is absent.
+    /// Init needs that mount: the kernel starts init without standard streams if the console, which a thread of the VMM
+    /// sets up, is not ready yet. Rust's runtime then opens `/dev/null`, and aborts if the file is absent.
     ///
     /// # Errors
     /// If libkrun refuses.
@@ -248,8 +250,8 @@ impl Vm {
         checked("krun_fs_add_overlay_dir", code).map(drop)
     }
 
-    /// Adds a file to the first root, by its path in the guest; `mode` is an `st_mode`. With `goes`, the guest can
-    /// look it up and open it only once.
+    /// Adds a file to the first root, by its path in the guest; `mode` is an `st_mode`. With `goes`, the guest can look
+    /// up and open the file only once.
     ///
     /// # Errors
     /// If there is no first root.
@@ -277,7 +279,7 @@ impl Vm {
         checked("krun_fs_add_overlay_file", code).map(drop)
     }
 
-    /// Adds the vsock device, without socket impersonation: the guest has no network through it.
+    /// Adds the vsock device without socket impersonation (TSI), so that it gives the guest no network.
     ///
     /// # Errors
     /// If the VM has a vsock device already.
@@ -303,9 +305,9 @@ impl Vm {
         checked("krun_add_vsock_port2", code).map(drop)
     }
 
-    /// Adds a network device that exchanges frames over a stream socket, each frame after its length.
+    /// Adds a network device that exchanges frames over the stream socket `socket`. Each frame follows its length.
     ///
-    /// No optional features are offered. With checksum or segmentation offload, the guest would accept received
+    /// The device offers no optional features: with checksum or segmentation offload, the guest would accept received
     /// packets unchecked, and keep buffers of 64 KiB instead of 1.5 KiB.
     ///
     /// # Errors
@@ -326,7 +328,7 @@ impl Vm {
         checked("krun_add_net_unixstream", code).map(drop)
     }
 
-    /// Adds the first serial port (COM1), output only: each byte goes to `output` at once.
+    /// Adds the first serial port (COM1), for output only. libkrun writes each byte to `output` at once.
     ///
     /// # Errors
     /// If libkrun refuses.
@@ -338,7 +340,7 @@ impl Vm {
         checked("krun_add_serial_console_default", code).map(drop)
     }
 
-    /// Becomes the VM: the process ends when the guest powers off. Returns only on failure.
+    /// Turns this process into the VM. The process ends when the guest powers off. Returns only on failure.
     pub fn start(self) -> KrunError {
         let code = krun::krun_start_enter(self.context);
         KrunError { call: "krun_start_enter", source: errno(code) }
@@ -349,7 +351,7 @@ fn errno(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code.saturating_neg())
 }
 
-/// Converts a result of libkrun: a value, or a negative error number.
+/// Converts a result of libkrun, which is a value or a negative error number.
 fn checked(call: &'static str, code: i32) -> Result<u32, KrunError> {
     u32::try_from(code).map_err(|_| KrunError { call, source: errno(code) })
 }

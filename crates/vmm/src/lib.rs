@@ -25,14 +25,15 @@ pub use follow::{follow, follow_as};
 pub use inherited::close_all_but;
 pub use nonce::Nonce;
 
-/// The hidden subcommand as which the VMM process is started.
+/// The hidden subcommand of this program that runs the VMM process.
 pub const SUBCOMMAND: &str = "vmm";
-/// The supervisor's socket, to which the [control port](box_contract::plan::CONTROL_PORT) leads.
+/// The socket on which the supervisor listens. libkrun connects the guest's [control
+/// port](box_contract::plan::CONTROL_PORT) to it.
 pub const CONTROL_SOCKET: &str = "control.sock";
-/// The socket that libkrun makes for the agent's port.
+/// The socket on which libkrun listens. It connects the supervisor to the agent's port.
 pub const AGENT_SOCKET: &str = "agent.sock";
-/// The socket on which libkrun connects a guest to its network.
+/// The socket on which the host's end of a guest's network listens. libkrun connects the guest to it.
 pub const NETWORK_SOCKET: &str = "network.sock";
-/// The hardware address of the guest's network device. Any locally administered address (the second bit) will do,
-/// because it is visible only to the box.
+/// The hardware address of the guest's network device. Any locally administered address (bit 1 of the first byte)
+/// works, because only the box sees it.
 pub const GUEST_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use host_fs::OsError;
 
-/// The secret of one boot: random bytes, written as [`NONCE_LENGTH`] hexadecimal digits.
+/// The secret of one boot: random bytes as [`NONCE_LENGTH`] hexadecimal digits.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Nonce(String);
 
@@ -24,12 +24,12 @@ impl Nonce {
         Ok(Self(hex(&bytes)))
     }
 
-    /// Returns the digits.
+    /// Returns the hexadecimal digits.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// Compares in constant time.
+    /// Compares the nonce with `other` in constant time.
     pub fn matches(&self, other: &str) -> bool {
         let pairs = self.0.bytes().zip(other.bytes());
         let difference = pairs.fold(0, |seen, (ours, theirs)| black_box(seen | (ours ^ theirs)));

@@ -85,23 +85,24 @@ impl RuntimeDir {
 
 impl Drop for RuntimeDir {
     fn drop(&mut self) {
-        // A directory that cannot be removed is left; it contains no data.
+        // An error is ignored: the directory contains no data.
         drop(remove(&self.path));
     }
 }
 
-/// Removes a directory recursively. The VMM process may have changed the mode of its subdirectory.
+/// Removes a runtime directory recursively. First restores the mode of the VMM's subdirectory, which the VMM process
+/// may have changed.
 fn remove(path: &Path) -> io::Result<()> {
     let own = path.join(VMM);
-    // A symbolic link there could lead to another directory.
+    // Does not follow a symbolic link, which could refer to another directory.
     if fs::symlink_metadata(&own).is_ok_and(|it| it.is_dir()) {
         drop(fs::set_permissions(own, Permissions::from_mode(0o700)));
     }
     fs::remove_dir_all(path)
 }
 
-/// Removes the runtime directory of a killed process. It is a no-op if the name does not fit, or if another user
-/// could change the directory.
+/// Removes the runtime directory of a killed process. It is a no-op if the name is not a runtime directory's, or if
+/// another user could change the directory.
 pub fn remove_left(path: &Path) {
     if is_name_of_one(path) && is_ours(path) {
         control_group::remove_left(path);
@@ -109,7 +110,7 @@ pub fn remove_left(path: &Path) {
     }
 }
 
-/// Returns whether a path's last part is the name of a runtime directory.
+/// Returns whether a path ends with the name of a runtime directory.
 ///
 /// # Examples
 /// ```

@@ -23,7 +23,8 @@ fn name(number: i32) -> String {
     named.unwrap_or_else(|| format!("signal {number}"))
 }
 
-/// SIGINT, SIGTERM and SIGHUP, blocked, so that they are pending until they are read.
+/// A descriptor from which SIGINT, SIGTERM and SIGHUP are read. They are blocked, so a signal is pending until it is
+/// read.
 #[derive(Debug)]
 pub struct StopSignals {
     fd: SignalFd,
@@ -31,8 +32,8 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Blocks the signals in this thread, and so in the threads and programs that it starts later; see [`unblock`].
-    /// SIGWINCH is blocked as well, so that none of these threads handles it.
+    /// Blocks the signals in this thread, and so in the threads and programs that it starts later. A program calls
+    /// [`unblock`] to receive them again. SIGWINCH is blocked as well, so that none of these threads handles it.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -55,19 +56,20 @@ impl StopSignals {
         Ok(found.map(|info| info.ssi_signo.cast_signed()))
     }
 
-    /// Records a signal that was read from the descriptor by other means, and returns its number.
+    /// Records a signal whose `signalfd_siginfo` the caller has read from the descriptor. Returns the signal's number.
     pub fn take(&self, information: [u8; SIGNAL_SIZE]) -> i32 {
         self.taken.set(true);
         let [a, b, c, d, ..] = information;
         i32::from_ne_bytes([a, b, c, d])
     }
 
-    /// Forgets that a signal was read: it is forwarded to another process and does not end this one.
+    /// Resets [`Self::any_taken`]. For a signal that the caller has forwarded to another process, and that does not end
+    /// this one.
     pub fn forget(&self) {
         self.taken.set(false);
     }
 
-    /// Returns whether a signal has been read.
+    /// Returns whether a signal has been read and not forgotten.
     pub const fn any_taken(&self) -> bool {
         self.taken.get()
     }
@@ -83,7 +85,7 @@ pub fn resizes() -> nix::Result<SignalFd> {
     SignalFd::with_flags(&changed, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
 }
 
-/// Unblocks the signals, in a program that was started by one that had blocked them.
+/// Unblocks the signals that the program which started this one had blocked with [`StopSignals::block`].
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -92,8 +94,8 @@ pub fn unblock() -> Result<(), OsError> {
     blocked.thread_unblock().map_err(OsError::system("unblock signals"))
 }
 
-/// Returns the signals without those that this process inherited as ignored: nohup(1) ignores SIGHUP, and a shell
-/// ignores SIGINT for a program in the background.
+/// Returns SIGINT, SIGTERM and SIGHUP, except the ones that this process inherited as ignored. For example, nohup(1)
+/// ignores SIGHUP, and a shell ignores SIGINT for a program in the background.
 fn stop_signals() -> SigSet {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = ignored(&status);

@@ -16,7 +16,7 @@ use testkit::test_box::{TestBox, config};
 /// A program that runs until it is killed, with any argument.
 const PATIENT: &str = "/usr/bin/yes";
 
-/// Waits until the process executes the other program.
+/// Waits until the VMM process has executed [`PATIENT`].
 fn await_exec(vmm: &Vmm) {
     let name = |id: &str| fs::read_to_string(format!("/proc/{id}/comm")).unwrap();
     while name(&vmm.pid().to_string()) != "yes\n" {

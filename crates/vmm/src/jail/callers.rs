@@ -1,7 +1,7 @@
-//! The callers of each system call that the filter allows, so that no call is allowed without a reason.
+//! Names a caller of each system call that the filter allows, so that no call is allowed without a reason.
 //!
-//! A crate's call is searched in the source from which this program is built. If a new version of libkrun no longer
-//! makes a call, this test fails.
+//! If the caller is a crate, a test searches the call in the source of this crate from which this program is built. The
+//! test fails if, for example, a new version of libkrun no longer makes a call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,20 +13,20 @@ use testbed::{Workspace, program};
 
 use super::calls::{CALLS, DISK_CALLS, NETWORK_CALLS, SHARE_CALLS, WRITABLE_SHARE_CALLS};
 
-/// Code that makes a system call.
+/// The code that makes a system call.
 #[derive(Debug, Clone, Copy)]
 enum Caller {
     /// A crate: its name, a file of it, and text in that file.
     In(&'static str, &'static str, &'static str),
-    /// Rust's standard library.
+    /// Rust's standard library, and what it makes the call for.
     Std(&'static str),
-    /// The C library of the released program (musl).
+    /// The C library of the released program (musl), and what it makes the call for.
     Musl(&'static str),
-    /// The C library of a program for a distribution (glibc).
+    /// The C library of a program for a distribution (glibc), and what it makes the call for.
     Glibc(&'static str),
-    /// The kernel, which makes the process issue the call.
+    /// The kernel, which makes the process issue the call, and what for.
     Kernel(&'static str),
-    /// No caller is known. The call permits nothing beyond what another allowed call permits.
+    /// No caller is known. The call permits nothing that the named call, which is allowed too, does not permit.
     Same(&'static str),
 }
 
@@ -42,12 +42,12 @@ const SHARE: &str = "src/virtio/fs/linux/passthrough.rs";
 const EPOLL: &str = "src/linux/epoll.rs";
 const THREADS: &str = "starts a thread";
 
-/// Names a function of libkrun's file system.
+/// Returns the caller with this text in libkrun's virtio-fs device.
 const fn share(text: &'static str) -> Caller {
     In("krun-devices", SHARE, text)
 }
 
-/// Names a function of libkrun's sockets.
+/// Returns the caller with this text in libkrun's vsock sockets.
 const fn vsock(text: &'static str) -> Caller {
     In("krun-devices", VSOCK, text)
 }
@@ -155,7 +155,8 @@ const CALLERS: &[(c_long, Caller)] = &[
     (libc::SYS_setsockopt, In("krun-devices", "src/virtio/net/unixstream.rs", "sockopt::SndBuf")),
 ];
 
-/// Returns the directories with the source of this program's crates, by the names of the crates.
+/// Returns the paths of the `Cargo.toml` of this program's crates, by the names of the crates. A crate with several
+/// versions has several paths.
 fn sources() -> BTreeMap<String, Vec<PathBuf>> {
     let mut cargo = Workspace::find().cargo();
     let metadata = program::run(cargo.args(["metadata", "--format-version", "1", "--offline"]));

@@ -1,9 +1,10 @@
 //! The system calls of a VMM process.
 //!
-//! The list was taken from traces of boxes that start, run commands, copy files, and end, and was completed by
-//! reading libkrun 1.19.7, imago, and Rust's standard library: for code that runs only on Intel processors, with
-//! glibc instead of musl, when memory is returned to the host, and in a panic. Any other call kills the process. One
-//! test makes each of the other calls; another one starts boxes.
+//! Most calls of the list are from traces of boxes that start, run commands, copy files, and end. The others are from
+//! the source of libkrun 1.19.7, imago, and Rust's standard library: from code that runs only on Intel processors, with
+//! glibc instead of musl, when memory is returned to the host, or in a panic.
+//!
+//! A call that is not listed kills the process. One test makes each unlisted call. Another test starts boxes.
 
 use nix::libc::{self, c_long};
 
@@ -12,7 +13,7 @@ use nix::libc::{self, c_long};
 pub(super) enum Rule {
     /// No condition.
     Any,
-    /// The argument with this index is one of the values, as 32 bits.
+    /// The low 32 bits of the argument with this index equal one of the values.
     OneOf(u8, &'static [u32]),
     /// The argument with this index is a null pointer: all of its 64 bits are 0.
     Null(u8),
@@ -33,18 +34,18 @@ const THREAD: u32 = (libc::CLONE_VM
     | libc::CLONE_PARENT_SETTID
     | libc::CLONE_CHILD_CLEARTID)
     .cast_unsigned();
-/// musl sets this flag, too. Linux has ignored it for twenty years.
+/// A further flag, which musl sets. Linux has ignored it for twenty years.
 const DETACHED: u32 = libc::CLONE_DETACHED.cast_unsigned();
 const EXECUTABLE: u32 = libc::PROT_EXEC.cast_unsigned();
-/// The VMM makes no files but sockets, and `open` does not make those.
+/// The flags with which open(2) makes or truncates a file. The VMM makes only sockets, and not with `open`.
 const MAKES_FILES: u32 =
     (libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE & !libc::O_DIRECTORY).cast_unsigned();
-/// Out-of-band data led into a use-after-free in the kernel's Unix sockets
+/// The flag for out-of-band data, which caused a use-after-free in the kernel's Unix sockets
 /// ([CVE-2025-38236](https://nvd.nist.gov/vuln/detail/CVE-2025-38236)).
 const OUT_OF_BAND: u32 = libc::MSG_OOB.cast_unsigned();
 
-/// The requests of ioctl(2): [KVM's](https://docs.kernel.org/virt/kvm/api.html), in the order in which a VM is made,
-/// and `FIONBIO`, by which Rust's standard library makes a socket non-blocking.
+/// The requests of ioctl(2): [KVM's](https://docs.kernel.org/virt/kvm/api.html), in the order of a VM's start, and
+/// `FIONBIO`, with which Rust's standard library makes a socket non-blocking.
 const REQUESTS: &[u32] = &[
     0xae00,      // KVM_GET_API_VERSION
     0xae03,      // KVM_CHECK_EXTENSION
@@ -95,7 +96,7 @@ pub(super) const CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_fstat, Any),
     (libc::SYS_fstatfs, Any),
     (libc::SYS_lseek, Any),
-    // For a volume when the guest flushes it, and for any disk when a start fails.
+    // For a volume that the guest flushes, and for any disk if the VM's start fails.
     (libc::SYS_fsync, Any),
     (libc::SYS_ioctl, OneOf(1, REQUESTS)),
     // The files of the box, and the device of KVM.
@@ -104,7 +105,7 @@ pub(super) const CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_stat, Any),
     (libc::SYS_newfstatat, Any),
     (libc::SYS_statx, Any),
-    // libkrun removes its sockets at the end. Landlock refuses it.
+    // When the VM ends, libkrun tries to remove its sockets, which Landlock refuses.
     (libc::SYS_unlink, Any),
     // Waiting.
     (libc::SYS_poll, Any),
@@ -219,8 +220,8 @@ pub(super) const NETWORK_CALLS: &[(c_long, Rule)] =
 pub(super) const IDLE_CALLS: &[c_long] =
     &[libc::SYS_fchownat, libc::SYS_setresuid, libc::SYS_setresgid];
 
-/// The calls that fail with EPERM if the argument with this index has a bit of [`SET_ID_BITS`]: a program that the
-/// guest makes must not run as its owner on the host.
+/// The calls that set a mode, each with the index of the argument that is the mode. A call fails with EPERM if its mode
+/// has a bit of [`SET_ID_BITS`]: a program that the guest makes must not run as its owner on the host.
 pub(super) const MODE_CALLS: &[(c_long, u8)] = &[
     (libc::SYS_openat, 3),
     (libc::SYS_mkdirat, 2),
@@ -232,13 +233,13 @@ pub(super) const MODE_CALLS: &[(c_long, u8)] = &[
 /// The bits of a mode that make a program run as another user or group.
 pub(super) const SET_ID_BITS: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
 
-/// The flags of open(2), the argument with index 2, either of which means that the call has a mode.
+/// `openat` has a mode if its flags, the argument with index 2, contain one of these.
 pub(super) const MODE_FLAGS: [u32; 2] =
     [libc::O_CREAT.cast_unsigned(), (libc::O_TMPFILE & !libc::O_DIRECTORY).cast_unsigned()];
 
 /// `PR_SET_VMA` (`linux/prctl.h`), with which newer C libraries name their memory.
 const PR_SET_VMA: u32 = 0x5356_4d41;
-/// A placeholder that the filter replaces with the process's own id.
+/// A placeholder that the filter replaces with the id of its process.
 pub(super) const SELF: u32 = u32::MAX;
 
 #[cfg(test)]

@@ -13,23 +13,23 @@ use rustix::fs::getxattr;
 
 use crate::jail::isolation::{CGROUPS, cgroups, own_group};
 
-/// The parent of the groups of root's VMs, below the host's first group.
+/// The parent of the groups of the VMs that root starts. It is a child of the host's root group.
 const PARENT: &str = "boxlaunch";
 /// The group of the supervisor, a sibling of the groups of VMs, in a delegated group.
 const SUPERVISOR: &str = "supervisor";
 /// The controllers that the group of a VM needs.
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
-/// The memory that the VMM process may use in addition to the guest's memory, in bytes. It uses a tenth of that; the
-/// rest is for the host's page cache of the box's files, which counts as well.
+/// The memory that the VMM process may use in addition to the guest's memory, in bytes. The process uses a tenth of it.
+/// The rest is for the host's page cache of the box's files, which the kernel charges to the group.
 const OWN_MEMORY: u64 = 256 << 20;
-/// The limit on libkrun's threads in addition to the virtual CPUs: twice as many as it starts.
+/// The limit on libkrun's threads, without the threads of the virtual CPUs. libkrun starts half as many.
 const THREADS: u64 = 32;
-/// The memory limit of a supervisor and passt, in bytes: several times the sum of the bounds in its code and the
-/// output that `--json` keeps.
+/// The memory limit of a supervisor and passt, in bytes. It is several times the sum of the limits in the supervisor's
+/// code and the output that `--json` keeps.
 const SUPERVISOR_MEMORY: u64 = 1 << 30;
-/// The limit on the threads of a supervisor and passt. They start some thirty.
+/// The limit on the threads of a supervisor and passt. Together they start about thirty.
 const SUPERVISOR_THREADS: u64 = 256;
-/// The number of attempts to empty a group whose processes may start others meanwhile.
+/// The number of attempts to empty a group. Its processes may start others meanwhile.
 const ATTEMPTS: usize = 20;
 /// The period of the limit on CPU time, in microseconds (the kernel's default).
 const PERIOD_US: u64 = 100_000;
@@ -38,7 +38,7 @@ const PERIOD_US: u64 = 100_000;
 #[derive(Debug)]
 pub struct ControlGroup {
     path: PathBuf,
-    /// The supervisor's group, if the groups are in a delegated one.
+    /// The supervisor's group. `None` if the VM's group is not in a delegated group.
     supervisor: Option<Bounded>,
 }
 
@@ -46,14 +46,14 @@ pub struct ControlGroup {
 #[derive(Debug)]
 struct Bounded {
     path: PathBuf,
-    /// The group that the supervisor was in before.
+    /// The group to which the supervisor is moved back.
     back: PathBuf,
 }
 
 impl ControlGroup {
-    /// Makes the group for a VM of this size, named after the directory of the run, for the process `vmm`. In a
-    /// delegated group, this process and `serving` get a group as well: a flood from the guest then ends the box, and
-    /// not other processes of the host.
+    /// Makes the group for a VM of this size, named after the directory of the run, for the process `vmm`. If the group
+    /// is made in a delegated group, this process and `serving` get a group as well. A flood from the guest then ends
+    /// the box, and not other processes of the host.
     ///
     /// # Errors
     /// The reason, as text for the user.
@@ -77,7 +77,7 @@ impl ControlGroup {
         Ok(made)
     }
 
-    /// Puts a process into the group.
+    /// Moves a process into the group.
     ///
     /// # Errors
     /// The reason.
@@ -111,8 +111,8 @@ impl Drop for Bounded {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // If the removal fails, the next command finds a group below root's by the name of the run's directory. A
-        // group in a delegated one stays until the delegated one is removed.
+        // If the removal fails, a later command removes a group below `PARENT` by the name of the run's directory. A
+        // group in a delegated group stays until the delegated group is removed.
         drop(fs::remove_dir(&self.path));
     }
 }
@@ -133,7 +133,7 @@ fn failed(what: &str, error: &io::Error) -> String {
 enum Parent {
     /// A group that was delegated to this user, who owns everything in it.
     HandedOver(PathBuf),
-    /// Root's group below the host's first one. The supervisor stays in the group of its service.
+    /// The group [`PARENT`], for the VMs that root starts. The supervisor stays in the group of its service.
     Roots(PathBuf),
 }
 
@@ -172,7 +172,7 @@ fn parent(vmm: Pid) -> Result<Parent, String> {
         None if is_root => return below(Path::new(CGROUPS)).map(Parent::Roots),
         None => own,
     };
-    // The group's processes may be about to start others.
+    // A process of the group may start another one before the controllers are enabled, which then fails.
     for _ in 1..ATTEMPTS {
         vacate(&group, vmm)?;
         if enable(&group).is_ok() {
@@ -184,7 +184,7 @@ fn parent(vmm: Pid) -> Result<Parent, String> {
     Ok(Parent::HandedOver(group))
 }
 
-/// Returns whether a supervisor that is started here gets a separate group, if its VM gets one.
+/// Returns whether a supervisor that this process starts gets a separate group. It gets none if its VM gets none.
 pub fn bounds_supervisor() -> bool {
     !geteuid().is_root() || handed_over(&own_group()).is_some()
 }
@@ -196,13 +196,13 @@ fn handed_over(own: &Path) -> Option<&Path> {
     [Some(own), above].into_iter().flatten().find(|group| is_marked(group))
 }
 
-/// Moves the processes of a group to a child of it: a group that enables controllers for its children must have no
-/// processes itself (cgroups(7), "no internal processes").
+/// Moves the processes of a group to its child [`SUPERVISOR`]: a group that enables controllers for its children must
+/// have no processes itself (cgroups(7), "no internal processes").
 fn vacate(group: &Path, vmm: Pid) -> Result<(), String> {
     let below = group.join(SUPERVISOR);
     make(&below)?;
-    // In a delegated group, other processes may belong to the same service, for example one that waits for
-    // `run --detach`.
+    // A delegated group may contain other processes of the same service, for example one that waits for `run --detach`.
+    // So all of them are moved.
     let processes = match fs::read_to_string(group.join("cgroup.procs")) {
         Ok(all) if is_marked(group) => all,
         _ => format!("0\n{vmm}"),
@@ -223,8 +223,9 @@ fn enter(group: &Path, process: &str) -> io::Result<()> {
 }
 
 /// Returns whether the service manager has delegated a group
-/// ([systemd.resource-control(5)](https://man7.org/linux/man-pages/man5/systemd.resource-control.5.html),
-/// `Delegate=`). The mark decides, because root can write to every group, delegated or not.
+/// ([systemd.resource-control(5)](https://man7.org/linux/man-pages/man5/systemd.resource-control.5.html), `Delegate=`).
+/// The result depends on the manager's extended attribute and not on write access, because root can write to every
+/// group.
 fn is_marked(group: &Path) -> bool {
     let marked = |name| {
         let mut value = [0; 8];
@@ -233,7 +234,7 @@ fn is_marked(group: &Path) -> bool {
     marked("user.delegate") || marked("trusted.delegate")
 }
 
-/// Makes the parent of the groups of root's VMs below the host's first group.
+/// Makes [`PARENT`] in the host's root group `root`, and enables the controllers in both groups.
 fn below(root: &Path) -> Result<PathBuf, String> {
     let parent = root.join(PARENT);
     enable(root)?;

@@ -1,5 +1,5 @@
-//! The [Landlock](https://docs.kernel.org/userspace-api/landlock.html) rules for the VMM process: a second fence
-//! around its files, and one around its network.
+//! The [Landlock](https://docs.kernel.org/userspace-api/landlock.html) rules for the VMM process. They restrict its
+//! files a second time, after its root directory, and its network.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use crate::jail::isolation::Landlock;
 /// The newest ABI version whose rights this module knows.
 const NEWEST: ABI = ABI::V6;
 
-/// Lets this process open the device of KVM, the files of the box and its disks, use the shares, make sockets in one
-/// directory, and nothing else. Returns the ABI version of this kernel.
+/// Restricts this process: it can open only the device of KVM, the files of the box and its disks, use the shares, and
+/// make sockets in the directory `sockets`. Returns the ABI version of this kernel.
 ///
 /// # Errors
 /// The reason why no rules could be applied.
@@ -33,7 +33,7 @@ pub(super) fn restrict(
 /// The rights below a read-only directory.
 const READING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
-/// The rights below a writable directory: all but executing programs and making devices.
+/// The rights below a writable directory: all except executing programs, and making and controlling devices.
 fn writing() -> BitFlags<AccessFs> {
     use AccessFs as Fs;
     READING

@@ -20,13 +20,13 @@ use super::{Needs, trace};
 /// A filter that can be installed.
 #[derive(Debug)]
 pub(super) struct Filter {
-    /// The kernel applies the strictest of the programs' answers to a call.
+    /// The BPF programs of the filter. The kernel applies the strictest of their results to a call.
     programs: Vec<BpfProgram>,
     trace: bool,
 }
 
 impl Filter {
-    /// Compiles the filter for a VMM process with such needs. With `trace`, a forbidden call is logged before the
+    /// Compiles the filter for a VMM process with these needs. With `trace`, a forbidden call is logged before the
     /// process ends.
     ///
     /// # Errors
@@ -42,7 +42,8 @@ impl Filter {
         let rules = CALLS.iter().chain(more).map(|(call, rule)| Ok((*call, conditions(*rule)?)));
         let mut rules: BTreeMap<c_long, Vec<SeccompRule>> =
             rules.collect::<Result<_, BackendError>>()?;
-        // The flags of clone3 are in memory, which no filter can read. The C libraries fall back to `clone`.
+        // The flags of clone3 are in memory, which no filter can read. So clone3 fails, and the C libraries fall back
+        // to `clone`.
         rules.insert(libc::SYS_clone3, Vec::new());
         let forbidden = if trace { SeccompAction::Trap } else { SeccompAction::KillProcess };
         let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
@@ -54,12 +55,12 @@ impl Filter {
             let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
             programs.push(program(set_id_rules()?, SeccompAction::Allow, refused)?);
         }
-        // The last program forbids installing more.
+        // Must be the last program, because it forbids the call that installs a program.
         programs.push(program(rules, forbidden, SeccompAction::Allow)?);
         Ok(Self { programs, trace })
     }
 
-    /// Applies the filter to this process, which has one thread.
+    /// Applies the filter to this process, which must have one thread.
     ///
     /// # Errors
     /// The kernel's error.
@@ -133,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Above the highest call number of any current kernel.
+    /// A number above the highest call of any current kernel.
     const LAST: c_long = 600;
     /// `uretprobe` and `uprobe`, which the kernel excludes from every filter: they work only from code that the
     /// kernel has placed, and otherwise end the process with SIGILL (`kernel/seccomp.c`).
@@ -146,7 +147,7 @@ mod tests {
         made_with(filtered.then(Needs::default), call, arguments)
     }
 
-    /// Makes a call in a child process, under the filter for such needs.
+    /// Makes a call in a child process. The filter for `needs` applies to it, if there is one.
     fn made_with(needs: Option<Needs>, call: c_long, arguments: [u64; 4]) -> WaitStatus {
         // SAFETY: the child makes system calls only, with memory that was made before.
         match unsafe { fork() }.unwrap() {

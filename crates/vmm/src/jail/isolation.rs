@@ -10,21 +10,21 @@ use nix::unistd::{AccessFlags, access};
 /// The mount point of control groups.
 pub const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// The settings that can forbid user namespaces.
+/// The kernel parameters that can forbid user namespaces.
 const SWITCHES: [Switch; 3] = [
     Switch { name: "user.max_user_namespaces", forbids: "0", allows: "10000" },
     Switch { name: "kernel.unprivileged_userns_clone", forbids: "0", allows: "1" },
     Switch { name: "kernel.apparmor_restrict_unprivileged_userns", forbids: "1", allows: "0" },
 ];
 
-/// The kernel's Landlock.
+/// The state of Landlock in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Landlock {
-    /// A process has restricted itself with it. Holds the ABI version.
+    /// A process can restrict itself with Landlock. Holds the ABI version.
     Works(i32),
-    /// The kernel was compiled with it, but started without it.
+    /// The kernel was compiled with Landlock, but started without it.
     Disabled,
-    /// The kernel was compiled without it.
+    /// The kernel was compiled without Landlock.
     Missing,
 }
 
@@ -33,9 +33,9 @@ pub enum Landlock {
 pub enum Cgroups {
     /// Version 2.
     Unified {
-        /// The controllers of this process's group.
+        /// The controllers that are available in this process's group.
         controllers: Vec<String>,
-        /// Whether this user may make groups below that group.
+        /// Whether this user may make groups below this process's group.
         delegated: bool,
     },
     /// Version 1, with or without a hierarchy of version 2.
@@ -71,7 +71,7 @@ impl Landlock {
     /// Returns the version of Landlock's ABI.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// The reason why Landlock does not work, as text for the user.
     pub const fn version(self) -> Result<i32, &'static str> {
         match self {
             Self::Works(version) => Ok(version),
@@ -116,7 +116,7 @@ fn group_of(text: &str) -> PathBuf {
     Path::new(CGROUPS).join(path.trim_start_matches('/'))
 }
 
-/// Returns a control group and its ancestors. The limits of each of them apply.
+/// Returns a control group and its ancestors. A process in `group` is subject to the limits of each of them.
 ///
 /// # Examples
 /// ```
@@ -141,12 +141,12 @@ pub struct Switch {
     pub allows: &'static str,
 }
 
-/// Returns the settings of this host that forbid user namespaces to ordinary users.
+/// Returns the kernel parameters of this host that forbid user namespaces to ordinary users.
 pub fn forbidden() -> Vec<Switch> {
     forbidden_by(Path::new("/proc/sys"))
 }
 
-/// Returns the settings below a directory that forbid user namespaces.
+/// Like [`forbidden`], but reads the parameters below the directory `settings` instead of `/proc/sys`.
 pub fn forbidden_by(settings: &Path) -> Vec<Switch> {
     let forbids = |switch: &Switch| {
         let value = fs::read_to_string(settings.join(switch.name.replace('.', "/")));

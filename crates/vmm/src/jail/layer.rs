@@ -15,9 +15,9 @@ named_enum! {
     pub enum Layer {
         /// A control group that bounds memory, processes and CPU time (cgroups(7), version 2).
         ControlGroup "control-group",
-        /// A user namespace: its capabilities are void outside of it.
+        /// A user namespace: the process's capabilities have no effect outside of it.
         UserNamespace "user-namespace",
-        /// A PID namespace: the process cannot name other processes.
+        /// A PID namespace: other processes have no id that the process could use.
         PidNamespace "pid-namespace",
         /// A namespace of System V objects and POSIX message queues.
         IpcNamespace "ipc-namespace",
@@ -25,11 +25,11 @@ named_enum! {
         NetworkNamespace "network-namespace",
         /// A namespace of host names.
         UtsNamespace "uts-namespace",
-        /// A namespace of control groups: the host's are invisible.
+        /// A namespace of control groups: the host's groups are invisible.
         CgroupNamespace "cgroup-namespace",
         /// A mount namespace with a root directory that has only what the VM needs.
         MountNamespace "mount-namespace",
-        /// A user and a group of no other process, if root starts the VM.
+        /// A user and a group that no other process has, or the owner of the shares. Only if root starts the VM.
         UserId "user-id",
         /// No capabilities, and no way to gain any.
         Capabilities "capabilities",
@@ -72,7 +72,7 @@ pub enum Policy {
     Require,
     /// Start the VM, and report the missing layers.
     BestEffort,
-    /// As [`Policy::BestEffort`], and log a system call that the filter forbids.
+    /// Like [`Policy::BestEffort`], and log a system call that the filter forbids.
     Trace,
 }
 
@@ -95,10 +95,11 @@ pub enum Unshared {
         /// Whether the cause is a lack of permission.
         is_forbidden: bool,
     },
-    /// The files of the box cannot be opened again, which shares require.
+    /// A file of the box cannot be opened again, which writable shares require.
     #[error("the box does not exist any more: {0}")]
     Box(String),
-    /// The host gives no mount namespace. Directories are shared only in one, because it hides the rest of the host.
+    /// The host allows no mount namespace. Directories are shared only in a mount namespace, because it hides the rest
+    /// of the host.
     #[error("directories are shared only in a mount namespace, which this host does not give: {0}")]
     Host(String),
 }
@@ -119,9 +120,9 @@ impl Unshared {
 pub struct Report {
     /// The missing layers.
     pub missing: Vec<Missing>,
-    /// The version of Landlock's ABI that is enforced.
+    /// The version of the kernel's Landlock ABI. `None` if Landlock is missing.
     pub landlock_abi: Option<i32>,
-    /// Why a directory of the host cannot be served. If set, the VM does not start.
+    /// Why a directory of the host cannot be served. `None` if all can be. If set, the VM does not start.
     #[serde(default)]
     pub unshared: Option<Unshared>,
     /// The user and the group of the process, as seen in its user namespace.

@@ -3,14 +3,14 @@
 //! A guest that breaks out of libkrun controls this process. So the process keeps only what libkrun needs, by these steps:
 //!
 //! 1. The supervisor starts it in a user and a PID namespace (`process`), and moves it into a control group
-//!    (`control_group`) while it takes the next steps. It has three pipes and the box's open files, and its
+//!    (`control_group`) while it takes the next steps. The process has three pipes and the box's open files. Its
 //!    environment is one variable.
 //! 2. It enters further namespaces, and a root directory with its own open files, `/dev/kvm` and the directory of its
 //!    sockets (`root`).
 //! 3. It sets resource limits, changes its user, and then drops all capabilities (`privileges`).
 //! 4. Landlock restricts it to the same files, in case the root directory fails to (`fence`).
-//! 5. A filter of system calls (`filter`) with a checked-in list (`calls`) comes last: libkrun opens disks and starts
-//!    threads under it.
+//! 5. A filter of system calls (`filter`) with a checked-in list (`calls`) is installed last. libkrun then opens disks
+//!    and starts threads under the filter.
 //!
 //! Some hosts lack some of these layers. The [`Report`] lists the missing ones, and [`Policy`] decides whether the VM
 //! starts. A layer is never left out silently.
@@ -65,11 +65,12 @@ const NAMESPACES: [(Layer, CloneFlags); 4] = [
 pub struct Terms {
     /// The reaction to a missing layer.
     pub policy: Policy,
-    /// The run's own directory.
+    /// The directory of the run.
     pub runtime: PathBuf,
-    /// Whether root started the supervisor. The VMM process is then not in a new user namespace at first.
+    /// Whether root started the supervisor. The VMM process then enters a new user namespace only after the steps that
+    /// need root's capabilities.
     pub is_root: bool,
-    /// The user and group to change to in that case, if possible.
+    /// The user and group to change to. `None` if root did not start the supervisor, or if the change is impossible.
     pub ids: Option<Ids>,
     /// The directories of the host to be served.
     pub shares: Vec<ServedShare>,
@@ -77,7 +78,7 @@ pub struct Terms {
     pub missing: Vec<Missing>,
 }
 
-/// The files that the process opens again in its jail, by their descriptors, and whether it has a socket.
+/// The descriptors of the files that the process opens again in its jail, and whether it has a network socket.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Files<'a> {
     /// The box's files, to read.
@@ -103,7 +104,7 @@ struct Needs {
     network: bool,
 }
 
-/// Applies Landlock and the filter to this process, as for a VM with these blobs and nothing else.
+/// Applies Landlock and the filter to this process, as for a VM with these blobs and without disks, shares and network.
 #[cfg(test)]
 pub fn fenced(blobs: &[RawFd]) -> Result<(), String> {
     let files = Files { blobs, ..Files::default() };
@@ -112,7 +113,7 @@ pub fn fenced(blobs: &[RawFd]) -> Result<(), String> {
     filter.install().map_err(|error| error.to_string())
 }
 
-/// Returns why directories cannot be served, if they cannot.
+/// Returns why the shares cannot be served. `failed` is the error of [`root::enter`].
 fn unshared(shares: &[ServedShare], failed: Option<&RootError>) -> Option<Unshared> {
     match failed? {
         RootError::Share(reason) => Some(reason.clone()),
@@ -122,7 +123,8 @@ fn unshared(shares: &[ServedShare], failed: Option<&RootError>) -> Option<Unshar
     }
 }
 
-/// Returns a path by which this process reaches a directory after a change of its user, as long as it runs.
+/// Opens a directory and returns its path in `/proc/self/fd`. The process can use this path after a change of its user.
+/// The descriptor is never closed.
 fn by_descriptor(path: &Path) -> Result<PathBuf, OsError> {
     let opened = directory(path).map_err(OsError::file("open", path))?;
     Ok(root::fd_path(opened.into_raw_fd()))
@@ -140,8 +142,8 @@ pub struct Jail {
 }
 
 impl Jail {
-    /// Sets up all layers but the last around this process. The process must have one thread. It can open `files`
-    /// again afterwards.
+    /// Sets up all layers around this process, except the filter of system calls. The process must have one thread.
+    /// Afterwards, it can still open `files` again.
     ///
     /// # Errors
     /// If the process is left in a state in which no VM can start.
@@ -159,9 +161,9 @@ impl Jail {
         for (layer, flag) in NAMESPACES {
             jail.put(layer, unshare(flag));
         }
-        // The value cannot be read inside the jail.
+        // Read here, because `/proc/sys` is absent inside the jail.
         let most_files = most_files();
-        // The filter allows calls that change a mode only if there are writable directories.
+        // The filter allows calls that change a file's mode only if a share is writable.
         let fixed = if needs.writable_shares { files.blobs } else { &[] };
         let entered = root::enter(&terms.runtime, &shares, fixed);
         jail.report.unshared = unshared(&shares, entered.as_ref().err());
@@ -212,7 +214,7 @@ impl Jail {
         Ok(())
     }
 
-    /// Records a layer that could not be set up.
+    /// Returns the value of `result`. If it is an error, records that `layer` is missing.
     fn put<T, E: Display>(&mut self, layer: Layer, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(done) => Some(done),

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 /// here to 2^31.
 const FIRST_ID: u32 = 0x7000_0000;
 /// The capabilities of a process that serves writable directories, in a user namespace that has one user. With them,
-/// libkrun believes that it can become the guest's users. The filter turns these changes into no-ops, so all files
-/// that the guest writes belong to that one user.
+/// libkrun tries to become the guest's users. The filter turns these calls into no-ops, so all files that the guest
+/// writes belong to that one user.
 const KEPT: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 /// The permission bits of a file's group to read and write.
 const GROUP_MAY: u32 = 0o060;
@@ -27,7 +27,7 @@ const GROUP_MAY: u32 = 0o060;
 const OTHERS_MAY: u32 = 0o006;
 const OTHERS_MAY_READ: u32 = 0o004;
 
-/// A user and a group of no other visible process, or the owner of the shares.
+/// The user and the group of a VMM process: ids that no other visible process has, or the owner of the shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ids {
     /// The user.
@@ -39,9 +39,9 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Chooses the ids of the VM that this process supervises. Returns `None` if this process does not run as root:
-    /// it cannot change ids. If the shares have an owner, the result is that owner, who then owns what the guest
-    /// writes there.
+    /// Chooses the ids of the VM that this process supervises. Returns `None` if this process does not run as root,
+    /// because it then cannot change ids. If the shares have an `owner`, chooses its ids, so that the owner also owns
+    /// the files that the guest writes there.
     ///
     /// # Errors
     /// The reason why no other user can run the VM.
@@ -65,8 +65,8 @@ impl Ids {
         Ok(Some(Self { uid, gid, device_group }))
     }
 
-    /// Becomes this user, and keeps the capability CAP_SYS_ADMIN for the next step: some hosts require it to make a
-    /// user namespace.
+    /// Changes this process's user and group. Keeps the capability CAP_SYS_ADMIN, which some hosts require for the next
+    /// step: making a user namespace.
     ///
     /// # Errors
     /// The kernel's error.
@@ -79,7 +79,7 @@ impl Ids {
         setresuid(user, user, user)?;
         let (none, admin) = (CapabilitySet::empty(), CapabilitySet::SYS_ADMIN);
         let kept = CapabilitySets { effective: admin, permitted: admin, inheritable: none };
-        // A process in a container may lack the capability.
+        // An error is ignored: a process in a container may lack the capability.
         set_capabilities(None, kept).ok();
         Ok(())
     }
@@ -97,7 +97,7 @@ pub enum Users {
 }
 
 impl Users {
-    /// Determines them from a device's mode.
+    /// Determines the users from the mode of `device`.
     pub fn of(device: &Metadata) -> Self {
         if device.mode() & OTHERS_MAY == OTHERS_MAY {
             Self::Everybody
@@ -119,9 +119,9 @@ fn device_group(device: &File) -> Result<Option<u32>, String> {
     }
 }
 
-/// Returns the number of files that a VMM process may have open. It is the kernel's maximum per process for root, and
-/// the user's limit otherwise. The guest decides how many files of shares are open, and other programs of the host
-/// need some, so it is at most a quarter of all (`fs.file-max`).
+/// Returns the number of files that a VMM process may have open: for root the kernel's maximum per process, and
+/// otherwise the user's hard limit. The number is at most a quarter of the host's maximum (`fs.file-max`), because the
+/// guest decides how many files of shares are open, and other programs of the host need files, too.
 pub fn most_files() -> u64 {
     let own = || getrlimit(Resource::RLIMIT_NOFILE).map_or(MAX_FILES, |(_, most)| most);
     let most = if geteuid().is_root() { MAX_FILES } else { own().min(MAX_FILES) };
@@ -131,19 +131,20 @@ pub fn most_files() -> u64 {
 }
 
 /// Sets the resource limits of this process: the size of a file in bytes (`largest`, if set), and the number of open
-/// files. Core files are forbidden before.
+/// files. `enter::confine` has forbidden core files already.
 ///
 /// # Errors
 /// The kernel's error.
 pub(super) fn limit(largest: Option<u64>, files: u64) -> nix::Result<()> {
-    // libkrun panics if it finds no descriptor for a connection, and it keeps one for each file of a share that the guest knows.
+    // libkrun keeps a descriptor for each file of a share that the guest has looked up, and panics if none is left for
+    // a connection.
     if setrlimit(Resource::RLIMIT_NOFILE, files, files).is_err() {
         // Root in a container may not be allowed to raise its limit.
         let (_, own) = getrlimit(Resource::RLIMIT_NOFILE)?;
         let files = own.min(files);
         setrlimit(Resource::RLIMIT_NOFILE, files, files)?;
     }
-    // Apart from disks and shares, it writes to pipes and sockets only.
+    // Without writable shares, libkrun writes only to disks, pipes and sockets.
     if let Some(largest) = largest {
         setrlimit(Resource::RLIMIT_FSIZE, largest, largest)?;
     }
@@ -167,12 +168,13 @@ fn bound() -> io::Result<()> {
     Ok(())
 }
 
-/// Drops all capabilities, including those from a new user namespace. With `keeps`, the capabilities [`KEPT`] remain.
+/// Drops all capabilities, including those that a new user namespace has given the process. With `keeps`, the
+/// capabilities [`KEPT`] remain.
 ///
 /// # Errors
 /// The kernel's error.
 pub(super) fn give_up(keeps: bool) -> io::Result<()> {
-    // A process that may not change its bounding set has no way to gain a capability either.
+    // An error is ignored unless the user is root: only root may gain capabilities from the bounding set.
     let bounded = bound();
     let none = CapabilitySet::empty();
     let kept = if keeps { KEPT } else { none };

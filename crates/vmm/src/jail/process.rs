@@ -1,7 +1,8 @@
 //! Starts the VMM process in a new user and a new PID namespace.
 //!
-//! A process cannot enter a new PID namespace, it has to be created in it. So the child is created by clone(2), in the way of
-//! posix_spawn(3): it shares this process's memory until it executes the program, and this thread waits for that.
+//! A process cannot move to a new PID namespace: only a new child can be in it. clone(2) creates the child in the way
+//! of posix_spawn(3): the child shares this process's memory until it executes the program, and this thread waits until
+//! then.
 #![allow(unsafe_code)]
 
 use std::convert::Infallible;
@@ -35,17 +36,17 @@ const NOT_STARTED: isize = 127;
 /// A program to start.
 #[derive(Debug)]
 pub struct Program<'a> {
-    /// The file.
+    /// The path of the program's file.
     pub path: &'a Path,
     /// The only argument.
     pub argument: &'a str,
     /// The environment, each variable as `NAME=value`.
     pub environment: &'a [&'a str],
-    /// The descriptors that it inherits, under the same numbers.
+    /// The descriptors that the program inherits, under the same numbers.
     pub files: &'a [RawFd],
 }
 
-/// A started process, which has not been waited for.
+/// A started process and, after it has been waited for, its exit status.
 #[derive(Debug)]
 pub struct Process {
     pid: Pid,
@@ -70,7 +71,7 @@ pub struct Started {
 /// Starts a program in the directory `/`, in a new process group, with a pipe for each standard stream.
 ///
 /// # Errors
-/// If it can be started neither with nor without new namespaces.
+/// If the program cannot be started even without new namespaces.
 pub fn start(program: &Program<'_>) -> io::Result<Started> {
     let ((read_in, stdin), (stdout, write_out)) = (io::pipe()?, io::pipe()?);
     let (stderr, write_err) = io::pipe()?;
@@ -109,16 +110,16 @@ impl<'a> Prepared<'a> {
         Ok(Self { path, arguments, environment, files: program.files, streams })
     }
 
-    /// Starts the program in new namespaces. Root enters a user namespace later, because it makes the other
-    /// namespaces as itself.
+    /// Starts the program in a new PID namespace and, if this user is not root, in a new user namespace. Root's process
+    /// enters a user namespace later, because it needs root's capabilities to make the other namespaces.
     fn namespaces(&self) -> nix::Result<Pid> {
         let (user, group) = (geteuid(), getegid());
         if user.is_root() {
             return self.start(CloneFlags::CLONE_NEWPID, None);
         }
         let maps = Maps { user: format!("0 {user} 1"), group: format!("0 {group} 1") };
-        // If a process is not dumpable, root owns its files in `/proc`. The child shares this process's memory and
-        // that attribute.
+        // If a process is not dumpable, root owns its files in `/proc`, and the child could not write its maps. The
+        // child shares this attribute with this process, as it shares the memory.
         let is_hidden = !prctl::get_dumpable()?;
         prctl::set_dumpable(true)?;
         let started = self.start(CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUSER, Some(&maps));
@@ -128,7 +129,7 @@ impl<'a> Prepared<'a> {
         started
     }
 
-    /// Returns the layers that a process without these namespaces lacks.
+    /// Returns the layers that are missing if [`Self::namespaces`] has failed.
     #[allow(clippy::unused_self, reason = "it belongs to `namespaces`")]
     fn missing(&self, reason: Errno) -> Vec<Missing> {
         let layers = if geteuid().is_root() {
@@ -139,7 +140,7 @@ impl<'a> Prepared<'a> {
         layers.iter().map(|layer| Missing::new(*layer, reason)).collect()
     }
 
-    /// Starts the program, and returns once it runs.
+    /// Starts the program, and returns once the child has executed it.
     fn start(&self, namespaces: CloneFlags, maps: Option<&Maps>) -> nix::Result<Pid> {
         let mut stack = vec![0; STACK];
         let mut failed = None;
@@ -162,10 +163,10 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Becomes the program, in the child.
+    /// Sets up the child, and executes the program in it.
     fn run(&self, maps: Option<&Maps>) -> nix::Result<Infallible> {
         if let Some(maps) = maps {
-            // Without this, an ordinary user may not write the map of groups (user_namespaces(7)).
+            // An ordinary user may write the map of groups only after this (user_namespaces(7)).
             put(c"/proc/self/setgroups", "deny")?;
             put(c"/proc/self/uid_map", &maps.user)?;
             put(c"/proc/self/gid_map", &maps.group)?;
@@ -186,8 +187,8 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Sets the close-on-exec flag of all files but the standard streams, so that no program inherits them: the parent of
-/// this process may have left some open.
+/// Sets the close-on-exec flag of all files except the standard streams. The parent of this process may have left files
+/// open, which no program that this process starts may inherit.
 ///
 /// # Errors
 /// The kernel's error.
@@ -199,7 +200,7 @@ pub fn close_on_exec() -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
-/// Closes all descriptors from `first` to `last`, both included. None of them may have an owner in this process.
+/// Closes all descriptors from `first` to `last`, including both. None of them may have an owner in this process.
 ///
 /// # Errors
 /// The kernel's error.
@@ -222,7 +223,7 @@ impl Process {
 
     /// Kills the process.
     pub fn kill(&self) {
-        // The kernel does not reuse the id before the process was waited for.
+        // The kernel does not reuse the process id before the process has been waited for.
         if self.status.is_none() {
             kill(self.pid, Signal::SIGKILL).ok();
         }

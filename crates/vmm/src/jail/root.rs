@@ -1,4 +1,5 @@
-//! The root directory of the VMM process: a small tmpfs with three entries of the host.
+//! The root directory of the VMM process: a small tmpfs with mounts of `/dev/kvm`, the process's open files, the
+//! directory of its sockets, and the shares.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -27,7 +28,7 @@ const FILES: &str = "/proc/self/fd";
 const NOTHING_SPECIAL: MountFlags =
     MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
 
-/// Returns a path by which an open file of this process is opened again.
+/// Returns the path by which this process opens one of its open files again.
 pub fn fd_path(fd: RawFd) -> PathBuf {
     Path::new(FILES).join(fd.to_string())
 }
@@ -46,11 +47,12 @@ pub(super) enum RootError {
     Box(String),
 }
 
-/// Makes the root directory over the run's directory, and enters it. `files` are opened again on read-only mounts, so
-/// that their modes and times cannot be changed either.
+/// Mounts the root directory over the run's directory `runtime`, and enters it. Opens `files` again on read-only
+/// mounts, so that not even their modes and times can be changed.
 ///
 /// # Errors
-/// The kernel's error, after which this process still sees the host's directories, or a directory that cannot be shared.
+/// The kernel's error, or the reason why a directory cannot be shared. This process then still sees the host's
+/// directories.
 pub(super) fn enter(
     runtime: &Path,
     shares: &[ServedShare],
@@ -69,7 +71,7 @@ pub(super) fn enter(
     }
     // The sockets are opened in this mount namespace, because a bind mount from another one fails.
     let sockets = directory(&runtime.join(VMM))?;
-    // The tmpfs has no programs and no devices, and hardly space for another name.
+    // The tmpfs is mounted nodev and noexec, and has hardly space for another entry.
     let options = format!("mode=755,size=16k,nr_inodes={}", 19 + shares.len());
     let options = CString::new(options).map_err(io::Error::from)?;
     mount("tmpfs", runtime, "tmpfs", NOTHING_SPECIAL, &*options).map_err(io::Error::from)?;
@@ -82,7 +84,7 @@ pub(super) fn enter(
         Ok(change_to(runtime)?)
     });
     kept.inspect_err(|_| {
-        // The path of the sockets stays valid.
+        // Uncovers the directory of the sockets, which this process uses without the new root.
         unmount(runtime, UnmountFlags::DETACH).ok();
     })
 }
@@ -96,8 +98,8 @@ fn fill(root: &Path, sockets: &File) -> io::Result<()> {
     File::create(below(DEVICE))?;
     mount_bind(FILES, below(FILES))?;
     mount_bind(DEVICE, below(DEVICE))?;
-    // The owner of the device, such as root, could change its mode, and a guest with shares can ask for that. A
-    // read-only mount forbids it; using a device needs no write access to the mount.
+    // This process may own the device and could change its mode, which a guest with shares can request. On a read-only
+    // mount the mode cannot be changed, and the device can still be used.
     let fixed = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NOEXEC;
     mount_remount(below(DEVICE), fixed, c"")?;
     Ok(mount_bind(fd_path(sockets.as_raw_fd()), below(SOCKETS))?)

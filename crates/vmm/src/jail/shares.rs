@@ -1,5 +1,4 @@
-//! The directories of the host that the VMM process serves. They are bound into its root directory, which has nothing
-//! else of the host.
+//! The directories of the host that the VMM process serves. Mounts of them are moved into the process's root directory.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -19,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use super::fd_path;
 use super::layer::Unshared;
 
-/// The parent of the read-only shares.
+/// The parent of the read-only shares in the VMM process's root.
 pub const READ_ONLY: &str = "/shares/ro";
-/// The parent of the writable shares.
+/// The parent of the writable shares in the VMM process's root.
 pub const WRITABLE: &str = "/shares/rw";
 
 /// A directory of the host to be served.
@@ -29,17 +28,18 @@ pub const WRITABLE: &str = "/shares/rw";
 pub struct ServedShare {
     /// The path on the host, with all links resolved.
     pub path: PathBuf,
-    /// The device and the inode number.
+    /// The device and inode number of the directory.
     pub identity: (u64, u64),
-    /// The user and the group that own it.
+    /// The user and the group that own the directory.
     pub owner: (u32, u32),
     /// Whether the guest may write to it.
     pub is_writable: bool,
-    /// The subdirectories that the guest may only read.
+    /// The subdirectories of a writable share that the guest may only read, as paths relative to `path`.
     pub kept: Vec<PathBuf>,
 }
 
-/// Numbers the shares: those of each kind from 0. Returns `None` if there are more shares than numbers.
+/// Numbers the read-only shares and the writable shares, each from 0. Returns `None` if there are more shares than
+/// numbers.
 pub fn sources<'a>(shares: impl IntoIterator<Item = &'a ServedShare>) -> Option<Vec<MountSource>> {
     let (mut read_only, mut writable) = (0..=u16::MAX, 0..=u8::MAX);
     let source = |share: &ServedShare| match share.is_writable {
@@ -49,7 +49,8 @@ pub fn sources<'a>(shares: impl IntoIterator<Item = &'a ServedShare>) -> Option<
     shares.into_iter().map(source).collect()
 }
 
-/// Returns the paths of the shares in the VMM process's root, in the given order.
+/// Returns the number and the path of each share in the VMM process's root, in the order of `shares`. For example, the
+/// first read-only share has the path `/shares/ro/0`.
 pub fn places(shares: &[ServedShare]) -> Vec<(MountSource, PathBuf)> {
     let place = |source| {
         let (parent, number) = match source {
@@ -64,7 +65,7 @@ pub fn places(shares: &[ServedShare]) -> Vec<(MountSource, PathBuf)> {
 }
 
 impl ServedShare {
-    /// Opens the directory again, name by name, and returns a detached mount
+    /// Opens the directory again, one path component after the other, and returns a detached mount
     /// ([open_tree(2)](https://man7.org/linux/man-pages/man2/open_tree.2.html)) of it. A handle from the supervisor
     /// belongs to another mount namespace, from which no mount can be cloned here.
     ///
@@ -76,13 +77,14 @@ impl ServedShare {
         if identity(&opened.metadata()?) != self.identity {
             return Err(io::Error::other("its path leads to another directory now"));
         }
-        // The clone includes the mounts below it: an ordinary user may not uncover what they hide.
+        // The clone includes the mounts below the directory: an ordinary user may not uncover what these mounts hide.
         copy(&opened, OpenTreeFlags::AT_RECURSIVE, !self.is_writable)
     }
 }
 
-/// Opens a file of the box again, by its path, in this mount namespace and on a separate read-only mount, through
-/// which neither its mode nor its times can be changed. The descriptor keeps its number.
+/// Opens a file of the box again by its path, in this mount namespace, on a separate read-only mount. Through this
+/// mount neither the file's mode nor its times can be changed. The descriptor `file` then refers to the file on this
+/// mount.
 ///
 /// # Errors
 /// The kernel's error, or that another file is at the path now.
@@ -94,7 +96,7 @@ pub(super) fn fix(file: RawFd, path: &Path) -> io::Result<()> {
     }
     let copy = copy(&found, OpenTreeFlags::empty(), true)?;
     let opened = File::open(fd_path(copy.as_raw_fd()))?;
-    // SAFETY: both are open, and `file`, which was inherited, has no owner in this process.
+    // SAFETY: both descriptors are open, and `file`, which was inherited, has no owner in this process.
     Ok(Errno::result(unsafe { libc::dup2(opened.as_raw_fd(), file) }).map(drop)?)
 }
 
@@ -103,7 +105,8 @@ fn identity(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
-/// Returns a detached mount (open_tree(2)) of a file or directory, with nosuid, nodev and noexec.
+/// Returns a detached mount (open_tree(2)) of a file or directory, with nosuid, nodev and noexec. With `read_only`, the
+/// mount is also read-only.
 fn copy(opened: &File, flags: OpenTreeFlags, read_only: bool) -> io::Result<OwnedFd> {
     let flags = flags
         | OpenTreeFlags::OPEN_TREE_CLONE
@@ -125,7 +128,7 @@ pub fn open(shares: &[ServedShare]) -> Result<Vec<OwnedFd>, Unshared> {
     shares.iter().map(open).collect()
 }
 
-/// Moves the mounts of the shares into a root directory.
+/// Moves the mounts of the shares (`copies`) into the root directory `root`.
 ///
 /// # Errors
 /// The kernel's error.
@@ -144,7 +147,7 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[ServedShare]) -> 
 /// Remounts the kept directories of writable shares read-only.
 ///
 /// # Errors
-/// The first directory that cannot be kept, with the reason.
+/// The first directory that cannot be remounted, with the reason.
 pub(super) fn keep_all(root: &Path, shares: &[ServedShare]) -> Result<(), Unshared> {
     for (share, (_, place)) in shares.iter().zip(places(shares)) {
         for path in &share.kept {
@@ -159,7 +162,8 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Mounts a subdirectory of a writable share read-only. Symbolic links are refused.
+/// Mounts `path`, a subdirectory of the writable share `outer`, read-only over itself. Refuses symbolic links in
+/// `path`.
 fn keep(outer: &File, path: &Path) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let rule = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
@@ -175,7 +179,7 @@ pub(super) fn directory(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }
 
-/// Sets nosuid, nodev and noexec on a mount and on the mounts below it, and read-only if asked.
+/// Sets nosuid, nodev and noexec on a mount and on the mounts below it. With `read_only`, also makes them read-only.
 fn restrict(mount: &OwnedFd, read_only: bool) -> nix::Result<()> {
     let special = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
     let attributes = libc::mount_attr {

@@ -27,7 +27,7 @@ extern "C" fn name_call(_: c_int, information: *mut siginfo_t, _: *mut c_void) {
     writeln!(left, "the jail forbids the system call {call} (x86-64)").ok();
     let unused = left.len();
     let length = line.len() - unused;
-    // Not through the lock of standard error, which this thread may hold.
+    // Not through `io::Write`, because this thread may hold the lock of standard error.
     nix::unistd::write(io::stderr(), &line[..length]).ok();
     // SAFETY: `_exit` runs no code of this program.
     unsafe { libc::_exit(128 + libc::SIGSYS) }

@@ -1,8 +1,8 @@
-//! The disk of the rootfs: one file, or several files, one after another.
+//! The disk of the rootfs: one file, or several concatenated files.
 //!
-//! A VMDK descriptor, which this process writes, joins several files to one disk. libkrun's reader of such
-//! descriptors (imago) opens every path in them. So no file of a box is ever read as a descriptor, and no data of a
-//! box gets into one: its text is constant except for descriptor numbers and sector counts.
+//! A VMDK descriptor, which this process writes, joins several files to one disk. libkrun's reader of such descriptors
+//! (imago) opens every path in them. So no file of a box is ever read as a VMDK descriptor, and no data of a box is
+//! written to one: its text is constant except for file descriptor numbers and sector counts.
 
 use std::fmt::Write as _;
 use std::fs::{File, Permissions};
@@ -19,12 +19,13 @@ use serde::{Deserialize, Serialize};
 use crate::jail::fd_path;
 use crate::krun::{DiskMode, KrunError, Vm};
 
-/// The size of a sector in a VMDK descriptor, independent of the disk's.
+/// The unit of sizes in a VMDK descriptor, in bytes. It is independent of the disk's sector size.
 const SECTOR: u64 = 512;
-/// The first lines of a descriptor. libkrun reads only the version.
+/// The first lines of a VMDK descriptor. libkrun reads only the version.
 const HEADER: &str =
     "# Disk DescriptorFile\nversion=1\nCID=ffffffff\nparentCID=ffffffff\ncreateType=\"custom\"\n";
-/// All users may read the descriptor, and none may write to it: it is opened again after the change of the user.
+/// The mode of the VMDK descriptor. All users may read it, because the process opens it again as another user. No user
+/// may write to it.
 const MODE: u32 = 0o444;
 
 /// A part of the rootfs: an inherited descriptor, and its size in the box's manifest, in bytes.
@@ -44,8 +45,8 @@ pub(super) enum RootDisk {
 }
 
 impl RootDisk {
-    /// Makes the disk from these parts. The descriptor is written here, because the jail forbids writing to files. It
-    /// stays open as long as the process lives.
+    /// Makes the disk from these parts. Must be called before the process enters the jail, which forbids writing to
+    /// files. The VMDK descriptor stays open until the process ends.
     ///
     /// # Errors
     /// The kernel's error, or parts that do not form a disk.

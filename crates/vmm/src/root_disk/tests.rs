@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use super::*;
 
 proptest! {
-    /// Each line has exactly the form for its part, for arbitrary numbers.
+    /// The line of each part has exactly the expected form, for arbitrary descriptor numbers and sizes.
     #[test]
     fn a_descriptor_has_nothing_but_numbers_of_its_parts(
         parts in proptest::collection::vec((any::<RawFd>(), any::<u64>()), 2..300)
@@ -76,7 +76,8 @@ fn nobody_can_change_a_descriptor() {
     assert_eq!(text, "text");
 }
 
-/// Returns files with the bytes of parts of different lengths, the parts, and their concatenation.
+/// Makes `count` files of different lengths. Returns the files, the parts that describe them, and the files' bytes,
+/// concatenated.
 fn parts(count: usize) -> (Vec<File>, Vec<Part>, Vec<u8>) {
     let contents = (0..count).map(|it| {
         let number = u8::try_from(it % 251).unwrap();
@@ -106,7 +107,7 @@ fn opened(disk: &RootDisk) -> io::Result<SyncFormatAccess<Box<dyn DynStorage>>> 
     SyncFormatAccess::new(vmdk.open_sync(PermissiveImplicitOpenGate::default())?)
 }
 
-/// Returns whether libkrun's reader finds the parts one after another, and reads across their borders.
+/// Returns whether libkrun's reader sees the parts as one disk with the bytes `whole`, and reads across their borders.
 fn reads_the_whole(disk: &RootDisk, whole: &[u8]) -> io::Result<bool> {
     let disk = opened(disk)?;
     let mut found = vec![0; whole.len()];
@@ -154,7 +155,7 @@ fn a_disk_of_255_parts_is_opened_behind_landlock_and_the_filter() {
     }
 }
 
-/// Returns libkrun's log of the start of a VM with a disk and with an invalid kernel, so that nothing boots.
+/// Starts a VM with `disk` and an invalid kernel, so that it does not boot. Returns libkrun's log.
 fn log_of_a_start(disk: &RootDisk) -> String {
     let (mut log, end) = io::pipe().unwrap();
     let kernel = tempfile::NamedTempFile::new().unwrap();
