@@ -24,11 +24,11 @@ use crate::sys;
 
 /// The block device of the rootfs: the first virtio disk.
 pub const ROOT_DEVICE: &str = "/dev/vda";
-/// The greatest number of further user namespaces
+/// The file with the greatest number of user namespaces that can be made
 /// ([namespaces(7)](https://man7.org/linux/man-pages/man7/namespaces.7.html)).
 const MAX_USER_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
 
-/// Which processes a process may trace ([Yama](https://docs.kernel.org/admin-guide/LSM/Yama.html)).
+/// The file that sets which processes a process may trace ([Yama](https://docs.kernel.org/admin-guide/LSM/Yama.html)).
 const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
 pub(crate) const NO_SUID_DEV: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
@@ -53,7 +53,7 @@ const KERNEL_FILESYSTEMS: [(&str, &str, &str); 3] =
 pub fn mount_devices() -> Result<(), InitError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     match mount(Some("dev"), "/dev", Some("devtmpfs"), flags, None::<&str>) {
-        // The kernel has mounted it, without these flags.
+        // The kernel has mounted `/dev` already, without these flags.
         Err(Errno::EBUSY) => {
             let again = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
             mount(None::<&str>, "/dev", None::<&str>, again, None::<&str>)
@@ -66,7 +66,8 @@ pub fn mount_devices() -> Result<(), InitError> {
 /// The size of the nonce and the mark, which precede the config in [`NONCE_PATH`].
 const HEAD: usize = NONCE_LENGTH + 1;
 
-/// Returns how many bytes are read: one more than the limit, so that a config that is too long is detected.
+/// Returns the greatest number of bytes that are read from [`NONCE_PATH`]: one more than the limit, so that a config
+/// that is too long is detected.
 fn most() -> usize {
     usize::try_from(MAX_CONFIG).map_or(usize::MAX, |limit| HEAD + limit + 1)
 }
@@ -74,9 +75,9 @@ fn most() -> usize {
 /// The data that the launcher gives to one boot, in the first root.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Given {
-    /// Proves to the launcher that this is the init that it started.
+    /// The secret with which init authenticates itself to the launcher.
     pub nonce: String,
-    /// Whether the launcher sends mounts of the host.
+    /// Whether the launcher sends a message with mounts of the host or a task.
     pub mounts_follow: bool,
     /// The JSON of the box's config, whose bytes the launcher has verified.
     pub config: Vec<u8>,
@@ -89,7 +90,7 @@ impl Given {
     /// The error of the file.
     pub fn read() -> Result<Self, InitError> {
         // One call reads the whole file. Each further call would make virtio-fs ask the VMM for the file's length
-        // again. The part of the buffer that is not read into is never touched, so it takes no memory.
+        // again. The unused rest of the buffer is never touched, so it takes no memory.
         let mut bytes = vec![0; most()];
         let length = File::open(NONCE_PATH).and_then(|mut file| file.read(&mut bytes));
         length.and_then(|length| Self::of(&bytes[..length])).step("read the nonce")
@@ -181,7 +182,8 @@ pub(crate) fn forbid_user_namespaces() -> Result<(), InitError> {
     std::fs::write(MAX_USER_NAMESPACES, "0").step("forbid user namespaces")
 }
 
-/// Lets a process trace only its descendants, if the kernel has Yama. Debian's kernel source has it off by default.
+/// Lets a process trace only its descendants, if the kernel has Yama. A kernel from Debian's source does not restrict
+/// tracing by default.
 ///
 /// # Errors
 /// The error of the file, unless the file does not exist.

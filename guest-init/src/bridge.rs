@@ -32,8 +32,8 @@ const AFTER_ERROR: Duration = Duration::from_millis(50);
 /// The stack size of a connection's threads, in bytes.
 const STACK: usize = 64 * 1024;
 
-/// Starts the bridge of a component. Returns `None` if the component has no port. The bridge listens before this
-/// returns.
+/// Starts the bridge of a component. Returns `None` if the component has no port. When the function returns, the bridge
+/// listens.
 ///
 /// # Errors
 /// The step that failed.
@@ -58,7 +58,7 @@ fn listen_on(port: u16) -> nix::Result<OwnedFd> {
     Ok(listener)
 }
 
-/// Enters the component's network and drops everything that the bridge does not need.
+/// Enters the component's network, and drops the files and privileges that the bridge does not need.
 fn prepare(listener: &OwnedFd, network: Option<&File>) -> Result<(), InitError> {
     sandboxed::enter(c"box-bridge", &[listener.as_fd()], network)?;
     sandboxed::give_up_privileges(0)
@@ -78,7 +78,7 @@ fn serve(listener: &OwnedFd, port: u16) -> ! {
 }
 
 /// Carries a connection in new threads, or closes it if there are too many connections. Each connection has a clone of
-/// `connections`, whose reference count is their number.
+/// `connections`, so the reference count is the number of connections plus one.
 fn admit(connection: OwnedFd, port: u16, connections: &Arc<()>) {
     if Arc::strong_count(connections) > MAX_CLIENTS {
         return;
@@ -114,8 +114,8 @@ fn join(one: &File, other: &File) -> io::Result<()> {
     })
 }
 
-/// Copies from one socket to the other until the end, and then closes the other for writing. An error closes both
-/// sockets, so that the thread of the other direction ends, too.
+/// Copies from `from` to `to` until the end of `from`, and then closes `to` for writing. An error closes both sockets,
+/// so that the thread of the other direction ends, too.
 fn pump(mut from: &File, mut to: &File) {
     match io::copy(&mut from, &mut to) {
         Ok(_) => drop(shutdown(to.as_raw_fd(), Shutdown::Write)),

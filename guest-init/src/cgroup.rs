@@ -1,9 +1,9 @@
 //! cgroup v2: one leaf per component, `/sys/fs/cgroup/a3s/agent` and `/sys/fs/cgroup/a3s/business`.
 //!
-//! A leaf contains only workloads, and the agent's leaf also tasks that load skills. Init, the components' holders and
-//! the bridges stay in the root cgroup, the only cgroup that can have processes and children with controllers ([no
+//! A leaf contains only workloads. The agent's leaf also contains the tasks on skills. Init, the components' holders
+//! and the bridges stay in the root cgroup, the only cgroup that can have processes and children with controllers ([no
 //! internal process constraint](https://docs.kernel.org/admin-guide/cgroup-v2.html#no-internal-process-constraint)). So
-//! a component's limits do not count these processes, and its out-of-memory killer cannot end them.
+//! these processes are not charged to a component's limits, and are not killed if a component is out of memory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -92,12 +92,12 @@ impl Leaf {
         std::fs::read_to_string(self.path.join(file)).unwrap_or_default()
     }
 
-    /// Returns whether the kernel's out-of-memory killer has ended a process here.
+    /// Returns whether the kernel's out-of-memory killer has ended a process of this leaf.
     pub(crate) fn oom_killed(&self) -> bool {
         counter(&self.read("memory.events"), "oom_kill") > 0
     }
 
-    /// Returns the component's resource usage and limits, without its disk.
+    /// Returns the component's resource usage and limits. The fields of its disk are 0.
     pub(crate) fn usage(&self, component: ComponentName) -> ComponentUsage {
         let number = |file| self.read(file).trim().parse().unwrap_or(0);
         ComponentUsage {
@@ -114,12 +114,12 @@ impl Leaf {
         }
     }
 
-    /// Returns whether a process is alive here.
+    /// Returns whether a process of this leaf is alive.
     pub(crate) fn is_populated(&self) -> bool {
         counter(&self.read("cgroup.events"), "populated") > 0
     }
 
-    /// Sends a signal to every process here. A process that has ended meanwhile is no error.
+    /// Sends a signal to every process of this leaf. A process that has ended meanwhile is no error.
     pub(crate) fn signal_all(&self, signal: Signal) {
         for pid in pids(&self.read("cgroup.procs")) {
             if let Err(error) = kill(pid, signal)
@@ -130,7 +130,7 @@ impl Leaf {
         }
     }
 
-    /// Kills every process here at once, including processes that are forked meanwhile.
+    /// Kills every process of this leaf at once, including processes that are forked meanwhile.
     ///
     /// # Errors
     /// The kernel's error.
@@ -151,7 +151,8 @@ fn counter(text: &str, key: &str) -> u64 {
     text.lines().find_map(value).unwrap_or(0)
 }
 
-/// Returns the process ids of a `cgroup.procs`. Skips 0, which stands for a process of a foreign PID namespace.
+/// Returns the process ids of a `cgroup.procs`. Skips 1, which is init, and 0, which stands for a process of a foreign
+/// PID namespace.
 fn pids(text: &str) -> impl Iterator<Item = Pid> {
     text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 1).map(Pid::from_raw)
 }

@@ -13,7 +13,7 @@ use nix::sys::socket::{
 
 use crate::error::{InitError, Step as _};
 
-/// How many seconds closing the channel can take if the VMM does not acknowledge it.
+/// How many seconds closing the channel can take if the VMM does not acknowledge the last data.
 const LINGER_SECONDS: i32 = 1;
 
 /// The connection to the launcher.

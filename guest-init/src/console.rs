@@ -15,8 +15,8 @@ pub(crate) fn speak_of_panics() {
     std::panic::set_hook(Box::new(|info| say(&format!("panic: {info}"))));
 }
 
-/// Prints panics on standard error, which is the console if that existed when init started. For processes among
-/// workloads, where `/dev/console` can be any file.
+/// Prints panics on standard error, which is the console if the console was ready when init started. In a component, a
+/// workload can have replaced `/dev/console`.
 pub(crate) fn speak_of_panics_on_stderr() {
     std::panic::set_hook(Box::new(|info| drop(writeln!(io::stderr(), "box-init: panic: {info}"))));
 }

@@ -1,5 +1,5 @@
-//! Disks: the scratch disks of the box, each mounted once and then bound in its components' roots. Volumes are mounted
-//! by the same function.
+//! The scratch disks of the box. Each is mounted once and then bound in the roots of the components in its scope.
+//! [`mount_disk`] mounts volumes, too.
 
 use std::fs::create_dir;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use nix::mount::{MsFlags, mount};
 use crate::boot::NO_SUID_DEV;
 use crate::error::{InitError, Step as _};
 
-/// The letter of the first disk's virtio device. The rootfs has the letter before it.
+/// The letter of the first scratch disk's device, `/dev/vdb`. The rootfs is `/dev/vda`.
 const FIRST: u8 = b'b';
-/// After an error the file system becomes read-only. A failed write concerns the program and does not stop the VM.
+/// After an error the file system becomes read-only. So programs get an error, and the VM continues.
 const OPTIONS: &str = "errors=remount-ro";
 
 /// Mounts the scratch disks below [`RUN_PATH`], which no component sees.
@@ -28,7 +28,8 @@ pub(crate) fn mount_all(plan: &RunPlan) -> Result<(), InitError> {
     Ok(())
 }
 
-/// Mounts a disk, by its number, in a new directory. The scratch disks come before the volumes.
+/// Mounts the disk with this number at `place`, a new directory. The numbers of the volumes follow those of the scratch
+/// disks.
 pub(crate) fn mount_disk(number: u8, place: &Path) -> std::io::Result<()> {
     let device = format!("/dev/vd{}", char::from(FIRST.saturating_add(number)));
     create_dir(place)?;

@@ -22,7 +22,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// The name under which this program runs as `box-exec`.
+/// The file name under which init's program runs as `box-exec`.
 pub(crate) const NAME: &str = "box-exec";
 const USAGE: &str = "usage: box-exec [-i] [-w DIR] [-e NAME=VALUE]… [-u USER[:GROUP]] [--timeout SECONDS] [--] COMMAND…
 
@@ -34,7 +34,7 @@ Runs COMMAND in the box's business component, with its environment, user and lim
   -u USER[:GROUP]      the user, and the group
   --timeout SECONDS    kill the command and its process group after so long; the status is then 124
 ";
-/// The status if no command could be requested, as of docker.
+/// The status if no command could be requested, as with `docker run`.
 const FAILED: u8 = 125;
 /// The status if the output's reader has gone: 128 + SIGPIPE.
 const PIPE_CLOSED: u8 = 141;
@@ -96,8 +96,8 @@ fn checked(
     rule(&value).map(|()| value.clone()).map_err(|how| format!("{value:?}: {how}"))
 }
 
-/// Returns a variable with its value. `NAME` alone takes the value of this process's variable, and is `None` if there
-/// is none.
+/// Returns a variable with its value. `NAME` alone gets the value of this process's variable. Returns `None` if this
+/// process has no such variable.
 fn with_value(variable: String) -> Option<String> {
     if variable.contains('=') {
         return Some(variable);
@@ -140,7 +140,7 @@ struct Caller {
     signals: SignalFd,
     /// How many bytes of input can be sent now. `None` after the end of the input.
     input: Option<u32>,
-    /// The window of the output that was written.
+    /// Counts the output that was written but not granted again.
     written: Window,
 }
 
@@ -234,7 +234,8 @@ impl Caller {
         Ok(())
     }
 
-    /// Sends a message and ignores errors. If init has hung up, its last messages are still read, and then the end.
+    /// Sends a message and ignores errors. If init has hung up, `receive` still reads its last messages, and then the
+    /// end.
     fn tell(&mut self, message: &HostMessage) {
         drop(message.write(&mut self.stream));
     }

@@ -12,7 +12,7 @@ use nix::unistd::{Pid, pause};
 
 use crate::sys;
 
-/// The number of ids. The last 32-bit number is no id.
+/// The number of user ids. The greatest 32-bit number is no user id.
 const USERS: u32 = u32::MAX;
 
 /// A user namespace of which only the maps are used.
@@ -20,7 +20,8 @@ const USERS: u32 = u32::MAX;
 pub(crate) struct IdMap(File);
 
 impl IdMap {
-    /// Makes a map that exchanges two users and two groups, and keeps all others. Returns `None` if both are the same.
+    /// Makes a map that exchanges the ids of `owner` and `user`, each a user and a group, and keeps all other ids.
+    /// Returns `None` if `owner` and `user` are the same.
     ///
     /// # Errors
     /// The kernel's error.

@@ -54,10 +54,10 @@ use time::Clock;
 /// The nice value of init and the holders. With it, neither a busy workload nor the kernel's deferred work, which
 /// continues while init starts, delays a command or a stop.
 const FIRST_IN_LINE: i32 = -20;
-/// The saved group of init, the holders and the health checks: by convention, `nogroup`. A workload that runs as root
-/// can change the limits of a process whose three groups are the workload's
-/// ([prlimit(2)](https://man7.org/linux/man-pages/man2/prlimit.2.html)), and so end it. It can still lower the priority
-/// of its holder, which delays only its component.
+/// The saved group of init, the holders and the health checks: by convention, `nogroup`. If all three of their groups
+/// were the same as those of a workload that runs as root, the workload could change their limits
+/// ([prlimit(2)](https://man7.org/linux/man-pages/man2/prlimit.2.html)), and so end them. A workload can still lower
+/// the priority of its component's holder, which delays only this component.
 const SAVED_GROUP: u32 = 65_534;
 /// The OOM score with which the kernel's out-of-memory killer spares a process.
 const NEVER_KILL: &str = "-1000";
@@ -96,7 +96,7 @@ pub fn run_as_init(body: impl FnOnce(&mut Option<Channel>) -> Result<(), InitErr
     }
     // The launcher may end the VM as soon as the channel is closed.
     nix::unistd::sync();
-    // Closing waits until the VMM has received all messages.
+    // Dropping the channel closes it, and waits until the VMM has received all messages.
     drop(channel);
     power_off()
 }
@@ -145,7 +145,7 @@ pub fn run(
     protect_init()?;
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;
-    // Must precede the end of user namespaces: it needs some of them.
+    // Must precede `forbid_user_namespaces`, because the id maps of mounts are user namespaces.
     let host = host.map(|it| HostMounts::prepare(it, &plan)).transpose()?.unwrap_or_default();
     boot::forbid_user_namespaces()?;
     boot::restrict_tracing()?;

@@ -29,7 +29,8 @@ use crate::time;
 const DIRECTORY: &str = "/run/logs";
 /// The greatest number of files of each log: the current one and the previous, full one.
 const FILES: usize = 2;
-/// The size of the directories, and of the entry by which a file can exceed its limit, in bytes.
+/// The space on the tmpfs for the directories and for each file's last entry, which can exceed the file's limit, in
+/// bytes.
 const ROOM: usize = 256 << 10;
 
 /// The logs that the plan declares.
@@ -38,7 +39,7 @@ pub(crate) struct Logs {
     stdout: Option<Log>,
     stderr: Option<Log>,
     events: Option<Log>,
-    /// Whether events are logged. The host logs them even if the file here has failed.
+    /// Whether events are logged. The host logs them even after the file in the box has failed.
     has_events: bool,
     trajectories: bool,
 }
@@ -100,7 +101,7 @@ impl Logs {
     }
 }
 
-/// Mounts the logs in the agent's root, read-only except for the directory of the trajectories.
+/// Mounts the logs in the agent's root. Only the directory of the trajectories is writable.
 ///
 /// # Errors
 /// The error of the mount.
@@ -139,7 +140,7 @@ impl Log {
         Ok(Self { path, file, size: 0, older: None })
     }
 
-    /// Appends an entry. If that fails, the log ends and the box continues.
+    /// Appends an entry. If that fails, closes the log, and the box continues.
     fn write(log: &mut Option<Self>, data: &[u8]) {
         if let Some(it) = log
             && let Err(error) = it.append(data)
@@ -153,7 +154,8 @@ impl Log {
         if self.size >= MAX_LOG {
             let mut older = self.path.clone().into_os_string();
             older.push(".1");
-            // Truncates the file, because a process in the box that has it open would keep its memory after an unlink.
+            // Truncates the oldest file before the rename unlinks it: if a process in the box has the file open, the
+            // unlink alone would not free its memory.
             self.older.iter().try_for_each(|it| it.set_len(0))?;
             fs::rename(&self.path, older)?;
             let next = Self::make(std::mem::take(&mut self.path))?;

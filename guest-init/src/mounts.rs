@@ -6,9 +6,9 @@
 //! /run/disk-0      a volume
 //! ```
 //!
-//! Each is mounted there, where no component sees it, and then a copy of the mount is attached in each component.
-//! Through that copy, the files of the host's user belong to the component's user. Files that another user of the guest
-//! writes have another owner in the guest, but the same owner on the host.
+//! Init mounts each of them at this path, which no component sees, and then attaches a copy of the mount in each
+//! component of its scope. Through the copy, the files of the host's user belong to the component's user. Files that
+//! another user of the guest writes have another owner in the guest, but the same owner on the host.
 
 use std::fs::{create_dir, metadata};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -66,7 +66,7 @@ impl HostMounts {
         }
         for Mount { source, guest, .. } in &host.mounts {
             match *source {
-                // Mounted with the device, once for all components. Checks that the directory exists.
+                // The device is mounted already. Checks that it has the directory.
                 MountSource::ReadOnly(_) => {
                     let step = || format!("find what is shared at {guest}");
                     metadata(base(*source).join(".")).step_with(step)?;
@@ -93,7 +93,7 @@ impl HostMounts {
         Ok(Self { mounts: host.mounts, id_maps })
     }
 
-    /// Returns the descriptors that a holder needs.
+    /// Returns the descriptors of the id maps, which a holder needs to attach the mounts.
     pub(crate) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.id_maps.iter().map(|(_, map)| map.as_fd())
     }
@@ -125,8 +125,8 @@ impl HostMounts {
     }
 }
 
-/// Opens a mount point, and makes it if it is missing. Inside another mount no link is followed, because the host or
-/// the running agent controls the content of that mount.
+/// Opens the mount point `path`, and makes it if it is missing. If `path` is inside another mount (`outer`), follows no
+/// link in that mount, because the host or the running agent controls its content.
 fn place(root: &Path, path: &str, outer: Option<&str>) -> nix::Result<OwnedFd> {
     let free = ResolveFlag::empty();
     let Some(outer) = outer else { return open_or_make_in(root, Path::new(path), free) };
@@ -149,7 +149,7 @@ fn why_no_place(error: Errno, outer: Option<&str>) -> String {
     }
 }
 
-/// Returns a copy of a mount with the attributes for one component.
+/// Returns a detached copy of a mount, with the attributes for one component.
 fn prepared(shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::Result<OwnedFd> {
     let copy = mounts::copy(&base(shown.source).join("."))?;
     let set = |read_only, id_map| mounts::set_attributes(&copy, Attributes { read_only, id_map });
@@ -165,7 +165,7 @@ fn prepared(shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::Result<OwnedF
     Ok(copy)
 }
 
-/// Returns the path at which a source is mounted outside of the components.
+/// Returns init's path of a source, such as `/run/share-0`. No component sees it.
 fn base(source: MountSource) -> PathBuf {
     let run = Path::new(RUN_PATH);
     match source {
@@ -180,12 +180,13 @@ fn mount_share(tag: &str, flags: MsFlags) -> Result<(), InitError> {
     create_dir(&place).step_with(step)?;
     let flags = flags | NO_SUID_DEV;
     mount(Some(tag), &place, Some("virtiofs"), flags, None::<&str>).step_with(step)?;
-    // The device's first answer shows whether it supports maps. So this waits for it.
+    // Waits for the device's first answer, which shows whether the device supports id maps.
     metadata(&place).map(drop).step_with(step)
 }
 
-/// Opens a directory below `root`, in which all its links are resolved, and makes it if it is missing. `rule` restricts
-/// the links further ([openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html)).
+/// Opens the directory `path` below `root`, and makes it and its missing parents. Links in `path` are resolved as if
+/// `root` were `/`. `rule` restricts the resolution further
+/// ([openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html)).
 ///
 /// # Errors
 /// The kernel's error. `EXDEV` if `rule` forbids crossing mounts and the path crosses one.
@@ -194,7 +195,7 @@ pub(crate) fn open_or_make_in(root: &Path, path: &Path, rule: ResolveFlag) -> ni
     open_or_make_at(root, path, rule)
 }
 
-/// Opens a file below `root`, in which all its links are resolved, as a mount point.
+/// Opens the file `path` below `root` as a mount point. Links in `path` are resolved as if `root` were `/`.
 ///
 /// # Errors
 /// The kernel's error.
@@ -217,7 +218,7 @@ fn open_or_make_at(root: OwnedFd, path: &Path, rule: ResolveFlag) -> nix::Result
         at = match openat2(&root, &reached, how) {
             Err(Errno::ENOENT) => {
                 match mkdirat(&at, Path::new(&name), Mode::from_bits_truncate(0o755)) {
-                    // Made by the other component, in a directory that both see.
+                    // The other component may have made it meanwhile, in a directory that both components see.
                     Ok(()) | Err(Errno::EEXIST) => {}
                     Err(error) => return Err(error),
                 }

@@ -14,8 +14,8 @@ use crate::component::{caps, spawn};
 use crate::error::{InitError, Step as _};
 use crate::sys;
 
-/// The user and group of these processes, so that no other process may signal them. No image has accounts up here, and
-/// the two higher numbers have special meanings.
+/// The user and group of these processes. No account of an image has such a high number, so no workload without root's
+/// rights may signal them. The two higher numbers have special meanings.
 const OWN: u32 = u32::MAX - 2;
 
 /// Enters a component's network namespace, if `network` is one, and closes all of init's files except `keep`.
@@ -37,7 +37,7 @@ pub(crate) fn enter(
     sys::set_nice(0).step("reset the priority")
 }
 
-/// Becomes the user [`OWN`], with only these capabilities.
+/// Becomes the user [`OWN`], and keeps only `capabilities`, a set of bits.
 ///
 /// # Errors
 /// The step that failed.

@@ -1,7 +1,7 @@
 //! Secrets: received from the launcher before a component starts, and delivered as variables or files.
 //!
-//! A file is in the component's scratch layer, which is memory. It belongs to the component's user, and only that user
-//! can read it. After the delivery init clears its copy.
+//! The file of a secret is in the component's scratch layer, which is memory. It belongs to the component's user, and
+//! only that user can read it. Init clears its copy of the file's content after the delivery.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -28,7 +28,8 @@ pub(crate) struct SecretFile {
     value: Zeroizing<Vec<u8>>,
 }
 
-/// Receives the secrets of the plan. Secrets that are variables are set in the plan, the others are returned.
+/// Receives the secrets of the plan. Sets the secrets that are delivered as variables in the plan, and returns the
+/// secrets that are delivered as files.
 ///
 /// # Errors
 /// The launcher has sent another message, or a value that cannot be delivered.
@@ -56,7 +57,7 @@ pub(crate) fn receive(
     Ok(files)
 }
 
-/// Sets the variable in the components of the secret's scope, in place of the image's value.
+/// Sets the variable in the components of the secret's scope. It replaces the image's value.
 fn set(plan: &mut RunPlan, secret: &SecretPlan, value: &[u8]) {
     // The value was checked to be UTF-8.
     let text = std::str::from_utf8(value).unwrap_or_default();
@@ -88,21 +89,22 @@ fn try_write(file: &SecretFile, user: &User) -> std::io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(std::io::ErrorKind::InvalidInput.into());
     };
-    // A link of the image may lead to a disk or to a directory of the host, where the secret would outlive the run.
+    // The path must not cross a mount: a link of the image may lead to a disk or to a directory of the host, where the
+    // secret would outlive the run.
     let rule = ResolveFlag::RESOLVE_NO_XDEV;
     let parent = match open_or_make_in(Path::new("/"), parent, rule) {
         Err(Errno::EXDEV) => return Err(std::io::Error::other("something is mounted there")),
         opened => opened?,
     };
     let made = create(&parent, Path::new(name))?;
-    // As if the file had been made with this mode: no other process has seen it.
+    // Sets the mode last. Until now the file had no permissions, so no other process can have opened it.
     fchmod(&made, Mode::S_IRUSR)?;
     fchown(&made, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid)))?;
     let mut made = File::from(made);
     made.write_all(&file.value)
 }
 
-/// Makes a new file. A link at its path counts as an existing file.
+/// Makes a new file. An existing file or symbolic link at its path is an error.
 fn create(parent: &OwnedFd, name: &Path) -> nix::Result<OwnedFd> {
     let how = OpenHow::new()
         .flags(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC)

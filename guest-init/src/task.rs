@@ -26,7 +26,7 @@ use crate::time;
 const DIRECTORY: &str = "/run/task";
 /// The name of a status that is being written.
 const NEW_STATUS: &str = ".status";
-/// The size of the directory, the status, and the unused part of each file's last page, in bytes.
+/// The space on the tmpfs for the directory, the status, and the unused part of each file's last page, in bytes.
 const ROOM: usize = 64 << 10;
 /// The mode of the result, which belongs to the agent's user.
 const RESULT_MODE: u32 = 0o644;
@@ -36,7 +36,7 @@ const READ_ONLY: u32 = 0o444;
 /// The files of a task.
 #[derive(Debug)]
 pub(crate) struct TaskFiles {
-    /// The result. While it is open here, no process can hold a lease on it, which would block an open
+    /// The agent's result. While init has it open, no process can hold a lease on it, which would block a later open
     /// ([fcntl(2)](https://man7.org/linux/man-pages/man2/fcntl.2.html), `F_SETLEASE`).
     result: File,
 }
@@ -69,7 +69,8 @@ impl TaskFiles {
         Ok(Self { result: make_result().step(step)? })
     }
 
-    /// Returns the agent's result. A result that is too long is truncated to a length that still exceeds the limit.
+    /// Returns the agent's result. A result that is too long is truncated to [`MAX_SENT_RESULT`] bytes. This length
+    /// exceeds the limit, so the launcher can detect it.
     pub(crate) fn result(&self) -> Vec<u8> {
         let mut result = Vec::new();
         let read = (&self.result).take(MAX_SENT_RESULT as u64).read_to_end(&mut result);

@@ -14,10 +14,10 @@ use nix::time::{ClockId, clock_gettime, clock_settime};
 
 use crate::{console, sys};
 
-/// The tolerated difference between the clocks. A message takes less time.
+/// The tolerated difference between the clocks of guest and host. A message from the host takes less time.
 const CLOCK_SLACK: Duration = Duration::from_millis(50);
 
-/// The time of init's start, on both of the guest's clocks.
+/// The time of init's start, on the time stamp counter and on `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     counter: u64,
@@ -39,7 +39,7 @@ impl Clock {
         Self { counter: sys::time_stamp_counter(), at_ns: now_ns() }
     }
 
-    /// Returns the durations of the phases up to now.
+    /// Returns the durations of the phases of the start, up to now.
     pub fn timing(&self, milestones: Milestones) -> Timing {
         let now = Self::start();
         // The counter of another processor can be lower.

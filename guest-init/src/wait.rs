@@ -30,7 +30,8 @@ pub(crate) fn child_signals() -> nix::Result<SignalFd> {
     SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
 }
 
-/// Removes the pending signals. Several children that have ended can share one signal.
+/// Removes the pending signals. The caller must then reap all ended children, because several ends can share one
+/// signal.
 pub(crate) fn clear(signals: &SignalFd) {
     while let Ok(Some(_)) = signals.read_signal() {}
 }

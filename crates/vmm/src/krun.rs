@@ -305,7 +305,8 @@ impl Vm {
         checked("krun_add_vsock_port2", code).map(drop)
     }
 
-    /// Adds a network device that exchanges frames over the stream socket `socket`. Each frame follows its length.
+    /// Adds a network device that exchanges frames over the stream socket `socket`. The length of each frame precedes
+    /// it.
     ///
     /// The device offers no optional features: with checksum or segmentation offload, the guest would accept received
     /// packets unchecked, and keep buffers of 64 KiB instead of 1.5 KiB.

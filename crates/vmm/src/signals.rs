@@ -63,8 +63,7 @@ impl StopSignals {
         i32::from_ne_bytes([a, b, c, d])
     }
 
-    /// Resets [`Self::any_taken`]. For a signal that the caller has forwarded to another process, and that does not end
-    /// this one.
+    /// Resets [`Self::any_taken`]: the caller has forwarded the signal to another process, and this process continues.
     pub fn forget(&self) {
         self.taken.set(false);
     }

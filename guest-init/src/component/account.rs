@@ -11,8 +11,8 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 
 use crate::error::{InitError, Step as _};
 
-/// Finds a user by name or number. The component's files decide: a user who can write them is root of the component
-/// anyway.
+/// Finds a user by name or number in the component's files. They can be trusted: a user who can write them is root of
+/// the component already.
 ///
 /// # Errors
 /// The name is not in the files, or a file cannot be read or is not a regular file.

@@ -1,5 +1,5 @@
-//! Tasks of a command that init's program performs: a health check, and the two directions of `boxlaunch cp`. The
-//! process already has only the rights of a command, and reports errors on standard error.
+//! Commands that init's program performs itself: a health check, and the two directions of `boxlaunch cp`. The process
+//! has only the rights of a command already. It reports errors on standard error.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::health;
 /// The exit status of a failed task.
 const FAILED: u8 = 1;
 
-/// Returns the program that performs a task, or `None` if init performs it.
+/// Returns the program that performs a task. `None` if init's program performs the task itself.
 pub(crate) fn program(builtin: Builtin, plan: &ComponentPlan) -> Option<&[String]> {
     match (builtin, &plan.health) {
         (Builtin::Check, Some(Health::Exec { argv })) => Some(argv),
@@ -22,7 +22,7 @@ pub(crate) fn program(builtin: Builtin, plan: &ComponentPlan) -> Option<&[String
     }
 }
 
-/// Performs a task and returns the exit status.
+/// Performs a task with its arguments, and returns the exit status.
 pub(crate) fn run(builtin: Builtin, arguments: &[String], plan: &ComponentPlan) -> u8 {
     // The process is a copy of the holder. Its memory has data that the component must not see.
     let _ = set_dumpable(false);
@@ -45,8 +45,8 @@ pub(crate) fn run(builtin: Builtin, arguments: &[String], plan: &ComponentPlan) 
     }
 }
 
-/// Unpacks to a path. Symbolic links of the path are followed, as in `pack`: only programs of the same component can
-/// have made them.
+/// Unpacks the archive on standard input to `path`. Follows symbolic links in `path`, like `pack`, because the process
+/// has only the rights of a command.
 fn unpack(path: &Path) -> Result<(), String> {
     let unpack = |to| box_copy::unpack(io::stdin().lock(), to, Author::User);
     let unpacked = CopyEnd::destination(path, by_path).and_then(unpack);

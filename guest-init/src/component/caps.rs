@@ -13,7 +13,7 @@ pub(crate) const TO_CHANGE_USER: u64 = 1 << 0 | 1 << 6 | 1 << 7;
 const LAST: u8 = 63;
 
 /// Drops all capabilities but `allowed` from the [bounding
-/// set](https://man7.org/linux/man-pages/man7/capabilities.7.html). Must be the first step, because it needs a
+/// set](https://man7.org/linux/man-pages/man7/capabilities.7.html). Must precede [`reduce`], because it needs a
 /// capability itself.
 ///
 /// # Errors
@@ -27,7 +27,7 @@ pub(crate) fn bound(allowed: u64) -> Result<(), InitError> {
     sys::clear_ambient().step("clear the ambient capabilities")
 }
 
-/// Drops all capabilities but `allowed`. A process that is not root loses all of them.
+/// Drops all capabilities but `allowed`. If the process is not root, drops all capabilities.
 ///
 /// # Errors
 /// The kernel's error.

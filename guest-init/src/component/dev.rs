@@ -35,8 +35,8 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// The options of a component's `/dev/pts`. The maximum leaves pseudo-terminals for the other component: the kernel has
-/// 4096 in all (`kernel.pty.max`).
+/// The options of a component's `/dev/pts`. `max` leaves pseudo-terminals for the other component: the kernel allows
+/// 4096 in total (`kernel.pty.max`).
 const PTS_OPTIONS: &str = "newinstance,ptmxmode=0666,mode=0620,gid=5,max=1024";
 
 /// Builds a component's `/dev` at `dev`. `shm_bytes` is the size of `/dev/shm`.

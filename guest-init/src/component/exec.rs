@@ -36,7 +36,8 @@ pub(crate) fn execute(argv: &[String], env: &[String]) -> NotExecuted {
     }
 }
 
-/// Executes the first of the program's paths that can be executed. Returns the error and the path if none can.
+/// Executes the first of the program's paths that can be executed. If there is none, returns an error, and the path to
+/// which it belongs.
 fn try_execute(
     program: &str,
     argv: &[String],
@@ -58,7 +59,8 @@ fn try_execute(
     Err(result)
 }
 
-/// Returns why a program could not be executed. The kernel's `ENOEXEC` has one text for all unknown formats.
+/// Returns why a program could not be executed. The kernel's `ENOEXEC` has one text for all unknown formats, so 32-bit
+/// programs get a separate text.
 fn reason(error: Errno, path: &str) -> &'static str {
     let is_of_32_bits = || {
         let mut start = [0; ELF_32_BIT.len()];

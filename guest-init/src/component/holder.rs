@@ -36,7 +36,7 @@ const TO_START: Duration = Duration::from_secs(5);
 /// The arguments of a holder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HolderArgs<'a> {
-    /// The component that it holds.
+    /// The component that the holder supervises.
     pub(crate) name: ComponentName,
     /// The run plan.
     pub(crate) run: &'a RunPlan,
@@ -77,7 +77,7 @@ struct Holder<'a> {
     pts: dev::Terminals,
     /// The running programs, by process id.
     programs: BTreeMap<Pid, ProgramId>,
-    /// The processes that have not executed their programs yet, as far as is known.
+    /// The processes whose reports do not show yet whether they have executed their programs.
     starting: Vec<Starting>,
     /// The process that makes the health check.
     health: Option<Pid>,
@@ -100,7 +100,8 @@ enum Source {
 }
 
 impl<'a> Holder<'a> {
-    /// Enters the component. After this nothing is opened by path, because a workload can have replaced the file.
+    /// Enters the component. Afterwards, the holder opens no file by path, because a workload can have replaced the
+    /// file.
     fn prepare(args: HolderArgs<'a>) -> Result<Self, InitError> {
         let HolderArgs { name, plan, leaf, link, .. } = args;
         let own = [link.as_fd(), leaf.as_fd()];
@@ -145,7 +146,7 @@ impl<'a> Holder<'a> {
         }
     }
 
-    /// Waits for work. Ended children come first, because reaping them frees process ids of the component.
+    /// Waits for work. Ended children are first in the result, because reaping them frees process ids of the component.
     fn wait(&self) -> Result<Vec<Source>, InitError> {
         let fixed =
             [(Source::Children, self.signals.as_fd()), (Source::Init, self.args.link.as_fd())];
@@ -182,7 +183,7 @@ impl<'a> Holder<'a> {
         Base { plan: self.args.plan, leaf: self.args.leaf, null: &self.null }
     }
 
-    /// Starts the program of the plan.
+    /// Starts the component's main program, which the plan declares.
     fn start(&mut self, id: ProgramId, fds: Vec<OwnedFd>) -> Result<(), InitError> {
         let streams = streams(fds).step("receive a request")?;
         let workload = Workload::planned(&self.args.plan.argv);
@@ -254,7 +255,7 @@ impl<'a> Holder<'a> {
         self.spawn(id, exec.into(), &streams).or_else(|error| self.refuse(id, &error))
     }
 
-    /// Makes a terminal. Init gets one end, the command the other.
+    /// Makes a terminal. Sends one end to init, and returns the command's end as its streams.
     fn terminal(&self, id: ProgramId, size: TerminalSize) -> Result<Streams, InitError> {
         let step = "make a terminal";
         let (ours, theirs) = self.pts.make().step(step)?;
@@ -264,7 +265,7 @@ impl<'a> Holder<'a> {
         Streams::terminal(theirs).step(step)
     }
 
-    /// Reports a command that was not started.
+    /// Reports to init that a command was not started, and why.
     fn refuse(&self, id: ProgramId, reason: &InitError) -> Result<(), InitError> {
         self.explain(id, reason)?;
         self.report(&Event::Exited { id, status: CANNOT_START })
@@ -276,8 +277,8 @@ impl<'a> Holder<'a> {
         self.report(&Event::Explained { id, reason: reason.to_string() })
     }
 
-    /// Sends a signal to a program. A program that has just ended is ignored. SIGKILL goes to the program's whole
-    /// process group, because the program cannot pass it on.
+    /// Sends a signal to a program. It is a no-op if the program has ended. Sends SIGKILL to the program's whole
+    /// process group, because the program cannot forward it.
     fn signal(&self, id: ProgramId, number: i32) {
         if number == Signal::SIGKILL as i32 {
             self.kill(id);
@@ -317,7 +318,8 @@ impl<'a> Holder<'a> {
         Ok(())
     }
 
-    /// Reports that the check passed. The process has another status only if it failed itself.
+    /// Reports that the check passed. Another status than 0 means that the process itself failed, and not that the
+    /// agent is unhealthy.
     fn health_checked(&self, status: u8) -> Result<(), InitError> {
         if status != 0 {
             let message = format!("its process ended with status {status}");

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys;
 
-/// The greatest size of a packet: a command that came in one frame, serialized again.
+/// The greatest size of a packet, in bytes. The longest packet is a command that init received in one frame and
+/// serializes again.
 const MAX_PACKET: usize = 2 * MAX_FRAME;
 
 /// A request from init to a holder.
@@ -96,8 +97,8 @@ impl Link {
     pub(crate) fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
         let mut packet = vec![0; MAX_PACKET];
         let (length, fds) = match sys::receive(self.0.as_fd(), &mut packet) {
-            // The other end closed with packets of this end unread. The kernel reports this once, before the packets
-            // that the other end has sent, such as the reason for its end.
+            // The other end was closed before it had read all packets of this end. The kernel reports this once, before
+            // the packets that the other end has sent, such as the reason for its end.
             Err(Errno::ECONNRESET) => sys::receive(self.0.as_fd(), &mut packet)?,
             received => received?,
         };

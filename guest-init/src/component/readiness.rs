@@ -41,12 +41,13 @@ fn passes(check: &Health, base: Base<'_>) -> bool {
 fn succeeds(argv: &[String], base: Base<'_>) -> bool {
     let Ok(streams) = Streams::discard(base.null) else { return false };
     let workload = Workload::planned(argv);
-    // The report must stay open until the program's end: a write to a closed pipe would kill the process.
+    // `spawned.report` must stay open until the program's end: a write to a closed pipe would kill the process.
     let Ok(spawned) = spawn::spawn(base, workload, &streams) else { return false };
     ends_well(spawned.pid, PROGRAM_TIMEOUT_MS)
 }
 
-/// Reaps a child that leads a process group. Kills the child and its group if it takes too long.
+/// Reaps a child that leads a process group. Kills the child and its group at the time limit. Returns whether the child
+/// has exited with status 0.
 fn ends_well(pid: Pid, timeout_ms: u16) -> bool {
     if !ends_within(pid, timeout_ms).unwrap_or(false) {
         // The child is not reaped yet, so its process id cannot have been reused.

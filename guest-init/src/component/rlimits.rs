@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// The variable that marks the copy of this test's process as the workload.
+    /// The environment variable with which this test runs itself as the workload.
     const INSIDE: &str = "BOX_INIT_TEST_RLIMITS";
     const THIS: &str = "component::rlimits::tests::a_program_meets_the_limits_of_its_plan";
 

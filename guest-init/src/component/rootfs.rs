@@ -11,14 +11,14 @@
 //! In the layout "merged" both components share the lower layer `/roots/merged`. Each has a separate scratch layer, so
 //! neither sees the other's changes.
 //!
-//! Files on a tmpfs count as the component's memory and cannot be reclaimed. If they could fill the memory limit, a
-//! program that writes too much would not get "no space left". The kernel would kill one process after the other
+//! Files on a tmpfs are charged to the component's memory and cannot be reclaimed. If they could fill the memory limit,
+//! a program that writes too much would not get "no space left". The kernel would kill one process after the other
 //! without freeing memory. So the scratch layer and `/dev/shm` together are smaller than the limit.
 //!
 //! Everything is mounted before the component's first program runs, so that the component cannot replace a path
 //! meanwhile. Mounts that are shared with the agent, which already runs, are reached without following a link (see
-//! `mounts`). The mount points are in `/boxbuild/system`, which `boxbuild build` makes. It refuses an image that has a
-//! symbolic link at one of them.
+//! `mounts`). The mount points are in `/boxbuild/system`, which `boxbuild build` makes. `boxbuild build` refuses an
+//! image that has a symbolic link at one of them.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -80,13 +80,13 @@ pub(crate) fn enter(args: &HolderArgs<'_>) -> Result<(), InitError> {
     } else {
         chroot(".").step("confine the component to its root")?;
     }
-    // The working directory belongs to its user and can contain secrets, so it is made before them.
+    // The working directory is made before the secrets, because it belongs to its user and can contain secrets.
     workdir::make(&plan.workdir, &plan.user)?;
-    // Taking the secrets clears this process's copies.
+    // `take` moves the secrets out of this process's copy of them. Dropping them clears their values.
     secrets::write(&args.secrets.take(), args.name, &plan.user)
 }
 
-/// Mounts the overlay of the image, the box's system files and the scratch layer. Returns its path.
+/// Mounts the overlay of the image, the box's system files and the scratch layer. Returns the overlay's path.
 fn mount_overlay(name: ComponentName, plan: &ComponentPlan) -> Result<PathBuf, InitError> {
     let base = Path::new(RUN_PATH).join(name.name());
     std::fs::create_dir(&base).step("make the scratch directory")?;

@@ -24,7 +24,7 @@ use crate::{sys, time};
 
 /// The default of `TERM`, if neither the plan nor the command sets it.
 const TERM: &str = "TERM=xterm";
-/// The status of a program that could not be started.
+/// The exit status that is reported for a program that could not be started.
 pub(crate) const CANNOT_START: u8 = 126;
 
 /// The properties that all workloads of a component share.
@@ -106,16 +106,16 @@ impl Streams {
 /// A process that was started.
 #[derive(Debug)]
 pub(crate) struct Spawned {
-    /// The process. It has to be reaped in any case.
+    /// The process. It has to be reaped even if its program cannot be executed.
     pub(crate) pid: Pid,
-    /// Reports how far the process has come.
+    /// Reports whether the process has executed its program.
     pub(crate) report: Report,
 }
 
-/// How far a started process has come.
+/// The outcome of a process's start.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It executed the program, at this time on the clock of [`time::now_ns`].
+    /// The process executed its program, at this time on the clock of [`time::now_ns`].
     Executed(u64),
     /// The program could not be executed. Its standard error and its status have the reason.
     NotExecuted,
@@ -133,7 +133,8 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Reads the available part. Returns the outcome once it is known.
+    /// Reads the available part of the report. Returns the outcome once the process has closed the report, and `None`
+    /// before.
     pub(crate) fn read(&mut self) -> Option<Outcome> {
         let mut chunk = [0; 512];
         loop {
@@ -236,7 +237,7 @@ fn become_workload(
     // Makes the leaf the root of the cgroup hierarchy as the workload sees it.
     unshare(CloneFlags::CLONE_NEWCGROUP).step("make a cgroup namespace")?;
     connect_streams(streams, base.null).step("connect the standard streams")?;
-    // Above all the leaf's directory, which is in init's mounts and outside of this root.
+    // The most important one is the leaf's directory, which is in init's mounts and outside of this root.
     sys::close_all_but(&[report.as_fd()]).step("close the holder's files")?;
     if workload.has_terminal {
         sys::terminal::take_control_by(io::stdin().as_fd()).step("take the terminal")?;
@@ -267,8 +268,8 @@ fn become_workload(
     Ok(environment(&plan.env, given))
 }
 
-/// Returns the variables of both lists, each as `NAME=VALUE`. The last one of a name takes precedence. For example,
-/// `A=1` of the plan and a given `A=2` result in `A=2`.
+/// Returns the variables of both lists, each as `NAME=VALUE`. The last variable with a name takes precedence. For
+/// example, `A=1` in `plan` and `A=2` in `given` result in `A=2`.
 fn environment<'a>(plan: &[String], given: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut env = plan.to_vec();
     for variable in given {
@@ -280,7 +281,7 @@ fn environment<'a>(plan: &[String], given: impl Iterator<Item = &'a String>) -> 
 }
 
 /// Makes `user` the owner of the standard streams, so that it can open them by paths such as `/dev/stdout`. The null
-/// device is open to every user.
+/// device needs no change, because every user can open it.
 fn give_streams_to(user: &User) -> nix::Result<()> {
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
     for stream in [io::stdin().as_fd(), io::stdout().as_fd(), io::stderr().as_fd()] {
@@ -306,8 +307,7 @@ pub(crate) fn connect_streams(streams: &Streams, null: &File) -> io::Result<()> 
 
 /// Kills a workload and its process group, whose id is the workload's process id.
 pub(crate) fn kill_group(pid: Pid) {
-    // The process may not lead a group yet, and then it has no children. It may also end at this moment. So errors are
-    // ignored.
+    // Errors are ignored: the process may not lead a group yet, and then has no children, or may end at this moment.
     let _ = signal::killpg(pid, Signal::SIGKILL);
     let _ = signal::kill(pid, Signal::SIGKILL);
 }

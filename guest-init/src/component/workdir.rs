@@ -1,10 +1,10 @@
-//! The working directory. It is made before any workload runs, and each workload enters it with its rights.
+//! The working directory. The holder makes it before any workload runs, and each workload enters it with the workload's
+//! rights.
 //!
-//! The image decides where it is, by its configuration and its symbolic links. Links may lead anywhere in the
-//! component's root. The kernel's *magic links* (`/proc/self/fd/5`, `/proc/1/root`) can lead out of every root, and are
-//! never followed ([openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html),
-//! `RESOLVE_NO_MAGICLINKS`). A plan whose working directory is textually in `/proc`, `/sys` or `/dev` has been refused
-//! before (`RunPlan::check`).
+//! The image's configuration and symbolic links determine its path. Links may refer to any path in the component's
+//! root. The kernel's *magic links* (`/proc/self/fd/5`, `/proc/1/root`) can lead out of every root, and are never
+//! followed ([openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html), `RESOLVE_NO_MAGICLINKS`). A plan whose
+//! working directory is textually in `/proc`, `/sys` or `/dev` has been refused before (`RunPlan::check`).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
@@ -49,13 +49,13 @@ fn open_or_make_all(directory: &Path) -> nix::Result<(OwnedFd, bool)> {
     Ok((at, made))
 }
 
-/// Opens a directory. Makes it if it is missing, and then returns `true`.
+/// Opens the directory `name` in `at`, and makes it if it is missing. Returns `true` if it was made.
 fn open_or_make(at: BorrowedFd<'_>, name: &Path) -> nix::Result<(OwnedFd, bool)> {
     match open(at, name) {
         Err(Errno::ENOENT) => {
             let made = match mkdirat(at, name, Mode::from_bits_truncate(0o755)) {
                 Ok(()) => true,
-                // Made by the other component, in a directory that both see.
+                // The other component has made it meanwhile, in a directory that both components see.
                 Err(Errno::EEXIST) => false,
                 Err(error) => return Err(error),
             };

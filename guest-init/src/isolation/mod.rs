@@ -5,13 +5,13 @@ use box_contract::capabilities::{CAPABILITIES, Capability, Grant};
 use crate::component::seccomp::calls::{Docker, Row, Verdict};
 use crate::component::seccomp::table::CALLS;
 
-/// The text, with a mark for each table.
+/// The text, with a placeholder such as `@CALLS@` for each table.
 const PROSE: &str = include_str!("prose.md");
 
 /// Returns the part of `docs/security.md` that lists the rights of a program in a box, as Markdown.
 ///
-/// `docs/security.md` ends with this text, and `cargo xtask docs` updates it. The first line is the mark at which the
-/// part begins.
+/// `docs/security.md` ends with this text, and `cargo xtask docs` updates it. The first line is a comment that marks
+/// where the part begins.
 ///
 /// # Examples
 ///
@@ -25,8 +25,8 @@ pub fn section() -> String {
     tables.iter().fold(PROSE.to_owned(), |text, (mark, table)| text.replace(mark, table))
 }
 
-/// Returns whether a row gets a line in the table. Calls that are allowed here and by Docker, without a note, are only
-/// listed.
+/// Returns whether a row gets a line in the table. A call that is allowed here and by Docker, and has no note, is only
+/// listed after the table.
 const fn is_special(row: &Row) -> bool {
     !matches!((row.verdict, row.docker), (Verdict::Allowed, Docker::Allows))
         || !row.reason.is_empty()

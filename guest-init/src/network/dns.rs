@@ -37,7 +37,8 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Parses a query. A malformed query is `Err` with the answer to it, or with `None` if it cannot be answered.
+    /// Parses a query. For a malformed query, returns `Err` with the answer to send, or with `None` if the query cannot
+    /// be answered.
     pub(super) fn parse(message: &[u8]) -> Result<Self, Option<Vec<u8>>> {
         let header = message.get(..HEADER).ok_or(None)?;
         if header[2] & IS_ANSWER != 0 {
@@ -54,7 +55,8 @@ impl Question {
         Ok(Self { message, name, is_for_address: kind == TYPE_A })
     }
 
-    /// Returns the answer with the name's address. If the question is not for an address, the answer has no records.
+    /// Returns the answer with the name's address. If the question is not for an IPv4 address, the answer has no
+    /// records.
     pub(super) fn found(&self, address: Ipv4Addr) -> Vec<u8> {
         let mut message = answer(&self.message, Code::Done, u8::from(self.is_for_address));
         if self.is_for_address {
@@ -75,7 +77,8 @@ impl Question {
     }
 }
 
-/// Returns the header of an answer, and the question if `question` has one. `records` is the number of records.
+/// Returns the header of an answer to `question`, which is a query's header with or without its question, and copies
+/// the question. `records` is the number of records that the caller appends.
 fn answer(question: &[u8], code: Code, records: u8) -> Vec<u8> {
     let mut message = question.to_vec();
     message[2] = IS_ANSWER | question[2] & FROM_QUESTION;
@@ -85,7 +88,8 @@ fn answer(question: &[u8], code: Code, records: u8) -> Vec<u8> {
     message
 }
 
-/// Parses a name. The name itself is `None` if it is no host name.
+/// Parses a name. Returns the name, or `None` if it is not a host name, and the bytes after it. Returns `None` alone if
+/// the name is malformed.
 fn name(mut rest: &[u8]) -> Option<(Option<String>, &[u8])> {
     let (mut name, mut is_text) = (String::new(), true);
     loop {

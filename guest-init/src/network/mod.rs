@@ -4,9 +4,9 @@
 //! program ── TCP on loopback ── box-network ══ one vsock connection ══ the host's filter ── a host of the network
 //! ```
 //!
-//! If the network is filtered, this process is a proxy and a resolver for the component's programs, at loopback
+//! If the network is filtered, `box-network` is a proxy and a resolver for the component's programs, at loopback
 //! addresses that no other process uses. The host decides on each connection and on each name. If the host publishes
-//! ports, this process connects to the component's programs that listen on them.
+//! ports, `box-network` connects to the component's programs that listen on them.
 
 mod dns;
 mod names;
@@ -50,7 +50,7 @@ struct Doors {
     dns: UdpSocket,
 }
 
-/// Starts a component's end of the network. It listens before this returns.
+/// Starts the process of a component's end of the network. When the function returns, the process listens.
 ///
 /// # Errors
 /// The step that failed.
@@ -62,7 +62,7 @@ pub(crate) fn start(
     let step = "start the network";
     let (reader, writer) = io::pipe().step(step)?;
     let own = plan.namespaces.net.then(|| component.open_network()).transpose()?;
-    // The child owns the writer, so the parent's copy is dropped with the closure.
+    // The closure owns the writer, so `fork` drops the parent's copy together with the closure.
     let child = move || {
         let mut report = File::from(OwnedFd::from(writer));
         match prepare(component.name, own.as_ref(), network, &mut report) {
@@ -132,7 +132,8 @@ fn listen(at: (Ipv4Addr, u16)) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Starts a connection to a program that listens on a port. Its result is seen by reading.
+/// Starts a connection to a program that listens on `port`, without waiting for its result. If the connection fails,
+/// reading from it returns the error.
 fn connect_inside(port: u16) -> nix::Result<TcpStream> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let inside = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;

@@ -12,8 +12,8 @@ use super::dns::KEEP;
 /// The greatest number of names that have an address. A further name takes the place of the one that was looked up
 /// least recently.
 const MAX_NAMES: usize = 256;
-/// The host number of the first address for names. The address before it is the component's, for its proxies and its
-/// resolver.
+/// The number of the first address for names in the component's network. The address with the number 1 is the
+/// component's: its proxies and its resolver listen there.
 const FIRST: u32 = 2;
 
 /// The names that a component's programs have looked up.
@@ -21,7 +21,7 @@ const FIRST: u32 = 2;
 pub(super) struct Names {
     /// The component's address.
     own: Ipv4Addr,
-    /// The host number of the next address.
+    /// The number of the next address for a name.
     next: u32,
     names: BTreeMap<String, Name>,
 }
@@ -31,9 +31,9 @@ pub(super) struct Names {
 pub(super) struct Name {
     address: Ipv4Addr,
     listeners: Vec<(u16, TcpListener)>,
-    /// When the host last allowed it.
+    /// When the host last allowed the name.
     allowed: Instant,
-    /// When it was last looked up.
+    /// When a program last looked up the name.
     asked: Instant,
 }
 
@@ -43,7 +43,7 @@ impl Names {
         Self { own, next: FIRST, names: BTreeMap::new() }
     }
 
-    /// Returns the address of a name, if the host has allowed it recently.
+    /// Returns the address of a name, if the host has allowed the name within the last [`KEEP`] seconds.
     pub(super) fn known(&mut self, name: &str, now: Instant) -> Option<Ipv4Addr> {
         let known = self.names.get_mut(name)?;
         let age = now.saturating_duration_since(known.allowed);
@@ -71,7 +71,7 @@ impl Names {
         address
     }
 
-    /// Closes the listeners of a denied name.
+    /// Forgets a denied name, and closes its listeners.
     pub(super) fn deny(&mut self, name: &str) {
         self.names.remove(name);
     }
@@ -91,7 +91,7 @@ impl Names {
         let network = self.own.to_bits() >> width << width;
         loop {
             let address = Ipv4Addr::from_bits(network | self.next);
-            // Skips the network's address and its broadcast address.
+            // Skips the network's address, the component's and the broadcast address.
             self.next = if self.next + 2 < 1 << width { self.next + 1 } else { FIRST };
             if !taken.contains(&address) {
                 return address;

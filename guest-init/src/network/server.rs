@@ -94,7 +94,7 @@ impl Server {
             match self.turn() {
                 Ok(true) => {}
                 Ok(false) => return 0,
-                // The host hung up before a message to it.
+                // The host had hung up before this process sent it a message.
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => return 0,
                 Err(_) => return 1,
             }
@@ -135,7 +135,7 @@ impl Server {
         }
         let Some(doors) = &self.doors else { return sources };
         sources.push((Source::Dns, doors.dns.as_fd(), read));
-        // Beyond the limits of number and rate, programs wait to be accepted.
+        // Above the limits on the number and the rate of streams, connections of programs wait to be accepted.
         if self.has_room() {
             sources.push((Source::Door(Way::Http), doors.http.as_fd(), read));
             sources.push((Source::Door(Way::Socks), doors.socks.as_fd(), read));
@@ -206,7 +206,7 @@ impl Server {
         Ok(())
     }
 
-    /// Calls `work` with a stream that is still open, and sends the resulting message to the host.
+    /// Calls `work` with a stream, and sends the resulting message to the host. It is a no-op if the stream is closed.
     fn with(
         &mut self,
         number: u32,
@@ -220,8 +220,8 @@ impl Server {
         said.map_or(Ok(()), |it| it.write(&mut self.host))
     }
 
-    /// Returns whether programs may open another stream now. Streams of the host's clients have odd ids and do not
-    /// count.
+    /// Returns whether programs may open another stream now. Streams of the host's clients are not included in the
+    /// limit; they have odd ids.
     fn has_room(&self) -> bool {
         let own = self.streams.keys().filter(|number| *number % 2 == 0).count();
         own < self.most && self.pace.wait(Instant::now()).is_none()

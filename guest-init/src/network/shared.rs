@@ -1,6 +1,6 @@
 //! The network that a box shares with its host: one device, which all components without a network namespace use.
 //!
-//! Its addresses are constants, so the start does not wait for DHCP.
+//! The addresses of the device and of the gateway are constants, so the start does not wait for DHCP.
 
 use std::os::fd::AsFd as _;
 

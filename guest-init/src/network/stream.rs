@@ -32,7 +32,7 @@ impl Stream {
     /// Wraps a program's connection and makes it non-blocking.
     pub(super) fn new(number: u32, socket: TcpStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        // Nagle's algorithm would delay bytes that the other half of the connection has already grouped.
+        // Nagle's algorithm would delay bytes that the sender has already grouped.
         socket.set_nodelay(true)?;
         let (waiting, credit) = (Vec::new(), STREAM_WINDOW);
         let (has_ended, host_has_ended, is_closing) = (false, false, false);
@@ -53,7 +53,7 @@ impl Stream {
         self.waiting.is_empty() && (is_done || self.is_closing)
     }
 
-    /// Reads from the program. Returns the resulting message to the host.
+    /// Reads from the program. Returns the message to send to the host, if there is one.
     pub(super) fn read(&mut self) -> Option<GuestNetwork> {
         let length = MAX_STREAM_DATA.min(self.credit as usize);
         let mut data = vec![0; length];
@@ -72,7 +72,7 @@ impl Stream {
         }
     }
 
-    /// Writes to the program without blocking. Returns the resulting message to the host.
+    /// Writes to the program without blocking. Returns the message to send to the host, if there is one.
     pub(super) fn write(&mut self) -> Option<GuestNetwork> {
         let written = match self.socket.write(&self.waiting) {
             Ok(length) => length,

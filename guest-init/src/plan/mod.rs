@@ -3,8 +3,8 @@
 //! The plan is part of the box's config. The launcher has verified the config's bytes and provides them in the first
 //! root.
 //!
-//! The rules are [`RunPlan::check`] and [`RunPlan::unsupported`]. A launcher of the same version has applied them
-//! before it started the VM. A launcher of another version can have other rules.
+//! The rules are in [`RunPlan::check`] and [`RunPlan::unsupported`]. A launcher of the same version has applied them
+//! before it started the VM. A launcher of another version can have other rules, so init applies its rules again.
 
 use box_contract::manifest::MAX_CONFIG;
 use box_contract::plan::MAX_PLAN;
@@ -66,7 +66,7 @@ mod mutated;
 pub(crate) mod tests {
     use super::*;
 
-    /// A plan with an agent, and a business component with the same settings.
+    /// A plan with an agent and without a business component.
     pub(crate) const EXAMPLE: &str = r#"{
         "name": "demo", "layout": "split",
         "agent": {

@@ -9,7 +9,7 @@ use super::parse;
 
 /// A plan with every enforced field.
 const FULL: &str = include_str!("../../../fuzz/corpus/plan/full");
-/// Text that no plan contains.
+/// Texts that make most plans malformed if they are inserted.
 const PIECES: [&[u8]; 12] = [
     b"-1",
     b"18446744073709551616",
@@ -28,15 +28,15 @@ const PIECES: [&[u8]; 12] = [
 /// One change of a plan.
 #[derive(Debug, Clone)]
 enum Edit {
-    /// Truncates the text.
+    /// Truncates the text at a position.
     Cut(Index),
     /// Flips bits of a byte.
     Flip(Index, u8),
-    /// Removes a part.
+    /// Removes at most this many bytes at a position.
     Remove(Index, usize),
-    /// Repeats a part.
+    /// Appends a copy of at most this many bytes from a position.
     Repeat(Index, usize),
-    /// Inserts a text.
+    /// Inserts a text at a position.
     Insert(Index, &'static [u8]),
     /// Replaces a value, if the text is still JSON.
     Replace(Index, Value),
@@ -55,7 +55,7 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     proptest::collection::vec(edit, 1..4)
 }
 
-/// Values of every type. Each position accepts one or two of them.
+/// Values of every JSON type. Each field of a plan accepts one or two types.
 fn values() -> Vec<Value> {
     let nested = (0..100).fold(json!(1), |inner, _| json!([inner]));
     let long = "a".repeat(10_000);
@@ -108,7 +108,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Replaces the value that follows `left` others.
+/// Replaces the value with the number `left`. The numbers are assigned depth-first from 0, which is `place` itself.
 fn put(place: &mut Value, left: &mut usize, value: &Value) {
     if *left == 0 {
         *place = value.clone();

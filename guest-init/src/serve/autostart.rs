@@ -8,10 +8,10 @@ use box_contract::{ComponentPlan, Restart};
 
 /// The pause before the first restart. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause. After a run of this length the pauses begin again with the first.
+/// The longest pause. After the program has run for at least this long, the next pause is [`FIRST_PAUSE`] again.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// The state of the program's starts.
+/// The state of the program's starts and restarts.
 #[derive(Debug)]
 pub(crate) struct Autostart {
     restart: Restart,
@@ -19,7 +19,8 @@ pub(crate) struct Autostart {
     started: Option<Instant>,
     /// The time of the next start.
     due: Option<Instant>,
-    /// The part of the output window that the previous run has left. Its last output can still be in transit.
+    /// The rest of the program's output window. The next run starts with it, because the last output of the previous
+    /// run can still be in transit.
     credit: u32,
 }
 
@@ -33,7 +34,7 @@ impl Autostart {
         Self { restart, pause: FIRST_PAUSE, started: None, due: None, credit: WINDOW }
     }
 
-    /// Adds to the output window of the next run.
+    /// Adds `bytes` to the output window of the next run.
     pub(super) fn grant(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes).min(WINDOW);
     }
@@ -48,13 +49,14 @@ impl Autostart {
         self.due = Some(due);
     }
 
-    /// Records the start of the program. Returns the part of the output window that the run has.
+    /// Records the start of the program. Returns the rest of its output window.
     pub(super) const fn start(&mut self, now: Instant) -> u32 {
         (self.started, self.due) = (Some(now), None);
         self.credit
     }
 
-    /// Records the end of the program and the rest of its output window. Schedules a restart if the rule requires one.
+    /// Records the end of the program and the rest of its output window. Schedules a restart if the restart rule
+    /// requires one.
     pub(super) fn end(&mut self, status: u8, credit: u32, now: Instant) {
         self.credit = credit;
         if !self.restart.applies(status) {

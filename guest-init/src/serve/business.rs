@@ -13,19 +13,19 @@ use crate::component::spawn::CANNOT_START;
 use crate::error::{InitError, Step as _};
 
 impl Server<'_> {
-    /// Schedules the first start when the agent has become ready.
+    /// Schedules the first start for now. Called when the agent has become ready.
     pub(super) fn begin_autostart(&mut self) {
         if let Some(autostart) = &mut self.machine.autostart {
             autostart.plan_start(Instant::now());
         }
     }
 
-    /// Returns the time of the next start, unless the box is being stopped.
+    /// Returns the time of the next start. `None` if no start is scheduled, or if the box is being stopped.
     pub(super) fn start_due(&self) -> Option<Instant> {
         self.machine.autostart.as_ref()?.due().filter(|_| self.stop.is_none())
     }
 
-    /// Starts the program if its time has come. If it cannot be started, only the program fails, not the box.
+    /// Starts the program if its start is due. If it cannot be started, only the program fails, not the box.
     pub(super) fn start_autostarted(&mut self) {
         let now = Instant::now();
         if self.start_due().is_none_or(|due| due > now) {

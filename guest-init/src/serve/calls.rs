@@ -1,9 +1,9 @@
 //! Calls: commands that the agent runs in the business component, over a Unix socket.
 //!
-//! The socket is made before any component and bound into the agent's root, together with its client, `box-exec`. A
-//! call is a connection. It uses the messages of the control channel for one command, and ignores the command's id in
-//! them. The windows limit the data in transit to a caller to the size of its socket's buffer, so init never waits for
-//! a caller that does not read. A caller that grants more than it has read is disconnected.
+//! The socket is made before any component and bound into the agent's root, together with its client, `box-exec`. Each
+//! call is one connection for one command. It uses the messages of the control channel, but ignores the id in them. The
+//! windows limit the data in transit to a caller to the size of its socket's buffer, so init never waits for a caller
+//! that does not read. If a caller grants more than it has read and the buffer overflows, init disconnects it.
 
 use std::collections::BTreeMap;
 use std::fs::{Permissions, set_permissions};
@@ -26,7 +26,7 @@ const MAX_CALLS: usize = 64;
 /// How many bytes are read at a time.
 const CHUNK: usize = 16 << 10;
 
-/// Init's path of the socket.
+/// The path of the socket in init's root.
 pub(crate) const SOCKET: &str = "/run/box-exec.sock";
 /// Only the agent's user can connect.
 const SOCKET_MODE: u32 = 0o600;
@@ -46,15 +46,15 @@ pub(crate) fn listen(user: &User) -> Result<UnixListener, InitError> {
     listen().step("listen for the agent's calls")
 }
 
-/// The agent's open connections, by the id of their programs.
+/// The agent's open connections, by the ids of their programs.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: BTreeMap<ProgramId, Call>,
-    /// The id that was used last.
+    /// The id that was assigned last.
     last: u16,
 }
 
-/// A connection.
+/// A connection of `box-exec` to init.
 #[derive(Debug)]
 struct Call {
     stream: UnixStream,
@@ -86,7 +86,7 @@ impl Server<'_> {
         }
     }
 
-    /// Returns an unused id. There are many more ids than programs can run.
+    /// Returns an unused id. There is always one: there are many more ids than programs can run.
     fn free_id(&mut self) -> ProgramId {
         loop {
             self.calls.last = self.calls.last.wrapping_add(1).max(FIRST);
@@ -141,8 +141,8 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Sends a message about a caller's command. If the caller is gone, the program's output is discarded, and the
-    /// program may continue to write.
+    /// Sends a message about a command to its caller. If the caller is gone, discards the output and grants its bytes
+    /// to the program, so that the program can continue to write.
     pub(super) fn answer_call(
         &mut self,
         id: ProgramId,
@@ -153,7 +153,7 @@ impl Server<'_> {
             if write(&mut call.stream, &message).is_ok() {
                 return;
             }
-            // The holder is asked to kill the command when the end of the connection is read.
+            // Init then reads the end of the connection, and asks the holder to kill the command (`serve_call`).
             drop(call.stream.shutdown(std::net::Shutdown::Both));
         }
         if let (GuestMessage::Output(output), Some(program)) =
@@ -172,7 +172,7 @@ impl Server<'_> {
     fn end_call(&mut self, id: ProgramId) -> Result<(), InitError> {
         self.calls.open.remove(&id);
         self.kill(id)?;
-        // The command may have ended already and wait for a grant for its last output.
+        // The command may have ended already, and its last output may wait for a grant.
         self.conclude(id);
         Ok(())
     }

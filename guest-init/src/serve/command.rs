@@ -1,4 +1,4 @@
-//! Programs: the commands that the host requests, their input and output, and their ends.
+//! Programs: the commands that the host and the agent request, and the input, output and end of every program.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -29,7 +29,7 @@ fn not_started(id: ProgramId) -> Exited {
 const MAX_REASON: usize = MAX_OUTPUT - 1;
 
 impl Server<'_> {
-    /// Runs a command, or prints the reason on its standard error if it cannot run.
+    /// Starts a command. If it cannot be started, sends the reason to the caller as the command's standard error.
     pub(super) fn exec(&mut self, id: ProgramId, exec: Exec) -> Result<(), InitError> {
         if !id.is_command() || self.programs.contains_key(&id) {
             let error = InitError::new("run a command", format!("the id {id} is in use"));
@@ -57,7 +57,8 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Starts a command. Only the host can load skills. In a component, such a task fails with an error.
+    /// Starts a command. Only the host can request tasks on skills: such a task of the agent is started in the
+    /// component, where it fails with an error.
     fn start(&mut self, id: ProgramId, exec: Exec) -> Result<Program, InitError> {
         let timeout = exec.timeout_ms.map(Duration::from_millis);
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -92,7 +93,7 @@ impl Server<'_> {
         self.machine.components.iter().find(|it| it.name == name && !it.is_lost)
     }
 
-    /// Reports a command that was not started.
+    /// Reports to the caller that a command was not started, and why.
     pub(super) fn refuse(&mut self, id: ProgramId, reason: &str) {
         self.explain(id, reason);
         self.reply(id, |id| GuestMessage::Exited(not_started(id)));
@@ -115,7 +116,7 @@ impl Server<'_> {
         }
     }
 
-    /// Sends a signal to a program. A program that has just ended is ignored.
+    /// Sends a signal to a program. It is a no-op if the program has ended.
     pub(super) fn signal(&self, id: ProgramId, signal: i32) -> Result<(), InitError> {
         if let Some(pid) = self.task(id) {
             sys::send_signal(pid, signal);
@@ -157,7 +158,8 @@ impl Server<'_> {
         Self::is_heard_by_holder(target.link.send(request, &[])).step(step).map(drop)
     }
 
-    /// Returns whether a request has reached a holder. If not, the holder has ended, and init is about to read its end.
+    /// Returns whether a request has reached a holder. `false` means that the holder has ended, which the link to it
+    /// reports, too.
     pub(super) fn is_heard_by_holder(sent: io::Result<()>) -> io::Result<bool> {
         match sent {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -165,7 +167,7 @@ impl Server<'_> {
         }
     }
 
-    /// Connects the terminal of a command. Without a terminal the command has no input and no output.
+    /// Connects the terminal of a command. If that fails, the command has no input and no output.
     pub(super) fn connect_terminal(&mut self, id: ProgramId, fds: Vec<OwnedFd>) {
         let (Some(program), Some(terminal)) = (self.programs.get_mut(&id), fds.into_iter().next())
         else {
@@ -206,7 +208,7 @@ impl Server<'_> {
         }
     }
 
-    /// Adds to the output window of a program.
+    /// Adds `bytes` to the output window of a program.
     pub(super) fn grant(&mut self, id: ProgramId, bytes: u32) {
         if let Some(program) = self.programs.get_mut(&id) {
             program.grant(bytes);
@@ -216,7 +218,7 @@ impl Server<'_> {
         }
     }
 
-    /// Sends a piece of a program's output.
+    /// Reads up to one frame of a program's output, and sends it to the caller.
     pub(super) fn relay(&mut self, id: ProgramId, stream: Stream) {
         let output = self.programs.get_mut(&id).and_then(|program| program.read(stream));
         if let Some(data) = output {
@@ -238,7 +240,8 @@ impl Server<'_> {
         }
     }
 
-    /// Reports the end of a program that has ended, after all of its output.
+    /// If a program has ended, sends its remaining output and then reports its end. If the output window is full,
+    /// returns early; the next grant continues.
     pub(super) fn conclude(&mut self, id: ProgramId) {
         let Some(program) = self.programs.get_mut(&id) else { return };
         let Some(status) = program.status else { return };
@@ -251,7 +254,7 @@ impl Server<'_> {
         for (stream, data) in outputs {
             self.send_output(id, stream, data);
         }
-        // A caller that is gone grants no bytes.
+        // Waits for a grant, unless the caller is gone: it grants no bytes.
         if is_held_back && self.is_heard(id) {
             return;
         }
@@ -265,13 +268,13 @@ impl Server<'_> {
         if id == ProgramId::AGENT {
             self.send_result();
             self.send_trajectories();
-            // The launcher knows whether the agent was ready before, and decides on the consequence.
+            // The launcher knows whether the agent has been ready, and decides what follows.
             self.agent = Agent::Ended;
         }
         if id == ProgramId::BUSINESS {
             self.autostarted_has_ended(status, credit);
         }
-        // The caller's id of the program can differ.
+        // The caller can know the program by another id.
         self.reply(id, |id| GuestMessage::Exited(Exited { id, ..exited }));
         self.hang_up(id);
     }

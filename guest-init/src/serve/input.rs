@@ -10,12 +10,12 @@ use crate::wait::is_temporary;
 /// `VEOF`).
 const END_OF_INPUT: u8 = 4;
 
-/// The non-blocking end of a pipe or of a terminal, and the bytes for it.
+/// The non-blocking end of a pipe or of a terminal, and the bytes that are still to be written to it.
 #[derive(Debug)]
 pub(crate) struct Input {
     state: State,
     waiting: Vec<u8>,
-    /// Whether the last byte from the host was within a line.
+    /// Whether the last byte from the host was not a newline.
     is_within_line: bool,
     /// Whether the input ends after the waiting bytes.
     ends: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Input {
 
 #[derive(Debug)]
 enum State {
-    /// The terminal is not there yet.
+    /// The terminal has not been connected yet.
     Awaited,
     Pipe(File),
     Terminal(File),
@@ -61,7 +61,7 @@ impl Input {
         self.ends = true;
     }
 
-    /// Returns the file if bytes or the end of the input wait for it.
+    /// Returns the file if bytes are to be written to it, or if it is to be closed.
     pub(crate) fn pending(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             State::Pipe(file) | State::Terminal(file) if self.has_work() => Some(file.as_fd()),
@@ -73,7 +73,8 @@ impl Input {
         !self.waiting.is_empty() || self.ends
     }
 
-    /// Writes to the file without blocking. Returns how many bytes were written, which the host may send again.
+    /// Writes to the file without blocking. Returns how many bytes were written or dropped. The host may send as many
+    /// more.
     pub(crate) fn write(&mut self) -> u32 {
         let accepted = match &mut self.state {
             State::Awaited => 0,

@@ -54,10 +54,11 @@ pub(crate) struct Machine<'a> {
     pub(crate) plan: &'a RunPlan,
     /// The components that have been started, the agent first.
     pub(crate) components: Vec<Component>,
-    /// Starts the other components as soon as the agent has executed its program, so that the agent's start does not
-    /// wait for them.
+    /// The starter of the other components. It is used when the agent has executed its program, so that the agent's
+    /// start does not wait for them.
     pub(crate) starter: Option<Starter<'a>>,
-    /// The processes that carry connections of components, each with the step that its failure is reported as.
+    /// The processes that carry connections of components, each with the name of the step under which its failure is
+    /// reported.
     pub(crate) carriers: BTreeMap<Pid, &'static str>,
     /// The socket on which the agent requests commands in the business component, if the box has one.
     pub(crate) calls: Option<UnixListener>,
@@ -71,10 +72,10 @@ pub(crate) struct Machine<'a> {
     pub(crate) signals: SignalFd,
 }
 
-/// Starts the agent, and serves until the VM is to be powered off.
+/// Starts the agent, and serves until the VM can be powered off.
 ///
 /// # Errors
-/// The step that failed. The VM must be powered off then, too.
+/// The step that failed. The caller must power the VM off after an error, too.
 pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
     let mut server = Server {
         calls: Calls::default(),
@@ -108,7 +109,7 @@ const KILLED: u8 = 137;
 enum Agent {
     /// The program has not been executed yet.
     Starting,
-    /// The program was executed at this time and is not ready yet.
+    /// The program was executed at this time, on the clock of [`time::now_ns`], and is not ready yet.
     Started(u64),
     Ready,
     Ended,
@@ -131,13 +132,13 @@ struct Server<'a> {
     machine: Machine<'a>,
     /// The running programs, by their ids.
     programs: BTreeMap<ProgramId, Program>,
-    /// The programs that are direct children of init.
+    /// The tasks on skills, which are children of init, by process id.
     tasks: BTreeMap<Pid, ProgramId>,
     /// Whether the layer of loaded skills exists.
     has_skills: bool,
     /// The components that are connected to the host's end of the network.
     connected: Vec<ComponentName>,
-    /// The components to connect once they exist.
+    /// The components to connect to the network once they exist.
     wanted: Vec<ComponentName>,
     calls: Calls,
     agent: Agent,
@@ -161,7 +162,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Sets up everything but the agent: the other component, and the ports that the host reaches.
+    /// Sets up everything except the agent: the other component, the bridges to the components' ports, and the network.
     fn set_up_rest(&mut self) -> Result<(), InitError> {
         let machine = &mut self.machine;
         let Some(starter) = machine.starter.take() else { return Ok(()) };
@@ -248,7 +249,7 @@ impl Server<'_> {
         sources
     }
 
-    /// Returns the next time at which init has work without an event.
+    /// Returns the next time at which init has work even without an event. `None` if there is no such time.
     fn deadline(&self) -> Option<Instant> {
         let tick = self.stop.as_ref().map(|_| Instant::now() + TICK);
         let due = self.start_due();
@@ -351,7 +352,7 @@ impl Server<'_> {
 
     fn host_is_gone(&mut self) {
         self.host_gone = true;
-        // The host grants no more bytes.
+        // Ended programs must not wait for grants of the host any longer.
         let ids: Vec<ProgramId> = self.programs.keys().copied().collect();
         ids.into_iter().for_each(|id| self.conclude(id));
         self.begin_stop(Duration::ZERO);
@@ -378,8 +379,8 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Ends a component whose holder has ended: kills all of its processes. The box continues, unless the component is
-    /// the agent.
+    /// Handles the end of a component's holder: kills all processes of the component, and reports the ends of its
+    /// programs.
     fn lose(&mut self, index: usize) -> Result<(), InitError> {
         let component = &mut self.machine.components[index];
         component.is_lost = true;
@@ -412,7 +413,8 @@ impl Server<'_> {
             if let Some(step) = self.machine.carriers.get(&pid) {
                 return Err(format!("its process ended with status {status}")).step(step);
             }
-            // A holder reports the reason for its end over its link, and the report can still be unread.
+            // The end of a holder is handled when its link closes, because its report of the reason can still be
+            // unread.
         }
         Ok(())
     }

@@ -22,21 +22,21 @@ const MAX_DRAIN: usize = 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) component: ComponentName,
-    /// Its standard input, if the host sends it.
+    /// Its standard input, if the caller sends one.
     pub(crate) input: Option<Input>,
     stdout: Option<File>,
     stderr: Option<File>,
-    /// The size of its terminal, until the terminal is connected.
+    /// The size that its terminal gets when the terminal is connected.
     size: Option<TerminalSize>,
     /// The rest of its output window, in bytes.
     credit: u32,
-    /// When it is killed.
+    /// When init kills the program.
     pub(crate) deadline: Option<Instant>,
     /// Whether it was killed at its deadline.
     pub(crate) timed_out: bool,
     /// Its exit status, once it has ended.
     pub(crate) status: Option<u8>,
-    /// How many bytes of each stream were read since it ended.
+    /// How many bytes of standard output and of standard error were read since the program ended.
     drained: [usize; 2],
 }
 
@@ -78,7 +78,7 @@ impl Program {
         Ok((program, streams))
     }
 
-    /// Returns the program with another rest of the output window.
+    /// Returns the program with `credit` as the rest of its output window.
     pub(crate) fn with_credit(self, credit: u32) -> Self {
         Self { credit, ..self }
     }
@@ -105,7 +105,8 @@ impl Program {
         Ok(())
     }
 
-    /// Sets the size of the terminal, or stores it until the terminal is connected. A pipe has no size.
+    /// Sets the size of the terminal, or stores the size until the terminal is connected. A pipe has no size, and stays
+    /// as it is.
     pub(crate) fn resize(&mut self, size: TerminalSize) {
         match &self.stdout {
             Some(terminal) => drop(sys::terminal::set_size(terminal.as_fd(), size)),
@@ -113,14 +114,14 @@ impl Program {
         }
     }
 
-    /// Returns the pipes from which output may be sent now.
+    /// Returns the pipes or the terminal from which output may be sent now.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = (Stream, BorrowedFd<'_>)> {
         let pipes = [(Stream::Stdout, &self.stdout), (Stream::Stderr, &self.stderr)];
         let pipes = pipes.into_iter().filter(|_| self.room() > 0);
         pipes.filter_map(|(stream, pipe)| Some((stream, pipe.as_ref()?.as_fd())))
     }
 
-    /// Adds to the output window.
+    /// Adds `bytes` to the output window.
     pub(crate) fn grant(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes).min(WINDOW);
     }
@@ -154,8 +155,8 @@ impl Program {
         }
     }
 
-    /// Reads a piece of an ended program's remaining output. Returns `None` if there is none, or if no more may be sent
-    /// now ([`Self::is_held_back`]).
+    /// Reads up to one frame of an ended program's remaining output. Returns `None` if there is none, or if no more may
+    /// be sent now ([`Self::is_held_back`]).
     ///
     /// Does not wait for the end of a pipe, because a process that the program has started can hold it open. Stops
     /// after `MAX_DRAIN` bytes, because such a process can write without pause.
@@ -171,7 +172,7 @@ impl Program {
         None
     }
 
-    /// Returns whether there may be output that must not be sent yet.
+    /// Returns whether there may be output that must not be sent yet, because the window is full.
     pub(crate) const fn is_held_back(&self) -> bool {
         self.credit <= FRAME_COST && (self.stdout.is_some() || self.stderr.is_some())
     }

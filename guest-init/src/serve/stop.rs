@@ -13,7 +13,7 @@ use crate::error::InitError;
 
 /// How often the cgroups are checked for processes while the box stops.
 pub(super) const TICK: Duration = Duration::from_millis(10);
-/// The time limit of the last reports after SIGKILL.
+/// The time limit for the last reports after SIGKILL.
 const REPORTS: Duration = Duration::from_secs(2);
 
 /// A stop in progress.
@@ -45,8 +45,8 @@ impl Server<'_> {
     }
 
     /// Asks the programs of a component to end: the main program with its stop signal, commands with SIGTERM. Children
-    /// of the main program get no signal, because stopping them is the main program's task. SIGTERM often has another
-    /// meaning for a program with another stop signal.
+    /// of the main program get no signal, because stopping them is the main program's task. In a program with a
+    /// different stop signal, SIGTERM often does not mean a stop.
     fn signal_each(&self, component: &Component, signal: u8) {
         let own = own(component);
         let ids = self.programs.iter().filter(|(_, it)| it.component == component.name);

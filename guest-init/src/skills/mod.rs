@@ -10,9 +10,9 @@
 //! /run/skills/shown         the same, read-only; components get copies of this mount over their skills
 //! ```
 //!
-//! All of it is in init's mounts, which no component reaches. A task of the host is a process like a command. It is in
-//! the agent's cgroup, so that its files count as the agent's memory, but not in the agent's namespaces. It drops all
-//! privileges before it reads the host's data.
+//! All of these mounts are in init's mount namespace, which no component reaches. A task of the host, such as loading a
+//! skill, runs in a process in the agent's cgroup, so that its files are charged to the agent's memory. The process is
+//! not in the agent's namespaces. It drops all capabilities before it reads the host's data.
 
 mod show;
 mod store;
@@ -38,8 +38,8 @@ use crate::error::{InitError, Step as _};
 use crate::sys;
 use store::Store;
 
-/// The agent's memory limit divided by this is the size of loaded skills. Together with the scratch layer and
-/// `/dev/shm`, which have three quarters, it is smaller than the limit.
+/// The agent's memory limit divided by this is the size of the tmpfs for loaded skills. Together with the scratch layer
+/// and `/dev/shm`, which have three quarters of the limit, the tmpfs is smaller than the limit.
 const MEMORY_DIVISOR: u64 = 8;
 /// The OOM score with which the kernel's out-of-memory killer ends a process first.
 const KILL_FIRST: &str = "1000";
@@ -53,7 +53,7 @@ const FAILED: i32 = 1;
 pub(crate) fn prepare(plan: &RunPlan) -> Result<(), InitError> {
     let made = make(&place(""), plan.agent.limits.memory_bytes / MEMORY_DIVISOR);
     if made.is_err() {
-        // An error of the clean-up is ignored: the first error is returned.
+        // An error of the clean-up is ignored: `made` has the error of the failed step.
         let _ = umount2(&place(""), MntFlags::MNT_DETACH);
         drop(std::fs::remove_dir(place("")));
     }
@@ -104,7 +104,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Performs the task in a new process, a copy of init. Returns the exit status.
+    /// Performs the task. Must be called in a new process, a fork of init. Returns the exit status.
     pub(crate) fn run(&self, streams: &Streams) -> i32 {
         let done = self.connect(streams).map_err(Into::into).and_then(|()| self.perform());
         done.map_or_else(
@@ -132,7 +132,7 @@ impl Job<'_> {
             confine()?;
             return Ok(Store::new(Path::new("/")).list(io::stdout().lock())?);
         }
-        // Held until this process ends.
+        // The lock is held until this process ends.
         let lock = File::open(place(""))?;
         lock.try_lock().map_err(|_| "another command is loading or unloading a skill")?;
         if self.task == SkillTask::Load {
@@ -162,7 +162,7 @@ impl Job<'_> {
     }
 }
 
-/// Confines this process to the layer. It keeps only root's rights to files there.
+/// Confines this process to the layer. The process keeps only the rights of user 0 to the files there.
 fn confine() -> Result<(), InitError> {
     chdir(&place("root")).step("enter the skills")?;
     chroot(".").step("enter the skills")?;

@@ -1,4 +1,4 @@
-//! Mounts the layer in a running component, whose programs can have changed the mount point's path.
+//! Mounts the layer in a running component, whose programs can have replaced directories of the mount point's path.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -28,14 +28,15 @@ pub(super) fn show(shown: &Path, component: &Component, plan: &RunPlan) -> Resul
     let own = open_namespace("self").map_err(reason)?;
     let copy = mounts::copy(shown).map_err(reason)?;
     let process = component.holder.to_string();
-    // Opened from init's mount namespace: a component without a mount namespace is only confined to this root.
+    // Opened while this process is in init's mount namespace. A component without a mount namespace is confined to this
+    // root only by chroot(2).
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let root =
         open(format!("/proc/{process}/root").as_str(), flags, Mode::empty()).map_err(reason)?;
     let theirs = open_namespace(&process).map_err(reason)?;
     setns(&theirs, CloneFlags::CLONE_NEWNS).map_err(reason)?;
     let mounted = mount(&copy, root, plan);
-    // The next component and the layer are found by init's mounts.
+    // Returns to init's mount namespace, in which the paths of the layer and of the next component are valid.
     setns(&own, CloneFlags::CLONE_NEWNS).map_err(reason)?;
     mounted
 }

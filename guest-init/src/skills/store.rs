@@ -90,8 +90,8 @@ impl<'a> Store<'a> {
         fs::write(self.at("draft", ABOUT_DRAFT), serde_json::to_vec(plan)?)
     }
 
-    /// Moves a draft to its final path. The description is moved first: a skill without one would count as part of the
-    /// box.
+    /// Moves a draft to its final path. Moves the description first, because a skill without a description is treated
+    /// as part of the box.
     fn place(&self, name: &str) -> io::Result<()> {
         let (draft, skill) = (self.at("draft", name), self.at("skills", name));
         rename(self.at("draft", ABOUT_DRAFT), self.at("about", name))?;
@@ -130,22 +130,22 @@ impl<'a> Store<'a> {
         to.flush()
     }
 
-    /// Removes unfinished files.
+    /// Removes all drafts, such as the unfinished files of a task that was killed.
     ///
     /// # Errors
     /// The error of the file system.
     pub(super) fn clear(&self) -> io::Result<()> {
         let draft = self.at("draft", "");
         match remove_dir_all(&draft) {
-            // A task was killed between removing and making the directory.
+            // A task was killed after it had removed the directory and before it made it again.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             removed => removed?,
         }
         create_dir(draft)
     }
 
-    /// Removes the descriptions of skills without files. They are left if a task is killed while it loads or unloads a
-    /// skill.
+    /// Removes descriptions whose skill does not exist. Such a description is left if a task is killed while it loads
+    /// or unloads a skill.
     fn forget_halves(&self) -> io::Result<()> {
         for name in self.names()?.iter().filter(|name| !self.is_loaded(name)) {
             remove_file(self.at("about", name))?;

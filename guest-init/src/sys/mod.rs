@@ -35,8 +35,8 @@ pub fn time_stamp_counter() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Sends a signal. Unlike with `nix` it can be a real-time signal. Errors are ignored: the process may have ended, and
-/// the number may be no signal.
+/// Sends a signal. Unlike `nix`, supports real-time signals. Ignores errors: the process may have ended, and the number
+/// may not be a signal's.
 pub fn send_signal(pid: Pid, number: i32) {
     // SAFETY: kill(2) takes two numbers and touches no memory of this process.
     let _ = unsafe { libc::kill(pid.as_raw(), number) };
@@ -66,8 +66,8 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Forks the calling process. The child runs `body` and exits with the returned status.
 ///
-/// With `cgroup`, an open directory of cgroup v2, the child starts in that cgroup, so all of its resources count there.
-/// Moving it later through `cgroup.procs` would also cost an RCU grace period.
+/// With `cgroup`, an open directory of cgroup v2, the child starts in that cgroup, so all of its resources are charged
+/// to it. Moving the child later through `cgroup.procs` would also cost an RCU grace period.
 ///
 /// # Examples
 ///
@@ -137,9 +137,9 @@ fn close_range(first: u32, last: u32) -> nix::Result<()> {
     Errno::result(result).map(drop)
 }
 
-/// Reaps one ended child without waiting. Returns it with the kernel's raw status.
+/// Reaps one ended child without waiting. Returns its process id and the kernel's raw status.
 ///
-/// Unlike `nix`'s function it supports a child that was ended by a real-time signal.
+/// Unlike `nix`'s function, supports a child that was ended by a real-time signal.
 pub fn reap() -> Option<(Pid, i32)> {
     let mut status = 0;
     // SAFETY: `status` is valid for writes for the duration of the call.
@@ -147,7 +147,7 @@ pub fn reap() -> Option<(Pid, i32)> {
     (pid > 0).then(|| (Pid::from_raw(pid), status))
 }
 
-/// Opens a process, so that `poll` reports its end
+/// Returns a descriptor of a process. `poll` reports it as readable when the process has ended
 /// ([pidfd_open(2)](https://man7.org/linux/man-pages/man2/pidfd_open.2.html)).
 ///
 /// # Errors

@@ -16,7 +16,7 @@ use nix::libc;
 pub struct Attributes<'a> {
     /// Whether the mount is read-only.
     pub read_only: bool,
-    /// The user namespace whose maps apply to the owners of the mount's files.
+    /// The user namespace whose id maps apply to the owners of the mount's files.
     pub id_map: Option<BorrowedFd<'a>>,
 }
 
@@ -73,7 +73,7 @@ pub fn set_attributes(mount: impl AsFd, attributes: Attributes<'_>) -> nix::Resu
     Errno::result(result).map(drop)
 }
 
-/// Attaches a copy of the mount at `source` to an open file or directory.
+/// Attaches a copy of the mount at `source` to `target`, an open file or directory.
 ///
 /// # Errors
 /// The kernel's error.
@@ -83,7 +83,7 @@ pub fn show_copy(source: &Path, read_only: bool, target: impl AsFd) -> nix::Resu
     place(&copy, target)
 }
 
-/// Attaches a detached mount to an open file or directory.
+/// Attaches a detached mount to `target`, an open file or directory.
 ///
 /// # Errors
 /// The kernel's error.

@@ -1,4 +1,5 @@
-//! System calls for the tests of a filter. The kernel returns an error for each and executes none.
+//! Makes system calls for the tests of a filter. A second filter, `MARKED`, fails the calls that the tested filter
+//! allows, so the kernel executes none of them.
 
 use std::io::{Read as _, pipe};
 use std::os::fd::AsRawFd as _;
@@ -11,7 +12,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 
 use super::{fork, install_filter};
 
-/// The result of a call that the filter allows.
+/// The result of a call that the tested filter allows.
 pub(crate) const PASSED: Errno = Errno::EXDEV;
 
 /// The sixth argument of the calls. Only [`MARKED`] reads it.
@@ -42,7 +43,7 @@ pub(crate) enum Call {
     I386Getpid,
 }
 
-/// Makes all calls in a process with the filter. Returns the error of each.
+/// Makes all calls in a new process with `filter`. Returns the error of each call.
 pub(crate) fn answers(filter: &[sock_filter], calls: &[Call]) -> Vec<Errno> {
     let (mut reader, writer) = pipe().unwrap();
     let child = fork(CloneFlags::empty(), None, || {
@@ -62,7 +63,7 @@ pub(crate) fn answers(filter: &[sock_filter], calls: &[Call]) -> Vec<Errno> {
     answers.chunks(size_of::<i32>()).map(|bytes| Errno::from_raw(number(bytes))).collect()
 }
 
-/// Makes a call in a process with [`MARKED`]. Returns its error, or 0.
+/// Makes a call in this process, which has the filter [`MARKED`]. Returns the call's error, or 0.
 fn make(call: Call) -> i32 {
     let Call::Native { number, arguments: [first, second] } = call else { return i386_getpid() };
     let (number, mark) = (libc::c_long::from(number), u64::from(MARK));

@@ -7,8 +7,8 @@ use box_contract::wire::TerminalSize;
 use nix::errno::Errno;
 use nix::libc;
 
-/// Opens the other end of a pseudo-terminal whose `ptmx` was just opened. Uses no path, so that no other file can take
-/// its place.
+/// Opens the other end of a pseudo-terminal whose `ptmx` was just opened. Uses no path, so that a workload cannot
+/// replace the file.
 ///
 /// # Errors
 /// The kernel's error.

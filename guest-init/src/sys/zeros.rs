@@ -1,4 +1,4 @@
-//! Harmless system calls for the tests' hostile program: all of their arguments are zeros, or all are numbers.
+//! Harmless system calls for the tests' hostile program. Their arguments are zeros, or are numbers and not pointers.
 
 use nix::errno::Errno;
 use nix::libc;
@@ -73,7 +73,7 @@ pub enum SystemV {
     Messages,
 }
 
-/// Finds the object with a key. With `make`, makes it if it is missing, accessible to every user.
+/// Looks up the IPC object with a key. With `make`, makes it if it is missing, accessible to every user.
 ///
 /// # Errors
 /// The kernel's error. `ENOENT` if the object does not exist and `make` is `false`.

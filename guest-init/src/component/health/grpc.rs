@@ -18,8 +18,8 @@ const STREAM: u32 = 1;
 const MAX_FRAME: u32 = 1 << 14;
 /// The greatest number of frames of an answer.
 const MAX_FRAMES: usize = 64;
-/// The greatest length of an answer's message, in bytes. The message consists of a number, and for A3S also of a text and
-/// details. The default window lets a server send twice as much.
+/// The greatest length of an answer's message, in bytes. The message consists of a number, and for A3S also of a text
+/// and details. HTTP/2's default window lets a server send twice as much.
 const MAX_MESSAGE: usize = 32 << 10;
 /// The length of gRPC's message prefix: a flag for compression, and the message's length
 /// ([format](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)).
@@ -39,11 +39,11 @@ const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 
-/// A call for a status. The first field of the answer is a number, in which 1 means healthy.
+/// A call for a server's status. The first field of the answer is a number, and 1 means healthy.
 #[derive(Debug)]
 pub(super) struct Check {
     path: String,
-    /// The first field of the request. It is omitted if it is empty.
+    /// The first field of the request, which names the service. It is omitted if it is empty.
     service: String,
     /// The names of the statuses, by number.
     names: [&'static str; 4],
@@ -118,7 +118,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 /// table are referenced by their index, the others are literals.
 fn headers(path: &str) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap_or(0)], text.as_bytes()].concat();
-    // `:method: POST` and `:scheme: http`; the names `:path`, `:authority` and `content-type`; a literal name.
+    // The bytes stand for `:method: POST`, `:scheme: http`, the names `:path`, `:authority` and `content-type`, and a
+    // literal name.
     [
         &[0x83, 0x86, 0x04],
         text(path).as_slice(),
@@ -133,7 +134,7 @@ fn headers(path: &str) -> Vec<u8> {
     .concat()
 }
 
-/// Returns a `HealthCheckRequest` with gRPC's prefix. Its first field is the service.
+/// Returns a `HealthCheckRequest` with gRPC's prefix. The request's first field is the service.
 fn message(service: &str) -> Vec<u8> {
     let length = u8::try_from(service.len()).unwrap_or(u8::MAX);
     let field = [&[0x0a, length], service.as_bytes()].concat();
@@ -142,8 +143,8 @@ fn message(service: &str) -> Vec<u8> {
     [&[0], length.as_slice(), field].concat()
 }
 
-/// Reads one frame, acknowledges it if its type requires that, and appends its part of the message to `answer`. Returns
-/// whether the frame ends the call.
+/// Reads one frame, acknowledges it if its type requires that, and appends its data to `answer`. Returns whether the
+/// frame ends the call.
 fn take(stream: &mut (impl Read + Write), answer: &mut Vec<u8>) -> io::Result<bool> {
     let mut head = [0; 9];
     stream.read_exact(&mut head)?;
@@ -193,8 +194,8 @@ fn status(answer: &[u8]) -> io::Result<Option<u64>> {
     first_field(message).map(Some).ok_or_else(|| odd("its answer is no status"))
 }
 
-/// Returns the first field of a [protobuf](https://protobuf.dev/programming-guides/encoding/) message, or zero if the
-/// field is omitted. Returns `None` if the message is malformed.
+/// Returns the integer in field 1 of a [protobuf](https://protobuf.dev/programming-guides/encoding/) message, or zero
+/// if the field is omitted. Returns `None` if the message is malformed.
 fn first_field(mut message: &[u8]) -> Option<u64> {
     let mut first = 0;
     while !message.is_empty() {

@@ -12,7 +12,7 @@ use grpc::Check;
 
 /// The time limit of one check, from the connection to the end of the answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How many bytes of a status line are read.
+/// How many bytes of a status line are read: the version and the status.
 const STATUS_LINE: usize = "HTTP/1.1 200 ".len();
 /// Makes a check that needs no program.
 ///

@@ -3,11 +3,12 @@
 /// The filter's verdict on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The kernel decides.
+    /// The filter allows the call, and the kernel decides on it.
     Allowed,
     /// The call fails with `EPERM`.
     Refused,
-    /// The call fails with `ENOSYS`, as if the kernel did not have it. Programs then use an older call or none.
+    /// The call fails with `ENOSYS`, as if the kernel did not have it. Programs then use an older call, or continue
+    /// without one.
     Absent,
     /// Allowed for some socket families, otherwise `EAFNOSUPPORT`.
     ByFamily,

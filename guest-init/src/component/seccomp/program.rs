@@ -1,9 +1,9 @@
 //! The table of calls as a [classic BPF](https://docs.kernel.org/networking/filter.html) program, computed at compile
 //! time, so that init starts fast.
 //!
-//! The calls are divided into ranges of numbers with one verdict, and the program does a binary search for the range.
-//! The search halves the numbers, not the ranges: when a filter is installed, the kernel evaluates it for every number
-//! to cache which calls are always allowed.
+//! The program does a binary search for the range that contains a call's number. All calls of a range have the same
+//! verdict. The search halves the range of numbers and not the list of ranges: when a filter is installed, the kernel
+//! runs it once for every number, to cache which calls are always allowed.
 
 use nix::libc::{self, sock_filter};
 
@@ -13,8 +13,8 @@ use super::ranges::{RANGES, TABLE};
 /// `AUDIT_ARCH_X86_64`: `EM_X86_64`, 64 bit, little-endian (`linux/audit.h`).
 const ARCH_X86_64: u32 = 62 | 0x8000_0000 | 0x4000_0000;
 
-/// Offsets in `struct seccomp_data`. Of an argument only the low half is read: the kernel ignores the high half of all
-/// arguments that are checked here.
+/// Offsets in `struct seccomp_data`. The filter reads only the low half of an argument, because the kernel ignores the
+/// high half of all arguments that the filter checks.
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 const FIRST_ARGUMENT: u32 = 16;
@@ -26,7 +26,7 @@ const AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
 const ANY_BIT: u16 = 0x45; // BPF_JMP | BPF_JSET | BPF_K
 const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 
-/// The last instructions, one per result of the filter.
+/// The results of the filter. The last instructions of the program return them, one each.
 const ANSWERS: [u32; 4] = [
     libc::SECCOMP_RET_ALLOW,
     refuse(libc::EPERM),
@@ -38,7 +38,8 @@ const EPERM: usize = 1;
 const ENOSYS: usize = 2;
 const EAFNOSUPPORT: usize = 3;
 
-/// A check of an argument: the result if one of the tests holds, and the result if none does.
+/// A check of an argument against several values. `then` is the result if the test is true for one of them, `otherwise`
+/// if it is true for none. Both are indices into [`ANSWERS`].
 struct Look {
     argument: u32,
     test: u16,
@@ -55,7 +56,7 @@ const FAMILIES: Look = Look {
     then: ALLOW,
     otherwise: EAFNOSUPPORT,
 };
-/// All `CLONE_NEW…` flags of `clone`. (The bit of `CLONE_NEWTIME` belongs to the exit signal there.)
+/// All `CLONE_NEW…` flags of `clone`. (In `clone`, the bit of `CLONE_NEWTIME` belongs to the exit signal.)
 const CLONE_FLAGS: Look = Look {
     argument: FIRST_ARGUMENT,
     test: ANY_BIT,
@@ -95,7 +96,8 @@ pub(super) const PROGRAM: [sock_filter; LENGTH] = program();
 const fn program() -> [sock_filter; LENGTH] {
     let mut program = [answer(0); LENGTH];
     program[0] = load(ARCH);
-    // Another architecture, such as a 32-bit program's, has no calls. The numbers of x32 are in the last range.
+    // Calls of another architecture, such as a 32-bit program's, fail with `ENOSYS`. So do x32's: their numbers are in
+    // the last range.
     program[1] = test(1, EQUAL, ARCH_X86_64, 2, FIRST_ANSWER + ENOSYS);
     program[2] = load(NUMBER);
     program = search(program, BEFORE, 0, RANGES);
@@ -112,8 +114,8 @@ const fn program() -> [sock_filter; LENGTH] {
     program
 }
 
-/// Writes the search in the ranges from `low` to `high` at `at`. It has one instruction less than ranges. The search in
-/// the lower half follows its first instruction.
+/// Writes the search in the ranges `low..high` to the program, from the index `at`. For n ranges, it has n - 1
+/// instructions: a test, the search in the lower half, and the search in the upper half.
 const fn search(
     mut program: [sock_filter; LENGTH],
     at: usize,
@@ -131,7 +133,7 @@ const fn search(
     search(search(program, at + 1, low, middle), after, middle, high)
 }
 
-/// Returns the first range of the upper half. The numbers are halved, not the ranges.
+/// Returns the index of the first range in the upper half of the numbers from `low` to `high`.
 const fn middle(low: usize, high: usize) -> usize {
     let last = if high < RANGES { TABLE[high].first } else { TABLE[RANGES - 1].first };
     let half = u32::midpoint(TABLE[low].first, last);
@@ -178,12 +180,13 @@ const fn load(offset: u32) -> sock_filter {
     sock_filter { code: LOAD, jt: 0, jf: 0, k: offset }
 }
 
-/// Returns the test at `at`, with the indices of the instructions for true and false.
+/// Returns the test for the index `at`. The next instruction has the index `then` if the test is true, or else
+/// `otherwise`.
 const fn test(at: usize, code: u16, value: u32, then: usize, otherwise: usize) -> sock_filter {
     sock_filter { code, jt: skip(at, then), jf: skip(at, otherwise), k: value }
 }
 
-/// Returns how many instructions are skipped from one to another.
+/// Returns how many instructions are skipped by a jump from the index `at` to the index `to`.
 #[allow(clippy::cast_possible_truncation, reason = "it is looked at first")]
 const fn skip(at: usize, to: usize) -> u8 {
     assert!(to > at && to - at - 1 <= u8::MAX as usize, "a jump is too long");

@@ -3,7 +3,7 @@
 use super::calls::Verdict;
 use super::table::CALLS;
 
-/// A range of numbers with one verdict. It ends before the next range's first number.
+/// A range of numbers that have the same verdict. It ends before the next range's first number.
 #[derive(Clone, Copy)]
 pub(super) struct Range {
     pub(super) first: u32,
@@ -47,7 +47,7 @@ const fn end() -> u32 {
     CALLS[CALLS.len() - 1].end()
 }
 
-/// Returns the verdict on a number. The last row that begins at or before the number decides, if it also ends after it.
+/// Returns the verdict on a number: of the row that contains the number, or `Absent` if no row does.
 pub(super) const fn verdict(number: u32) -> Verdict {
     let mut row = CALLS.len() - 1;
     while CALLS[row].first > number {

@@ -189,7 +189,7 @@ pub(crate) const CALLS: &[Row] = &[
     run(462, "mseal setxattrat getxattrat listxattrat removexattrat"),
 ];
 
-/// Calls that are allowed here and by Docker.
+/// Returns a row of calls that are allowed here and by Docker.
 const fn run(first: u32, names: &'static str) -> Row {
     row(first, names, Allowed, Allows, "")
 }

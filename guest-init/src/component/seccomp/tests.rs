@@ -1,5 +1,5 @@
-//! Compares the kernel's results with the table. Each call is made, but a second filter (`sys/probe.rs`) ends it before
-//! it has an effect.
+//! Compares the kernel's results with the table. Each call is made, but a second filter (`sys/probe.rs`) fails it
+//! before it has an effect.
 
 use nix::errno::Errno;
 use nix::libc;
@@ -12,7 +12,7 @@ use crate::sys::probe::{Call, PASSED, answers};
 
 /// The bit that the number of an x32 system call has.
 const X32_BIT: u32 = 0x4000_0000;
-/// The number of tested calls. Numbers after the table's last are not assigned in Linux yet.
+/// The number of tested calls. Linux has not assigned the numbers after the table's last one yet.
 const NUMBERS: u32 = 600;
 /// `uretprobe` and `uprobe`. Since Linux 6.14 no filter sees them, and the kernel kills a process that makes them
 /// outside of a probe.
