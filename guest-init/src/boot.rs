@@ -24,7 +24,7 @@ use crate::sys;
 
 /// The block device of the rootfs: the first virtio disk.
 pub const ROOT_DEVICE: &str = "/dev/vda";
-/// The file with the greatest number of user namespaces that can be made
+/// The file that limits how many user namespaces can be made
 /// ([namespaces(7)](https://man7.org/linux/man-pages/man7/namespaces.7.html)).
 const MAX_USER_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
 
@@ -34,15 +34,15 @@ const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 pub(crate) const NO_SUID_DEV: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
 pub(crate) const NO_SUID_DEV_EXEC: MsFlags = NO_SUID_DEV.union(MsFlags::MS_NOEXEC);
 
-/// Init's executable. It is bound into the agent's root as `box-exec`.
+/// The path to which init's executable is bound. It is also bound into the agent's root, as `box-exec`.
 pub(crate) const SELF: &str = "/run/box-exec";
-/// The options of the file system at [`RUN_PATH`]. It contains only [`SELF`] and mount points, such as the components'
-/// roots.
+/// The options of the file system at [`RUN_PATH`]. It contains only [`SELF`], the socket for the agent's calls, and
+/// mount points, such as the components' roots.
 const RUN_OPTIONS: &str = "mode=0700,size=64k";
 
 /// The kernel's file systems that init needs: type, mount point and options. With `nsdelegate`, a workload cannot
-/// change the limits at the top of its cgroup namespace, even if it can write there ([cgroup
-/// v2](https://docs.kernel.org/admin-guide/cgroup-v2.html)).
+/// change the limits of the topmost cgroup of its cgroup namespace, even if it may write to the files of the limits
+/// ([cgroup v2](https://docs.kernel.org/admin-guide/cgroup-v2.html)).
 const KERNEL_FILESYSTEMS: [(&str, &str, &str); 3] =
     [("proc", "/proc", ""), ("sysfs", "/sys", ""), ("cgroup2", cgroup::MOUNT, "nsdelegate")];
 
@@ -116,7 +116,7 @@ pub fn mount_rootfs() -> Result<(), InitError> {
     mount(Some(ROOT_DEVICE), NEW_ROOT, Some("erofs"), flags, None::<&str>).step("mount the rootfs")
 }
 
-/// Mounts the file system at [`RUN_PATH`] of the rootfs, and binds init's executable there.
+/// Mounts a tmpfs at [`RUN_PATH`] of the rootfs, and binds init's executable to a file in it.
 ///
 /// # Errors
 /// The step that failed.

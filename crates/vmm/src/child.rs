@@ -191,7 +191,7 @@ impl Vmm {
 impl Drop for Vmm {
     fn drop(&mut self) {
         self.kill();
-        // Waiting fails only if the kernel does.
+        // An error is ignored: the process is a child, so the wait fails only if the kernel does.
         drop(self.wait());
     }
 }

@@ -46,7 +46,7 @@ pub struct BlobFds {
     pub(crate) init: RawFd,
     /// The size of init in the box's manifest, in bytes.
     pub(crate) init_size: u64,
-    /// The parts of the rootfs, in their order.
+    /// The parts of the rootfs, in their order on its disk.
     pub(crate) rootfs: Vec<Part>,
 }
 

@@ -1,4 +1,4 @@
-//! The supervisor's part of the jail of a VMM process.
+//! The part of a VMM process's jail that the supervisor sets up.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -40,7 +40,8 @@ pub fn terms<'a>(
     let device = File::open(device).map_err(OsError::file("open", device))?;
     let owner = owner(&shares)?;
     let ids = Ids::choose(&device, blobs, owner);
-    // If this process is root only in a user namespace, that namespace may map no other user.
+    // If this process is root only in a user namespace, that namespace may map no other user, and the change of owners
+    // fails.
     let given = ids.and_then(|ids| {
         let given = ids.map(|ids| {
             let own = |disk| fchown(disk, Some(ids.uid), Some(ids.gid));

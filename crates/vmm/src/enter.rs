@@ -119,8 +119,8 @@ pub fn await_go(input: &mut impl Read) -> Result<(), OsError> {
     waited.map(drop).map_err(OsError::system("wait for the supervisor"))
 }
 
-/// Returns the standard output, which is the stream for the report on the jail. Later output of this process is written
-/// to the log instead.
+/// Returns a duplicate of standard output, to which the report on the jail is written. Afterwards, standard output is
+/// the log.
 pub fn report_stream() -> Result<File, OsError> {
     let action = "report the jail";
     let stream = io::stdout().as_fd().try_clone_to_owned().map_err(OsError::system(action))?;
@@ -172,7 +172,7 @@ pub fn add_first_root(
     for path in KERNEL_DIRECTORIES.into_iter().chain([NEW_ROOT]) {
         vm.add_root_dir(path.as_ref(), 0o755)?;
     }
-    // The file of init can be opened again: the agent runs it to send commands to init.
+    // Init's file can be opened more than once, because the agent runs it to send commands to init.
     vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init, false)?;
     vm.add_root_file(NONCE_PATH.as_ref(), SECRET, given.leak(), true)?;
     Ok(())

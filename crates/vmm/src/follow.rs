@@ -42,7 +42,7 @@ pub fn follow(supervisor: Pid) -> Result<(), OsError> {
 /// the supervisor.
 pub(crate) fn follow_reader() -> Result<(), OsError> {
     let system = OsError::system::<nix::Error>;
-    // The change of the user has set this attribute to the value of the kernel parameter `fs.suid_dumpable`.
+    // The change of the user has set the dumpable attribute to the value of the kernel parameter `fs.suid_dumpable`.
     prctl::set_dumpable(false).map_err(system("hide the memory"))?;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(system("follow the supervisor"))?;
     let stderr = io::stderr();

@@ -67,7 +67,7 @@ pub enum PortMode {
 /// The access of a VM to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskMode {
-    /// The guest reads it.
+    /// The guest reads the disk.
     ReadOnly,
     /// The guest reads and writes the disk, whose content need not outlive the VM.
     ReadWrite,
@@ -80,7 +80,7 @@ pub enum DiskMode {
 pub enum ShareMode {
     /// The guest reads the directory. libkrun refuses every change.
     ReadOnly,
-    /// The guest reads and writes it.
+    /// The guest reads and writes the directory.
     ReadWrite,
 }
 

@@ -53,7 +53,7 @@ impl RuntimeDir {
     /// Returns the path of a socket in the directory.
     ///
     /// # Errors
-    /// If the path is too long for a socket's address.
+    /// If the path is too long for a socket's address, or is not UTF-8.
     pub fn socket(&self, name: &str) -> Result<PathBuf, VmmError> {
         checked_socket_path(self.path.join(name))
     }
@@ -77,7 +77,7 @@ impl RuntimeDir {
     /// Returns the path of a socket in the VMM's subdirectory.
     ///
     /// # Errors
-    /// If the path is too long for a socket's address.
+    /// If the path is too long for a socket's address, or is not UTF-8.
     pub fn vmm_socket(&self, name: &str) -> Result<PathBuf, VmmError> {
         checked_socket_path(self.path.join(VMM).join(name))
     }

@@ -1,5 +1,5 @@
-//! Commands that init's program performs itself: a health check, and the two directions of `boxlaunch cp`. The process
-//! has only the rights of a command already. It reports errors on standard error.
+//! Commands that init's program performs itself: a health check, and the two directions of `boxlaunch cp`. Their
+//! process already has only the rights of a command. It reports errors on standard error.
 
 use std::io::{self, Write as _};
 use std::path::Path;

@@ -36,8 +36,7 @@ pub(crate) fn execute(argv: &[String], env: &[String]) -> NotExecuted {
     }
 }
 
-/// Executes the first of the program's paths that can be executed. If there is none, returns an error, and the path to
-/// which it belongs.
+/// Executes the first of the program's paths that can be executed. If there is none, returns an error and its path.
 fn try_execute(
     program: &str,
     argv: &[String],

@@ -107,7 +107,7 @@ impl<'a> Holder<'a> {
         let own = [link.as_fd(), leaf.as_fd()];
         let kept: Vec<_> = own.into_iter().chain(args.host.files()).collect();
         sys::close_all_but(&kept).step("close init's files")?;
-        // `/dev/console` would be opened by path.
+        // Not on the console, because `/dev/console` would be opened by path.
         console::speak_of_panics_on_stderr();
         set_name(c"box-holder").step("name the holder")?;
         if !plan.namespaces.pid {
@@ -310,7 +310,7 @@ impl<'a> Holder<'a> {
                 self.stop_health_check();
             }
             if id == ProgramId::BUSINESS && self.args.plan.restart.applies(status) {
-                // Processes that this run has left would occupy the ports of the next run.
+                // Processes that this run has left behind could occupy the ports that the next run needs.
                 let _ = signal::killpg(pid, Signal::SIGKILL);
             }
             self.report(&Event::Exited { id, status })?;

@@ -80,7 +80,8 @@ pub(crate) fn enter(args: &HolderArgs<'_>) -> Result<(), InitError> {
     } else {
         chroot(".").step("confine the component to its root")?;
     }
-    // The working directory is made before the secrets, because it belongs to its user and can contain secrets.
+    // The working directory is made before the secrets, because it belongs to the component's user, and the file of a
+    // secret can be in it.
     workdir::make(&plan.workdir, &plan.user)?;
     // `take` moves the secrets out of this process's copy of them. Dropping them clears their values.
     secrets::write(&args.secrets.take(), args.name, &plan.user)

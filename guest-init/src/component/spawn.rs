@@ -37,7 +37,7 @@ pub(crate) struct Base<'a> {
     pub(crate) null: &'a File,
 }
 
-/// One workload of a component: a program, and its differences from the plan.
+/// One workload of a component: a program, and how its settings differ from the plan's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Workload<'a> {
     /// The program and its arguments.

@@ -9,8 +9,8 @@ use box_contract::rules::MAX_PORTS;
 
 use super::dns::KEEP;
 
-/// The greatest number of names that have an address. A further name takes the place of the one that was looked up
-/// least recently.
+/// The greatest number of names that have an address. A further name replaces the name that was looked up least
+/// recently.
 const MAX_NAMES: usize = 256;
 /// The number of the first address for names in the component's network. The address with the number 1 is the
 /// component's: its proxies and its resolver listen there.

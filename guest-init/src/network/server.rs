@@ -67,7 +67,7 @@ enum Source {
 }
 
 impl Server {
-    /// Serves a component over a connection to the host.
+    /// Returns the server of a component, which has the connection `host` to the host.
     pub(super) fn new(
         host: File,
         component: ComponentName,

@@ -1,6 +1,6 @@
 //! Names a caller of each system call that the filter allows, so that no call is allowed without a reason.
 //!
-//! If the caller is a crate, a test searches the call in the source of this crate from which this program is built. The
+//! If the caller is a crate, a test searches the crate's source, from which this program is built, for the call. The
 //! test fails if, for example, a new version of libkrun no longer makes a call.
 
 use std::collections::{BTreeMap, BTreeSet};

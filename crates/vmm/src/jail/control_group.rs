@@ -161,7 +161,7 @@ fn set(group: &Path, file: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Returns the parent group, with all controllers enabled for its children.
+/// Returns the parent of the VMs' groups, and enables all controllers for its children.
 fn parent(vmm: Pid) -> Result<Parent, String> {
     let (own, is_root) = (own_group(), geteuid().is_root());
     if let Some(fault) = cgroups().fault(is_root) {

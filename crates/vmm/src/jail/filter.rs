@@ -102,7 +102,7 @@ fn set_id_rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError> {
     Ok(found)
 }
 
-/// Returns the alternatives of a rule. An empty list matches any call.
+/// Converts a rule to the filter's rules, of which a call has to match one. An empty list matches any call.
 fn conditions(rule: Rule) -> Result<Vec<SeccompRule>, BackendError> {
     let one = |index, operator, value: u32| {
         let condition = SeccompCondition::new(index, Dword, operator, value.into())?;

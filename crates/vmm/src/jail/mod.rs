@@ -5,10 +5,10 @@
 //! 1. The supervisor starts it in a user and a PID namespace (`process`), and moves it into a control group
 //!    (`control_group`) while it takes the next steps. The process has three pipes and the box's open files. Its
 //!    environment is one variable.
-//! 2. It enters further namespaces, and a root directory with its own open files, `/dev/kvm` and the directory of its
-//!    sockets (`root`).
+//! 2. The process enters further namespaces, and a root directory with its open files, `/dev/kvm` and the directory of
+//!    its sockets (`root`).
 //! 3. It sets resource limits, changes its user, and then drops all capabilities (`privileges`).
-//! 4. Landlock restricts it to the same files, in case the root directory fails to (`fence`).
+//! 4. Landlock restricts the process to the same files, in case the root directory fails to (`fence`).
 //! 5. A filter of system calls (`filter`) with a checked-in list (`calls`) is installed last. libkrun then opens disks
 //!    and starts threads under the filter.
 //!
@@ -81,9 +81,9 @@ pub struct Terms {
 /// The descriptors of the files that the process opens again in its jail, and whether it has a network socket.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Files<'a> {
-    /// The box's files, to read.
+    /// The box's files, which are opened for reading.
     pub blobs: &'a [RawFd],
-    /// The disks, to write.
+    /// The disks, which are opened for reading and writing.
     pub disks: &'a [RawFd],
     /// The size of the largest disk, in bytes.
     pub largest: u64,
@@ -180,7 +180,7 @@ impl Jail {
             jail.put(Layer::UserId, ids.take());
         }
         if terms.is_root {
-            // Root enters the user namespace only now, because the earlier steps needed its capabilities.
+            // Root enters the user namespace only now, because the earlier steps needed root's capabilities.
             jail.put(Layer::UserNamespace, unshare(CloneFlags::CLONE_NEWUSER));
         }
         let is_confined = !jail.report.missing.iter().any(|it| it.layer == Layer::UserNamespace);

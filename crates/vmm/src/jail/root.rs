@@ -69,7 +69,7 @@ pub(super) fn enter(
             RootError::Box(format!("{} cannot be opened again: {error}", path.display()))
         })?;
     }
-    // The sockets are opened in this mount namespace, because a bind mount from another one fails.
+    // The sockets are opened in this mount namespace, because a bind mount from another mount namespace fails.
     let sockets = directory(&runtime.join(VMM))?;
     // The tmpfs is mounted nodev and noexec, and has hardly space for another entry.
     let options = format!("mode=755,size=16k,nr_inodes={}", 19 + shares.len());

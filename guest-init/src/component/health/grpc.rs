@@ -236,7 +236,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Returns the server's bytes to the client and records the client's.
+    /// Sends `sends` to the client, and records the client's bytes in `got`.
     #[derive(Default)]
     struct Server {
         sends: io::Cursor<Vec<u8>>,

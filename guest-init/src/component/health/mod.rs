@@ -59,7 +59,8 @@ fn connect(port: u16) -> io::Result<Connection> {
     Ok(Connection { stream, end })
 }
 
-/// A connection with a deadline for all reads together, however small the pieces are that the server sends.
+/// A connection with one deadline for all reads together. A server that sends its answer in small pieces gets no more
+/// time.
 struct Connection {
     stream: TcpStream,
     end: Instant,
