@@ -130,7 +130,7 @@ fn an_image_without_a_program_needs_one() {
     let checkout = checkout();
     checkout.image("agent", &image(&[]));
     let refused = checkout.fails(&["init"]);
-    assert!(refused.contains("oci:images/agent names no program for the agent"), "{refused}");
+    assert!(refused.contains("oci:images/agent has no program for the agent"), "{refused}");
     assert!(!checkout.path("Boxfile").exists());
     checkout.result(&["init", "--entrypoint", "/bin/agent"]);
     let text = checkout.read("Boxfile");

@@ -27,10 +27,7 @@ impl Found {
         let mut argv = [program, args].concat();
         mask_words(&mut argv);
         let exposed = process.exposed_ports().iter().flatten();
-        let mut ports = exposed.filter_map(|port| {
-            let (port, protocol) = port.split_once('/').unwrap_or((port, "tcp"));
-            (protocol == "tcp").then(|| port.parse().ok()).flatten()
-        });
+        let mut ports = exposed.filter_map(|port| tcp_port(port));
         let (first, second) = (ports.next(), ports.next());
         Self {
             reference: reference.to_owned(),
@@ -155,5 +152,23 @@ impl Scaffold {
             );
         }
         text
+    }
+}
+
+/// Returns the port of an entry of `ExposedPorts`, such as `80` or `80/tcp`. `None` for another protocol and for port 0.
+fn tcp_port(exposed: &str) -> Option<u16> {
+    let (port, protocol) = exposed.split_once('/').unwrap_or((exposed, "tcp"));
+    let port = port.parse().ok().filter(|port| *port > 0)?;
+    (protocol == "tcp").then_some(port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exposed_port_is_a_tcp_port_other_than_0() {
+        assert_eq!([tcp_port("80"), tcp_port("80/tcp")], [Some(80); 2]);
+        assert_eq!([tcp_port("53/udp"), tcp_port("0/tcp"), tcp_port("80-90")], [None; 3]);
     }
 }

@@ -158,10 +158,10 @@ fn is_host(text: &str) -> bool {
     // A URL parser reads a host whose last label is a number, in any notation, as an IPv4 address
     // ([URL Standard](https://url.spec.whatwg.org/#ends-in-a-number-checker)).
     let last = text.rsplit('.').next().unwrap_or_default();
-    if last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit()) {
+    if is_numeric_label(last) {
         return text.parse::<Ipv4Addr>().is_ok();
     }
-    text.split('.').all(is_label)
+    text.len() <= MAX_DOMAIN && text.split('.').all(is_label)
 }
 
 /// Returns whether `text` is a valid image tag
@@ -335,6 +335,8 @@ mod tests {
             "hôst",
             "127.1",
             "0x7f.1",
+            "h.0X7F",
+            &format!("{}.org", ["a"; 128].join(".")),
             "5000",
             "127.0.0.01",
             "1.2.3.4.5",
