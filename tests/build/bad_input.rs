@@ -54,7 +54,7 @@ fn two_agents() {
 #[test]
 fn limits_larger_than_the_machine() {
     insta::assert_snapshot!(with_boxfile("256MiB", "100MiB"), @r#"
-    error: the components may take 128MiB, which leaves no memory for the machine itself
+    error: the components may take 128MiB, which leaves no memory for the VM itself
        --> Boxfile:12:18
         |
       5 |     limits memory="64MiB" pids=32
