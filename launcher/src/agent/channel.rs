@@ -22,7 +22,7 @@ const GRPC: &str = "application/grpc";
 /// The greatest size of an answer's header fields, in bytes. Excess trailer fields are dropped, and trailers of four
 /// times that size are an error.
 pub(super) const MAX_HEADERS: u32 = 16 << 10;
-/// How much an agent may send before it is read, in bytes.
+/// How many bytes an agent may send that the client has not read: the HTTP/2 flow-control window.
 const WINDOW: u32 = 256 << 10;
 
 /// A connection to an agent.
@@ -45,7 +45,7 @@ impl Channel {
         builder.initial_stream_window_size(WINDOW).initial_connection_window_size(WINDOW);
         let connected = builder.handshake(io).await;
         let (sender, connection) = connected.map_err(|_| broken(&opening, first))?;
-        // Ends with the runtime, or earlier; an error is reported by the call.
+        // This task ends with the connection, or with the runtime. The call reports an error of the connection.
         tokio::spawn(async move { drop(connection.await) });
         Ok(Self { sender, opening })
     }
@@ -62,8 +62,8 @@ impl Channel {
         decoded(method, &self.call_with(method, framed(message)).await?)
     }
 
-    /// Calls a method that has one answer, and returns the answer's bytes. This code is not generic, so all types of
-    /// messages share it.
+    /// Calls a method that has one answer, and returns the answer's bytes. This function is not generic, so it is
+    /// compiled once for all types of messages.
     ///
     /// # Errors
     /// [`AgentError`].
@@ -120,11 +120,11 @@ fn request(method: &'static str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, 
         .header(TE, "trailers")
         .header(USER_AGENT, concat!("boxlaunch/", env!("CARGO_PKG_VERSION")))
         .body(Full::new(Bytes::from(body)))
-        // No part of the request comes from outside, so this does not fail.
+        // Does not fail, because all fields of the request are constants.
         .map_err(|error| AgentError::Malformed { method, reason: error.to_string() })
 }
 
-/// Returns the error for a connection that broke.
+/// Returns the error for a connection that broke, by the first bytes that arrived on it.
 fn broken(opening: &Opening, method: &'static str) -> AgentError {
     match opening.foreign() {
         Some(start) => AgentError::NotGrpc(format!("its answer begins with {start:?}")),
@@ -132,7 +132,7 @@ fn broken(opening: &Opening, method: &'static str) -> AgentError {
     }
 }
 
-/// Checks that an answer is a gRPC answer.
+/// Checks that an answer has the status and the content type of gRPC.
 fn check_head(method: &'static str, response: &Response<Incoming>) -> Result<(), AgentError> {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let is_grpc = kind.is_some_and(|it| {
@@ -174,7 +174,7 @@ impl Answers {
             let Some(frame) = self.body.frame().await else { break };
             match frame.map_err(|_| broken(&self.opening, self.method))?.into_data() {
                 Ok(data) => {
-                    // The header fields only count if there is no body.
+                    // The header fields contain the status only if there is no body.
                     self.last.clear();
                     self.frames.add(&data)?;
                 }
@@ -184,7 +184,7 @@ impl Answers {
         self.end().map(|()| None)
     }
 
-    /// Returns the result at the end of the answers.
+    /// Checks the status at the end of the answers.
     fn end(&self) -> Result<(), AgentError> {
         let method = self.method;
         match verdict(&self.last) {

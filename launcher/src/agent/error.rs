@@ -6,14 +6,14 @@ use host_fs::OsError;
 
 use crate::streams::StreamError;
 
-/// Why a call to an agent failed. The agent's texts in it are unfiltered, but bounded.
+/// Why a call to an agent failed. Texts from the agent are bounded, but not safe for a terminal.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum AgentError {
     /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A piece of the agent's answer could not be passed on.
+    /// The caller could not write a part of the agent's answer.
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// The socket that leads to the agent refuses the connection.
@@ -22,7 +22,7 @@ pub enum AgentError {
     /// The agent sends something other than gRPC.
     #[error("the agent does not speak gRPC: {0}")]
     NotGrpc(String),
-    /// The connection ended too early.
+    /// The agent ended the connection before its answer was complete.
     #[error("the agent ended the connection before its answer to {method} was complete")]
     Closed { method: &'static str },
     /// The agent does not answer in time.
@@ -78,7 +78,7 @@ fn status_name(code: u32) -> String {
     name.map_or_else(|| format!("status {code}"), |it| (*it).to_owned())
 }
 
-/// Returns the end of a sentence with the agent's message, if there is one.
+/// Returns the end of a sentence: a colon and the agent's message, or an empty text if there is no message.
 fn message_suffix(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }

@@ -1,20 +1,20 @@
-//! The messages in the body of an answer. Each begins with a byte that is 1 if it is compressed, and its length ([gRPC
-//! over HTTP/2](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)).
+//! The messages in the body of an answer. Before each message are a byte that is 1 if the message is compressed, and
+//! four bytes with its length ([gRPC over HTTP/2](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)).
 
 use std::collections::VecDeque;
 
 use super::error::AgentError;
 
-/// The greatest size of a message, in bytes. Decoded, its parts may take fifty times as much.
+/// The greatest size of a message, in bytes. Decoded, a message may take fifty times as much memory.
 pub(super) const MAX_MESSAGE: usize = 1 << 20;
-/// The greatest size of all messages of an answer, in bytes.
+/// The greatest size of all messages of an answer together, in bytes, including [`COST`] for each.
 pub(super) const MAX_ALL: usize = 16 << 20;
 const HEAD: usize = 5;
-/// The additional cost of a message, in bytes, which bounds the number of small messages: decoded, each takes more
-/// memory than its bytes.
+/// What each message adds to its size in the sum that [`MAX_ALL`] limits, in bytes. This bounds the number of small
+/// messages, because a decoded message takes more memory than its bytes.
 pub(super) const COST: usize = 64;
 
-/// Received bytes from which messages are taken.
+/// Splits received bytes into messages.
 #[derive(Debug)]
 pub(super) struct Frames {
     method: &'static str,
@@ -45,7 +45,7 @@ impl Frames {
     /// Takes the next message; `None` if it is incomplete.
     ///
     /// # Errors
-    /// If the message is too large or compressed, or all messages together are too large.
+    /// If the message is too large or compressed, or if all messages together are too large.
     pub(super) fn take(&mut self) -> Result<Option<Vec<u8>>, AgentError> {
         if self.bytes.len() < HEAD {
             return Ok(None);
@@ -66,7 +66,7 @@ impl Frames {
         Ok(Some(self.bytes.drain(..length).collect()))
     }
 
-    /// Returns whether no part of a message is left.
+    /// Returns whether no bytes of an incomplete message are left.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -76,12 +76,12 @@ impl Frames {
     }
 }
 
-/// Returns a message in its transmitted form.
+/// Encodes a message, with its length before it, as it is transmitted.
 pub(super) fn framed(message: &impl prost::Message) -> Vec<u8> {
     let length = message.encoded_len();
     let mut bytes = Vec::with_capacity(HEAD + length);
     bytes.push(0);
-    // The caller bounds the size of its messages.
+    // Callers send only small messages: the largest is a prompt of [`MAX_PROMPT`](super::MAX_PROMPT) bytes.
     bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
     bytes.extend(message.encode_to_vec());
     bytes

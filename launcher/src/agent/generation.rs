@@ -1,4 +1,4 @@
-//! A generation: its session, and its pieces as they arrive.
+//! Sends a prompt in a session, and receives the generated answer piece by piece.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,30 +15,30 @@ use super::messages::{
 };
 use crate::streams::StreamError;
 
-/// How long an agent may take to end a session that was created here.
+/// How long an agent may take to end a temporary session.
 const GOODBYE: Duration = Duration::from_secs(2);
 const CREATE: &str = "CreateSession";
 const STREAM: &str = "StreamGenerate";
 
-/// A piece of an agent's generation.
+/// A piece of a generated answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// The next piece of its text, unfiltered.
+    /// The next piece of text, not safe for a terminal.
     Text(String),
     /// A call of a tool.
     Tool(ToolCall),
 }
 
-/// The end of a generation.
+/// The result of a generation that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
-    /// The session of the generation; `None` if a temporary one was created, which has ended.
+    /// The session of the generation. `None` if it was a temporary session, which has ended.
     pub session: Option<String>,
     /// Whether the agent reports that the generation failed.
     pub failed: bool,
 }
 
-/// Receives the pieces of a generation.
+/// A closure that receives the pieces of a generation.
 pub(super) type Taker<'a> = dyn FnMut(Piece) -> Result<(), StreamError> + 'a;
 
 /// The deadline for an agent's answer.
@@ -49,12 +49,12 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// Starts the time limit now. Must be called in the runtime.
+    /// Returns the deadline `limit` from now. Must be called in the runtime.
     pub(super) fn after(limit: Duration) -> Self {
         Self { at: Instant::now() + limit, limit }
     }
 
-    /// Waits for a part of a call until the deadline.
+    /// Runs `part`, a part of a call, and stops it at the deadline with [`AgentError::Timeout`].
     pub(super) async fn hold<T>(
         self,
         method: &'static str,
@@ -66,8 +66,8 @@ impl Deadline {
     }
 }
 
-/// Generates over a new connection, in the given session or in a temporary one. The temporary session is ended even if
-/// the agent takes too long.
+/// Sends `prompt` over a new connection, in `session` or in a temporary session. Ends the temporary session even if the
+/// agent misses the deadline.
 pub(super) async fn generation(
     socket: &Path,
     prompt: String,
@@ -80,13 +80,13 @@ pub(super) async fn generation(
     let request = request(id.clone(), prompt);
     let failed = deadline.hold(STREAM, generate(&mut channel, &request, taker)).await;
     if session.is_none() {
-        // The generation counts even if the agent fails to end the session.
+        // If the agent fails to end the session, the result of the generation is returned nevertheless.
         let _ = timeout(GOODBYE, end_session(&mut channel, id)).await;
     }
     Ok(Generated { session: session.map(str::to_owned), failed: failed? })
 }
 
-/// Connects, and returns the session to use.
+/// Connects to the agent. Returns the connection, and the id of `session` or of a new session.
 async fn begin(
     socket: &Path,
     first: &'static str,
@@ -117,7 +117,8 @@ async fn end_session(channel: &mut Channel, session_id: String) {
     drop(ended);
 }
 
-/// Generates, piece by piece if the agent supports that; returns whether the agent reports a failure.
+/// Receives a generation piece by piece, or at once if the agent does not implement [`STREAM`]. Returns whether the
+/// agent reports a failure.
 async fn generate(
     channel: &mut Channel,
     request: &GenerateRequest,
@@ -144,7 +145,7 @@ async fn stream(
     let mut answers = channel.stream(STREAM, framed(request)).await?;
     while let Some(message) = answers.next().await? {
         let chunk: GenerateChunk = decoded(STREAM, &message)?;
-        // A chunk of an unknown type may not be part of the answer.
+        // Skips a chunk whose type this client does not know, because it may not be part of the answer.
         match (ChunkType::try_from(chunk.r#type), chunk.tool_call) {
             (Ok(ChunkType::Content | ChunkType::Unknown), _) if !chunk.content.is_empty() => {
                 taker(Piece::Text(chunk.content))?;

@@ -1,5 +1,5 @@
-//! The messages of the agent interface that are used here. `proto/code_agent.proto` defines them, and a test compares
-//! the two. Other fields and messages of an agent are skipped.
+//! The messages of the agent interface that this client uses. `proto/code_agent.proto` defines them, and a test
+//! compares the two files. Other fields of an agent's messages are skipped.
 #![allow(missing_docs, reason = "the proto describes each")]
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Returns its name in lower case.
+    /// Returns the name of the status in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",

@@ -1,7 +1,7 @@
 //! A client of the interface that agents can serve: `a3s.code.agent.v1.CodeAgentService`, gRPC at the agent's socket.
 //!
-//! Every answer of an agent may be hostile. The size of each message and of all messages, the header fields and the
-//! time are bounded. The caller must make texts safe before it prints them.
+//! Every answer of an agent may be hostile. The size of each message, of all messages and of the header fields is
+//! bounded, and so is the time of a call. The caller must make texts safe before it prints them.
 
 mod channel;
 mod error;
@@ -30,7 +30,7 @@ use messages::{
     ListSkillsRequest, ListSkillsResponse,
 };
 
-/// The greatest size of a prompt, in bytes. gRPC servers accept four times as much by default.
+/// The greatest size of a prompt, in bytes. By default, gRPC servers accept messages of four times that size.
 pub const MAX_PROMPT: usize = 1 << 20;
 
 /// A client of an agent. Each call uses a new connection.
@@ -94,7 +94,7 @@ impl AgentClient {
         })
     }
 
-    /// Calls one method that has one answer.
+    /// Calls a method that has one answer, over a new connection.
     fn ask<A: prost::Message + Default>(
         &self,
         method: &'static str,

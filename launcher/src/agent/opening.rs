@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 
-/// How many bytes are kept.
+/// How many bytes of a connection are kept.
 const KEPT: usize = 32;
 /// The type of the first frame of an HTTP/2 connection, and the type's offset in the frame ([RFC
 /// 9113](https://www.rfc-editor.org/rfc/rfc9113), 3.4 and 4.1).
@@ -26,7 +26,8 @@ impl Opening {
         kept.extend_from_slice(&bytes[..room.min(bytes.len())]);
     }
 
-    /// Returns the first line of an answer that is not HTTP/2; `None` if no bytes have arrived, or they may be HTTP/2.
+    /// Returns the first line of an answer that is not HTTP/2. `None` if fewer than four bytes have arrived, or if they
+    /// may be HTTP/2.
     pub(super) fn foreign(&self) -> Option<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_foreign = kept.get(TYPE).is_some_and(|kind| *kind != SETTINGS);

@@ -1,13 +1,13 @@
-//! The end of an answer: whether the call succeeded.
+//! The status at the end of an answer: whether the call succeeded.
 
 use hyper::header::{HeaderMap, HeaderValue};
 use safe_text::clipped;
 
-/// The fields with the number of the status, and with its message.
+/// The names of the fields with the number and with the message of the status.
 const STATUS: &str = "grpc-status";
 const MESSAGE: &str = "grpc-message";
 
-/// The verdict at the end of an answer.
+/// The status at the end of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Done,
@@ -15,11 +15,11 @@ pub(super) enum Verdict {
         code: u32,
         message: String,
     },
-    /// The status is missing or not a number.
+    /// The number is missing, repeated or malformed.
     Missing,
 }
 
-/// Returns the result at the end of an answer.
+/// Reads the status from the last fields of an answer.
 pub(super) fn verdict(fields: &HeaderMap) -> Verdict {
     let mut statuses = fields.get_all(STATUS).iter();
     match statuses.next().filter(|_| statuses.next().is_none()).and_then(number) {
@@ -32,7 +32,7 @@ pub(super) fn verdict(fields: &HeaderMap) -> Verdict {
     }
 }
 
-/// Parses the number of a status, which must be in its canonical form: for example `5`, but not `05`.
+/// Parses the number of a status, which must have its canonical form: `5`, but not `05`.
 fn number(value: &HeaderValue) -> Option<u32> {
     let text = value.to_str().ok()?;
     text.parse().ok().filter(|code: &u32| code.to_string() == text)

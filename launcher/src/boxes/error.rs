@@ -23,7 +23,7 @@ pub enum RecordError {
     /// The name is not valid for a box.
     #[error("{0:?} cannot be the name of a box")]
     BadName(String),
-    /// The path for a task's result is not a regular file.
+    /// There is something other than a regular file at the path for a task's result.
     #[error("{}: there is something other than a file", .0.display())]
     ResultPlace(PathBuf),
 }

@@ -24,9 +24,9 @@ pub struct BoxEvent {
     pub digest: Digest,
     /// The exit status of the agent, the business application or the box, if it has one.
     pub status: Option<u8>,
-    /// Why the box ended, unless its agent ended or a user stopped it.
+    /// Why the box ended. `None` if its agent ended or a user stopped it.
     pub error: Option<String>,
-    /// The filter's decision about a connection, and the result.
+    /// The filter's decision about a connection, and the connection's result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<Decision>,
 }
@@ -62,7 +62,7 @@ pub struct RecordWatch {
 }
 
 impl RecordWatch {
-    /// Reads the existing records; returns their events since `since_ms`.
+    /// Reads the existing records, and returns their events since `since_ms`, in milliseconds since 1970.
     ///
     /// # Errors
     /// If the records cannot be read.
@@ -73,7 +73,7 @@ impl RecordWatch {
         Ok((watch, past))
     }
 
-    /// Reads the records again, and returns the events since the last read, in order. With `sweep`, this includes the
+    /// Reads the records again, and returns the events since the last read, in order. With `sweep`, they include the
     /// ends of boxes whose supervisor was killed.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl RecordWatch {
 }
 
 impl RecordWatch {
-    /// Returns the filters' decisions since the last read. A log that cannot be read counts as empty.
+    /// Returns the filters' decisions since the last read. A log that cannot be read is treated as empty.
     fn connections(&mut self, now: &BTreeMap<String, Record>) -> Vec<BoxEvent> {
         let is_same = |record: &Record| {
             self.seen.get(&record.name).is_none_or(|it| it.created_ms == record.created_ms)
@@ -128,7 +128,7 @@ fn event(record: &Record, event: EventKind, time_ms: u64) -> BoxEvent {
     BoxEvent { time_ms, event, name, digest, status: None, error: None, connection: None }
 }
 
-/// Returns the events of a box between two versions of its record; all events if there was no record before.
+/// Returns the events of a box between two versions of its record. Without `before`, returns all events in `after`.
 fn between(before: Option<&Record>, after: &Record) -> Vec<BoxEvent> {
     let mut events = Vec::new();
     if before.is_none() {
@@ -153,8 +153,8 @@ fn ended(record: &Record, ended_ms: Option<u64>) -> BoxEvent {
     BoxEvent { status: record.status, error: record.error.clone(), ..end }
 }
 
-/// Returns the events of a box whose record is gone or belongs to another box: its end, if it still ran, and its
-/// removal.
+/// Returns the events of a box whose record was removed or replaced by the record of another box with the same name:
+/// the end of the box, if it still ran, and the removal of the record.
 fn removed(before: &Record, after: Option<&Record>) -> Vec<BoxEvent> {
     let now = after.map_or_else(since_epoch, |it| it.created_ms);
     let end = (before.state != State::Ended).then(|| ended(before, Some(now)));

@@ -3,7 +3,7 @@
 //! ```text
 //! <state>/boxes/                   0700
 //! <state>/boxes/.lock              held while a record is created, removed or swept
-//! <state>/boxes/.locks/NAME        held by the supervisor; removed once the record has the end of the box
+//! <state>/boxes/.locks/NAME        locked by the supervisor; removed once the record has the end of the box
 //! <state>/boxes/NAME/record.json   the state of the box
 //! <state>/boxes/NAME/agent.log     output of the agent; business.log: of the business application's main program
 //! <state>/boxes/NAME/result.json   the result of the task
@@ -14,7 +14,7 @@
 //!
 //! There is no daemon. A supervisor that was killed leaves a lock
 //! ([flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html)) that no process holds. The next command that reads
-//! the records finds it, records the end, and removes the rest of the run.
+//! the records finds that lock, records the end of the box, and removes the run's directory and sockets.
 
 mod error;
 mod events;
@@ -49,15 +49,15 @@ pub use run_log::{Happened, KeptTrajectory, RunEntry, RunLog};
 /// The directory of the records in the state directory.
 const NAME: &str = "boxes";
 const RECORD: &str = "record.json";
-/// The directory of the locks of boxes that have not ended. A start only has to check these.
+/// The directory of the locks of boxes that have not ended. A sweep checks only these.
 const LOCKS: &str = ".locks";
 /// How many records of ended boxes are kept.
 pub const MAX_ENDED: usize = 100;
 /// The greatest size of a record, which contains a part of the plan, in bytes.
 const MAX_RECORD: u64 = (1 << 20) + MAX_PLAN;
-/// The shortest time between two writes of a record because of its guest.
+/// The shortest time between two writes of a record for changes by its guest.
 const NOTES: Duration = Duration::from_secs(1);
-/// How many names are tried before giving up.
+/// How many random names [`Boxes::create`] tries.
 const TRIES: usize = 64;
 
 /// The records in a state directory.
@@ -73,11 +73,11 @@ impl Boxes {
     }
 
     /// Creates the record of a box that is about to start. Without `name`, the box gets a name that begins with the
-    /// record's, for example `reviewer-3f2a`. Sweeps dead boxes, and removes the oldest records of ended boxes beyond
-    /// [`MAX_ENDED`].
+    /// name in `record`, for example `reviewer-3f2a`. Also records the end of boxes whose supervisor was killed, and
+    /// removes the oldest records of ended boxes beyond [`MAX_ENDED`].
     ///
     /// # Errors
-    /// [`RecordError::NameTaken`], [`RecordError::BadName`], or if it cannot be written.
+    /// [`RecordError::NameTaken`], [`RecordError::BadName`], or errors of the operating system.
     pub fn create(&self, name: Option<&str>, record: Record) -> Result<Entry, RecordError> {
         if let Some(name) = name.filter(|it| !is_entry_name(it)) {
             return Err(RecordError::BadName(name.to_owned()));
@@ -93,7 +93,7 @@ impl Boxes {
         if directory.join(RECORD).exists() {
             return Err(RecordError::NameTaken(name));
         }
-        // The rest of a removal that was interrupted.
+        // Remove what an interrupted removal has left.
         absent(&directory, |path| fs::remove_dir_all(path))?;
         let entry = Entry::new(directory, self.lock_of(&name), Record { name, ..record })?;
         self.prune();
@@ -103,7 +103,7 @@ impl Boxes {
     /// Returns all records, the newest first.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// If the records cannot be read.
     pub fn all(&self) -> Result<Vec<Record>, OsError> {
         if !self.is_absent()? {
             self.sweep_alone()?;
@@ -111,27 +111,27 @@ impl Boxes {
         self.records()
     }
 
-    /// Returns all records without a sweep, the newest first: a box whose supervisor was killed may still seem to run.
+    /// Returns all records without a sweep, the newest first. A box whose supervisor was killed may still seem to run.
     fn records(&self) -> Result<Vec<Record>, OsError> {
         if self.is_absent()? {
             return Ok(Vec::new());
         }
-        // A record that cannot be read, such as another user's, does not hide the others.
+        // Skip a record that cannot be read, such as another user's, because the others are still useful.
         let record = |name: &String| self.record(name).ok().flatten();
         let mut records: Vec<_> = names(&self.directory)?.iter().filter_map(record).collect();
         records.sort_by_key(|record: &Record| std::cmp::Reverse(record.created_ms));
         Ok(records)
     }
 
-    /// Returns the log of a box's filter, from its beginning.
+    /// Returns a reader of the log of a box's filter, at the beginning of the log.
     pub fn network_log(&self, name: &str) -> LogReader {
         LogReader::of_network(&self.directory.join(name))
     }
 
-    /// Returns the result of a box's task; empty if the agent has left none.
+    /// Returns the result of a box's task. Empty if the agent has written no result.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the result cannot be read.
     pub fn result(&self, name: &str) -> Result<Vec<u8>, OsError> {
         let path = self.directory.join(name).join(RESULT);
         match read_file(&path, Links::Refuse, MAX_RESULT as u64) {
@@ -143,7 +143,7 @@ impl Boxes {
     /// Returns the record of the box with this name.
     ///
     /// # Errors
-    /// [`RecordError::NoBox`], or if it cannot be read.
+    /// [`RecordError::NoBox`], or errors of the operating system.
     pub fn find(&self, name: &str) -> Result<Record, RecordError> {
         let none = || RecordError::NoBox(name.to_owned());
         if !is_entry_name(name) || self.is_absent()? {
@@ -156,7 +156,7 @@ impl Boxes {
     /// Removes the record and the logs of a box that has ended.
     ///
     /// # Errors
-    /// [`RecordError::StillRunning`], [`RecordError::NoBox`], or if it cannot be removed.
+    /// [`RecordError::StillRunning`], [`RecordError::NoBox`], or errors of the operating system.
     pub fn remove(&self, name: &str) -> Result<(), RecordError> {
         let record = self.find(name)?;
         let _guard = self.lock()?;
@@ -167,17 +167,17 @@ impl Boxes {
         Ok(remove(&directory, None)?)
     }
 
-    /// Returns the log of a component's main program.
+    /// Returns a reader of the log of a component's main program.
     pub fn log(&self, name: &str, component: ComponentName) -> LogReader {
         LogReader::new(&self.directory.join(name), component)
     }
 
-    /// Returns all logs of a run as one.
+    /// Returns a reader that merges all logs of a run.
     pub fn run_log(&self, name: &str) -> RunLog {
         RunLog::new(&self.directory.join(name))
     }
 
-    /// Returns whether no box was ever started.
+    /// Returns whether the directory of the records is absent, as before the first start of a box.
     fn is_absent(&self) -> Result<bool, OsError> {
         let exists = self.directory.try_exists();
         exists.map(|it| !it).map_err(OsError::file("read", &self.directory))
@@ -188,7 +188,8 @@ impl Boxes {
         self.directory.join(LOCKS).join(name)
     }
 
-    /// Keeps other commands from creating and removing records until the result is dropped.
+    /// Locks the directory of the records until the result is dropped, so that other commands do not create or remove
+    /// records.
     fn lock(&self) -> Result<File, OsError> {
         state_dir::lock(&self.directory)
     }
@@ -198,10 +199,11 @@ impl Boxes {
         self.sweep()
     }
 
-    /// Records the end of boxes whose supervisor was killed, and removes the rest of them. The caller holds the lock.
+    /// Records the end of boxes whose supervisor was killed, and removes what their runs have left. The caller has
+    /// locked the directory of the records.
     fn sweep(&self) -> Result<(), OsError> {
         for name in names(&self.directory.join(LOCKS))? {
-            // A box that cannot be swept does not prevent the use of the others.
+            // Ignore an error about one box, so that the other boxes can be used.
             drop(self.sweep_one(&name));
         }
         Ok(())
@@ -235,7 +237,8 @@ impl Boxes {
         absent(lock, |path| fs::remove_file(path))
     }
 
-    /// Removes the oldest records of ended boxes. The caller holds the lock.
+    /// Removes the oldest records of ended boxes beyond [`MAX_ENDED`]. The caller has locked the directory of the
+    /// records.
     fn prune(&self) {
         let names = names(&self.directory).unwrap_or_default();
         if names.len() <= MAX_ENDED {
@@ -250,11 +253,11 @@ impl Boxes {
         let mut ended: Vec<_> = names.iter().filter_map(age).collect();
         ended.sort();
         let surplus = ended.len().saturating_sub(MAX_ENDED);
-        // Records that cannot be removed are tried again at the next start.
+        // The next start tries again to remove a record that cannot be removed.
         ended[..surplus].iter().for_each(|(_, directory)| drop(remove(directory, None)));
     }
 
-    /// Reads a record; `None` if it is absent, or incomplete after a crash of the host.
+    /// Reads a record. `None` if the record is absent or malformed, for example incomplete after a crash of the host.
     fn record(&self, name: &str) -> Result<Option<Record>, OsError> {
         let path = self.directory.join(name).join(RECORD);
         match read_file(&path, Links::Refuse, MAX_RECORD) {
@@ -279,23 +282,25 @@ impl Boxes {
     }
 }
 
-/// The record of a box of this process. The box counts as running while this holds the lock.
+/// The record of the box that this process supervises. It has locked the file in `.locks`, which marks the box as
+/// running.
 #[derive(Debug)]
 pub struct Entry {
     directory: PathBuf,
-    /// The path of the lock.
+    /// The path of the locked file.
     lock: PathBuf,
-    /// The state of the box.
+    /// The current record, which the file may not have yet.
     pub record: Record,
     /// When the record was last written.
     written: Instant,
-    /// Whether the record has changed since.
+    /// Whether the record has changed since it was written.
     is_behind: bool,
     _locked: File,
 }
 
 impl Entry {
-    /// Creates a record. A free lock always means that this process was killed, even halfway through this function.
+    /// Creates the lock first, and then the record. So a lock file without a lock always means that its process was
+    /// killed, even in the middle of this function.
     fn new(directory: PathBuf, lock: PathBuf, record: Record) -> Result<Self, OsError> {
         let locked = private_file(&lock).map_err(OsError::file("make", &lock))?;
         locked.lock().map_err(OsError::file("lock", &lock))?;
@@ -309,7 +314,7 @@ impl Entry {
     /// Creates the logs of the box, as its plan declares them.
     ///
     /// # Errors
-    /// If the file cannot be created.
+    /// If a log cannot be created.
     pub fn logs(&self, declared: Option<LogsPlan>) -> Result<Logs, OsError> {
         Logs::create(&self.directory, declared.unwrap_or_default())
     }
@@ -317,14 +322,14 @@ impl Entry {
     /// Changes the record, and writes it.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the record cannot be written.
     pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), OsError> {
         change(&mut self.record);
         self.write(Instant::now())
     }
 
-    /// Changes the record because of the guest. It is written now or, if it was written less than a second ago, by
-    /// [`Self::write_due`]. If that fails, the record on the disk lacks the change until the next write.
+    /// Changes the record because of a message from the guest. The record is written now or, if it was written less
+    /// than a second ago, by [`Self::write_due`]. If the write fails, the file lacks the change until the next write.
     pub(crate) fn note(&mut self, change: impl FnOnce(&mut Record), now: Instant) {
         change(&mut self.record);
         self.is_behind = true;
@@ -336,10 +341,10 @@ impl Entry {
         self.is_behind.then(|| self.written + NOTES)
     }
 
-    /// Writes a change that has waited for a second.
+    /// Writes the record if a change is due to be written: see [`Self::due`].
     pub(crate) fn write_due(&mut self, now: Instant) {
         if self.due().is_some_and(|due| due <= now) {
-            // A failure is retried with the next change, or at the end.
+            // After a failure, the next change or the end of the box writes the record again.
             drop(self.write(now));
         }
     }
@@ -352,15 +357,15 @@ impl Entry {
     /// Stores the result of the box's task.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the result cannot be written.
     pub fn keep_result(&self, result: &[u8]) -> Result<(), OsError> {
         write_file(&self.directory.join(RESULT), result)
     }
 
-    /// Records the end of the box, or removes the record if it was started with that option.
+    /// Records the end of the box. Removes the record instead if the box was started with `--rm`.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the record cannot be written or removed.
     pub fn end(mut self, status: Option<u8>, error: Option<String>) -> Result<(), OsError> {
         if self.record.remove {
             return remove(&self.directory, Some(&self.lock));
@@ -371,13 +376,13 @@ impl Entry {
     }
 }
 
-/// Returns whether no process holds a lock that is still the file at its path.
+/// Locks `lock`, and returns whether that succeeded and `lock` is still the file at `path`.
 fn is_free(lock: &File, path: &Path) -> bool {
     let is_same = || Some(lock.metadata().ok()?.ino() == fs::metadata(path).ok()?.ino());
     lock.try_lock().is_ok() && is_same() == Some(true)
 }
 
-/// Replaces a record. It is not flushed: after a crash of the host, the box has ended anyway.
+/// Replaces a record, without flushing it to the disk: after a crash of the host, the box has ended anyway.
 fn write(directory: &Path, record: &Record) -> Result<(), OsError> {
     let path = directory.join(RECORD);
     let text = serde_json::to_vec(record).map_err(OsError::system("write a record"))?;
@@ -393,7 +398,7 @@ fn write_file(path: &Path, text: &[u8]) -> Result<(), OsError> {
     put().map_err(OsError::file("write", path))
 }
 
-/// Removes a record, without which the box does not exist, then the other files, and finally the lock.
+/// Removes the record first, because a box without a record does not exist, then the other files, and finally the lock.
 fn remove(directory: &Path, lock: Option<&Path>) -> Result<(), OsError> {
     absent(&directory.join(RECORD), |path| fs::remove_file(path))?;
     absent(directory, |path| fs::remove_dir_all(path))?;

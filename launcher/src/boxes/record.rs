@@ -1,4 +1,4 @@
-//! The record of a box.
+//! What is known about a box that was started.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub struct Record {
     pub digest: Digest,
     /// The directory of the box.
     pub directory: String,
-    /// Its components.
+    /// The components of the box.
     pub components: Vec<ComponentName>,
     /// The components that declare a health check.
     #[serde(default)]
@@ -36,32 +36,32 @@ pub struct Record {
     /// The skills that are part of the box, sorted by name.
     #[serde(default)]
     pub skills: Vec<SkillPlan>,
-    /// The size of its VM.
+    /// The size of the VM.
     pub vm: Vm,
-    /// Its state.
+    /// The state of the box.
     pub state: State,
-    /// The process id of its supervisor.
+    /// The process id of the supervisor.
     pub supervisor: u32,
-    /// The process id of its VMM, while it runs.
+    /// The process id of the VMM; `None` before the VM has started and after it has ended.
     pub vmm: Option<u32>,
-    /// The version of the protocol that its init speaks, once it is ready.
+    /// The version of the protocol that the box's init speaks; `None` until the agent is ready.
     pub protocol: Option<u32>,
-    /// The directory of its sockets.
+    /// The run's private directory, which has its sockets.
     pub runtime: PathBuf,
-    /// The socket that leads to the agent's port.
+    /// The socket through which clients reach the agent's port.
     pub agent_socket: Option<PathBuf>,
-    /// The port of its agent.
+    /// The port on which the agent listens in the guest.
     #[serde(default)]
     pub agent_port: Option<u16>,
-    /// When its start began.
+    /// When the start began.
     pub created_ms: u64,
-    /// When its agent was ready.
+    /// When the agent was ready.
     pub ready_ms: Option<u64>,
-    /// When it ended.
+    /// When the box ended.
     pub ended_ms: Option<u64>,
-    /// The duration of each phase of its start, in milliseconds.
+    /// The duration of each phase of the start, in milliseconds; `None` if the agent was never ready.
     pub phases_ms: Option<Phases>,
-    /// The exit status of its agent.
+    /// The exit status of the agent.
     pub status: Option<u8>,
     /// The last exit status of the business application's main program, if that has ended.
     #[serde(default)]
@@ -69,39 +69,39 @@ pub struct Record {
     /// The components in which the kernel's out-of-memory killer has killed a process.
     #[serde(default)]
     pub oom_killed: Vec<ComponentName>,
-    /// The variables that were set for its components at launch, with values that look like secrets masked.
+    /// The variables that were set for components at launch. Values that look like secrets are masked.
     #[serde(default)]
     pub env: Vec<GivenVariable>,
-    /// The memory limit of each of its components, in bytes.
+    /// The memory limit of each component, in bytes.
     #[serde(default)]
     pub memory_limits: BTreeMap<ComponentName, u64>,
-    /// The directories of the host that it sees.
+    /// The shares of the box.
     #[serde(default)]
     pub shares: Vec<ShareRecord>,
-    /// Its volumes, and the paths at which it sees them.
+    /// The volumes of the box, and the paths at which its components see them.
     #[serde(default)]
     pub volumes: Vec<VolumePlace>,
-    /// The current rules of its network.
+    /// The current rules of the box's network.
     #[serde(default)]
     pub network: NetworkPlan,
     /// The network that the command line permits.
     #[serde(default)]
     pub network_given: Choice,
-    /// The addresses outside the internet that it may reach if its rules name them.
+    /// The addresses outside the internet to which the user permits connections, if the rules also allow them.
     #[serde(default)]
     pub network_local: Vec<PeerPlan>,
-    /// Its task.
+    /// The task of the box.
     #[serde(default)]
     pub task: Option<Task>,
-    /// Its published ports.
+    /// The published ports of the box.
     #[serde(default)]
     pub published: Vec<Published>,
-    /// The layers of the jail that it runs without.
+    /// The layers of the jail that are missing on this host.
     #[serde(default)]
     pub jail_missing: Vec<Missing>,
-    /// Why it ended, unless its agent ended or a user stopped it.
+    /// Why the box ended. `None` if its agent ended or a user stopped it.
     pub error: Option<String>,
-    /// Whether the record is removed when it ends.
+    /// Whether the record is removed when the box ends (`--rm`).
     pub remove: bool,
 }
 
@@ -109,11 +109,11 @@ pub struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Its agent is not ready yet.
+    /// The agent is not ready yet.
     Starting,
-    /// Its agent is ready, or its start no longer waits for that.
+    /// The agent is ready, or the start no longer waits for that.
     Running,
-    /// It has ended.
+    /// The box has ended.
     Ended,
 }
 
@@ -127,7 +127,8 @@ impl Record {
         wire::lacked_memory(self.oom_killed.contains(&component), status)
     }
 
-    /// Returns the record of a box that is about to start, with the name of the plan until it gets another.
+    /// Returns the record of a box that is about to start. Its name is the plan's until
+    /// [`Boxes::create`](super::Boxes::create) chooses one.
     pub fn new(opened: &OpenBox, vm: Vm, runtime: &Path) -> Self {
         let plan = opened.plan();
         Self {
@@ -183,7 +184,7 @@ impl Record {
         *self = Self { state, vmm, protocol, ready_ms, phases_ms, agent_socket, ..self.clone() };
     }
 
-    /// Records the end.
+    /// Records the end of the box. A task without a verdict fails.
     pub(super) fn end(&mut self, status: Option<u8>, error: Option<String>) {
         self.task.iter_mut().for_each(Task::lose);
         let (state, ended_ms) = (State::Ended, Some(since_epoch()));

@@ -1,4 +1,4 @@
-//! The log of a run: its output, its events and its decisions, in the order of time.
+//! The log of a run: the output, the events and the filter's decisions, in the order of time.
 
 use std::io;
 use std::path::Path;
@@ -14,14 +14,15 @@ use crate::streams::log::{LogReader, Logged, decision, something_else};
 pub struct RunEntry {
     /// The time, in milliseconds since 1970.
     pub time_ms: u64,
-    /// The component.
+    /// The component that caused the entry.
     pub component: ComponentName,
-    /// The content.
+    /// What happened.
     pub what: Happened,
 }
 
 impl RunEntry {
-    /// Returns the order of an entry among entries of the same millisecond: beginnings come first, and ends last.
+    /// Returns the order of an entry among entries of the same millisecond: starts before output, and output before
+    /// ends.
     const fn rank(&self) -> u8 {
         match &self.what {
             Happened::Event(event) => match event.kind {
@@ -44,14 +45,14 @@ pub enum Happened {
     Connection(Decision),
 }
 
-/// A trajectory file that the agent has left.
+/// A trajectory file that the agent has written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeptTrajectory {
-    /// When it arrived, in milliseconds since 1970.
+    /// When the file arrived on the host, in milliseconds since 1970.
     pub time_ms: u64,
     /// The file's name.
     pub name: String,
-    /// Its bytes.
+    /// The file's content.
     pub data: Vec<u8>,
 }
 
@@ -62,7 +63,7 @@ pub struct RunLog {
     trajectories: LogReader,
 }
 
-/// One of the logs, and its next entry.
+/// One of the merged logs, and its next entry.
 #[derive(Debug)]
 struct Source {
     log: LogReader,
@@ -85,7 +86,7 @@ impl RunLog {
         }
     }
 
-    /// Returns the earliest entry that was not returned yet; `None` if there are no more for now.
+    /// Returns the earliest entry that was not returned yet. `None` if the logs have no more entries now.
     ///
     /// # Errors
     /// If the files cannot be read, or contain entries of another log.
@@ -100,10 +101,10 @@ impl RunLog {
         Ok(pending.min_by_key(place).and_then(|it| it.next.take()))
     }
 
-    /// Returns the trajectories, which arrive when the agent has ended.
+    /// Returns the trajectories. They arrive on the host when the agent has ended.
     ///
     /// # Errors
-    /// As [`Self::next_entry`].
+    /// The errors of [`Self::next_entry`].
     pub fn trajectories(&mut self) -> io::Result<Vec<KeptTrajectory>> {
         let mut kept: Vec<KeptTrajectory> = Vec::new();
         while let Some((time_ms, message)) = self.trajectories.next_message()? {
@@ -129,7 +130,7 @@ fn output(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
 fn event(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
     let event = match message {
         GuestMessage::Event(event) => event,
-        // The note about entries that the rate limit dropped.
+        // boxlaunch's note about events that the rate limit dropped, which has the form of output.
         message => return output(time_ms, message),
     };
     Ok(RunEntry { time_ms, component: event.component, what: Happened::Event(event) })

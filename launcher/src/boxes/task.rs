@@ -16,14 +16,14 @@ use crate::streams::log::since_epoch;
 /// The task of a box that was started, and its status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its id.
+    /// The task's id.
     pub id: String,
-    /// The kind of task, which the agent defines.
+    /// The type of the task, which the agent defines.
     #[serde(rename = "type")]
     pub kind: String,
     /// The description of the work.
     pub description: String,
-    /// Its status. Times are in seconds since 1970.
+    /// The task's status. Times are in seconds since 1970.
     #[serde(flatten)]
     pub status: TaskStatus,
 }
@@ -33,7 +33,7 @@ pub struct Task {
 pub struct EndedTask {
     /// The task.
     pub task: Task,
-    /// The content of `/task/result.json`, which the agent has left.
+    /// The content of the agent's `/task/result.json`.
     pub result: Vec<u8>,
 }
 
@@ -44,12 +44,12 @@ impl Task {
         Self { id, kind, description, status: TaskStatus::Pending }
     }
 
-    /// Records that the agent works on it.
+    /// Records that the agent works on the task.
     pub(crate) fn start(&mut self) {
         self.status = TaskStatus::Running { started_at: now() };
     }
 
-    /// Records that the box has ended, if there is no verdict yet.
+    /// Records that the task failed because the box ended, unless the task already has a verdict.
     pub(crate) fn lose(&mut self) {
         if matches!(self.status, TaskStatus::Pending | TaskStatus::Running { .. }) {
             let error = "the box ended before it was done".to_owned();
@@ -61,8 +61,8 @@ impl Task {
 /// The mode of a new result file, before the umask.
 const RESULT_FILE_MODE: u32 = 0o666;
 
-/// Checks that a result can be written to a path: that there is no file, or a regular one, which it replaces. A
-/// symbolic link is refused, because it may lead to a file of `/dev`.
+/// Checks that a result can be written to `place`. The path must be free or have a regular file, which the result
+/// replaces. A symbolic link is refused, because it may lead to a file in `/dev`.
 ///
 /// # Errors
 /// [`RecordError::ResultPlace`], or if the directory is not writable.
@@ -75,7 +75,7 @@ pub fn check_result_place(place: &FileSlot) -> Result<(), RecordError> {
     Ok(draft.map(drop).map_err(OsError::file("write", place.path()))?)
 }
 
-/// Replaces the result at a path. Without a result, an existing file is removed, because it is from another run.
+/// Replaces the result at `place`. If `result` is empty, removes an existing file, because it is from another run.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -111,7 +111,7 @@ mod tests {
         FileSlot::of_new(path, &Search::of_user(|_| None)).unwrap()
     }
 
-    /// A running box can exchange the directory if the directory is shared with it for writing.
+    /// A running box can replace the directory of the result if the directory is in a writable share.
     #[test]
     fn a_result_is_written_where_its_place_was_found() {
         let dir = tempfile::tempdir().unwrap();

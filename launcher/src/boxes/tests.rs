@@ -10,7 +10,7 @@ use crate::network::decisions::kept;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
-/// A state directory, and a box for its records.
+/// A state directory, and a box whose runs are recorded in it.
 struct Fixture {
     state: tempfile::TempDir,
     made: TestBox,
@@ -168,7 +168,7 @@ fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
     let count = 3 * usize::try_from(crate::streams::log::MAX_FILE).unwrap() / piece.len();
     let (mut followed, start) = (0, Instant::now());
     for number in 0..count {
-        // A tenth of a second for each, so that the rate limit allows all of them.
+        // Each write is a tenth of a second later, so that the rate limit permits all of them.
         let now = start + Duration::from_millis(100) * u32::try_from(number).unwrap();
         log.write(&output(&piece), now);
         followed += std::iter::from_fn(|| follower.next_entry().unwrap()).count();
@@ -210,7 +210,7 @@ fn the_end_that_a_supervisor_has_noted_stays() {
     let lock = made.boxes().lock_of("one");
     entry.end(Some(7), None).unwrap();
     assert!(!lock.exists());
-    // As if the supervisor had been killed before it could remove its lock.
+    // The state after the supervisor was killed before it removed its lock.
     fs::write(&lock, b"").unwrap();
     let record = made.boxes().find("one").unwrap();
     assert_eq!((record.status, record.error), (Some(7), None));
@@ -266,7 +266,7 @@ fn a_log_that_grows_too_fast_says_what_it_lacks_and_has_the_end() {
     let mut log = made.create("one").unwrap().logs(None).unwrap();
     let (start, piece) = (Instant::now(), vec![b'x'; box_contract::wire::MAX_OUTPUT]);
     let written = |boxes: &Boxes| logged(boxes).iter().map(|it| it.data.len()).sum::<usize>();
-    // 64 MiB in a moment, as `yes` would write: as much as fits into the files stays.
+    // 64 MiB at once, as `yes` would write. The log keeps only as much as fits into its files.
     for _ in 0..(64 << 20) / piece.len() {
         log.write(&output(&piece), start);
     }
@@ -283,7 +283,7 @@ fn a_log_that_grows_too_fast_says_what_it_lacks_and_has_the_end() {
     let notes: Vec<_> = notes.map(|it| str::from_utf8(&it.data).unwrap()).collect();
     let [note] = notes.as_slice() else { panic!("{notes:?}") };
     assert!(note.starts_with("\n[boxlaunch: 55.") && note.ends_with(" in a second]\n"), "{note}");
-    // The last entries are written even above the rate limit.
+    // The last entries are written even if they exceed the rate limit.
     (0..20).for_each(|_| log.write(&output(&piece), due));
     log.write(&output(b"bye"), due);
     drop(log);

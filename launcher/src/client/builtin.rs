@@ -1,4 +1,4 @@
-//! Operations of init's built-in program in a box, such as copying.
+//! Runs an operation of init's built-in program in a box, such as copying.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -11,13 +11,13 @@ use crate::client::{Client, ClientError, CommandSetup};
 use crate::streams::input::Input;
 use crate::streams::output::{Route, Sink};
 
-/// How much of the program's standard error is kept, in bytes.
+/// How many bytes of the program's standard error are kept.
 const MAX_STDERR: usize = 4096;
 
-/// Runs an operation. Returns the program's messages, or its error; both are safe for a terminal.
+/// Runs the operation `exec`. Returns the program's messages, or its error. Both are safe for a terminal.
 ///
 /// # Errors
-/// If the operation cannot be started, or its end is unknown.
+/// If the operation cannot be started, or if its result is unknown.
 pub(crate) fn run(
     client: &mut Client<'_>,
     exec: Exec,
@@ -28,7 +28,7 @@ pub(crate) fn run(
     let mut output = Route::Pass { stdout, stderr: Box::new(stderr.clone()) };
     let setup = CommandSetup { exec, input, tty: None, output: &mut output };
     let exit = client.exec(setup, &mut Route::Nowhere);
-    // Otherwise a thread that writes to the input would wait for ever.
+    // This closes the input. Otherwise a thread that writes to it would wait forever.
     client.let_go();
     Ok(match (exit?.status, shown(stderr.text().trim_end())) {
         (0, text) if text.is_empty() => Ok(text),
@@ -53,7 +53,7 @@ impl BoundedOutput {
         Self { bytes: Rc::default(), limit }
     }
 
-    /// Returns the kept output, unfiltered.
+    /// Returns the kept output, which is not safe for a terminal.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes.borrow()).into_owned()
     }

@@ -1,5 +1,5 @@
-//! Copies between a box and this host. The connection carries an archive ([`box_copy`]), and init's built-in program is
-//! the box's end of it. A separate thread fills or empties the pipe between the archive and the connection.
+//! Copies between a box and this host. The connection carries an archive ([`box_copy`]), which init's built-in program
+//! packs or unpacks in the box. On the host, a separate thread packs or unpacks it, through a pipe to the connection.
 
 use std::io::{self, ErrorKind};
 use std::thread::{self, JoinHandle};
@@ -15,21 +15,21 @@ use crate::streams::StreamError;
 use crate::streams::input::Input;
 use crate::streams::output::Sink;
 
-/// The box's side of a copy.
+/// The path in a box that a copy reads or writes.
 #[derive(Debug)]
 pub struct Inside<'a> {
-    /// The component whose root is used.
+    /// The component in whose file system the path is.
     pub component: ComponentName,
-    /// The user that reads or writes the files, if it is not the component's.
+    /// The user that reads or writes the files. `None` for the component's user.
     pub user: Option<String>,
-    /// The path; relative to the component's working directory.
+    /// The path, absolute or relative to the component's working directory.
     pub path: &'a str,
 }
 
 /// Copies a path of a box, with everything below it, to this host. Returns the messages of the program in the box.
 ///
 /// # Errors
-/// The error of the end that fails first. Files that were copied before stay.
+/// The error of the side that fails first. Files that were already copied stay.
 pub fn from_box(
     client: &mut Client<'_>,
     inside: &Inside<'_>,
@@ -42,7 +42,7 @@ pub fn from_box(
     let unpacking = unpacking.map_err(OsError::system("start a thread that unpacks"))?;
     let read = archive_from_box(client, inside, Box::new(writer));
     match (read, joined(unpacking)) {
-        // A failure to write to the pipe is only a consequence of the other error.
+        // If the thread failed, too, a failure to write to the pipe is only a consequence of its error.
         (Err(error), Ok(_)) => Err(error),
         (Err(error), Err(_)) if !matches!(error, ClientError::Stream(StreamError::Output(_))) => {
             Err(error)
@@ -53,7 +53,7 @@ pub fn from_box(
     }
 }
 
-/// Writes an archive of a path of a box. Returns the messages of the program in the box.
+/// Writes an archive of a path in a box to `archive`. Returns the messages of the program in the box.
 ///
 /// # Errors
 /// The error of the box or of the writer.
@@ -65,10 +65,11 @@ pub fn archive_from_box(
     run(client, inside, Builtin::Pack, None, archive)
 }
 
-/// Copies a path of this host, with everything below it, to a path of a box. Returns the messages.
+/// Copies a path of this host, with everything below it, to a path in a box. Returns the message about files that were
+/// left out, if any, or else the messages of the program in the box.
 ///
 /// # Errors
-/// As [`from_box`].
+/// The errors of [`from_box`].
 pub fn to_box(
     client: &mut Client<'_>,
     from: CopyEnd,
@@ -89,7 +90,7 @@ pub fn to_box(
     }
 }
 
-/// Unpacks an archive to a path of a box. Returns the messages of the program in the box.
+/// Unpacks an archive to a path in a box. Returns the messages of the program in the box.
 ///
 /// # Errors
 /// The error of the box or of the reader.
@@ -101,7 +102,7 @@ pub fn archive_to_box(
     run(client, inside, Builtin::Unpack, Some(archive), Box::new(io::sink()))
 }
 
-/// Runs init's built-in program in the box.
+/// Runs init's built-in program in the box with the operation `builtin`.
 fn run(
     client: &mut Client<'_>,
     inside: &Inside<'_>,
@@ -115,7 +116,7 @@ fn run(
     builtin::run(client, exec, input, stdout)?.map_err(ClientError::Copy)
 }
 
-/// Waits for a thread; resumes its panic in this one.
+/// Waits for a thread, and returns its result. If the thread has panicked, resumes the panic in this thread.
 pub(crate) fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

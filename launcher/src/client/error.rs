@@ -6,14 +6,14 @@ use vmm::signals::Stopped;
 
 use crate::streams::StreamError;
 
-/// Why a supervisor has not fulfilled a request.
+/// Why a request to a supervisor failed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ClientError {
     /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A signal requested the end.
+    /// A signal requested the end of this command.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// Data could not be passed to the box or from it.
@@ -25,13 +25,13 @@ pub enum ClientError {
     /// The supervisor of a box refuses a client's request.
     #[error("the box's supervisor cannot {step}: {reason}")]
     Refused { step: String, reason: String },
-    /// The box ended before the expected event.
+    /// The box ended before the event that the client waits for.
     #[error("the box {0} ended first")]
     BoxEnded(String),
     /// The box did not answer in time.
     #[error("the box does not answer")]
     NoAnswer,
-    /// A copy from or to a box failed at one of its ends.
+    /// A copy from or to a box failed, on the host or in the box.
     #[error("cannot copy: {0}")]
     Copy(String),
     /// An operation on the skills of a box failed in the box.

@@ -1,7 +1,7 @@
 //! A client of a box's supervisor, which `run`, `exec`, `attach` and `stop` use.
 //!
 //! One thread waits for all events at once: the supervisor, the signals, and the input and the terminal of a command.
-//! No other part of the system waits for this client to read, so it may also block on the reader of its output.
+//! Nothing waits for this client to read, so it may block while it writes its output.
 
 mod builtin;
 pub mod copy;
@@ -59,7 +59,7 @@ pub struct Client<'a> {
     denials: Option<Denials<'a>>,
 }
 
-/// Is called with the component and the text of each denial of the box's filter.
+/// The closure that is called with the component and the text of each denial of the box's filter.
 struct Denials<'a>(&'a dyn Fn(ComponentName, &str));
 
 impl fmt::Debug for Denials<'_> {
@@ -68,7 +68,8 @@ impl fmt::Debug for Denials<'_> {
     }
 }
 
-/// Is called with the box's name and the exit whenever the business application's main program has ended.
+/// The closure that is called with the box's name and the exit whenever the business application's main program has
+/// ended.
 struct BusinessEnds<'a>(&'a dyn Fn(&str, Exited));
 
 impl fmt::Debug for BusinessEnds<'_> {
@@ -80,13 +81,13 @@ impl fmt::Debug for BusinessEnds<'_> {
 /// A command for a client to run, with its input and the destination of its output.
 #[derive(Debug)]
 pub struct CommandSetup<'r> {
-    /// The command; the client assigns its id.
+    /// The command. [`Client::exec`] sets `stdin` and `terminal` in it.
     pub exec: Exec,
-    /// Its standard input.
+    /// The command's standard input.
     pub input: Option<Input>,
-    /// The terminal for the command, whose keys arrive as the input.
+    /// The terminal whose size the command's terminal gets. Its keys arrive as `input`.
     pub tty: Option<Tty>,
-    /// The destination of its output.
+    /// The destination of the command's output.
     pub output: &'r mut Route,
 }
 
@@ -149,7 +150,8 @@ impl<'a> Client<'a> {
         Self { denials: Some(Denials(reported)), ..self }
     }
 
-    /// Connects to the supervisor of a box that is running or starting. The supervisor answers once the agent is ready.
+    /// Connects to the supervisor of a box that is running or starting. The supervisor answers only when the agent is
+    /// ready.
     ///
     /// # Errors
     /// [`ClientError::NotRunning`].
@@ -170,17 +172,17 @@ impl<'a> Client<'a> {
             Ok(process) if process == record.supervisor => {}
             _ => return Err(gone()),
         }
-        // The supervisor of a starting box checks itself whether its init is too old.
+        // While a box starts, the record has no protocol. Its supervisor then checks whether init supports a request.
         let protocol = record.protocol.unwrap_or(PROTOCOL);
         Self::new(stream, (&record.name, protocol), agent, signals)
     }
 
-    /// Limits the time for all further waits together; they then fail with [`ClientError::NoAnswer`].
+    /// Sets a deadline for all further waits. After the deadline, they fail with [`ClientError::NoAnswer`].
     pub fn give_up_after(&mut self, patience: Duration) {
         self.deadline = Some(Instant::now() + patience);
     }
 
-    /// Changes the rules of the box's filter, as the last request of this client.
+    /// Changes the rules of the box's filter, and ends the connection.
     ///
     /// # Errors
     /// [`ClientError::Refused`] with the supervisor's reason, and the errors of [`Self::finish`].
@@ -193,7 +195,7 @@ impl<'a> Client<'a> {
         self.finish()
     }
 
-    /// Returns the resources that the box uses, as the last request of this client.
+    /// Returns the resources that the box uses. Must be the last request of this client, because it sets a deadline.
     ///
     /// # Errors
     /// [`Stopped`], [`ClientError::BoxEnded`], and [`ClientError::NoAnswer`].
@@ -232,8 +234,8 @@ impl<'a> Client<'a> {
     /// Runs a command until it ends. If `setup` has a terminal, the command gets a terminal of the same size.
     ///
     /// # Errors
-    /// If init cannot run it, the box ends first, or a signal arrives. After a signal the command still runs, and
-    /// [`Self::wait_for_command`] continues to wait.
+    /// If init cannot run the command, the box ends first, or a signal arrives. After a signal the command still runs,
+    /// and [`Self::wait_for_command`] continues to wait.
     pub fn exec(
         &mut self,
         setup: CommandSetup<'_>,
@@ -249,7 +251,7 @@ impl<'a> Client<'a> {
     /// Waits until the command ends.
     ///
     /// # Errors
-    /// As [`Self::exec`].
+    /// The errors of [`Self::exec`].
     pub fn wait_for_command(
         &mut self,
         output: &mut Route,
@@ -300,8 +302,8 @@ impl<'a> Client<'a> {
         });
     }
 
-    /// Requests the end of the box. If this is the second request and has no grace, the supervisor no longer waits for
-    /// the box.
+    /// Requests the end of the box within `grace`. After a second request without grace, the supervisor no longer waits
+    /// for the box.
     pub fn ask_to_stop(&mut self, grace: Duration) {
         self.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
     }
@@ -317,7 +319,7 @@ impl<'a> Client<'a> {
         self.tell(&HostMessage::Signal(Signal { id, signal }));
     }
 
-    /// Waits until the supervisor has finished and closes the connection.
+    /// Waits until the supervisor closes the connection.
     ///
     /// # Errors
     /// [`Stopped`], or if the agent's last output cannot be passed on, or the box failed.
@@ -334,7 +336,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Ends the requests of this client, and waits until the supervisor has fulfilled them.
+    /// Signals that this client has no more requests, and waits until the supervisor has fulfilled them.
     ///
     /// # Errors
     /// The supervisor's reason for a refusal.
@@ -343,7 +345,7 @@ impl<'a> Client<'a> {
         self.wait_for_end(&mut Route::Nowhere)
     }
 
-    /// Handles a message that does not concern the command.
+    /// Handles a message that is not about the client's command.
     fn agent_message(
         &mut self,
         message: GuestMessage,
@@ -437,7 +439,7 @@ impl<'a> Client<'a> {
             tty.clear_resized();
             return Ok(Some(Event::Resized(tty.size())));
         }
-        // Keys take precedence over a flood of output; the amount that may be sent is bounded.
+        // Input takes precedence, so that a flood of output does not delay keys. Credit bounds the amount of input.
         if ready.input {
             let read = self.input.as_mut().map_or(Ok(None), Input::read);
             return Ok(read.map_err(StreamError::Input)?.map(Event::Input));
@@ -449,7 +451,7 @@ impl<'a> Client<'a> {
         let fallback = self.signals.as_fd();
         let input = self.input.as_ref().and_then(Input::wanted);
         let tty = self.tty.as_ref().map(Tty::as_fd);
-        // The signals' descriptor replaces a closed source, whose result is then ignored.
+        // The signals' descriptor replaces an absent source, whose result is ignored below.
         let mut fds = [Some(self.stream.as_fd()), Some(fallback), input, tty]
             .map(|fd| PollFd::new(fd.unwrap_or(fallback), PollFlags::POLLIN));
         let left = self.deadline.map(|it| it.saturating_duration_since(Instant::now()));

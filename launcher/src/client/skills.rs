@@ -1,5 +1,5 @@
 //! The skills of a running box. The record lists the skills that are part of the box, and init lists the skills that
-//! were loaded. A box may be hostile, so its answer is bounded and checked.
+//! were loaded. A box may be hostile, so the size of its answer is limited, and its content checked.
 
 use std::io::{self, ErrorKind};
 use std::thread;
@@ -19,14 +19,14 @@ use crate::streams::StreamError;
 use crate::streams::input::Input;
 use crate::streams::output::Sink;
 
-/// The greatest size of a box's list of skills, in bytes, which is more than all of them need.
+/// The greatest size of a box's list of loaded skills, in bytes. A valid list is smaller.
 const MAX_LISTED: usize = 1 << 20;
 
 named_enum! {
     /// The origin of a skill in a box.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Source {
-        /// The box was built with it.
+        /// The skill was baked into the box.
         Baked "baked",
         /// The skill is a directory of the host.
         Mounted "mounted",
@@ -44,15 +44,15 @@ impl Serialize for Source {
 /// A skill of a running box. Its texts have no control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed {
-    /// The name of its directory.
+    /// The name of the skill's directory.
     pub name: String,
-    /// Its origin.
+    /// The skill's origin.
     pub source: Source,
-    /// Its version.
+    /// The skill's version, if its definition has one.
     pub version: Option<String>,
-    /// Its purpose.
+    /// The skill's purpose, if its definition has one.
     pub description: Option<String>,
-    /// Its author.
+    /// The skill's author, if its definition has one.
     pub author: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Listed {
     }
 }
 
-/// Lists the skills of a box, sorted by name. If the box is older than the loading of skills, none were loaded.
+/// Lists the skills of a box, sorted by name. A box whose init cannot load skills has no loaded skills.
 ///
 /// # Errors
 /// If the box does not answer, or its answer is invalid.
@@ -110,7 +110,7 @@ fn misused(what: &str) -> ClientError {
     StreamError::Protocol(what.to_owned()).into()
 }
 
-/// Checks that a skill is not part of a box. These do not change while the box runs.
+/// Checks that no skill that is part of the box has this name. Such a skill does not change while the box runs.
 ///
 /// # Errors
 /// [`ClientError::FixedSkill`].
@@ -123,10 +123,11 @@ pub fn check_free(record: &Record, name: &str) -> Result<(), ClientError> {
     }
 }
 
-/// Loads a skill, whose definition was already checked, into a box; replaces a loaded skill of the same name.
+/// Loads a skill into a box, and replaces a loaded skill of the same name. The caller has checked the skill's
+/// definition.
 ///
 /// # Errors
-/// The error of the box, which then has no part of the skill.
+/// The error of the box. The box then has no file of the skill.
 pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(), ClientError> {
     let argument = serde_json::to_string(plan)
         .map_err(|error| OsError::system("describe a skill")(io::Error::from(error)))?;
@@ -140,9 +141,9 @@ pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(
     why_not_packed(joined(packing), action).map_or(loaded, Err)
 }
 
-/// Returns the error of a load whose archive could not be written.
+/// Returns the error of writing a skill's archive; `None` if the box's own error is the reason.
 fn why_not_packed(packed: io::Result<()>, action: String) -> Option<ClientError> {
-    // If the box stops reading, it reports the reason itself.
+    // If the box stopped reading, it reports the reason itself.
     let error = packed.err().filter(|it| it.kind() != ErrorKind::BrokenPipe)?;
     Some(ClientError::Skills { action, reason: error.to_string() })
 }

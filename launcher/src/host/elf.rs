@@ -3,10 +3,10 @@
 
 /// The sizes of the ELF header and of the one program header after it.
 const HEADERS: [u16; 2] = [64, 56];
-/// The offset of a file's content, which begins with its code.
+/// The offset in the file of its content, which begins with the code.
 pub(crate) const CODE_AT: usize = (HEADERS[0] + HEADERS[1]) as usize;
 
-/// The permissions of a file's memory: the flags of its segment.
+/// The permissions of the segment in memory, as its ELF flags.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
     /// Readable and executable.
@@ -15,7 +15,8 @@ pub(crate) enum Access {
     WriteExecute = 7,
 }
 
-/// Returns an executable for x86-64 that is loaded at an address, and whose content begins with its code.
+/// Returns an executable for x86-64. Its only segment is the whole file, loaded at the address `load`. The code is at
+/// the beginning of `content`.
 pub(crate) fn executable(load: u64, access: Access, content: &[u8]) -> Vec<u8> {
     let [header, program_header] = HEADERS;
     let size = (CODE_AT + content.len()) as u64;

@@ -1,4 +1,4 @@
-//! The reasons why this host does not run a box.
+//! The reasons why this host cannot run a box, or refuses to.
 
 use std::path::PathBuf;
 
@@ -24,28 +24,28 @@ pub enum KvmError {
     /// The device cannot be opened for another reason.
     #[error("cannot open {}: {reason}", path.display())]
     Open { path: PathBuf, reason: String },
-    /// A guest ran, and failed at an instruction that kernels need. This does not change until the host boots again.
+    /// A test guest failed at an instruction that kernels need. The result is valid until the host boots again.
     #[error("this host's KVM cannot run a guest: {0}")]
     Unusable(String),
-    /// No guest was started this time.
+    /// The test guest did not start. The next attempt may succeed.
     #[error("this host's KVM did not start a guest: {0}")]
     Failed(String),
     /// KVM gave up on the box's own kernel.
     #[error("this host's KVM cannot run the box's kernel ({INTERNAL_ERROR})")]
     Kernel,
-    /// The result of the guest is unknown.
+    /// The test guest was killed, did not end in time, or had no process.
     #[error("it is not known whether this host's KVM can run a guest: {0}")]
     Unknown(String),
 }
 
-/// The users with access by the device's permission bits.
+/// The users who have access to the device by its permission bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {
     /// The members of this group.
     Group(String),
     /// Its owner only.
     Owner(String),
-    /// All users. Something else, such as a container, forbids the access.
+    /// All users, including this one. Something else, such as a container, forbids the access.
     Everybody,
 }
 

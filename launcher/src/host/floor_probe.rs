@@ -1,7 +1,7 @@
-//! The lower bound of every start: a kernel with an init that only connects to the host.
+//! Measures the lower bound of every start: a kernel with an init that only connects to the host.
 //!
-//! A box's start takes longer than this on the same host because of its init, its disk and its agent. No box with the
-//! same kernel can start faster.
+//! No box with the same kernel starts faster on the same host, because a box also has a larger init, a disk and an
+//! agent.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -63,8 +63,8 @@ impl Floor {
         Some(Self { kernel: kernel.into(), cpus, memory_mib })
     }
 
-    /// Turns this process into the VM. `arrived` is called on another thread after init has connected, or after the
-    /// wait for it has failed, and should end the process. Returns only if the VM cannot start.
+    /// Turns this process into the VM, and returns only if the VM cannot start. When init has connected, or the wait
+    /// for it has failed, another thread calls `arrived`, which should end the process.
     pub fn enter(
         &self,
         base: &Path,
@@ -73,7 +73,7 @@ impl Floor {
         let started = self.configure(base).and_then(|(vm, listener, directory)| {
             let wait = move || {
                 let connection = listener.accept(std::process::id());
-                // The process ends without running destructors.
+                // `arrived` ends the process, so the destructor of `directory` would not run.
                 drop(directory);
                 arrived(connection.map(drop));
             };

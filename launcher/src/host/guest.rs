@@ -2,8 +2,8 @@
 //! progress, and stops the VM.
 //!
 //! A software KVM may run the start of a kernel and fail seconds later, at the first instruction that its emulator
-//! lacks. This guest executes these instructions at once. It writes a letter to the first serial port before each of
-//! them (`TRIALS`), and `END` after the last.
+//! lacks. This guest executes such instructions at once. It writes a letter to the first serial port before each of
+//! them (`TRIALS`), and `END` after the last one.
 //!
 //! libkrun starts an ELF kernel by the [64-bit boot protocol](https://docs.kernel.org/arch/x86/boot.html) of Linux: in
 //! long mode, at the entry address, with interrupts off, an identity mapping of the first GiB of memory, flat segments
@@ -22,10 +22,10 @@ use vmm::jail::fd_path;
 use vmm::krun::{self, Vm};
 use vmm::{VmmError, confine, follow};
 
-/// The hidden subcommand that starts the guest's process; its argument is the caller's process id.
+/// The hidden subcommand that runs the guest; its argument is the caller's process id.
 pub const SUBCOMMAND: &str = "kvm-trial";
 
-/// The guest's trials in their order: the letter that it writes before each, and the instruction.
+/// The guest's trials in order: the letter that the guest writes before the trial, and the instruction that it tries.
 pub(crate) const TRIALS: [(u8, &str); 4] =
     [(b'b', "int3"), (b'c', "cmpxchg16b"), (b'x', "xrstor"), (b'p', "popcnt")];
 /// The letter that the guest writes when all trials have passed.
@@ -33,11 +33,11 @@ pub(crate) const END: u8 = b'e';
 
 /// The guest's memory in MiB, of which it touches a few pages.
 const MEMORY_MIB: u32 = 32;
-/// The address at which the file is loaded: the first one that is free on every PC.
+/// The address at which the file is loaded: 1 MiB, the first address that is free on every PC.
 const LOAD: u64 = 0x10_0000;
 /// The offset of the interrupt table in the file. The operand of `lidt` follows the table.
 const IDT_AT: usize = 0x200;
-/// The size of the table, which has the vectors 0 to 3 of 16 bytes each: 3 is the breakpoint.
+/// The size of the interrupt table, which has the vectors 0 to 3 of 16 bytes each. Vector 3 is the breakpoint.
 const IDT_SIZE: u16 = 4 * 16;
 
 /// The guest's code. `esi` holds the CPU's features, `edi` points to zeroed memory.
@@ -119,7 +119,8 @@ fn gate(handler: u64) -> [u8; 16] {
     ]
 }
 
-/// Turns this process into the guest, whose serial port is standard output. Returns only on failure.
+/// Turns this process into the VM of the guest, and returns only on failure. Standard output is the guest's serial
+/// port.
 pub fn enter(supervisor: Option<i32>) -> VmmError {
     match configured(supervisor.unwrap_or_default()) {
         Ok(vm) => VmmError::Krun(vm.start()),
@@ -134,7 +135,7 @@ fn configured(supervisor: i32) -> Result<Vm, VmmError> {
     let mut vm = Vm::new(1, MEMORY_MIB)?;
     let kernel = in_memory(&image()).map_err(OsError::system("make a file in memory"))?;
     vm.set_kernel(&fd_path(kernel.as_raw_fd()))?;
-    // libkrun opens the kernel when the VM starts.
+    // The descriptor must stay open, because libkrun opens the kernel by its number when the VM starts.
     std::mem::forget(kernel);
     let serial = io::stdout().as_fd().try_clone_to_owned();
     vm.add_serial_output(serial.map_err(OsError::system("use standard output"))?)?;

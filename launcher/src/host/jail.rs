@@ -1,4 +1,4 @@
-//! The layers of the jail that this host supports, found by confining a process that then ends.
+//! Finds the layers of the jail that this host supports, by confining a process that then ends.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,14 +14,15 @@ use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 use vmm::{CONTROL_SOCKET, Vmm, VmmError, confine};
 
-/// The hidden subcommand that starts that process.
+/// The hidden subcommand that confines its process.
 pub const SUBCOMMAND: &str = "jail-trial";
-/// The time limit of the process. It needs some milliseconds.
+/// The time limit of the confined process, which needs some milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The size of a VM that is never started.
+/// The size of the VM that the jail is made for. That VM is never started.
 const SIZE: Size = Size { cpus: 1, memory_mib: 64 };
 
-/// Confines a process of `program`, which is boxlaunch, with a run's directory in `base`.
+/// Starts `program`, which is boxlaunch, with [`SUBCOMMAND`], and returns which layers confine it. The trial's private
+/// directory is created in `base`.
 ///
 /// # Errors
 /// The reason why there is no jail, as a message to the user.
@@ -48,7 +49,7 @@ fn report(program: &Path, device: &Path, base: &Path) -> Result<Option<Report>, 
 /// Reads the terms of a jail, confines this process accordingly, and reports the result.
 ///
 /// # Errors
-/// If the process is left in a state in which it could not start a VM.
+/// If this process cannot be confined in a way in which a VM could run in it.
 pub fn enter(terms: impl Read) -> Result<(), VmmError> {
     let mut input = terms;
     let terms: Terms = vmm::configuration(&mut input)?;

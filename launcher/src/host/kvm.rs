@@ -1,8 +1,8 @@
 //! Tests whether this host's KVM can run a guest, by running one.
 //!
-//! A `/dev/kvm` that opens proves little: a software KVM runs the start of a kernel, and gives up seconds later. So a
-//! small guest ([`super::guest`]) is booted in a separate process, which takes some 30 ms, and its result is remembered
-//! until the host boots again ([`super::memory`]).
+//! That `/dev/kvm` can be opened proves little: a software KVM runs the start of a kernel, and fails seconds later. So
+//! a small guest ([`super::guest`]) is booted in a separate process, which takes some 30 ms. The result is stored until
+//! the host boots again ([`super::memory`]).
 
 use std::fs::{self, File};
 use std::io;
@@ -23,10 +23,10 @@ use vmm::jail::Users;
 
 /// The KVM device.
 pub const DEVICE: &str = vmm::jail::DEVICE;
-/// The time limit of the guest. It needs some 30 ms.
+/// The time limit of the guest, which needs some 30 ms.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Runs a guest in a process of `program`, which is boxlaunch.
+/// Runs a guest in a separate process of `program`, which is boxlaunch.
 ///
 /// # Errors
 /// The reason why no guest can be run.
@@ -34,7 +34,7 @@ pub fn try_guest(program: &Path, device: &Path) -> Result<(), KvmError> {
     open(device)?;
     let mut command = Command::new(program);
     command.args([guest::SUBCOMMAND, &getpid().to_string()]).env_clear().current_dir("/");
-    // Ctrl-C at a terminal is for this process.
+    // The group keeps Ctrl-C at a terminal from the guest's process.
     command.process_group(0);
     match output_within(&mut command, LIMIT) {
         Ok(Some(output)) => judge(&output),
@@ -58,7 +58,7 @@ pub(crate) fn open(path: &Path) -> Result<(), KvmError> {
     })
 }
 
-/// Returns the users with access to a device that this user may not open.
+/// Returns the users who have access to the device at `path`, which this user may not open.
 fn allowed(path: &Path) -> Allowed {
     let Ok(found) = fs::metadata(path) else { return Allowed::Everybody };
     match Users::of(&found) {
@@ -81,7 +81,7 @@ fn is_member(group: Gid) -> bool {
     getegid() == group || getgroups().unwrap_or_default().contains(&group)
 }
 
-/// Judges a guest by the letters that it wrote, and by libkrun's log.
+/// Returns whether a guest has passed its trials, by the letters that it wrote and by libkrun's log.
 fn judge(output: &Output) -> Result<(), KvmError> {
     let letter = output.stdout.last().copied();
     if output.status.code().is_none() {
@@ -101,7 +101,8 @@ fn judge(output: &Output) -> Result<(), KvmError> {
     Err(if has_run { KvmError::Unusable(reason) } else { KvmError::Failed(reason) })
 }
 
-/// Returns the first line of libkrun's or the process's log, without its prefix.
+/// Returns the first line that is not empty in the log of libkrun and its process, without the prefix that ends with `]
+/// `.
 fn complaint(log: &str) -> Option<String> {
     let line = log.lines().find(|line| !line.trim().is_empty())?;
     Some(line.split_once("] ").map_or(line, |(_, text)| text).to_owned())
@@ -168,7 +169,7 @@ mod tests {
         assert_eq!(with_mode(0o640), Allowed::Owner(me));
         assert_eq!(with_mode(0o660), Allowed::Everybody, "of its group");
         assert_eq!(with_mode(0o606), Allowed::Everybody);
-        // Only root can give a file to a group that it is not in.
+        // Only root can change a file's group to one that this user is not a member of.
         let nobodys = Gid::from_raw(54_321);
         if nix::unistd::chown(file.path(), None, Some(nobodys)).is_ok() {
             assert_eq!(with_mode(0o660), Allowed::Group("54321".to_owned()));

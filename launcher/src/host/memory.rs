@@ -1,8 +1,8 @@
-//! Remembers, until the host boots again, whether its KVM runs a guest.
+//! Stores whether this host's KVM runs a guest, until the host boots again.
 //!
-//! `<state>/kvm.json` contains the last result and its subject: this boot, this device (which is created again when the
-//! module is loaded again), and this version of boxlaunch, which decides what is tried. A file with another subject, or
-//! that another user could have written, is ignored.
+//! `<state>/kvm.json` contains the last result and its subject: the boot, the device, and the version of boxlaunch,
+//! which decides what the guest tries. The device changes when the KVM module is loaded again. The file is ignored if
+//! its subject has changed or if another user could have written it.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 
 use super::error::KvmError;
 
-/// The file in the state directory.
+/// The name of the file in the state directory.
 const NAME: &str = "kvm.json";
 /// The greatest size of the file, in bytes.
 const MAX_BYTES: u64 = 4096;
 
-/// The memory in a state directory, for a device.
+/// The stored result for one device, in a state directory.
 #[derive(Debug)]
 pub struct Memory {
     path: PathBuf,
@@ -37,7 +37,7 @@ struct Record {
     reason: Option<String>,
 }
 
-/// The subject of a result.
+/// What a result is valid for.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Subject {
     boot: String,
@@ -47,12 +47,12 @@ struct Subject {
 }
 
 impl Memory {
-    /// Uses the file in `<state>`, which is created when a result is written.
+    /// Uses the file in `state`. [`Self::note`] creates both.
     pub fn new(state: &Path, device: &Path) -> Self {
         Self { path: state.join(NAME), device: device.to_owned() }
     }
 
-    /// Returns the result of this boot, if there is one.
+    /// Returns the stored result; `None` if there is none for this boot, device and version.
     pub fn recall(&self) -> Option<Result<(), KvmError>> {
         let file = open_regular(&self.path, Links::Refuse).ok()?;
         is_private(&file).ok().filter(|private| *private)?;
@@ -61,8 +61,8 @@ impl Memory {
         (record.of == self.subject()?).then_some(result)
     }
 
-    /// Stores that guests run, or that none will until the next boot. If the file cannot be written, the next run tries
-    /// again.
+    /// Stores that guests run, or that they cannot run ([`KvmError::Unusable`]). Ignores other results, which may
+    /// change before the next boot. If the file cannot be written, the next run boots a guest again.
     pub fn note(&self, result: &Result<(), KvmError>) {
         let reason = match result {
             Ok(()) => None,

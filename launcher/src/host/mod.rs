@@ -1,6 +1,6 @@
 //! The capabilities that this host offers to boxes.
 //!
-//! Facts are established by a trial if possible: a guest is booted, and a process is confined.
+//! If possible, a trial finds the facts: a guest is booted, and a process is confined.
 
 mod elf;
 pub mod error;
@@ -40,11 +40,11 @@ pub const INSTALL_NETWORK: &str =
 /// The kernel that [`EMULATOR`] boots: the kernel of the virtual host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EmulatedKernel {
-    /// It was fetched, and has this version.
+    /// It was fetched before, and has this version.
     Here(String),
     /// The first run by emulation fetches it.
     ToBeFetched,
-    /// It was not fetched, and the programs that fetch it are missing.
+    /// It was not fetched, and cannot be: for example, the programs that fetch it are missing.
     Missing,
 }
 
@@ -57,7 +57,7 @@ pub struct Facts {
     pub emulator: Option<Tool>,
     /// The kernel that the emulator boots.
     pub emulated_kernel: EmulatedKernel,
-    /// The jail that the host supports, or why it was not tried.
+    /// The jail that the host supports, or why the trial of the jail failed.
     pub jail: Result<Report, String>,
     /// Whether this process runs as root.
     pub is_root: bool,
@@ -67,11 +67,11 @@ pub struct Facts {
     pub bounds_supervisor: bool,
     /// The settings that forbid user namespaces to ordinary users.
     pub forbidden_by: Vec<Switch>,
-    /// Whether its kernel offers Landlock.
+    /// Whether the host's kernel offers Landlock.
     pub has_landlock: bool,
     /// [`PASST`], if it is installed.
     pub network: Option<Tool>,
-    /// Why passt carries no network, if it is installed and was tried.
+    /// Why passt cannot connect a box. `None` if passt is not installed, or if the trial found no reason.
     pub network_failure: Option<String>,
 }
 
@@ -82,11 +82,10 @@ impl Facts {
         version.is_some_and(is_supported) && self.emulated_kernel != EmulatedKernel::Missing
     }
 
-    /// Collects the facts about this host. `program` is boxlaunch, which is started again for trials in a separate
-    /// process; `path` is the `PATH` in which programs are looked for, `kernels` is the directory of the virtual host's
-    /// kernels, if there is one, `base` is the directory of the runs' directories, and `why_no_network` tries
-    /// [`PASST`].
-    /// [`PASST`].
+    /// Collects the facts about this host. `program` is boxlaunch, which runs each trial in a separate process. `path`
+    /// is the `PATH` to search for programs. `kernels` is the directory of the virtual host's kernels. The private
+    /// directories of runs and trials are created in `base`. `why_no_network` tries [`PASST`] at a path, and returns
+    /// why it fails.
     pub fn gather(
         program: &Path,
         path: &OsStr,
@@ -103,7 +102,7 @@ impl Facts {
             emulated_kernel: emulated_kernel(kernels, path),
             is_root: geteuid().is_root(),
             cgroups: isolation::cgroups(),
-            // Must precede the trial of the jail, which may move this process.
+            // Must precede the trial of the jail, which may move this process into another control group.
             bounds_supervisor: control_group::bounds_supervisor(),
             forbidden_by: isolation::forbidden(),
             has_landlock: isolation::has_landlock(),
@@ -113,7 +112,8 @@ impl Facts {
     }
 }
 
-/// Runs refuse a kernel that another user could have changed, so it counts as missing.
+/// Finds the kernel of the virtual host. A kernel that another user could have changed is treated as not fetched,
+/// because runs refuse it.
 fn emulated_kernel(kernels: Option<&Path>, path: &OsStr) -> EmulatedKernel {
     let kept = kernels.and_then(|it| HostKernel::find(it).ok().flatten());
     let can_fetch = || fetchers().all(|name| programs::locate(name, path).is_some());
@@ -124,11 +124,12 @@ fn emulated_kernel(kernels: Option<&Path>, path: &OsStr) -> EmulatedKernel {
     }
 }
 
-/// Ensures that guests run here, by the stored result in a state directory or by running a guest. Returns how long that
-/// took; zero if a stored result was used.
+/// Checks that guests run on this host: by the stored result in `state`, or else by running a guest. Returns how long
+/// the guest took; zero if the stored result was used.
 ///
 /// # Errors
-/// The reason why no guest can be run. An unknown result is no error: the box itself will show it.
+/// The reason why no guest can be run. An unknown result is not an error, because the start of the box will show
+/// whether guests run.
 pub fn ensure_kvm(program: &Path, state: &Path) -> Result<Duration, KvmError> {
     let device = Path::new(kvm::DEVICE);
     kvm::open(device)?;

@@ -1,4 +1,5 @@
-//! The most of this host that a box may use, which the author of a box must not decide.
+//! Limits the resources of this host that a box may use. The user of the host sets the limits, not the author of the
+//! box.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -11,24 +12,24 @@ use super::error::PolicyError;
 
 use vmm::jail::isolation::{own_group, with_above};
 
-/// The CPUs that every box may have: the default of a Boxfile.
+/// The number of CPUs that every box may have: the default of a Boxfile.
 const MIN_CPUS: u8 = 2;
-/// The memory in MiB that every box may have if the host has as much: half of a small host's memory would be less than
-/// most boxes need.
+/// The memory in MiB that every box may have if the host has that much. Half of a small host's memory would be less
+/// than most boxes need.
 pub const MIN_MEMORY_MIB: u32 = 1024;
 
-/// The largest VM that is started.
+/// The size of the largest VM that may be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Most {
-    /// Its virtual CPUs.
+    /// The number of its virtual CPUs.
     pub cpus: u8,
     /// Its memory, in MiB.
     pub memory_mib: u32,
 }
 
 impl Most {
-    /// Returns the default limits of a box on this host: as many CPUs as this process may use, but at least two, and
-    /// half of the memory that this process may use, but at least [`MIN_MEMORY_MIB`] if there is as much.
+    /// Returns the default limits of a box on this host. They are all CPUs that this process may use, but at least two,
+    /// and half of the memory that this process may use, but at least [`MIN_MEMORY_MIB`] if the host has that much.
     pub fn of_host() -> Self {
         let cpus = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
@@ -37,7 +38,7 @@ impl Most {
         }
     }
 
-    /// Checks the size of a VM.
+    /// Checks that a VM of this size may be started.
     ///
     /// # Errors
     /// [`PolicyError::TooMuch`].
@@ -59,14 +60,14 @@ impl Most {
     }
 }
 
-/// Returns the default limit of a box's scratch disks together: half of the free space of the file system that holds
-/// them. `None` if that is unknown.
+/// Returns the default limit, in bytes, of the total size of a box's scratch disks: half of the free space in the file
+/// system of `directory`. `None` if that is unknown.
 pub fn most_scratch(directory: &Path) -> Option<u64> {
     let found = statvfs(directory.ancestors().find(|it| it.exists())?).ok()?;
     Some(found.blocks_available().saturating_mul(found.fragment_size()) / 2)
 }
 
-/// Checks the sizes in bytes of a box's scratch disks.
+/// Checks that the total size of a box's scratch disks is at most `most`. All sizes are in bytes.
 ///
 /// # Errors
 /// [`PolicyError::TooMuchScratch`].
@@ -75,13 +76,13 @@ pub fn check_scratch(sizes: impl Iterator<Item = u64>, most: u64) -> Result<(), 
     if asked <= most { Ok(()) } else { Err(PolicyError::TooMuchScratch { asked, most }) }
 }
 
-/// Returns half of a memory size, but at least the memory that every box may have.
+/// Returns half of a memory size, but at least [`MIN_MEMORY_MIB`] if the memory is that large.
 fn half(mib: u32) -> u32 {
     (mib / 2).max(mib.min(MIN_MEMORY_MIB))
 }
 
-/// Returns the memory in MiB that this process and its children may use: all of the host's, or the limit of its control
-/// groups, for example in a container.
+/// Returns the memory in MiB that this process and its children may use: all of the host's, or less if a control group
+/// has a lower limit, for example in a container.
 fn usable_mib() -> Option<u32> {
     let total = total_mib(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let own = own_group();
@@ -90,13 +91,13 @@ fn usable_mib() -> Option<u32> {
     Some(least.map_or(total, |limit| limit.min(total)))
 }
 
-/// Parses a `memory.max`, in MiB; `None` for no limit.
+/// Parses the content of a `memory.max` file, and returns the limit in MiB. `None` if there is no limit (`max`).
 fn limit_mib(text: &str) -> Option<u32> {
     let bytes: u64 = text.trim().parse().ok()?;
     Some(u32::try_from(bytes >> 20).unwrap_or(u32::MAX))
 }
 
-/// Parses the size of the memory in `/proc/meminfo`
+/// Parses the total memory in `/proc/meminfo`
 /// ([proc_meminfo(5)](https://man7.org/linux/man-pages/man5/proc_meminfo.5.html)), in MiB.
 fn total_mib(text: &str) -> Option<u32> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

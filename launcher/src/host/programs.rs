@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::unistd::{AccessFlags, access};
 use safe_text::shown;
 
-/// The program that carries the network of a box that shares its host's.
+/// The program that connects a box with `network "shared"` to the host's network.
 pub const PASST: &str = "passt";
 /// How often to check whether a running program has ended.
 const LOOK: Duration = Duration::from_millis(1);
@@ -21,19 +21,20 @@ const VERSION_LIMIT: Duration = Duration::from_secs(5);
 /// An installed program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
-    /// Its path.
+    /// The absolute path of its file.
     pub path: PathBuf,
-    /// The first line of the program's output with `--version`, safe for a terminal; `None` if that fails.
+    /// The first line of its output with `--version`, safe for a terminal; `None` if the command fails or prints no
+    /// such line.
     pub version: Option<String>,
 }
 
-/// Finds a program in the directories of a `PATH`, as a shell does, and runs it to get its version.
+/// Finds a program in the absolute directories of a `PATH`, as a shell does, and runs it to get its version.
 pub fn find(name: &str, path: &OsStr) -> Option<Tool> {
     let path = locate(name, path)?;
     Some(Tool { version: version(&path), path })
 }
 
-/// Finds a program in the directories of a `PATH`, as a shell does.
+/// Finds a program in the absolute directories of a `PATH`, as a shell does.
 pub(crate) fn locate(name: &str, path: &OsStr) -> Option<PathBuf> {
     split_paths(path)
         .filter(|directory| directory.is_absolute())
@@ -48,8 +49,9 @@ fn version(path: &Path) -> Option<String> {
     output.status.success().then(|| shown(line))
 }
 
-/// Runs a program without input, and returns its output, which has to fit into two pipes. Returns `None` if the program
-/// did not end within the limit and was killed.
+/// Runs a program without input, and returns its output. The output must fit into the buffers of two pipes, because it
+/// is read only after the program has ended. A program that does not end within `limit` is killed; the result is
+/// `None`.
 ///
 /// # Errors
 /// If the program cannot be started.

@@ -1,4 +1,4 @@
-//! The resources of this host that a box uses, as the host counts them.
+//! Measures the resources of this host that a box uses.
 
 use std::fs;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use serde::Serialize;
 
-/// The resources that a VMM process uses, which include the VM's memory.
+/// The resources that a VMM process uses, including its VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MachineUsage {
-    /// The resident memory in bytes: the guest's memory that was used so far, and the process itself.
+    /// The resident memory in bytes. It includes the memory that the guest has touched so far.
     pub memory_bytes: u64,
     /// The process's CPU time since it began, in microseconds.
     pub cpu_us: u64,
 }
 
-/// Measures a VMM process; `None` if it has ended.
+/// Measures the VMM process with this process id. Returns `None` if the process has ended.
 pub fn of_machine(vmm: u32) -> Option<MachineUsage> {
     let pid = Pid::from_raw(i32::try_from(vmm).ok()?);
     let time = clock_getcpuclockid(pid).and_then(clock_gettime).ok()?;

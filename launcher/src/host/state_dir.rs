@@ -1,5 +1,4 @@
-//! Directories in the state directory whose entries have names that this user chose: the common part of boxes and
-//! volumes.
+//! Directories in the state directory whose entries the user names: `boxes` and `volumes`.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -12,14 +11,14 @@ use host_fs::OsError;
 use host_fs::trust::{Stranger, Trusted, open_private};
 use nix::fcntl::{AT_FDCWD, OFlag};
 
-/// The greatest length of a name.
+/// The greatest length of a name, in bytes.
 pub(crate) const MAX_NAME: usize = 63;
 /// The file that is locked while entries are added or removed.
 const LOCK: &str = ".lock";
-/// How long another command may hold the lock.
+/// How long [`lock`] waits for another command that has the lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The advice on a name that [`is_entry_name`] refuses.
+/// The help for a name that [`is_entry_name`] refuses.
 pub const ENTRY_NAME_FORM: &str =
     "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit";
 
@@ -31,10 +30,10 @@ pub fn is_entry_name(text: &str) -> bool {
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
 }
 
-/// Checks that the existing part of a path belongs to this user or to root, and that no other user can exchange an entry in it.
-/// If root created files in a user's directory, that user could not use them; and another user's link may lead anywhere. The
-/// directories below are used by their paths, so somebody who can rename one of them could have the files of another directory
-/// removed.
+/// Checks that the nearest existing ancestor of `path` belongs to this user or to root, and that no other user can
+/// replace its entries. If root created files in a user's directory, that user could not use them. Another user's link
+/// may lead anywhere. The directories below the ancestor are used by path, so a user who can rename one could make this
+/// process remove files of another directory.
 ///
 /// # Errors
 /// [`ErrorKind::PermissionDenied`], and errors of the operating system.
@@ -51,7 +50,7 @@ pub fn check_owner(path: &Path) -> Result<(), OsError> {
     found.map_err(OsError::file("use", nearest))
 }
 
-/// Creates a directory for this user alone, if it is missing.
+/// Creates a missing directory, with access for this user alone.
 ///
 /// # Errors
 /// Errors of the operating system, and of [`check_owner`].
@@ -61,11 +60,11 @@ pub(crate) fn make(directory: &Path) -> Result<(), OsError> {
     made.map_err(OsError::file("make", directory))
 }
 
-/// Locks a directory until the result is dropped, so that other commands do not change its entries. Refuses a directory
-/// that others can change.
+/// Locks a directory until the result is dropped, so that other commands do not change its entries. Refuses the
+/// directory if other users can change it or its parent.
 ///
 /// # Errors
-/// [`ErrorKind::ResourceBusy`] if another command holds the lock for seconds, and errors of the operating system.
+/// [`ErrorKind::ResourceBusy`] if another command has the lock for 5 s, and errors of the operating system.
 pub(crate) fn lock(directory: &Path) -> Result<File, OsError> {
     for used in [directory.parent(), Some(directory)].into_iter().flatten() {
         let opened = open_private(AT_FDCWD, used);
@@ -89,7 +88,7 @@ pub(crate) fn lock(directory: &Path) -> Result<File, OsError> {
     }
 }
 
-/// Returns the names of entries in a directory.
+/// Returns the names in a directory that [`is_entry_name`] accepts. This leaves out `.lock` and drafts.
 ///
 /// # Errors
 /// Errors of the operating system.
@@ -104,7 +103,7 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<String>, OsError> {
     Ok(names)
 }
 
-/// Opens a file of this user alone, and creates it if it is missing.
+/// Opens a file, and creates a missing one with access for this user alone.
 ///
 /// # Errors
 /// Errors of the operating system.
@@ -114,7 +113,7 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
 }
 
-/// Removes a file or directory that may already be absent.
+/// Removes `path` with the function `remove`. A path that is already absent is not an error.
 ///
 /// # Errors
 /// Errors of the operating system.
@@ -135,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails if root would create a directory that its owner cannot use, or create one through a user's link.
+    /// Fails if root creates a directory in another user's directory, or through a link to one.
     #[test]
     fn another_users_directory_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
@@ -144,7 +143,7 @@ mod tests {
         make(&own.join("volumes")).unwrap();
         fs::create_dir(&other).unwrap();
         symlink(&other, dir.path().join("link")).unwrap();
-        // Only root can give a directory away.
+        // Only root can change the owner of a directory.
         if chown(&other, Some(54_321), None).is_ok() {
             for path in [other.join("volumes"), dir.path().join("link/volumes")] {
                 let error = make(&path).unwrap_err().to_string();

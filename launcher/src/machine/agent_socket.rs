@@ -1,12 +1,12 @@
-//! The Unix socket on the host that leads to the agent's port.
+//! Serves the Unix socket on the host through which clients reach the agent's port.
 //!
 //! ```text
 //! clients ── agent.sock ── supervisor ── vmm/agent.sock ── libkrun ── the agent's port
 //! ```
 //!
-//! libkrun serves all connections of a box, including the control channel, in one loop that stops when the socket of
-//! one of them is full. So clients connect to the supervisor. It always reads the agent's bytes, and hangs up on a
-//! client that does not read them.
+//! libkrun serves all connections of a box, including the control channel, in one loop. The loop stops when the socket
+//! of one connection is full. So clients connect to the supervisor, which always reads the agent's bytes, and hangs up
+//! on a client that does not read them.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -34,19 +34,20 @@ use vmm::runtime_dir::{RuntimeDir, checked_socket_path};
 
 /// The greatest backlog of one client, in bytes.
 const MAX_WAITING: usize = 8 << 20;
-/// The greatest backlog of all clients together, in bytes. A client may have at most as much as is left for the others,
-/// so that a few slow readers cannot use up all of it.
+/// The greatest backlog of all clients together, in bytes. The backlog of one client may be at most as large as the
+/// unused rest of this limit, so that a few slow readers cannot use it up.
 const MAX_ALL: usize = 32 << 20;
-/// How long a client may read nothing while it has a backlog.
+/// How long a client with a backlog may stop reading before the supervisor hangs up.
 const STALLED: Duration = Duration::from_secs(10);
 /// How often to check whether a client that has stopped sending has also stopped reading.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long libkrun may refuse a connection: its backlog is five, and it accepts none before its VM runs.
+/// How long libkrun may refuse a connection. Its socket queues five connections, and it accepts none before the VM
+/// runs.
 const NO_PLACE: Duration = Duration::from_secs(10);
 /// The time between two attempts to connect to libkrun.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// The paths of the two sockets.
+/// The agent's port, and the paths of the two sockets that lead to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     port: u16,
@@ -56,7 +57,8 @@ pub(crate) struct Places {
     inner: PathBuf,
 }
 
-/// Returns the paths for the agent's port; the socket for clients is at `wanted`, by default in the private directory.
+/// Returns the paths of the sockets for the agent's port. The socket for clients is at `wanted`, or in the run's
+/// private directory if that is `None`.
 pub(crate) fn places(
     port: u16,
     wanted: Option<PathBuf>,
@@ -68,7 +70,7 @@ pub(crate) fn places(
     };
     let path = std::path::absolute(&wanted).map_err(OsError::file("find", &wanted))?;
     let outer = checked_socket_path(path)?;
-    // Checked before the box's blobs are hashed, which takes time.
+    // Checked here, before the box's blobs are hashed, because hashing takes time.
     may_be_made(&outer).map_err(OsError::file(MAKE, &outer))?;
     Ok(Places { port, outer, inner })
 }
@@ -147,19 +149,19 @@ async fn accept(listener: UnixListener, inner: PathBuf) {
 }
 
 /// Returns whether a client runs as this user or as root
-/// ([`SO_PEERCRED`](https://man7.org/linux/man-pages/man7/unix.7.html)): others may have access to the socket's
-/// directory, and its mode may have been changed.
+/// ([`SO_PEERCRED`](https://man7.org/linux/man-pages/man7/unix.7.html)). The socket's mode alone is not enough, because
+/// it may have been changed.
 fn is_own(client: &UnixStream) -> bool {
     client.peer_cred().is_ok_and(|it| it.uid() == geteuid().as_raw() || it.uid() == 0)
 }
 
-/// Forwards a connection until the agent or its client is done.
+/// Forwards a connection until the agent has ended it, or its client has stopped sending and reading.
 async fn carry(client: UnixStream, inner: PathBuf, backlog: Backlog) {
     let Some(agent) = connect(&inner).await else { return };
     let ((mut from_client, to_client), (from_agent, mut to_agent)) =
         (client.into_split(), agent.into_split());
     let upwards = async {
-        // An end or an error only ends the client's direction: the client may still read the rest.
+        // If the client stops sending, it may still read the rest of the answer.
         drop(copy(&mut from_client, &mut to_agent).await);
         drop(to_agent.shutdown().await);
         gone(from_client.as_ref()).await;
@@ -170,15 +172,15 @@ async fn carry(client: UnixStream, inner: PathBuf, backlog: Backlog) {
     }
 }
 
-/// Waits until a client that has stopped sending has also stopped reading. An agent that sends nothing to it might
-/// never notice.
+/// Waits until a client that has stopped sending has also stopped reading. An agent that sends nothing would not notice
+/// that.
 async fn gone(client: &UnixStream) {
     let is_gone = || {
         let mut fds = [PollFd::new(client.as_fd(), PollFlags::empty())];
         matches!(poll(&mut fds, PollTimeout::ZERO), Ok(1..))
     };
     loop {
-        // Wait before the first check, too: the client's last bytes are still on their way.
+        // Wait before the first check, too, because the client's last bytes may not have reached the agent.
         sleep(LOOK).await;
         if is_gone() {
             return;
@@ -186,7 +188,7 @@ async fn gone(client: &UnixStream) {
     }
 }
 
-/// Connects to libkrun's socket; returns `None` if it is absent or refuses for [`NO_PLACE`].
+/// Connects to libkrun's socket; returns `None` if that fails for [`NO_PLACE`].
 async fn connect(inner: &Path) -> Option<UnixStream> {
     let deadline = Instant::now() + NO_PLACE;
     loop {
@@ -198,7 +200,7 @@ async fn connect(inner: &Path) -> Option<UnixStream> {
     }
 }
 
-/// The bytes that wait for a client.
+/// The agent's bytes that a client has not read.
 #[derive(Debug)]
 struct Backlog {
     bytes: VecDeque<u8>,
@@ -207,12 +209,12 @@ struct Backlog {
 }
 
 impl Backlog {
-    /// Returns an empty backlog that counts towards `all`.
+    /// Returns an empty backlog whose size is included in the sum `all`.
     fn of(all: &Arc<AtomicUsize>) -> Self {
         Self { bytes: VecDeque::new(), all: Arc::clone(all) }
     }
 
-    /// Adds bytes; returns `false` if the backlog is then too large.
+    /// Adds bytes. Returns `false` if the backlog exceeds its limit after that.
     fn push(&mut self, data: &[u8]) -> bool {
         let all = self.all.fetch_add(data.len(), Ordering::Relaxed) + data.len();
         self.bytes.extend(data);
@@ -232,8 +234,8 @@ impl Drop for Backlog {
     }
 }
 
-/// Forwards the agent's bytes, and always reads them, until the agent ends or the client's backlog is too large or
-/// stalls.
+/// Forwards the agent's bytes to a client, and never lets the agent wait. Returns when the agent has ended and the
+/// backlog is empty, or when the backlog is too large or the client has not read from it for [`STALLED`].
 async fn pass_down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut waiting: Backlog) {
     let mut chunk = vec![0; CHUNK];
     let (mut taken, mut has_ended) = (Instant::now(), false);
@@ -309,7 +311,7 @@ mod tests {
         let path = base.path().join("agent.sock");
         let inner = base.path().join("inner");
         let plain = Plain::bind(&inner).unwrap();
-        // A client that connects now waits until the thread accepts it.
+        // The socket listens from here on, so a client can connect before the thread accepts it.
         let outer = Plain::bind(&path).unwrap();
         outer.set_nonblocking(true).unwrap();
         thread::spawn(move || {
@@ -350,13 +352,14 @@ mod tests {
         assert_eq!(said, "?", "what the client had sent has come");
     }
 
-    /// Fails if slow readers leave no share for other clients.
+    /// Fails if slow readers use up the limit of all clients.
     #[test]
     fn all_clients_together_have_a_bound_and_each_has_a_part() {
         let all = Arc::default();
         let part = vec![0; 1 << 16];
         let mut slow: Vec<_> = (0..MAX_CLIENTS - 1).map(|_| Backlog::of(&all)).collect();
-        // Each adds as much as it can. A real client would then be hung up on; these keep their backlog.
+        // Each backlog grows to its limit. The supervisor would hang up on the clients then; here they keep their
+        // backlogs.
         slow.iter_mut().for_each(|it| while it.push(&part) {});
         assert!(all.load(Ordering::Relaxed) <= MAX_ALL + (MAX_CLIENTS << 16));
         slow.truncate(8);
@@ -370,7 +373,7 @@ mod tests {
         let (_base, path, agent) = served();
         let mut client = PlainStream::connect(path).unwrap();
         let (mut inside, _) = agent.accept().unwrap();
-        // More than the sockets hold: the agent's bytes are read nevertheless, up to the bound.
+        // More than the sockets' buffers: the agent's bytes are read nevertheless, up to the limit.
         inside.write_all(&vec![7; MAX_WAITING / 2]).unwrap();
         assert!(inside.write_all(&vec![7; 2 * MAX_WAITING]).is_err(), "it was hung up on");
         let mut rest = Vec::new();

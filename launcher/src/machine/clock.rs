@@ -1,4 +1,4 @@
-//! The clock of a start: when the program began, and how long each phase took.
+//! Measures a start: when the program began, and how long each phase took.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use box_contract::wire::Timing;
 use host_fs::OsError;
 use nix::time::{ClockId, clock_gettime};
 
-/// Estimates when this process began: now, less the processor time
-/// ([clock_gettime(2)](https://man7.org/linux/man-pages/man2/clock_gettime.2.html)) that it has used. If this is the
-/// first call in `main`, the result includes the time of the kernel and the dynamic linker before it.
+/// Estimates when this process began: the current time minus the processor time that the process has used
+/// ([clock_gettime(2)](https://man7.org/linux/man-pages/man2/clock_gettime.2.html)). If this is the first call in
+/// `main`, the result includes the time of the kernel and the dynamic linker before it.
 ///
 /// # Errors
 /// If the kernel has no clock for processor time.
@@ -22,8 +22,9 @@ pub fn process_start() -> Result<Instant, OsError> {
 
 /// Splits the time from the start to the arrival of the "ready" message into phases.
 ///
-/// `total` and `jail` are the host's own measurements. The guest's figures are trusted, in their order, only as far as
-/// they fit into the total. `vmm` is the remainder, so the phases always add up to the total.
+/// The host has measured `total` and `jail`, and the guest the other phases. From `jail` to `ready`, a phase that
+/// exceeds the rest of the total is reduced to that rest. `vmm` is the remainder, so the phases always add up to the
+/// total.
 pub fn phases(total: Duration, jail: Duration, guest: &Timing) -> Phases {
     let total_ns = nanoseconds(total);
     let mut left = total_ns;
@@ -47,7 +48,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Converts nanoseconds to milliseconds; exact to the nanosecond below 2^53 ns, which is 104 days.
+/// Converts nanoseconds to milliseconds. The result is exact to the nanosecond below 2^53 ns, which are 104 days.
 #[allow(clippy::cast_precision_loss)]
 fn to_ms(ns: u64) -> f64 {
     ns as f64 / 1e6

@@ -1,4 +1,4 @@
-//! Errors of a box's VM, and its last output.
+//! Errors of a box's VM, and the VM's last output.
 
 use std::process::ExitStatus;
 
@@ -21,7 +21,7 @@ pub enum MachineError {
     /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A signal requested the end.
+    /// A signal requested the end of the run.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// The box could not be verified, or cannot be run.
@@ -39,7 +39,7 @@ pub enum MachineError {
     /// The host's hardware virtualization is not usable.
     #[error(transparent)]
     Kvm(#[from] KvmError),
-    /// The host's directories for the box, and its task, do not fit into one message to init.
+    /// The shares, the volumes and the task of the box do not fit into one message to init.
     #[error("its directories and its task do not fit into one message")]
     TooManyMounts,
     /// Init reported that a step of the start, or of a request, failed.
@@ -66,7 +66,7 @@ pub enum MachineError {
     #[error("the agent was not ready after {seconds} s{}", because(reason.as_deref()))]
     Timeout {
         seconds: u64,
-        /// Why its health check had not passed by then.
+        /// Why the last health check failed, if the guest reported that in time.
         reason: Option<String>,
     },
 }
@@ -83,24 +83,24 @@ impl MachineError {
     }
 }
 
-/// Returns the end of a sentence about an agent that is not ready: the reason of its health check, if it is known.
+/// Returns the end of a sentence about an agent that is not ready: why its health check failed, if `reason` is known.
 pub fn because(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |why| format!("; its health check: {why}"))
 }
 
-/// Why a run failed, and the last output before that.
+/// Why a run failed, and the VM's last output.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct RunFailure {
     /// The error.
     #[source]
     pub error: MachineError,
-    /// The last output before the error; empty if the VM had not started.
+    /// The VM's last output before the error. Empty if the VM had not started.
     pub last_output: Vec<LastOutput>,
 }
 
 impl RunFailure {
-    /// Adds the agent's captured output, if any.
+    /// Adds the agent's captured output.
     #[must_use]
     pub fn with_output(mut self, output: &Route) -> Self {
         self.last_output.insert(0, LastOutput::output(output));
@@ -108,7 +108,7 @@ impl RunFailure {
     }
 }
 
-/// Output of the VM, safe for a terminal.
+/// The last output from one source in the VM, safe for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LastOutput {
     /// A description of the source, for example `the agent's output`.

@@ -1,4 +1,4 @@
-//! One run of a component's health check, inside the running component: its command, and the meaning of its result.
+//! Runs a component's health check once, in the running component: the command, and the meaning of its result.
 
 use std::time::Duration;
 
@@ -8,22 +8,23 @@ use safe_text::shown;
 
 use crate::streams::output::Route;
 
-/// The most of a check's output that is shown, in bytes.
+/// The maximum number of bytes of a check's output that are shown.
 const MAX_REASON: usize = 4096;
 
-/// Returns the command `id` that runs a component's check and may take at most `limit`.
+/// Returns the command that runs a component's check. Init kills it after `limit`.
 pub fn check(component: ComponentName, limit: Duration) -> Exec {
     let timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
     let exec = Exec::new(component, vec!["health".to_owned()]);
     Exec { builtin: Some(Builtin::Check), timeout_ms, ..exec }
 }
 
-/// Returns a route for the check's output.
+/// Returns a route that captures the check's output.
 pub fn answer() -> Route {
     Route::capture_within(MAX_REASON)
 }
 
-/// Returns why a check with this limit has failed, as one line that is safe for a terminal; `None` if it has passed.
+/// Returns why a check failed, as one line that is safe for a terminal; `None` if it passed. `answer` has the check's
+/// output.
 pub fn reason(exit: Exited, answer: &Route, limit: Duration) -> Option<String> {
     let captured = answer.captured();
     let output = [captured.stderr(), captured.stdout()].map(|text| shown(text.trim_end()));

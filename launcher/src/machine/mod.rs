@@ -1,7 +1,7 @@
 //! The VM of a box and its start, until the agent is ready.
 //!
-//! [`Machine::start`] returns when the agent is ready or its budget is used up; the supervisor takes over from there.
-//! Dropping a [`Machine`] kills its VM and removes its sockets.
+//! [`Machine::start`] returns when the agent is ready or the enforced total of the budget has passed. Then the
+//! supervisor runs the VM. Dropping a [`Machine`] kills its VM and removes its sockets.
 
 mod agent_socket;
 pub mod clock;
@@ -54,9 +54,9 @@ const MAX_SHOWN: usize = 4096;
 /// A started VM.
 #[derive(Debug)]
 pub struct Machine {
-    // Dropped in this order: the VM ends before its directory is removed.
+    // Rust drops the fields in this order, so the VM ends before its directory is removed.
     pub(crate) events: Events,
-    /// Locked until the VM has ended.
+    /// Kept because a volume is locked until it is dropped.
     _volumes: Vec<Volume>,
     _device: Option<Device>,
     agent_socket: Option<AgentSocket>,
@@ -69,17 +69,17 @@ pub struct Machine {
     agent_spoke: bool,
     pub(crate) agent_window: Window,
     pub(crate) logs: Logs,
-    /// The facts of the run so far.
+    /// What is known about the run so far.
     pub facts: RunFacts,
 }
 
 impl Machine {
     /// Verifies the box, boots it, and returns when its agent is ready or the enforced total has passed: see
-    /// [`RunFacts::is_ready`]. The returned value belongs to the runtime that this is called in.
+    /// [`RunFacts::is_ready`]. The machine can only be used in the tokio runtime in which it was started.
     ///
     /// # Errors
-    /// If the plan declares something that this version does not enforce, a blob differs, or the start fails, takes too
-    /// long or is ended by a signal. The caller has already checked that the host can run VMs
+    /// If the plan declares something that this version does not enforce, if a blob differs from its digest, or if the
+    /// start fails, takes too long or is ended by a signal. The caller must check that the host can run VMs
     /// ([`crate::host::ensure_kvm`]).
     pub async fn start(
         run: BoxToRun<'_>,
@@ -169,7 +169,7 @@ impl Machine {
                 Err(self.agent_ended(exit))
             }
             GuestMessage::Failed(failed) => Err(guest_error(&failed)),
-            // Events for the log. The channel consumes the greeting itself, and no command runs yet.
+            // Events for the log. The channel itself handles the greeting, and no client's command runs yet.
             other => {
                 self.logs.keep(other, Instant::now());
                 Ok(())
@@ -215,13 +215,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Lets a program write as many bytes again as were passed on.
+    /// Permits a program to write `bytes` more, because that many were passed on.
     pub(crate) fn grant(&self, id: ProgramId, bytes: u32) {
         self.tell(&HostMessage::Credit(Credit { id, bytes }));
     }
 
-    /// Sends a message and ignores a failure: if init is gone, the next event has the reason, after all messages that
-    /// it sent.
+    /// Sends a message to init and ignores a failure: if init has closed the channel, one of the next events has the
+    /// reason.
     pub(crate) fn tell(&self, message: &HostMessage) {
         drop(self.events.send(message));
     }
@@ -239,7 +239,7 @@ impl Machine {
         error
     }
 
-    /// Handles the messages that arrived while the VM was ending.
+    /// Handles the messages that arrived while the VM was ending: logs them, and passes the agent's output on.
     fn take_rest(&mut self, messages: Vec<GuestMessage>, output: &mut Route) {
         for message in messages {
             match message {
@@ -250,7 +250,7 @@ impl Machine {
         }
     }
 
-    /// Adds to an error the output that explains it: the end of the console and the agent's output.
+    /// Adds to an error the output that may explain it: the agent's output and the end of the console.
     async fn failure(&mut self, error: MachineError, output: &mut Route) -> RunFailure {
         if !error.is_an_end() {
             let mut messages = Vec::new();
@@ -270,7 +270,8 @@ impl Machine {
     }
 }
 
-/// Explains an event that ends a VM early; calls `each` with the remaining messages from init.
+/// Returns the error for an event that ends a VM early. If init hung up, waits for the VM's end first, and calls `each`
+/// with the remaining messages from init.
 pub(crate) async fn explain_end(
     events: &mut Events,
     event: Event,
@@ -308,12 +309,13 @@ impl Limits {
         Self { started, timeout, total: policy.enforced_total }
     }
 
-    /// Returns the limit that is reached first.
+    /// Returns the shorter of the two limits.
     fn first(self) -> Duration {
         self.total.map_or(self.timeout, |total| total.min(self.timeout))
     }
 
-    /// Judges a start that has reached a limit without a ready agent. Reaching the budget's total is not an error here.
+    /// Decides whether a start that has reached a limit without a ready agent is an error. At the enforced total, it is
+    /// not.
     ///
     /// # Errors
     /// [`MachineError::Timeout`], with the reason why the agent is not ready.
@@ -325,7 +327,7 @@ impl Limits {
     }
 }
 
-/// Returns the error for a step that init failed to do.
+/// Returns the error for a step that init reported as failed.
 pub(crate) fn guest_error(failed: &Failed) -> MachineError {
     let start = |text: &str| shown(&text.chars().take(MAX_SHOWN).collect::<String>());
     MachineError::Guest { step: start(&failed.step), message: start(&failed.message) }

@@ -1,4 +1,4 @@
-//! The directories, the disks and the task that a VM gets from its host.
+//! The shares, the disks and the task that a VM gets from its host.
 
 use std::io;
 
@@ -9,11 +9,11 @@ use super::{HostGifts, MachineError};
 use crate::mounts::shares;
 use crate::mounts::volumes::{self, Volume};
 
-/// Returns the message to init about them; `None` if there are none. `ids` are the user and the group of the VMM
-/// process in its user namespace.
+/// Returns the message to init about the shares, the volumes and the task; `None` if there are none. `ids` are the user
+/// and the group of the VMM process in its user namespace.
 ///
 /// # Errors
-/// [`MachineError::TooManyMounts`] if they do not fit into one message.
+/// [`MachineError::TooManyMounts`] if the mounts and the task do not fit into one message.
 pub(super) fn message(
     gifts: &HostGifts,
     ids: (u32, u32),
@@ -24,7 +24,7 @@ pub(super) fn message(
     if mounts.mounts.is_empty() && mounts.task.is_none() {
         return Ok(None);
     }
-    // A path inside another mount comes after that mount.
+    // Init mounts in this order, so a mount inside another one must come after it: `/a` before `/a/b`.
     mounts.mounts.sort_by(|one, other| one.guest.cmp(&other.guest));
     let message = HostMessage::Mounts(mounts);
     message.write(&mut io::sink()).map_err(|_| MachineError::TooManyMounts)?;

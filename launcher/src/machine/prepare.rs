@@ -1,4 +1,4 @@
-//! The first part of a start: the box is verified, and the process that will run its VM is started and confined.
+//! The first part of a start: verifies the box, and starts and confines the process that runs its VM.
 
 use std::fs::File;
 use std::io;
@@ -32,12 +32,12 @@ pub(super) struct Prepared {
     pub(super) agent_socket: Option<AgentSocket>,
     pub(super) device: Option<Device>,
     pub(super) network: Option<Network>,
-    /// Empty if the process has ended; [`Events`] then reports that.
+    /// The layers of the jail. Empty if the process has ended; [`Events`] then reports that end.
     pub(super) jail: Report,
 }
 
-/// Verifies the box and starts the VMM process with the same open files. Hashing does not count towards the start, so
-/// the start's clock is set forward by its duration.
+/// Verifies the box, and starts the VMM process with the same open files. The time for hashing is not included in the
+/// duration of the start, so `policy.started` is moved forward by it.
 pub(super) fn prepare(
     run: &BoxToRun<'_>,
     gifts: &mut HostGifts,
@@ -45,7 +45,6 @@ pub(super) fn prepare(
 ) -> Result<Prepared, MachineError> {
     let doors = Doors::make(run, gifts)?;
     let verification = verified(run, policy)?;
-    // Hashing does not count towards the start.
     policy.started += verification.hashing;
     let Process { mut vmm, terms, mut device, device_end } =
         Process::start(run, gifts, &doors, policy)?;
@@ -70,7 +69,7 @@ pub(super) fn prepare(
         jail: terms,
     })?;
     let jail = confined(run, gifts, policy, &mut vmm, device.as_mut())?;
-    // From here on only the VMM process has them open.
+    // From here on, only the VMM process has the scratch disks open, so they disappear when it ends.
     gifts.disks.clear();
     let first = first_messages(run, gifts, jail.as_ref())?;
     let console = Console::new(policy.console.take());
@@ -79,7 +78,7 @@ pub(super) fn prepare(
     Ok(Prepared { verification, events, agent_socket, device, network, jail })
 }
 
-/// The resources that the host can refuse: created or looked up before the box is hashed, which can take long.
+/// The resources that the host can refuse. They are created or found before the box is hashed, which can take long.
 struct Doors {
     agent: Option<Places>,
     listener: Listener,
@@ -144,7 +143,8 @@ impl Process {
     }
 }
 
-/// Waits until the process has confined itself, and lets it start the VM; returns `None` if it has ended.
+/// Waits until the VMM process has confined itself, and lets it start the VM. Returns `None` if the process has ended
+/// instead.
 fn confined(
     run: &BoxToRun<'_>,
     gifts: &HostGifts,
@@ -164,7 +164,7 @@ fn confined(
     Ok(jail)
 }
 
-/// Returns the first messages to init. After this call no other copy of the secrets exists.
+/// Returns the first messages to init. Takes the secrets from `gifts`, so that these messages have the only copy.
 fn first_messages(
     run: &BoxToRun<'_>,
     gifts: &mut HostGifts,

@@ -14,8 +14,8 @@ use crate::opened::verify::{Verification, Verified};
 use crate::streams::output::{Captured, Route};
 use vmm::jail::Report;
 
-/// Renders the limit, the duration and the excess of each phase. The table begins with the time for hashing, which has
-/// no limit.
+/// Renders the limit, the duration and the excess of each phase as a table. If blobs were hashed, the first row has the
+/// time for that, which has no limit.
 pub fn budget_table(budget: &Budget, facts: &RunFacts) -> String {
     let taken = &facts.phases;
     let over = budget.overruns(taken);
@@ -40,25 +40,26 @@ pub fn budget_table(budget: &Budget, facts: &RunFacts) -> String {
     table
 }
 
-/// The facts of a run so far.
+/// What is known about a run so far.
 #[derive(Debug, Clone)]
 pub struct RunFacts {
     /// How the box's blobs were verified.
     pub verification: Verification,
-    /// The time that each phase of the start took; only `total` if the agent was never ready.
+    /// How long each phase of the start took; only `total` if the agent was never ready.
     pub phases: Phases,
-    /// The jail of the VMM process, as far as known.
+    /// The jail of the VMM process. Empty if the process ended before it reported the jail.
     pub jail: Report,
     /// Whether the agent was ready before the enforced total had passed.
     pub is_ready: bool,
-    /// Why the health check had not passed by then, if the guest reported it; safe for a terminal.
+    /// Why the health check had not passed when the start reached its limit, if the guest reported it; safe for a
+    /// terminal.
     pub unready: Option<String>,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
 }
 
 impl RunFacts {
-    /// Returns the facts of a VM whose jail is known and that has not started.
+    /// Returns the facts of a VM that is confined and whose agent is not ready yet.
     pub fn new(verification: Verification, jail: Report) -> Self {
         let phases = Phases::default();
         let (unready, agent_status) = (None, None);
@@ -83,7 +84,7 @@ impl RunFacts {
     }
 }
 
-/// Formats a duration: `120 ms`, or `1.3 s` from one second on.
+/// Formats a duration: for example, `120 ms` below one second, and `1.3 s` above.
 pub fn shown_duration(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         return format!("{} ms", duration.as_millis());
@@ -107,7 +108,7 @@ pub struct CommandReport {
 }
 
 impl CommandReport {
-    /// Describes a command that has ended, with its output if that was captured.
+    /// Returns the report of a command that has ended. It contains the output that `output` has captured.
     pub fn new(
         component: ComponentName,
         argv: Vec<String>,
@@ -137,8 +138,8 @@ impl CommandReport {
     }
 }
 
-/// Returns the object that `boxlaunch run --json` prints for a run, without its command and errors. `agent_socket` is
-/// the socket that led to the agent's port.
+/// Returns the object that `boxlaunch run --json` prints for a run. The caller adds the command and the error, if any.
+/// `agent_socket` is the socket through which clients reached the agent's port.
 pub fn run_report(
     digest: Digest,
     config: &BoxConfig,
@@ -167,7 +168,7 @@ pub fn run_report(
     })
 }
 
-/// Adds the plan's fields for a component to an object, with the secrets in its commands masked.
+/// Adds the plan's fields for a component to an object. Secrets in its commands are masked.
 fn with_plan(mut component: Value, plan: &ComponentPlan) -> Value {
     component["hostname"] = json!(plan.hostname);
     let (mut argv, mut health) = (plan.argv.clone(), plan.health.clone());
@@ -232,7 +233,7 @@ mod tests {
              total      1000 ms    1000.25 ms   over by 0.25 ms\n"
         );
         let mut config = config();
-        // With any budget, an agent that is not ready is not within it.
+        // An agent that is not ready is not within any budget.
         config.plan.budget.total = None;
         let report =
             run_report(Digest::from_bytes([1; 32]), &config, &facts, &Route::Nowhere, None);

@@ -1,4 +1,4 @@
-//! The arguments of a start: the box, what this host gives it, and the conditions of its start.
+//! The arguments of a start: the box, what the host provides to it, and the conditions of the start.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -21,12 +21,12 @@ use crate::opened::verify::Trust;
 use crate::streams::log::Logs;
 use crate::streams::output::Route;
 
-/// The box and the parts of this host that run it. They are the same for each start of the box.
+/// The box, and the programs and directories of this host that run it.
 #[derive(Debug)]
 pub struct BoxToRun<'a> {
     /// The box.
     pub opened: &'a OpenBox,
-    /// The size of the VM: the box's, unless it was overridden.
+    /// The size of the VM: the plan's, or the size that the command line sets.
     pub size: Size,
     /// The program that is started as the VMM, with the argument [`vmm::SUBCOMMAND`].
     pub program: &'a Path,
@@ -36,14 +36,13 @@ pub struct BoxToRun<'a> {
     pub device: &'a Path,
     /// The receipts of earlier verifications.
     pub receipts: &'a Receipts,
-    /// Whether the receipts are used.
+    /// Whether the receipts are used, or all blobs are hashed.
     pub trust: Trust,
     /// The run's private directory.
     pub runtime: RuntimeDir,
 }
 
-/// What the host gives the box for this run: everything that reaches into it from outside. A box without any of these
-/// has only its own files.
+/// What the host provides to the box for this run. Without any of it, the box has only its files.
 #[derive(Debug, Default)]
 pub struct HostGifts {
     /// The plan's scratch disks, in the plan's order.
@@ -66,24 +65,25 @@ pub struct HostGifts {
     pub agent_socket: Option<PathBuf>,
 }
 
-/// The conditions of the start: its time limits, its signals and its observers. The box does not know them.
+/// The conditions of the start, such as its time limits, its signals and its observers. The guest cannot see them.
 #[derive(Debug)]
 pub struct StartPolicy<'a> {
     /// The file for the beginning of the console.
     pub console: Option<File>,
     /// The log that keeps the agent's output.
     pub logs: Logs,
-    /// A second destination of that output until the agent is ready.
+    /// The second destination of the agent's output, in addition to `logs`, until the agent is ready.
     pub agent_output: &'a mut Route,
     /// The signals that end the start early.
     pub signals: &'a StopSignals,
-    /// When the program started, set forward by the time for work that only this run needed, and for hashing blobs.
+    /// When the program started, moved forward by the time for work that other starts of the box do not need: fetching
+    /// the box, booting a test guest, and hashing blobs.
     pub started: Instant,
-    /// How long the start may take before it fails.
+    /// How long the start may take before it fails with [`MachineError::Timeout`](super::MachineError::Timeout).
     pub startup_timeout: Duration,
     /// How long the start may take before [`Machine::start`](super::Machine::start) returns without a ready agent.
     pub enforced_total: Option<Duration>,
-    /// How to treat a host on which the jail lacks a layer.
+    /// Whether the start fails on a host on which the jail lacks a layer.
     pub jail: Policy,
     /// Observes the progress of the start.
     pub watch: &'a dyn Watch,
@@ -92,13 +92,13 @@ pub struct StartPolicy<'a> {
 /// The progress of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// The box's files are being verified. This takes seconds if large files have to be hashed.
+    /// The box's files are being verified. This takes seconds if large files must be hashed.
     Verifying,
-    /// The files had to be hashed, which took this long.
+    /// Files were hashed, which took this long.
     Hashed(Duration),
-    /// The VMM process is confined, without these layers of the jail. Its guest has not started.
+    /// The VMM process is confined, and its guest has not started. These layers of the jail are missing.
     Confined(&'a [Missing]),
-    /// The VM was started; this much of the start's time has passed.
+    /// The VM was started. This much time has passed since [`StartPolicy::started`].
     Starting(Duration),
     /// The start has succeeded or failed.
     Ended,

@@ -19,14 +19,14 @@ use testkit::test_box::{TestBox, config};
 use vmm::jail::{Policy, Report};
 use vmm::{Nonce, Vmm};
 
-/// More than all pipes hold on the way to a reader that reads nothing.
+/// More bytes than fit into all pipes to a reader that does not read.
 const TOO_MUCH: usize = 1 << 20;
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Returns a route to a reader that reads nothing.
+/// Returns a route to a reader that does not read.
 fn unread(signals: &Rc<StopSignals>) -> (Route, PipeReader) {
     let (reader, writer) = io::pipe().unwrap();
     let outlet = || Box::new(Outlet::new(writer.try_clone().unwrap(), signals));

@@ -1,4 +1,4 @@
-//! Why an agent is not ready in time: the result of its health check at that moment.
+//! Finds out why an agent is not ready in time, by running its health check once more.
 
 use std::time::{Duration, Instant};
 
@@ -11,18 +11,18 @@ use crate::machine::health;
 use crate::streams::StreamError;
 use crate::streams::output::Route;
 
-/// The number of the command that runs the check. The supervisor, which starts later, assigns small numbers first.
+/// The id of the command that runs the check. It differs from the supervisor's ids, which begin with small numbers.
 const CHECK: ProgramId = ProgramId(254);
 /// The time limit of the check.
 const LIMIT: Duration = Duration::from_millis(600);
 /// The time limit of the guest's answer: a box over its budget is stopped within a second.
 const ANSWER: Duration = Duration::from_millis(800);
-/// The reason for a check that passes, but too late.
+/// The reason if this last check passes.
 const TOO_LATE: &str = "it passes by now";
 
 impl Machine {
-    /// Runs the agent's health check once more; returns why it fails, if the guest answers in time. The check's result
-    /// is requested only now, so that a successful start does not pay for it.
+    /// Runs the agent's health check once more, and returns why it fails, if the guest answers within [`ANSWER`]. The
+    /// result is requested only now, so that it costs a successful start nothing.
     pub(super) async fn why_unready(
         &mut self,
         output: &mut Route,
@@ -30,7 +30,7 @@ impl Machine {
     ) -> Result<Option<String>, MachineError> {
         let check = Exec { id: CHECK, ..health::check(ComponentName::Agent, LIMIT) };
         let can_be_asked = self.has_check && self.events.protocol().is_some();
-        // An init with an older protocol does not know this command.
+        // An init with a protocol that is too old does not support this command.
         if !can_be_asked || self.events.send(&HostMessage::Exec(check)).is_err() {
             return Ok(None);
         }

@@ -1,23 +1,23 @@
-//! Variables that are set for components at launch.
+//! Environment variables that are set for components at launch.
 
 use box_contract::wire::Variable;
 use box_contract::{ComponentName, RunPlan};
 use safe_text::secrets::{MASK, looks_secret};
 use serde::{Deserialize, Serialize};
 
-/// A variable of a component that is set at launch.
+/// An environment variable of a component that is set at launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenVariable {
-    /// The component that gets it.
+    /// The component whose programs get the variable.
     pub component: ComponentName,
-    /// Its name.
+    /// The variable's name.
     pub name: String,
-    /// Its value; in a record, [`MASK`] if it looks like a secret.
+    /// The variable's value. In a record, [`MASK`] replaces a value that looks like a secret.
     pub value: String,
 }
 
 impl GivenVariable {
-    /// Returns the variable as it is written to a record, with a secret value masked.
+    /// Returns the variable for a record: [`MASK`] replaces its value if that looks like a secret.
     #[must_use]
     pub fn masked(mut self) -> Self {
         if looks_secret(&self.name, &self.value) {
@@ -27,7 +27,8 @@ impl GivenVariable {
     }
 }
 
-/// Returns the messages to init about the variables: one for each variable that the plan lets the launch set.
+/// Returns the messages to init: one for each variable that the plan permits to set at launch, with its value in
+/// `given`, if any.
 pub(crate) fn messages(plan: &RunPlan, given: &[GivenVariable]) -> Vec<Variable> {
     let value = |component, name: &str| {
         let found = given.iter().find(|it| it.component == component && it.name == name);

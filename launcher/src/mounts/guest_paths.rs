@@ -9,10 +9,10 @@ use safe_text::shown;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum Taken {
-    /// The box declares something at this path, or below it, which the mount would hide.
+    /// The mount at `place` would hide the path `other` that the box declares, or would be inside a secret's file.
     #[error("{place} is not free: there is something at {} already", shown(.other))]
     ByBox { place: String, other: String },
-    /// The command line mounts something else at this path.
+    /// Two options of the command line mount something at this path.
     #[error("two of the options use {0}")]
     Twice(String),
 }
@@ -20,14 +20,14 @@ pub enum Taken {
 /// Parses the path of a mount. A trailing slash is ignored: for example, `/data/` is `/data`.
 ///
 /// # Errors
-/// Why nothing can be mounted there, as a message to the user.
+/// Why nothing can be mounted at this path, as a message to the user.
 pub fn read(text: &str) -> Result<&str, String> {
     let guest = text.strip_suffix('/').filter(|it| !it.is_empty()).unwrap_or(text);
     check(guest).map(|()| guest)
 }
 
 fn check(guest: &str) -> Result<(), String> {
-    // A colon would end the path on a command line.
+    // On a command line, a colon ends the path: `--share /src:/work:ro`.
     if !is_place(guest) || guest.contains(':') {
         let form = "it has to be an absolute path without `.`, `..`, `:` and empty names";
         return Err(format!("nothing can be mounted at {:?}: {form}", shown(guest)));
@@ -38,7 +38,8 @@ fn check(guest: &str) -> Result<(), String> {
     }
 }
 
-/// Checks that no mount hides a path of a box, in any component, or another mount. A mount may be inside another one.
+/// Checks that no mount hides another mount or a path that the box declares in any component. A mount may be inside
+/// another one: `/a` and `/a/b` do not conflict.
 ///
 /// # Errors
 /// The first path that is not free.

@@ -1,4 +1,4 @@
-//! The additions of a start to the file systems of a box: directories of the host, volumes and scratch disks.
+//! What a start mounts in a box: directories of the host, volumes and scratch disks.
 
 pub mod guest_paths;
 pub mod scratch;

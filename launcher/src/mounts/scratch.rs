@@ -1,4 +1,4 @@
-//! Scratch disks: empty file systems in unlinked files, which disappear with the VM, however it ends.
+//! Scratch disks: empty file systems in unlinked files. The kernel frees them when the VM ends, even after a crash.
 
 use std::fs::{File, OpenOptions, remove_file};
 use std::io;
@@ -9,11 +9,11 @@ use box_contract::{ComponentName, RunPlan, Scope, ScratchPlan};
 use ext4_image::Options;
 use host_fs::OsError;
 
-/// The owner and the mode of the root of a disk that both components use: the same as of `/tmp`.
+/// The owner and the mode of the root directory of a disk that both components use, as for `/tmp`.
 pub(crate) const EVERYBODYS: ((u32, u32), u16) = ((0, 0), 0o1777);
 
-/// Creates the disks of a plan, in its order. Their files are in the file system of `directory`, and grow as they are
-/// written.
+/// Creates the disks of a plan, in the plan's order. Their files are in the file system of `directory`. They are
+/// sparse, and grow when the guest writes.
 ///
 /// # Errors
 /// If a file cannot be created, or its file system does not support that size.
@@ -50,7 +50,8 @@ pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Returns the owner and the mode of a disk's root: the user of the only component that uses it, or [`EVERYBODYS`].
+/// Returns the owner and the mode of a disk's root directory. If one component uses the disk, its user is the owner;
+/// otherwise [`EVERYBODYS`] applies.
 fn owner(plan: &RunPlan, scope: Scope) -> ((u32, u32), u16) {
     let of = |name| plan.component(name).map(|it| (it.user.uid, it.user.gid));
     let only = match scope {

@@ -26,13 +26,13 @@ pub struct ShareError {
 
 /// A directory of the host that components see.
 ///
-/// It stays open from the first check until the VM has it. If a user meanwhile replaces it, or a directory above it, the
-/// checks still apply to the open directory, and the VMM process refuses to serve the other one.
+/// The directory stays open until the VMM process serves it. If a user meanwhile replaces it or one of its parents, the
+/// checks still apply to the open directory, and the VMM process refuses to serve the replacement.
 #[derive(Debug, Clone)]
 pub struct HostShare {
     pub(crate) directory: ServedShare,
     way: Arc<Way>,
-    /// The path by which it was opened.
+    /// The path that the user or the plan gave, which may contain symbolic links.
     named: PathBuf,
     guest: String,
     scope: Scope,
@@ -42,7 +42,7 @@ impl HostShare {
     /// Opens a directory of the host, which components see at `guest`.
     ///
     /// # Errors
-    /// If there is no such directory.
+    /// If there is no such directory, or if it contains a file system of the kernel, such as `/proc`, or is in one.
     pub fn new(path: &Path, guest: &str, access: Access, scope: Scope) -> Result<Self, ShareError> {
         let find = || -> io::Result<(Way, ServedShare)> {
             let way = Way::of(path)?;
@@ -65,34 +65,35 @@ impl HostShare {
         Ok(Self { directory, way, named, guest: guest.to_owned(), scope })
     }
 
-    /// Returns whether the components may write to it.
+    /// Returns whether components may write to the directory.
     pub const fn is_writable(&self) -> bool {
         self.directory.is_writable
     }
 
-    /// Returns the path at which components see it.
+    /// Returns the path at which components see the directory.
     pub fn guest(&self) -> &str {
         &self.guest
     }
 
-    /// Returns the path by which it was opened, which may contain symbolic links.
+    /// Returns the path by which the directory was opened, which may contain symbolic links. [`Self::host`] has none.
     pub fn named(&self) -> &Path {
         &self.named
     }
 
-    /// Returns whether it contains a regular file with this name, which is not a symbolic link.
+    /// Returns whether the directory contains a regular file `name`. A symbolic link to a file is not one.
     pub fn has_file(&self, name: &str) -> bool {
         statat(self.way.open(), name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::RegularFile)
     }
 
-    /// Returns its path on the host.
+    /// Returns the path of the directory on the host, without symbolic links.
     pub fn host(&self) -> &Path {
         &self.directory.path
     }
 
-    /// Returns the path of this read-only directory relative to a writable one that contains it. `None` if the relative
-    /// path in the box differs from the one on the host.
+    /// Returns the path of this read-only share relative to the writable share `outer`: `a` for `/src/a` at `/work/a`
+    /// in `/src` at `/work`. `None` if `outer` does not contain this share, or if the box sees it at another relative
+    /// path.
     fn path_in(&self, outer: &Self) -> Option<&Path> {
         let path = self.host().strip_prefix(outer.host()).ok()?;
         let is_below = Path::new(&self.guest) == Path::new(&outer.guest).join(path);
@@ -100,14 +101,15 @@ impl HostShare {
         (differs && is_below && path != Path::new("")).then_some(path)
     }
 
-    /// Like [`Self::path_in`], but only if the path is a single name: then no directory in between can be moved away.
+    /// Like [`Self::path_in`], but only if the path is a single name. With a longer path, such as `a/b`, the box could
+    /// move `a` away.
     fn kept_in(&self, outer: &Self) -> Option<&Path> {
         self.path_in(outer).filter(|path| path.iter().count() == 1)
     }
 
-    /// Returns the directory directly in a writable share that leads to this read-only one, such as `outer/a` for
-    /// `outer/a/b`. Unless it is also shared read-only, a box can move it away, together with this one. `None` if no
-    /// directory is in between, or if no writable share contains this one at the same path.
+    /// Returns the directory that a box must not move because it contains this read-only share: `outer/a` if this share
+    /// is `outer/a/b` and `outer` is shared writable. The box can move `outer/a` unless that is shared read-only, too.
+    /// `None` if this share is directly in `outer`, or if no writable share contains it at the same relative path.
     pub fn moves_with<'a>(&'a self, all: &'a [Self]) -> Option<PathBuf> {
         let outer = all.iter().find(|it| self.path_in(it).is_some())?;
         let first = self.path_in(outer)?.iter().next()?;
@@ -120,9 +122,9 @@ impl HostShare {
         ShareRecord { host, guest, writable: self.is_writable() }
     }
 
-    /// Returns whether `path` leads to this directory or into it, also through symbolic links and bind mounts. This
-    /// includes paths in a file system that is mounted below it. If a symbolic link on the way to `path` is in this
-    /// directory, that also counts, because a user who can replace the link controls its target.
+    /// Returns whether `path` leads to this directory or into it, also through symbolic links and bind mounts, and also
+    /// into a file system that is mounted below the directory. Returns `true` as well if a symbolic link on the way to
+    /// `path` is in this directory, because a box that can replace the link controls its target.
     pub fn has(&self, path: &Path) -> bool {
         let Ok(own) = self.way.identity() else { return true };
         let mounted = kernel::mounted_below(self.host()).unwrap_or_default();
@@ -135,8 +137,8 @@ impl HostShare {
         self.way.is_in(&Known::of([path.to_owned()]))
     }
 
-    /// Counts the entries below a directory. Stops at `most + 1`, which means more than `most`. Ignores directories that
-    /// cannot be read.
+    /// Counts the entries of a directory and its subdirectories. Stops at `most + 1`, which means that there are more
+    /// than `most`. Ignores directories that cannot be read.
     pub fn count(directory: &Path, most: u64) -> u64 {
         let (mut found, mut left) = (0, vec![directory.to_owned()]);
         while let Some(next) = left.pop() {
@@ -154,20 +156,20 @@ impl HostShare {
     }
 }
 
-/// The share of a started box, as the box's record has it.
+/// A share in the record of a started box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareRecord {
-    /// Its path on the host.
+    /// The path of the directory on the host.
     pub host: PathBuf,
-    /// Its path in the components.
+    /// The path at which components see it.
     pub guest: String,
-    /// Whether the components may write to it.
+    /// Whether components may write to it.
     pub writable: bool,
 }
 
-/// Returns the directories that the VMM process serves. If a read-only directory is directly in a writable one, on the
-/// host and in the box, the VMM process also mounts it read-only inside the writable one. Without that mount only the
-/// guest's kernel would prevent writes to it.
+/// Returns the directories that the VMM process serves. If a read-only share `inner` is directly in a writable share
+/// `outer`, on the host and in the box, then `outer` has `inner` in `kept`: the VMM process mounts it read-only inside
+/// `outer`. Without that mount, only the guest's kernel would prevent writes to `inner` through `outer`.
 pub(crate) fn directories(shares: &[HostShare]) -> Vec<ServedShare> {
     let kept = |outer: &HostShare| {
         let kept = shares.iter().filter_map(|inner| inner.kept_in(outer));
@@ -176,18 +178,18 @@ pub(crate) fn directories(shares: &[HostShare]) -> Vec<ServedShare> {
     shares.iter().map(|it| ServedShare { kept: kept(it), ..it.directory.clone() }).collect()
 }
 
-/// Returns the number of devices of a VM with these disks, directories and network.
+/// Returns the number of devices of a VM with `disks` disks, these shares and this network.
 pub fn devices(disks: usize, shares: &[HostShare], network: NetworkMode) -> usize {
     let written = shares.iter().filter(|it| it.is_writable()).count();
     wire::devices(disks, written, written < shares.len(), network)
 }
 
-/// Returns the message to init about the directories. `uid` and `gid` are the ids of the VMM process in its user
-/// namespace.
+/// Returns the message to init about the shares. `uid` and `gid` are the ids of the VMM process in its user namespace.
+/// `None` if there are too many shares to number.
 pub(crate) fn mounts(shares: &[HostShare], (uid, gid): (u32, u32)) -> Option<Mounts> {
     let sources = sources(shares.iter().map(|it| &it.directory))?;
-    // If `outer` has another scope than `inner`, some component may see `inner` only as a part of `outer`. `inner` is
-    // mounted in both components, so that its files have the same owners there.
+    // If `outer` has another scope than `inner`, a component may see `inner` only through `outer`. Mount `inner` in
+    // both components then, so that its files have the same owners in both.
     let scope = |inner: &HostShare| {
         let is_wider =
             |outer: &HostShare| inner.path_in(outer).is_some() && outer.scope != inner.scope;

@@ -9,9 +9,9 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::streams::log::NetworkLog;
 
-/// How many denials per second are logged: a program that tries more must not push the older entries out of the log.
+/// How many denials per second are logged. A program that tries more must not push older entries out of the log.
 const MAX_DENIALS: u32 = 100;
-/// How many denials may wait to be reported.
+/// How many denials may wait until the supervisor reports them to the user.
 const MAX_DENIED: usize = 64;
 
 /// Returns a callback that logs a filter's decisions, and a receiver of its denials.
@@ -28,7 +28,7 @@ pub(crate) fn kept(
         }
         log.note(&decision);
         if is_denial {
-            // If too many denials wait, the rest is only in the log.
+            // If too many denials wait, this one is only in the log.
             drop(denials.try_send(decision));
         }
     };

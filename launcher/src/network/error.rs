@@ -26,13 +26,13 @@ pub enum NetworkError {
         #[source]
         source: io::Error,
     },
-    /// The plan of a box has a host in a malformed form.
+    /// The box's plan has a malformed rule.
     #[error("the box's network: {0}")]
     Peer(#[from] PeerError),
-    /// The box shares the host's network, and passt, which carries it, is not installed.
+    /// The box shares the host's network, and passt is not installed.
     #[error("the box needs {PASST} for its network \"shared\", and there is no {PASST} in PATH")]
     NoPasst,
-    /// passt could not start; contains its own message.
+    /// passt could not start. Contains passt's message.
     #[error("{PASST} could not start: {0}")]
     Passt(String),
 }

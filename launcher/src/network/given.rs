@@ -1,8 +1,8 @@
-//! The network that a box gets: the one that it declares, as far as its user permits it.
+//! Decides which network a box gets: the network that it declares, if its user permits that.
 //!
 //! A box's rules come from the author of its Boxfile. The box gets access to the internet hosts in its rules by
-//! default, because it was built to use them. Access to other addresses, or to the host's whole network, is only given
-//! by the command line, like access to directories. The command line gives at most what the box declares.
+//! default, because it was built to use them. Only the command line permits access to other addresses, or to the host's
+//! whole network, as it permits access to directories. It cannot permit more than the box declares.
 
 use std::net::IpAddr;
 
@@ -26,9 +26,9 @@ pub enum Choice {
 /// The network that a box gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Given {
-    /// Its mode: the mode that the box declares, or none.
+    /// The mode that the box declares, or [`NetworkMode::None`].
     pub mode: NetworkMode,
-    /// The addresses outside the internet that the box may reach if its rules name them.
+    /// The addresses outside the internet to which the user permits connections. The box's rules must allow them, too.
     pub local: Vec<Local>,
 }
 
@@ -43,19 +43,19 @@ pub enum NotGiven {
     /// The command line chooses the host's network, and the box does not declare it.
     #[error("this host's network is more than the box declares: its network is {:?}", .0.name())]
     Undeclared(NetworkMode),
-    /// The box's rules name addresses outside the internet that the command line does not give.
+    /// The box's rules name addresses outside the internet that the command line does not permit.
     #[error("the box wants to reach addresses that are not on the internet")]
     Wanted {
-        /// The addresses that the rules need.
+        /// The addresses that the command line must permit.
         wanted: Vec<Wanted>,
-        /// The addresses that the command line gives although no rule names them: the user may have mistyped one of
-        /// these.
+        /// The addresses that the command line permits although no rule names them. The user may have mistyped one of
+        /// `wanted`.
         unused: Vec<Local>,
     },
-    /// The command line gives an address that no rule of the box names.
+    /// The command line permits an address that no rule of the box names.
     #[error("{0} has no effect: no rule of the box allows that")]
     Unused(Local),
-    /// The command line gives an address to a box without rules.
+    /// The command line permits an address, and the box has no rules.
     #[error("{local} has no effect: the network of the box is {:?}", .mode.name())]
     NoRules {
         /// The address.
@@ -63,7 +63,7 @@ pub enum NotGiven {
         /// The network mode of the box.
         mode: NetworkMode,
     },
-    /// The command line gives an address to a box without a network.
+    /// The command line permits an address, and chooses no network.
     #[error("{0} has no effect for a box without a network")]
     Without(Local),
     /// A rule of the box is malformed.
@@ -99,7 +99,7 @@ impl Given {
         Ok(Self { mode, local })
     }
 
-    /// Returns the network plan in effect for a box that declares `declared`.
+    /// Returns the network plan that applies to a box that declares `declared`.
     pub fn plan(&self, declared: &NetworkPlan) -> NetworkPlan {
         match self.mode {
             NetworkMode::None => NetworkPlan::default(),
@@ -119,7 +119,7 @@ impl Given {
     }
 }
 
-/// Checks that exactly the addresses outside the internet that the rules name are given.
+/// Checks that `given` has exactly the addresses outside the internet that the rules in `allow` name.
 ///
 /// # Errors
 /// [`NotGiven`].
@@ -154,7 +154,7 @@ mod tests {
         Given::decide(plan, choice, local, |_| false).map_err(|it| it.to_string())
     }
 
-    /// Rules about addresses outside the internet.
+    /// The hosts of rules that need the user's permission, because their addresses are outside the internet.
     const LOCAL: [&str; 3] = ["127.0.0.1:9999", "169.254.169.254:80", "10.0.0.0/8"];
 
     #[test]

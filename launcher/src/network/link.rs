@@ -1,4 +1,4 @@
-//! The host's end of a component's connection, which carries its streams and its DNS questions.
+//! The host's end of a component's connection, which carries the component's streams and DNS questions.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,35 +26,36 @@ use crate::streams::control::CHUNK;
 
 /// How long a new connection may take to name its component.
 const HELLO: Duration = Duration::from_secs(10);
-/// How many frames of streams may wait for a component that does not read them; each has at most
+/// How many frames of streams may wait for a component that does not read them. Each frame has at most
 /// [`MAX_STREAM_DATA`](box_contract::wire::MAX_STREAM_DATA) bytes.
 const MAX_FRAMES: usize = 32;
-/// How many short answers may wait. This is plenty, because our init waits for the answer to each of its few questions.
+/// How many short answers may wait. Our init never reaches this limit, because it waits for the answer to each of its
+/// few questions.
 const MAX_ANSWERS: usize = 4096;
-/// The buffer of a stream's bytes on their way to the filter or a client, in bytes.
+/// The size of the buffer between a stream and the filter, in bytes.
 const BUFFER: usize = 16 << 10;
-/// The most streams that a component may open: more than its init permits to programs, since init may know sooner that
-/// a stream has ended.
+/// The most streams to the filter that a component may have open. Its init permits programs half as many, and may know
+/// sooner than the host that a stream has ended.
 const MAX_STREAMS: usize = 2 * MAX_CONNECTIONS as usize;
-/// The most clients of a component's published ports.
+/// The most clients of a component's published ports that may be connected at a time.
 const MAX_VISITORS: usize = 256;
-/// How long a client waits for a component that is not connected to the host yet.
+/// How long a client of a published port waits until the component has connected to the host.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most bytes of all streams that may be on their way to the host: as many as our init sends.
+/// The most bytes of all streams together that may be on their way to the host: as many as our init sends.
 const MAX_HELD: usize = (MAX_CONNECTIONS as usize + MAX_VISITORS) * STREAM_WINDOW as usize;
 
 /// A client of a published port.
 #[derive(Debug)]
 pub(super) struct Visitor {
-    /// Its connection.
+    /// The client's connection.
     pub(super) client: TcpStream,
-    /// The port in the component.
+    /// The port of the component to which the client is forwarded.
     pub(super) port: u16,
-    /// When it connected.
+    /// When the client connected.
     pub(super) since: Instant,
 }
 
-/// The connection of a component.
+/// The state of a component's connection.
 #[derive(Debug)]
 struct Link {
     component: ComponentName,
@@ -63,18 +64,18 @@ struct Link {
     carriers: JoinSet<u32>,
     out: Sender<HostNetwork>,
     answers: Sender<HostNetwork>,
-    /// How many bytes of the streams are on their way to the host.
+    /// How many bytes of all streams together are on their way to the host.
     held: Arc<AtomicUsize>,
     /// The rate at which the component may open streams and ask DNS questions: twice the rate that its init permits to
     /// programs.
     pace: Pace,
     /// The number of the last stream that the component has opened.
     last: Option<u32>,
-    /// The number of the next stream for a client.
+    /// The number of the next stream for a client. These numbers are odd, and the component's are even.
     next: u32,
 }
 
-/// Waits for the greeting, in which a component names itself.
+/// Waits for the greeting, which has the component's name.
 pub(super) async fn greeting(stream: &mut UnixStream) -> io::Result<(ComponentName, Frames)> {
     let (mut frames, mut chunk) = (Frames::default(), [0; CHUNK]);
     let read = async {
@@ -130,7 +131,8 @@ pub(super) async fn serve(
 }
 
 impl Link {
-    /// Handles a message without waiting: a component that does not read must still be read from.
+    /// Handles a message without waiting, because the host must always read from a component, even if the component
+    /// does not read.
     fn take(&mut self, message: GuestNetwork) -> io::Result<()> {
         match message {
             GuestNetwork::Hello(_) => return Err(misuse("a second greeting")),
@@ -161,7 +163,7 @@ impl Link {
         Ok(())
     }
 
-    /// Opens a stream to the filter.
+    /// Opens a stream from the component to the filter.
     fn open(&mut self, OpenOut { stream: number, way }: OpenOut) -> io::Result<()> {
         if number % 2 != 0 || self.last.is_some_and(|last| number <= last) {
             return Err(misuse("a stream's number that is not the next"));
@@ -184,7 +186,7 @@ impl Link {
         Ok(())
     }
 
-    /// Opens a stream to a published port.
+    /// Opens a stream from a client to a published port of the component.
     fn let_in(&mut self, visitor: Visitor) -> io::Result<()> {
         let visitors = self.streams.keys().filter(|number| *number % 2 == 1).count();
         // Hang up if there are too many clients, or this one has waited for too long.
@@ -218,7 +220,7 @@ impl Link {
     }
 }
 
-/// Returns the kind of client that the filter serves; `None` if the name is no valid host name.
+/// Returns how a client asks the filter for a connection. `None` if the client's host name is invalid.
 fn kind_of(way: Way) -> Option<ClientKind> {
     Some(match way {
         Way::Http => ClientKind::Http,
@@ -229,7 +231,8 @@ fn kind_of(way: Way) -> Option<ClientKind> {
     })
 }
 
-/// Writes frames to a component, short answers first: the order to open a stream precedes its bytes.
+/// Writes `answers` and `frames` to a component, answers first, so that the message that opens a stream precedes the
+/// stream's bytes.
 async fn write_all(
     mut writer: OwnedWriteHalf,
     mut frames: Receiver<HostNetwork>,

@@ -5,9 +5,9 @@
 //!                                  └────── published ports ── clients on the host
 //! ```
 //!
-//! It runs in the supervisor's runtime, outside the VMM process, whose jail has no network. Both ends of a component's
-//! connection always read, see [`box_contract::wire`]. The host closes a connection that carries something our init
-//! never sends, and our init then ends its box.
+//! The network runs in the supervisor's runtime, outside the VMM process, whose jail has no network. Both ends of a
+//! component's connection always read, see [`box_contract::wire`]. The host closes a connection that carries something
+//! our init never sends, and our init then ends its box.
 
 pub(crate) mod decisions;
 mod error;
@@ -46,7 +46,7 @@ pub use given::Given;
 pub use passt::why_no_network;
 pub use publish::Published;
 
-/// How many clients of a component's published ports may wait for it.
+/// How many clients of a published port may wait until the component has connected.
 const MAX_WAITING: usize = 64;
 /// The pause after a failure to accept a connection, for example because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -56,11 +56,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Network {
     /// Removes the socket's file on drop.
     _listener: Listener,
-    /// Decides about the connections of components, if the box may connect to anything.
+    /// Decides about the connections of components. `None` if the plan's network is not filtered.
     pub(crate) filter: Option<Arc<Filter>>,
-    /// The filter's denials.
+    /// Receives the filter's denials.
     denied: Receiver<Decision>,
-    /// The published ports, with the ports that the kernel chose.
+    /// The published ports. A host port that was 0 is the one that the kernel chose.
     pub(crate) published: Vec<Published>,
     _tasks: JoinSet<()>,
 }
@@ -73,7 +73,8 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Creates the sockets that a box needs, if any: the socket for its guest, and the sockets of published ports.
+    /// Creates the socket for the guest's connections and the sockets of published ports. Returns `None` if the box
+    /// needs none.
     ///
     /// # Errors
     /// If a socket cannot be created, for example because another program uses the port.
@@ -100,8 +101,8 @@ fn bind(wanted: &Published) -> Result<(std::net::TcpListener, Published), Networ
 }
 
 impl Network {
-    /// Serves the network of a box in the current runtime, as far as it is given; only the process `vmm` may connect
-    /// for its guest. The filter's decisions are logged to `log`.
+    /// Serves the network that a box gets (`given`) in the current runtime. Only the process `vmm` may connect, for its
+    /// guest. The filter's decisions are logged to `log`.
     ///
     /// # Errors
     /// If the plan has a malformed rule, or the kernel refuses.
@@ -139,7 +140,7 @@ impl Network {
         Ok(Self { _listener: listener, filter, denied, published, _tasks: tasks })
     }
 
-    /// Waits for the filter's next denial; for ever if there is no filter.
+    /// Waits for the filter's next denial. Never returns if there is no filter.
     pub(crate) async fn next_denied(&mut self) -> Decision {
         match self.denied.recv().await {
             Some(decision) => decision,
@@ -148,15 +149,15 @@ impl Network {
     }
 }
 
-/// Raises this process's limit of open files to the hard limit: each connection is one file.
+/// Raises this process's limit of open files to the hard limit, because each connection is an open file.
 fn raise_limit_of_files() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // With a lower limit, fewer connections succeed.
+        // A failure is not fatal: fewer connections succeed then.
         let _fewer = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 
-/// The queue of clients of a component's ports. One connection at a time takes clients from it.
+/// The queue of clients of a component's ports. Only one connection of the component serves the queue at a time.
 type Visitors = Arc<Mutex<Receiver<Visitor>>>;
 
 /// Accepts the connections of a guest, one for each component.
@@ -173,7 +174,7 @@ async fn accept(
             continue;
         };
         while links.try_join_next().is_some() {}
-        // A guest has one connection for each component. Hang up on all others.
+        // An honest guest has one connection for each component. Hang up on further ones.
         if links.len() >= 2 * ComponentName::ALL.len() || check_peer(&stream, vmm).is_err() {
             continue;
         }
@@ -181,9 +182,9 @@ async fn accept(
         links.spawn(async move {
             let Ok(greeting) = link::greeting(&mut stream).await else { return };
             let Some(visitors) = visitors.get(&greeting.0) else { return };
-            // An earlier connection of this component keeps the clients.
+            // Hang up if an earlier connection of this component is still open.
             let Ok(mut visitors) = visitors.try_lock() else { return };
-            // The connection is closed, which is the only consequence of an error of the guest.
+            // After an error of the guest, the connection is only closed.
             drop(link::serve(stream, greeting, filter, &mut visitors).await);
         });
     }
@@ -196,13 +197,13 @@ async fn welcome(listener: TcpListener, port: u16, door: Sender<Visitor>) {
         while waiting.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((client, _)) if waiting.len() < MAX_WAITING => {
-                // The supervisor only relays, so the two ends decide how bytes are combined into packets.
+                // Do not delay small packets: the client and the component decide how bytes are combined into packets.
                 drop(client.set_nodelay(true));
-                // Without keepalive, a client that has vanished would stay connected for ever.
+                // Without keepalive, a client that has vanished would stay connected forever.
                 let _unsupported = setsockopt(&client, sockopt::KeepAlive, &true);
                 let door = door.clone();
                 let visitor = Visitor { client, port, since: Instant::now() };
-                // If the component does not connect, the client is dropped, as if the port were closed.
+                // If no connection serves the queue, the client waits. It is dropped when the queue is.
                 waiting.spawn(async move { drop(door.send(visitor).await) });
             }
             Ok(_) => {}

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Published {
-    /// The address to which clients connect on the host; the kernel chooses the port if it is 0.
+    /// The address to which clients connect on the host. If the port is 0, the kernel chooses one.
     pub host: SocketAddr,
     /// The TCP port on the component's loopback interface.
     pub guest: u16,
-    /// The component.
+    /// The component whose port it is.
     pub component: ComponentName,
 }
 

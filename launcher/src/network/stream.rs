@@ -1,4 +1,4 @@
-//! One stream between a component and a peer on the host's side.
+//! One stream between a component and a peer on the host: the filter, or a client of a published port.
 
 use std::future::Future;
 use std::pin::pin;
@@ -27,11 +27,11 @@ pub(super) struct Inlet {
 #[derive(Debug)]
 struct Upward {
     state: Mutex<State>,
-    /// Notified of bytes and of the end.
+    /// Notified when bytes or the end have arrived.
     ready: Notify,
     /// How many bytes the component may still send.
     window: AtomicU32,
-    /// How many bytes of all streams of the component are on their way.
+    /// How many bytes of all streams of the component are on their way to the host.
     held: Arc<AtomicUsize>,
 }
 
@@ -41,7 +41,7 @@ struct State {
     has_ended: bool,
 }
 
-/// The half of a stream that carries its bytes.
+/// The half of a stream that passes bytes between the component and the peer.
 #[derive(Debug)]
 pub(super) struct Carrier {
     number: u32,
@@ -51,7 +51,7 @@ pub(super) struct Carrier {
     out: Sender<HostNetwork>,
 }
 
-/// Makes the stream `number`, whose frames for the component are sent to `out`, and whose bytes count in `held`.
+/// Creates the stream `number`. Its frames for the component are sent to `out`, and its bytes are included in `held`.
 pub(super) fn stream(
     number: u32,
     out: Sender<HostNetwork>,
@@ -76,7 +76,8 @@ pub(super) fn stream(
 }
 
 impl Inlet {
-    /// Adds bytes; returns `false` if the component sends more than it may, or after its end.
+    /// Adds bytes from the component. Returns `false` if there are none, if they are more than the component may send,
+    /// or if they arrive after the end.
     pub(super) fn push(&self, data: &[u8]) -> bool {
         let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let reserved =
@@ -93,7 +94,7 @@ impl Inlet {
         !state.has_ended
     }
 
-    /// Records that the component sends no more; returns `false` if that was already known.
+    /// Records the end of the component's bytes. Returns `false` if the end was already recorded.
     pub(super) fn end(&self) -> bool {
         let before = std::mem::replace(&mut self.upward.lock().has_ended, true);
         self.upward.ready.notify_one();
@@ -105,7 +106,7 @@ impl Inlet {
         self.closed.notify_one();
     }
 
-    /// Lets the host send `bytes` more; returns `false` if that exceeds a window.
+    /// Permits the host to send `bytes` more. Returns `false` if it could then send more than a window.
     pub(super) fn grant(&self, bytes: u32) -> bool {
         let most = STREAM_WINDOW as usize;
         let is_sound = self.credit.available_permits() + bytes as usize <= most;
@@ -118,11 +119,11 @@ impl Inlet {
 
 impl Upward {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A poisoned lock is used nevertheless: no code panics while it holds the lock.
+        // Use even a poisoned lock, because no code panics while it has the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for bytes; returns `None` at their end.
+    /// Waits for bytes. Returns `None` at the end.
     async fn next(&self) -> Option<Vec<u8>> {
         loop {
             {
@@ -138,7 +139,7 @@ impl Upward {
         }
     }
 
-    /// Records that bytes were passed on; returns how many more the component may send for them.
+    /// Records that bytes were passed on. Returns how many more bytes the component may send now.
     fn passed(&self, length: usize) -> u32 {
         let bytes = u32::try_from(length).unwrap_or(u32::MAX);
         self.held.fetch_sub(length, Ordering::Relaxed);
@@ -155,8 +156,8 @@ impl Drop for Upward {
 }
 
 impl Carrier {
-    /// Carries bytes between the component and `io`. Ends when both directions have ended, when the component aborts
-    /// the stream, or when `work`, which drives the other end of `io`, is done and the component has received the rest.
+    /// Passes bytes between the component and `io`, whose other end `work` drives. Returns when both directions have
+    /// ended, when the component aborts the stream, or when `work` is done and the component has received all bytes.
     pub(super) async fn carry(
         self,
         io: impl AsyncRead + AsyncWrite,
@@ -176,12 +177,12 @@ impl Carrier {
                 () = closed.notified() => break,
             }
         }
-        // A failure means that the component is gone and needs no end of the stream.
+        // A failure means that the component has hung up.
         drop(out.send(HostNetwork::Close(StreamId { stream: number })).await);
     }
 }
 
-/// Passes the component's bytes to the host.
+/// Passes the component's bytes to the peer.
 async fn pass_up(
     upward: &Upward,
     mut writer: WriteHalf<impl AsyncWrite>,
@@ -197,11 +198,11 @@ async fn pass_up(
             return;
         }
     }
-    // A failure means that the peer is gone and needs no end of the stream.
+    // A failure means that the peer has closed its end.
     drop(writer.shutdown().await);
 }
 
-/// Passes the host's bytes to the component, as far as it accepts them.
+/// Passes the peer's bytes to the component, at most as many as the component accepts.
 async fn pass_down(
     mut reader: ReadHalf<impl AsyncRead>,
     (stream, out, credit): (u32, &Sender<HostNetwork>, &Semaphore),
@@ -221,7 +222,7 @@ async fn pass_down(
     }
 }
 
-/// Waits until the component accepts bytes; returns how many to read for it.
+/// Waits until the component accepts bytes. Returns the number of bytes to read for it.
 async fn acquired(credit: &Semaphore) -> Option<usize> {
     credit.acquire().await.ok()?.forget();
     let more = credit.available_permits().min(MAX_STREAM_DATA - 1);

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// The guest's end of a connection, and the filter at the other end.
+/// The guest's end of a connection, and the results of the host's end.
 struct Guest {
     stream: UnixStream,
     frames: Frames,
@@ -26,7 +26,7 @@ struct Guest {
 }
 
 impl Guest {
-    /// Serves a guest whose box may connect to a port of 127.0.0.1, also by a name.
+    /// Serves a guest whose box may connect to a port of 127.0.0.1, by address or by a name.
     fn new(port: u16) -> Self {
         let allow = ["good.test.example", "127.0.0.1"]
             .map(|peer| PeerPlan { peer: peer.to_owned(), port: Some(port) });
@@ -50,7 +50,7 @@ impl Guest {
     async fn say(&mut self, message: GuestNetwork) {
         let mut frame = Vec::new();
         message.write(&mut frame).unwrap();
-        // If the host has hung up, the test checks its result instead.
+        // Ignore an error: if the host has hung up, the test checks its result.
         drop(self.stream.write_all(&frame).await);
     }
 
@@ -144,7 +144,7 @@ fn bytes_and_ends_are_carried_as_far_as_each_side_takes_them() {
             match guest.hear_more().await.unwrap() {
                 HostNetwork::Data(data) => {
                     got.extend(data.data);
-                    // The host sends no more than it was granted.
+                    // The host sends only as much as the guest permits.
                     if got.len().is_multiple_of(STREAM_WINDOW as usize) {
                         let bytes = STREAM_WINDOW;
                         guest.say(GuestNetwork::Credit(StreamCredit { stream: 0, bytes })).await;

@@ -17,7 +17,7 @@ pub enum OpenBoxError {
     /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A signal requested the end.
+    /// A signal requested the end of the start.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// The box's init speaks another protocol.

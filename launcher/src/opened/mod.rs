@@ -1,4 +1,4 @@
-//! Opens a box to run it: the checks of this host, and the verification of the box's blobs.
+//! Opens a box to run it: checks the box, and verifies its blobs.
 //!
 //! [`fn@open`] returns a [`box_layout::OpenBox`] whose files no other user can change. [`check_enforced`] refuses a box
 //! with declarations that this version does not enforce, and [`mod@verify`] hashes its blobs.

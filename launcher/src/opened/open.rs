@@ -9,7 +9,7 @@ use host_fs::trust::is_private;
 use super::OpenBoxError;
 use crate::streams::StreamError;
 
-/// Opens the box in a directory. Blobs that are not there are looked up in the store, if `places` has one.
+/// Opens the box in a directory. If `places` has a store, blobs that the directory lacks are read from the store.
 ///
 /// # Errors
 /// The errors of [`OpenBox::open`], and [`OpenBoxError::Writable`] for a boot blob that another user could change.
@@ -18,8 +18,8 @@ pub fn open(places: impl Into<Places>) -> Result<OpenBox, OpenBoxError> {
     check_owners(&opened).map(|()| opened)
 }
 
-/// Refuses a box whose boot blobs a user other than root and this one could change. For a thin box, this includes the
-/// index that selects its blobs in the store.
+/// Refuses a box whose boot blobs can be changed by a user other than root and this one. If a boot blob is in the
+/// store, the box's index must be private, too, because it selects the blobs.
 ///
 /// # Errors
 /// [`OpenBoxError::Writable`], or [`OsError::File`] if a file cannot be examined.
@@ -31,9 +31,9 @@ pub fn check_owners(opened: &OpenBox) -> Result<(), OpenBoxError> {
     Err(OpenBoxError::Writable(opened.places.directory.join(INDEX_FILE)))
 }
 
-/// Refuses a box that relies on something this version does not support, see
-/// [`RunPlan::unsupported`](box_contract::RunPlan::unsupported), or whose config declares another protocol of its init.
-/// The greeting of the running init is what finally decides.
+/// Refuses a box whose plan declares something that this version does not support (see
+/// [`RunPlan::unsupported`](box_contract::RunPlan::unsupported)), or whose config declares a protocol that this version
+/// does not speak. The protocol in the greeting of the running init is checked again.
 ///
 /// # Errors
 /// [`StreamError::OtherProtocol`], or [`OpenBoxError::Unsupported`] with all such declarations.
@@ -47,8 +47,8 @@ pub fn check_enforced(opened: &OpenBox) -> Result<(), OpenBoxError> {
     }
 }
 
-/// Refuses a file that a user other than root and this one could change: it is read as long as the box runs, long after
-/// it was hashed.
+/// Refuses a file that a user other than root and this one can change, because the guest reads it long after it was
+/// hashed.
 ///
 /// # Errors
 /// [`OpenBoxError::Writable`].

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::server::{Answer, Served, client, listening, patient_client, served};
 use super::*;
 
-/// Returns the error of a health request to an agent, which takes two seconds at most.
+/// Returns the error of a health request, which must fail within two seconds.
 fn error(served: &Served) -> String {
     let started = Instant::now();
     let error = client(served).health().unwrap_err();
@@ -27,7 +27,7 @@ fn sending(bytes: &'static [u8], hangs: bool) -> Served {
                 std::mem::forget(stream);
             } else {
                 stream.shutdown().await.unwrap();
-                // With unread input, closing the socket would send a reset that overtakes the answer.
+                // Read all input first: closing a socket with unread input sends a reset that overtakes the answer.
                 drop(stream.read_to_end(&mut Vec::new()).await);
             }
         }
@@ -54,7 +54,7 @@ fn something_other_than_grpc_is_named() {
 fn an_end_that_comes_too_early_is_an_error() {
     let closed = "the agent ended the connection before its answer to HealthCheck was complete";
     assert_eq!(error(&sending(b"", false)), closed);
-    // The server's settings, and then no more.
+    // The server closes the connection after its SETTINGS frame.
     assert_eq!(error(&sending(b"\0\0\0\x04\0\0\0\0\0", false)), closed);
     let broken = served(|_, _| Answer { end: Vec::new(), ..Answer::raw(vec![0; 3]) });
     assert_eq!(error(&broken), closed);
@@ -88,13 +88,13 @@ fn sizes_are_bounded() {
     let large = served(|_, _| Answer::raw(vec![0, 0, 0x20, 0, 0]));
     let expected = "the agent's answer to HealthCheck is larger than 1048576 bytes";
     assert_eq!(error(&large), expected);
-    // An endless number of messages, each of them small.
+    // Many messages, of which each is small enough.
     let many =
         served(|_, _| Answer::of(&vec![chunk(ChunkType::Metadata, &"x".repeat(60_000)); 300]));
     let (text, _, ended) = generated(&patient_client(&many), Some("s"));
     let expected = "the agent's answer to StreamGenerate is larger than 16777216 bytes";
     assert_eq!((text.as_str(), ended.unwrap_err().to_string().as_str()), ("", expected));
-    // Very many empty messages, which take more memory than they had bytes.
+    // Very many empty messages, which take more memory than their transmitted bytes.
     let tiny = served(|_, _| Answer::of(&vec![chunk(ChunkType::Metadata, ""); 250_000]));
     assert_eq!(generated(&patient_client(&tiny), Some("s")).2.unwrap_err().to_string(), expected);
     let heads = served(|_, _| Answer::failed("5", &"x".repeat(64 << 10)));

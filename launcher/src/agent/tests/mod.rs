@@ -1,4 +1,4 @@
-//! The client against servers that obey the interface, and servers that do not.
+//! Tests the client with servers that obey the interface, and with servers that violate it.
 
 mod hostile;
 mod proto;

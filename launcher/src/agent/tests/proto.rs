@@ -1,4 +1,4 @@
-//! The client's messages match the proto file.
+//! Tests that the client's messages match the proto file.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ const MESSAGES: &str = include_str!("../messages.rs");
 /// A field, or a value of an enum: the type that it belongs to, its own type, its name and its number.
 type Field = [String; 4];
 
-/// Returns the last type that a line begins, and the number of blocks that are open after it.
+/// Updates the stack of open types for a line of the proto file.
 fn open(line: &str, types: &mut Vec<String>) {
     let words: Vec<_> = line.split_whitespace().collect();
     match words[..] {
@@ -73,7 +73,7 @@ fn every_field_of_the_client_is_in_the_proto() {
     let (proto, client) = (of_proto(), of_client());
     assert!(client.len() > 40, "{client:?}");
     for field in client {
-        // For a message, `optional` changes nothing.
+        // For a field that is a message, `optional` changes nothing.
         let mut with_label = field.clone();
         with_label[1] = format!("optional {}", field[1]);
         assert!(proto.contains(&field) || proto.contains(&with_label), "{field:?}");

@@ -29,11 +29,11 @@ pub(super) struct Answer {
     pub(super) http: u16,
     pub(super) kind: &'static str,
     pub(super) body: Vec<u8>,
-    /// The trailers; with none, the answer breaks off.
+    /// The trailers. If there are none, the answer breaks off.
     pub(super) end: Vec<(&'static str, String)>,
     /// Whether the answer hangs after the body.
     pub(super) hangs: bool,
-    /// Whether the status is in the header fields instead, without trailers.
+    /// Whether the status is in the header fields, and there are no trailers.
     pub(super) ends_first: bool,
 }
 
@@ -93,7 +93,7 @@ impl Served {
         self.directory.path().join("agent.sock")
     }
 
-    /// Returns the calls so far: the method, and the message.
+    /// Returns the calls so far: the method and the message of each.
     pub(super) fn calls(&self) -> Vec<(String, Vec<u8>)> {
         self.calls.lock().unwrap().clone()
     }
@@ -104,12 +104,12 @@ pub(super) fn client(served: &Served) -> AgentClient {
     AgentClient::new(&served.socket(), Duration::from_secs(1)).unwrap()
 }
 
-/// Like [`client`], with time for many megabytes on a busy host.
+/// Like [`client`], but with time for many megabytes on a busy host.
 pub(super) fn patient_client(served: &Served) -> AgentClient {
     AgentClient::new(&served.socket(), Duration::from_secs(60)).unwrap()
 }
 
-/// Runs a server whose answers `answer` returns.
+/// Runs a gRPC server, for which `answer` returns the answers.
 pub(super) fn served(answer: fn(&str, &[u8]) -> Answer) -> Served {
     listening(move |listener, calls| async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -121,7 +121,7 @@ pub(super) fn served(answer: fn(&str, &[u8]) -> Answer) -> Served {
     })
 }
 
-/// Runs any server.
+/// Runs the server `serve` on a separate thread.
 pub(super) fn listening<F: Future<Output = ()>>(
     serve: impl FnOnce(UnixListener, Calls) -> F + Send + 'static,
 ) -> Served {

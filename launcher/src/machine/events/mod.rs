@@ -23,12 +23,13 @@ use crate::streams::control::{ACCEPT, CHUNK, Channel, Listener, SEND, SETTLE, ch
 use vmm::signals::{SIGNAL_SIZE, StopSignals};
 use vmm::{Nonce, Vmm};
 
-/// How long to read the control channel of a VMM process that has ended: its last messages have arrived already.
+/// How long to read the control channel of a VMM process that has ended. Its last messages have already arrived.
 const REST: Duration = Duration::from_millis(1);
 /// How long a VMM process that has closed its log may live on, and how long to read the log of a VMM process that has
-/// ended. A process that is not compromised does both at once.
+/// ended. A process that is not compromised closes its log only by ending.
 const LAG: Duration = Duration::from_secs(2);
-/// The most that [`Events::settle`] reads, as [`Output::cost`](box_contract::wire::Output::cost) counts it.
+/// The most that [`Events::settle`] passes to its closure, as the sum of
+/// [`Output::cost`](box_contract::wire::Output::cost).
 const MAX_SETTLED: u32 = 1 << 20;
 
 const KEEP: &str = "keep the guest's console";
@@ -50,7 +51,7 @@ pub(crate) enum Event {
 /// The state of the control connection.
 #[derive(Debug)]
 enum Control {
-    /// The listener is kept because dropping it removes its file.
+    /// No process has connected. The listener is kept, because dropping it removes the socket's file.
     Awaited {
         socket: UnixListener,
         nonce: Nonce,
@@ -65,18 +66,18 @@ enum Control {
 #[derive(Debug)]
 pub(crate) struct Events {
     vmm: Vmm,
-    /// Readable once the VMM process has ended; `None` after that has been noted.
+    /// The pidfd of the VMM process. It becomes readable when the process ends; then [`Self::next`] sets it to `None`.
     running: Option<Receiver>,
     log: Option<Receiver>,
     control: Control,
-    /// When to stop waiting for the other half, if only the process or only its log has ended.
+    /// The deadline for the end of the process or of its log, set when the other one has ended.
     limit: Option<Instant>,
-    /// When to stop draining the VM, if both its process and its log have ended.
+    /// The deadline for draining the control channel, set when both the process and its log have ended.
     ended: Option<Instant>,
     pub(crate) console: Console,
 }
 
-/// The signals that end a run, for a caller that waits for them.
+/// The signals that end a run, registered with the current runtime.
 #[derive(Debug)]
 pub(crate) struct WatchedSignals<'a> {
     pub(crate) signals: &'a StopSignals,
@@ -150,7 +151,7 @@ impl Events {
         }
     }
 
-    /// Kills the VM, and keeps the rest of its log.
+    /// Kills the VM, and stores the rest of its log.
     pub(crate) async fn kill(&mut self) -> Result<(), OsError> {
         self.vmm.kill();
         let rest = async {
@@ -161,11 +162,11 @@ impl Events {
             }
             Ok(())
         };
-        // Another process that has the log open is not part of the VM.
+        // Another process may have the log open, so its end may never come.
         timeout(LAG, rest).await.unwrap_or(Ok(()))
     }
 
-    /// Waits for the next event. Cancel-safe. A message that has arrived is returned before the VM's end.
+    /// Waits for the next event. Messages that have arrived are returned before the VM's end. Cancel-safe.
     pub(crate) async fn next(
         &mut self,
         deadline: Option<Instant>,
@@ -187,7 +188,8 @@ impl Events {
                 incoming = incoming(&mut self.log, &mut self.control, &mut chunk) => match incoming {
                     Incoming::InLog(length) => {
                         self.keep(length, &chunk)?;
-                        // A chunk may be thousands of lines: let clients be served between two chunks.
+                        // Storing a chunk may take long, because it may have thousands of lines. Let other tasks run
+                        // between two chunks.
                         yield_now().await;
                     }
                     Incoming::InControl(progress) => {
@@ -210,8 +212,8 @@ impl Events {
         }
     }
 
-    /// Gives up on the half of the VM that has not ended: a log that another process has open, or a process that closed
-    /// its log and lives on.
+    /// Stops waiting at [`Self::limit`]: for the end of a log that another process has open, or for the end of a
+    /// process that closed its log. Kills such a process.
     fn cut_off(&mut self) -> Result<(), MachineError> {
         if self.running.is_some() {
             self.vmm.kill();
@@ -226,7 +228,8 @@ impl Events {
         self.console.finish().map_err(OsError::system(KEEP))
     }
 
-    /// Gives a failing VM a moment for its last messages, and calls `each` with them; returns the first other event.
+    /// Waits up to [`SETTLE`] for the last messages of a failing VM, and calls `each` with its output and its exits.
+    /// Returns the first event that is neither a message nor [`Event::HungUp`]: at the latest, [`Event::Deadline`].
     pub(crate) async fn settle(&mut self, each: &mut dyn FnMut(GuestMessage)) -> Option<Event> {
         let (deadline, mut kept) = (Instant::now() + SETTLE, 0_u32);
         loop {
@@ -243,7 +246,7 @@ impl Events {
                         each(message);
                     }
                 }
-                // An answer whose request no longer matters.
+                // Ignored: for example, an answer to a request.
                 Event::Message(_) | Event::HungUp => {}
                 event => return Some(event),
             }
@@ -258,7 +261,7 @@ impl Events {
             Progress::Connected(stream) => Some(stream),
             Progress::Ended => None,
         };
-        // From here on, nothing else can connect: the listener is dropped, and its file is removed.
+        // This drops the listener, which removes its file, so no other process can connect.
         match (stream, std::mem::replace(&mut self.control, Control::Closed)) {
             (Some(stream), Control::Awaited { nonce, first, .. }) => {
                 check_peer(&stream, self.vmm.pid())?;
@@ -293,7 +296,7 @@ enum Progress {
 }
 
 impl Control {
-    /// Waits for the next step. Cancel-safe.
+    /// Waits for the next step of the connection. Cancel-safe.
     async fn progress(&mut self) -> Result<Progress, StreamError> {
         match self {
             Self::Awaited { socket, .. } => {
@@ -342,10 +345,11 @@ async fn read(log: &mut Option<Receiver>, chunk: &mut [u8]) -> io::Result<usize>
     }
 }
 
-/// Waits for the end of a process; for ever if that was already noted.
+/// Waits for the end of the VMM process. Never returns if `running` is `None`, because [`Events::next`] has already
+/// seen the end.
 async fn end(running: Option<&Receiver>) {
     match running {
-        // An error here means that the process cannot be waited for. Its log and the time limit still work.
+        // After an error, the process's end cannot be awaited. The end of its log and the deadline still are.
         Some(running) if running.readable().await.is_ok() => {}
         _ => pending().await,
     }

@@ -79,7 +79,7 @@ fn a_signal_is_an_event_and_is_noted() {
     assert!(signals.any_taken());
 }
 
-/// Fails if the end of the log is taken for the end of the process, or if `kill` reads the log to its end.
+/// Fails if `next` or `kill` waits for the end of a log that another process has open.
 #[test]
 fn a_log_that_another_process_has_open_is_not_waited_for() {
     let made = TestBox::new(&config());

@@ -1,4 +1,4 @@
-//! The disk of a volume, which is a file.
+//! The disk of a volume: a file with an ext4 file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,10 +14,10 @@ use super::VolumeError;
 use crate::host::state_dir::private_file;
 use crate::mounts::scratch::{EVERYBODYS, random};
 
-/// Its file name in the directory of the volume.
+/// The name of the disk's file in the directory of the volume.
 pub(super) const DISK: &str = "disk";
 
-/// Creates the disk of a volume with an empty file system; returns its size in bytes.
+/// Creates the disk of a volume with an empty file system. Returns the size of the disk in bytes.
 ///
 /// # Errors
 /// Errors of the operating system.
@@ -33,10 +33,10 @@ pub(super) fn format(directory: &Path, size_bytes: u64) -> Result<u64, OsError> 
     make().map_err(OsError::file("make", &path))
 }
 
-/// Returns whether a directory contains a volume, that is, a disk.
+/// Returns whether a directory contains a disk. Without one it is not a volume.
 ///
 /// # Errors
-/// Errors of the operating system: it is then unknown whether there is a disk.
+/// Errors of the operating system. The disk may then exist.
 pub(super) fn is_there(directory: &Path) -> Result<bool, OsError> {
     let path = directory.join(DISK);
     match fs::symlink_metadata(&path) {
@@ -59,7 +59,7 @@ pub(super) fn open(directory: &Path, name: &str) -> Result<File, VolumeError> {
     Ok(options.open(&path).map_err(OsError::file("open", &path))?)
 }
 
-/// Checks that a disk still has its original size, which its file system relies on.
+/// Checks that a disk still has the size in its record, which its file system relies on.
 ///
 /// # Errors
 /// [`VolumeError::Damaged`].
@@ -72,8 +72,8 @@ pub(super) fn check_size(disk: &File, name: &str, size_bytes: u64) -> Result<(),
     Err(VolumeError::Damaged { name: name.to_owned(), reason })
 }
 
-/// Changes the owner of a disk back to this user. Root gave it to the user of the last VM, which does not exist any
-/// more.
+/// Changes the owner of a disk back to this user. If root started the last VM, the disk still belongs to that VM's
+/// user.
 ///
 /// # Errors
 /// Errors of the operating system.

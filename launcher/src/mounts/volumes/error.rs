@@ -23,7 +23,7 @@ pub enum VolumeError {
     /// A volume with this name exists already.
     #[error("there is a volume {0} already")]
     Exists(String),
-    /// A running VM uses it; `by` is the name of the box, unless that cannot be read.
+    /// A running VM uses the volume; `by` is the name of its box, or `None` if the volume's record cannot be read.
     #[error("the volume {name} is used by {}", user(by.as_deref()))]
     InUse { name: String, by: Option<String> },
     /// The name is not valid for a volume.
@@ -32,7 +32,7 @@ pub enum VolumeError {
     /// The size, in bytes, is not valid for a volume.
     #[error("a volume has from {least} to {most}, not {0} bytes", least = readable(MIN_SIZE), most = readable(MAX_SIZE))]
     BadSize(u64),
-    /// Its record or its disk was changed from outside.
+    /// The record is missing or malformed, or the disk has another size than the record.
     #[error("the volume {name} is damaged: {reason}")]
     Damaged { name: String, reason: String },
 }

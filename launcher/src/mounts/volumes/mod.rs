@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The lock of a disk ([flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html)) belongs to the open file
-//! description, which the VMM process inherits. It is released once both the supervisor and the VMM process have ended,
-//! in whatever way. Only guests read the content of a disk: the file system of a volume is never mounted or parsed on
-//! the host.
+//! description, which the VMM process inherits. The kernel releases the lock when both the supervisor and the VMM
+//! process have ended, even after a crash. Only guests read the content of a disk: the file system of a volume is never
+//! mounted or parsed on the host.
 
 mod disk;
 mod error;
@@ -40,20 +40,21 @@ pub use record::VolumeState;
 
 /// The directory of the volumes in the state directory.
 const NAME: &str = "volumes";
-/// How long to wait for a VM that may be about to end.
+/// How long [`Volumes::take`] waits for a volume that another VM uses: that VM may be about to end.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often to check for its end.
+/// How often [`Volumes::take`] tries again.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The default size of a volume, in bytes.
 pub const DEFAULT_SIZE: u64 = 10 << 30;
 
-/// A volume that this process holds for a VM until it is dropped.
+/// A volume that this process has locked for a VM. The lock is released when this value is dropped and the VMM process
+/// has ended.
 #[derive(Debug)]
 pub struct Volume {
-    /// Its locked disk.
+    /// The locked disk.
     pub(crate) disk: File,
-    /// The path at which the components of the box see it.
+    /// The path at which the components of the box see the volume.
     pub(crate) guest: String,
     directory: PathBuf,
     record: VolumeRecord,
@@ -61,17 +62,18 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Returns whether it was missing, and was created for this VM.
+    /// Returns whether [`Volumes::take`] had to create the volume.
     pub const fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// Returns the size of its disk, in bytes.
+    /// Returns the size of the disk, in bytes.
     pub const fn size_bytes(&self) -> u64 {
         self.record.size_bytes
     }
 
-    /// Records that a VM now starts with it. Until then, the box that took it does not count as its last user.
+    /// Records that the VM of the box that took the volume now starts. Until this call, the record still names the box
+    /// that used the volume before.
     ///
     /// # Errors
     /// Errors of the operating system.
@@ -97,7 +99,7 @@ impl Volumes {
     /// Creates an empty volume. Its size in bytes is rounded down to whole blocks of 4096.
     ///
     /// # Errors
-    /// [`VolumeError::Exists`], [`VolumeError::BadName`], [`VolumeError::BadSize`], or if it cannot be written.
+    /// [`VolumeError::Exists`], [`VolumeError::BadName`], [`VolumeError::BadSize`], or errors of the operating system.
     pub fn create(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
         check_name(name)?;
         state_dir::make(&self.directory)?;
@@ -105,11 +107,11 @@ impl Volumes {
         self.make(name, size_bytes)
     }
 
-    /// Takes a volume for the box `name`, and creates the volume if it is missing.
+    /// Locks a volume for the box `name`. A missing volume is created with [`DEFAULT_SIZE`].
     ///
     /// # Errors
-    /// [`VolumeError::InUse`] if another VM uses it, [`VolumeError::Damaged`], [`VolumeError::BadName`], or if it
-    /// cannot be opened.
+    /// [`VolumeError::InUse`] if another VM uses the volume, [`VolumeError::Damaged`], [`VolumeError::BadName`], or
+    /// errors of the operating system.
     pub fn take(&self, place: &VolumePlace, name: &str) -> Result<Volume, VolumeError> {
         check_name(&place.volume)?;
         state_dir::make(&self.directory)?;
@@ -139,7 +141,7 @@ impl Volumes {
         for name in names {
             match self.look(&name) {
                 Ok(volume) => found.push(volume),
-                // The rest of a removal that was interrupted.
+                // The directory is left from an interrupted removal.
                 Err(VolumeError::Missing(_)) => {}
                 Err(error) => unreadable.push(error),
             }
@@ -150,28 +152,29 @@ impl Volumes {
     /// Returns the volume with this name.
     ///
     /// # Errors
-    /// [`VolumeError::Missing`], [`VolumeError::Damaged`], or if it cannot be read.
+    /// [`VolumeError::Missing`], [`VolumeError::Damaged`], or errors of the operating system.
     pub fn find(&self, name: &str) -> Result<VolumeState, VolumeError> {
         let _guard = self.guard_of(name)?;
         self.look(name)
     }
 
-    /// Removes a volume with its content, even a damaged one.
+    /// Removes a volume with its content, even if the volume is damaged.
     ///
     /// # Errors
-    /// [`VolumeError::InUse`], [`VolumeError::Missing`], or if it cannot be removed.
+    /// [`VolumeError::InUse`], [`VolumeError::Missing`], or errors of the operating system.
     pub fn remove(&self, name: &str) -> Result<(), VolumeError> {
         let _guard = self.guard_of(name)?;
         let locked = disk::open(&self.directory.join(name), name)
             .and_then(|disk| self.lock_disk(name, &disk).map(|()| disk));
-        // The disk goes first: without it, the directory is no volume, even if this command is killed in between.
+        // Remove the disk first. If this command is killed then, the rest of the directory is not a volume.
         let _locked = locked?;
         let directory = self.directory.join(name);
         absent(&directory.join(DISK), |path| fs::remove_file(path))?;
         Ok(absent(&directory, |path| fs::remove_dir_all(path))?)
     }
 
-    /// Locks the directory of the volumes, and checks that the volume exists.
+    /// Locks the directory of the volumes. Returns [`VolumeError::Missing`] if that directory is absent or `name` is
+    /// invalid.
     fn guard_of(&self, name: &str) -> Result<File, VolumeError> {
         if !is_entry_name(name) || self.is_absent()? {
             return Err(VolumeError::Missing(name.to_owned()));
@@ -179,13 +182,13 @@ impl Volumes {
         Ok(state_dir::lock(&self.directory)?)
     }
 
-    /// Returns whether no volume was ever created.
+    /// Returns whether the directory of the volumes is absent, as before the first volume.
     fn is_absent(&self) -> Result<bool, OsError> {
         let exists = self.directory.try_exists();
         exists.map(|it| !it).map_err(OsError::file("read", &self.directory))
     }
 
-    /// Creates a volume atomically. The caller holds the directory's lock.
+    /// Creates a volume atomically. The caller has locked the directory of the volumes.
     fn make(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
         if !(MIN_SIZE..=MAX_SIZE).contains(&size_bytes) {
             return Err(VolumeError::BadSize(size_bytes));
@@ -194,7 +197,7 @@ impl Volumes {
         if disk::is_there(&directory)? {
             return Err(VolumeError::Exists(name.to_owned()));
         }
-        // The rest of a removal that was interrupted.
+        // Remove what an interrupted removal has left.
         absent(&directory, |path| fs::remove_dir_all(path))?;
         let publish = |error: PublishError| {
             OsError::file("make the volume", &directory)(io::Error::other(error))
@@ -223,7 +226,8 @@ impl Volumes {
         Ok(Volume { disk, guest: guest.clone(), directory, record, is_new })
     }
 
-    /// Locks a disk for as long as a process has it open. The caller holds the directory's lock.
+    /// Locks a disk until the last process that has `disk` open closes it. The caller has locked the directory of the
+    /// volumes.
     fn lock_disk(&self, name: &str, disk: &File) -> Result<(), VolumeError> {
         match disk.try_lock() {
             Ok(()) => Ok(()),
@@ -238,8 +242,8 @@ impl Volumes {
         }
     }
 
-    /// Describes a volume. The caller holds the directory's lock, so no other command tries to take a disk while its
-    /// lock is tested here.
+    /// Returns the state of a volume. The caller has locked the directory of the volumes, so no other command tries to
+    /// take a disk while this function tests the disk's lock.
     fn look(&self, name: &str) -> Result<VolumeState, VolumeError> {
         let directory = self.directory.join(name);
         let disk = disk::open(&directory, name)?;
@@ -259,7 +263,7 @@ impl Volumes {
     }
 }
 
-/// Returns the mounts of volumes for init; the disks have the same order.
+/// Returns the mounts of volumes for init. The volumes' disks must be attached to the VM in the same order.
 pub(crate) fn mounts(volumes: &[Volume]) -> impl Iterator<Item = Mount> {
     let mount = |(number, volume): (u8, &Volume)| {
         let (source, guest) = (MountSource::Disk(number), volume.guest.clone());

@@ -1,4 +1,4 @@
-//! `NAME:/path`: a volume for a box, and the path at which the box sees it.
+//! Parses `NAME:/path`: the name of a volume, and the path at which a box sees it.
 
 use std::str::FromStr;
 
@@ -10,14 +10,14 @@ use crate::mounts::guest_paths;
 
 const FORM: &str = "write NAME:/path";
 
-/// A volume of a start.
+/// A volume that a start uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumePlace {
     /// The volume's name.
     #[serde(rename = "name")]
     pub volume: String,
-    /// The path at which the components of the box see it: absolute, normalized, and not one of the guest's system
-    /// paths.
+    /// The path at which the components of the box see the volume: absolute, normalized, and not one of the guest's
+    /// system paths, such as `/proc`.
     pub guest: String,
 }
 
@@ -41,7 +41,7 @@ impl FromStr for VolumePlace {
     }
 }
 
-/// Checks that each volume of a start is named once.
+/// Checks that no volume is named twice.
 ///
 /// # Errors
 /// The volume that is named twice, as a message to the user.

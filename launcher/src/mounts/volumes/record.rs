@@ -15,41 +15,42 @@ const RECORD: &str = "record.json";
 /// The greatest size of a record, in bytes.
 const MAX_RECORD: u64 = 64 << 10;
 
-/// The facts about a volume that its disk and its directory do not contain. Times are in milliseconds since 1970.
+/// The content of a volume's `record.json`. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct VolumeRecord {
-    /// The size of its disk.
+    /// The size of the disk, in bytes.
     pub(super) size_bytes: u64,
-    /// When it was created.
+    /// When the volume was created.
     pub(super) created_ms: u64,
-    /// The name of the box whose VM used it last.
+    /// The name of the box whose VM used the volume last; `None` if no VM has used it.
     #[serde(rename = "box")]
     pub(super) user: Option<String>,
-    /// When that VM was started.
+    /// When the VM of `user` was started.
     pub(super) used_ms: Option<u64>,
-    /// The name of the box that took it last. The VM of that box may not have started.
+    /// The name of the box that locked the volume last. The VM of that box may not have started.
     pub(super) taker: Option<String>,
 }
 
 /// The current state of a volume. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VolumeState {
-    /// Its name, which is the name of its directory. A directory may be a copy of another volume.
+    /// The name of the volume's directory. If a user copies the directory, the copy is a volume with its directory's
+    /// name.
     pub name: String,
-    /// The size of its disk.
+    /// The size of the disk, in bytes.
     pub size_bytes: u64,
-    /// When it was created.
+    /// When the volume was created.
     pub created_ms: u64,
-    /// The name of the box that uses it, or used it last.
+    /// The name of the box that uses the volume, or used it last; `None` if no box has.
     #[serde(rename = "box")]
     pub user: Option<String>,
-    /// When that box was started.
+    /// When the last VM that used the volume was started.
     pub used_ms: Option<u64>,
-    /// The file of its disk.
+    /// The disk's file.
     pub disk: PathBuf,
-    /// How much space the disk takes on the host.
+    /// How much space the disk takes on the host. The file is sparse.
     pub allocated_bytes: u64,
-    /// Whether a running box uses it.
+    /// Whether a running box uses the volume.
     pub in_use: bool,
 }
 
@@ -60,9 +61,9 @@ impl VolumeRecord {
         Self { size_bytes, created_ms, user: None, used_ms: None, taker: None }
     }
 
-    /// Returns the name of the box that holds the volume, if it is held.
+    /// Returns the name of the box that locked the volume last. Meaningful only while the disk is locked.
     pub(super) fn holder(self) -> Option<String> {
-        // An earlier version of boxlaunch does not write `taker`.
+        // Earlier versions of boxlaunch do not write `taker`.
         self.taker.or(self.user)
     }
 
@@ -78,7 +79,7 @@ impl VolumeRecord {
         record.map_err(|error| damaged(format!("its record is malformed: {error}")))
     }
 
-    /// Replaces the record, so that a crash of the host leaves either the old or the new one.
+    /// Replaces the record atomically: after a crash of the host, the file has either the old or the new record.
     ///
     /// # Errors
     /// Errors of the operating system.

@@ -28,8 +28,8 @@ impl Fixture {
         self.volumes.all().unwrap()
     }
 
-    /// Returns whether the volume is released. A process that another test starts also inherits the lock, until it
-    /// executes its program.
+    /// Waits until the volume is released. A process that another test starts inherits the lock until its call of
+    /// execve(2).
     fn is_free(&self, name: &str) -> bool {
         (0..10_000).any(|_| {
             thread::sleep(Duration::from_millis(1));
@@ -42,7 +42,7 @@ fn place(text: &str) -> VolumePlace {
     text.parse().unwrap()
 }
 
-/// Returns the error of a call that must fail with an error about volumes.
+/// Returns the error of a call that must fail, and must not fail with [`VolumeError::Os`].
 fn fails<T: std::fmt::Debug>(result: Result<T, VolumeError>) -> VolumeError {
     match result.unwrap_err() {
         VolumeError::Os(error) => panic!("{error}"),
@@ -91,7 +91,7 @@ fn a_volume_belongs_to_one_box_at_a_time() {
     assert_eq!(error.to_string(), "the volume work is used by the box one");
     let error = fails(made.volumes.remove("work"));
     assert!(matches!(error, VolumeError::InUse { by: Some(by), .. } if by == "one"));
-    // An examination does not take the volume from its user.
+    // `find` and `all` do not release the lock.
     assert!(made.volumes.find("work").unwrap().in_use);
     assert!(made.all().0[0].in_use);
     assert!(matches!(
@@ -129,7 +129,7 @@ fn a_box_whose_machine_did_not_start_is_not_who_had_it_last() {
     assert_eq!(used(), (Some("one".to_owned()), true));
 }
 
-/// The VMM process may be about to end if its supervisor was killed.
+/// If a supervisor is killed, its VMM process ends a little later and keeps the disk locked until then.
 #[test]
 fn a_machine_that_inherits_the_disk_keeps_it_after_its_supervisor() {
     let made = Fixture::new();
@@ -174,12 +174,12 @@ fn a_removal_that_was_killed_is_finished() {
     assert_eq!(made.volumes.find("work").unwrap().size_bytes, 16 << 20);
 }
 
-/// A volume that cannot be examined may be intact: only a volume that is known to be absent is created again.
+/// A volume that cannot be examined may be intact, so it must not be created again.
 #[test]
 fn a_volume_that_cannot_be_looked_at_stays() {
     let made = Fixture::new();
     made.volumes.create("other", 8 << 20).unwrap();
-    // A link that leads to itself: root could examine everything else.
+    // A symbolic link to itself, because root could examine anything else.
     std::os::unix::fs::symlink("work", made.path("work")).unwrap();
     let refused = [
         made.volumes.create("work", 8 << 20).unwrap_err(),
@@ -194,7 +194,7 @@ fn a_volume_that_cannot_be_looked_at_stays() {
         );
     }
     assert!(made.path("work").is_symlink());
-    // A dangling link counts as a disk that cannot be opened.
+    // A dangling link is a disk that cannot be opened, not a missing disk.
     fs::remove_file(made.path("other/disk")).unwrap();
     std::os::unix::fs::symlink("none", made.path("other/disk")).unwrap();
     assert!(made.volumes.take(&place("other:/w"), "one").is_err());
@@ -211,7 +211,7 @@ fn a_copy_of_a_volume_has_the_name_of_its_directory() {
     }
     let names = || made.all().0.into_iter().map(|it| it.name).collect::<Vec<_>>();
     assert_eq!(names(), ["copy", "work"]);
-    // An earlier version of boxlaunch writes the name, and no taker.
+    // Earlier versions of boxlaunch write `name`, and do not write `taker`.
     let record =
         "{\"name\":\"work\",\"size_bytes\":8388608,\"created_ms\":1,\"box\":\"one\",\"used_ms\":2}";
     fs::write(made.path("copy/record.json"), record).unwrap();
@@ -257,7 +257,7 @@ fn a_directory_that_others_can_change_is_not_used() {
     assert!(matches!(refused, VolumeError::Os(OsError::File { action: "use", .. })), "{refused}");
 }
 
-/// Only root can give a disk away, for example to a VM's user.
+/// Only root can change the owner of a disk to a VM's user.
 #[test]
 fn a_disk_that_a_machines_user_had_is_this_users_again() {
     let made = Fixture::new();

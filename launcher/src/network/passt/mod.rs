@@ -4,11 +4,11 @@
 //! guest ── virtio-net ── VMM process ══ relay ══ passt ── the host's network
 //! ```
 //!
-//! passt runs beside the VMM process, outside the jail, which has no network. It confines itself: if root starts it, it
-//! changes to an unprivileged user; it enters new namespaces with an empty root, and filters its system calls. The relay runs in the
-//! supervisor, and keeps the host's loopback out of the guest's reach, see [`relay`]. passt ends when its socket is
-//! closed, which happens however the supervisor ends. A parent-death signal would be lost, because the kernel clears it
-//! when a process changes its user or its capabilities (`PR_SET_PDEATHSIG` in
+//! passt runs beside the VMM process, outside the jail, which has no network. passt confines itself: it changes to an
+//! unprivileged user if root starts it, enters new namespaces with an empty root, and filters its system calls. The
+//! relay runs in the supervisor, and keeps the host's loopback out of the guest's reach, see [`relay`]. passt ends when
+//! its socket is closed, which the kernel does even if the supervisor is killed. A parent-death signal would be lost,
+//! because the kernel clears it when a process changes its user or its capabilities (`PR_SET_PDEATHSIG` in
 //! [prctl(2)](https://man7.org/linux/man-pages/man2/prctl.2.html)).
 
 mod relay;
@@ -39,29 +39,29 @@ use relay::{Flows, MAX_FRAME};
 use vmm::GUEST_MAC;
 use vmm::jail::process::close_on_exec;
 
-/// The hardware address with which passt answers for every other address. Its default is the address of the host's
-/// device, which need not have one.
+/// The hardware address that passt has on the guest's network. By default it is the hardware address of the host's
+/// device, but not every device has one.
 const PASST_MAC: &str = "02:00:00:00:00:01";
-/// How long passt may take to answer. It needs some milliseconds.
+/// How long passt may take to answer, which needs some milliseconds.
 const LIMIT: Duration = Duration::from_secs(2);
-/// The most of passt's messages that is read, in bytes.
+/// The maximum number of bytes of passt's messages that are read.
 const MAX_STDERR: usize = 4096;
-/// The file in which passt finds the host's resolver.
+/// The file that names the host's resolver, which passt reads.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// A running passt; killed on drop.
 #[derive(Debug)]
 pub(crate) struct Passt {
     child: Child,
-    /// Its messages, which need not be read.
+    /// passt's messages, which are only read after a failure.
     stderr: PipeReader,
-    /// The relay's ends of the sockets.
+    /// The relay's ends of the sockets: `machine` to the guest's device, and `passt` to passt.
     machine: UnixStream,
     passt: UnixStream,
     relay: Vec<JoinHandle<()>>,
 }
 
-/// Finds passt in the directories of a `PATH`, if a box gets the network of its host.
+/// Finds passt in the directories of a `PATH`. Returns `None` if the box does not get the host's network.
 ///
 /// # Errors
 /// [`NetworkError::NoPasst`] if it is not installed.
@@ -75,16 +75,16 @@ pub(crate) fn find(given: &Given, path: &OsStr) -> Result<Option<PathBuf>, Netwo
 /// The host's end of a box's network device.
 #[derive(Debug)]
 pub(crate) enum Device {
-    /// passt, which carries the host's network.
+    /// passt, which connects the guest to the host's network.
     Host(Passt),
-    /// For a box that declares the host's network and does not get it, because its init expects the device. As long as
-    /// this end is open and unread, the device waits.
+    /// A device without a network, for a box that declares the host's network and does not get it. The box's init
+    /// expects the device. It waits, because this end of it is open and nothing reads it.
     Nothing { _end: UnixStream },
 }
 
 impl Device {
-    /// Creates the device of a box that declares the host's network, and starts the program `passt` for it, if there is
-    /// one. Returns the device and the guest's socket.
+    /// Creates the device of a box that declares the host's network, and starts the program `passt` for it. If that is
+    /// `None`, the device has no network. Returns the device and the guest's socket.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -96,7 +96,7 @@ impl Device {
         pair.map(|(end, device)| (Self::Nothing { _end: end }, device))
     }
 
-    /// Returns the process that carries the network, if there is one.
+    /// Returns the process id of passt; `None` for a device without a network.
     pub(crate) fn process(&self) -> Option<Pid> {
         match self {
             Self::Host(passt) => i32::try_from(passt.child.id()).ok().map(Pid::from_raw),
@@ -104,10 +104,10 @@ impl Device {
         }
     }
 
-    /// Lets the guest reach the network, if there is one, once passt carries it.
+    /// Waits until passt is ready, and lets the guest reach the network. A no-op for a device without a network.
     ///
     /// # Errors
-    /// As [`Passt::serve`].
+    /// The errors of [`Passt::serve`].
     pub(crate) fn serve(&mut self) -> Result<(), NetworkError> {
         match self {
             Self::Host(passt) => passt.serve(),
@@ -116,14 +116,14 @@ impl Device {
     }
 }
 
-/// Starts passt, waits until it carries a network, and stops it; returns the reason if it carries none.
+/// Starts passt, waits until it is ready, and stops it. Returns the reason if it does not become ready.
 pub fn why_no_network(program: &Path) -> Option<String> {
     let tried = Passt::start(program).map_err(NetworkError::from);
     tried.and_then(|(mut passt, _device)| passt.check()).err().map(|it| it.to_string())
 }
 
 impl Passt {
-    /// Starts passt; returns it and the guest's socket.
+    /// Starts passt. Returns the running passt and the guest's socket.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -135,7 +135,8 @@ impl Passt {
         let (stderr, says) = io::pipe().map_err(system())?;
         // passt does not close inherited descriptors.
         close_on_exec().map_err(OsError::system(action))?;
-        // passt must not block because its messages are not read, nor be killed because the pipe is closed.
+        // A full pipe must not block passt. `Passt::stderr` keeps the pipe open, because a closed pipe would kill
+        // passt.
         fcntl(says.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
             .map_err(OsError::system(action))?;
         let child = command(program)
@@ -151,7 +152,7 @@ impl Passt {
         Ok((started, device))
     }
 
-    /// Waits until passt carries a network, and lets the guest reach it.
+    /// Waits until passt is ready, and lets the guest reach the network.
     ///
     /// # Errors
     /// [`NetworkError::Passt`] with passt's message if it has ended or takes too long.
@@ -161,8 +162,8 @@ impl Passt {
         Ok(())
     }
 
-    /// Starts the threads of the relay. If one ends for any reason, the guest has no network: the sockets stay open, so
-    /// that its device waits.
+    /// Starts the threads of the relay. If one of them ends, the guest has no network. Its device then waits, because
+    /// the sockets stay open.
     fn start_relay(&self) -> io::Result<Vec<JoinHandle<()>>> {
         let (flows, names) = (Arc::new(Flows::default()), has_resolver());
         let [machine, passt] = [&self.machine, &self.passt];
@@ -179,7 +180,7 @@ impl Passt {
         ])
     }
 
-    /// Waits until passt carries a network.
+    /// Waits until passt is ready.
     fn check(&mut self) -> Result<(), NetworkError> {
         self.answer().map_err(|error| {
             NetworkError::Passt(self.reason().unwrap_or_else(|| error.to_string()))
@@ -200,7 +201,7 @@ impl Passt {
         if read == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Returns passt's last message, once it has ended, safe for a terminal.
+    /// Kills passt, and returns its last message, safe for a terminal.
     fn reason(&mut self) -> Option<String> {
         self.child.kill().ok()?;
         let mut bytes = [0; MAX_STDERR];
@@ -212,7 +213,7 @@ impl Passt {
 
 impl Drop for Passt {
     fn drop(&mut self) {
-        // Failures mean that passt has already ended. It would also end by itself once its sockets are closed.
+        // A failure means that passt has already ended.
         drop((self.machine.shutdown(Shutdown::Both), self.passt.shutdown(Shutdown::Both)));
         drop(self.child.kill());
         drop(self.child.wait());
@@ -220,7 +221,7 @@ impl Drop for Passt {
     }
 }
 
-/// Returns whether passt can find a resolver. Without one, it would ask this host at 127.0.0.1.
+/// Returns whether passt can find a resolver. If there is none, passt would send questions to this host at 127.0.0.1.
 fn has_resolver() -> bool {
     fs::read_to_string(RESOLV_CONF).is_ok_and(|text| names_resolver(&text))
 }
@@ -237,8 +238,8 @@ fn names_resolver(text: &str) -> bool {
 
 /// Returns the command that starts passt with its socket as standard input.
 ///
-/// It carries IPv4 only, because the guest has only IPv4 addresses. It assigns no addresses, since init knows them; it
-/// forwards no port of the host; and the gateway's address does not lead to the host.
+/// passt carries only IPv4, because the guest has only IPv4 addresses. It assigns no addresses, because init knows
+/// them. It forwards no port of the host, and the gateway's address does not lead to the host.
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     let [guest, gateway, resolver]: [String; 3] =
@@ -251,7 +252,7 @@ fn command(program: &Path) -> Command {
         .args(["--no-dhcp", "--no-ndp", "--no-dhcpv6", "--no-ra"])
         .env_clear()
         .current_dir("/")
-        // Ctrl-C at a terminal is for the supervisor, which ends the VM in order.
+        // The group keeps Ctrl-C at a terminal from passt: the supervisor then shuts down the VM first.
         .process_group(0);
     command
 }
@@ -261,7 +262,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    /// Makes a script that replaces passt, in a new directory.
+    /// Creates a script that replaces passt, in a new directory.
     fn program(script: &str) -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(PASST);
@@ -320,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_comes_from_passt_reaches_the_device() {
-        // The answer to the question, and an ARP frame.
+        // The answer to the ARP question, and an ARP frame.
         let (_directory, path) =
             program(r"printf '\0\0\0\02ok\0\0\0\016aaaaaabbbbbb\010\006' >&0; exec sleep 1000");
         let (mut passt, mut device) = Passt::start(&path).unwrap();

@@ -1,14 +1,14 @@
-//! Relays frames between a guest and passt; both sides put its length before each frame.
+//! Relays frames between a guest and passt. In both directions, each frame's length precedes the frame.
 //!
-//! A guest can send to any address, and passt connects to it like any program of the host. At 127.0.0.1, or at 0.0.0.0,
-//! which Linux treats alike, the guest would reach programs of the host that trust its loopback. A kernel sends no such
-//! packet by itself, but the guest's kernel may be compromised, and a program of root may open a raw socket. So the
-//! relay checks each frame, and drops a frame that must not reach passt.
+//! A guest can send to any address, and passt connects to it like any program of the host. At 127.0.0.1 or 0.0.0.0,
+//! which are the same for Linux, the guest would reach programs of the host that trust its loopback. An honest kernel
+//! sends no such packet, but the guest's kernel may be compromised, and a program of root in the guest may open a raw
+//! socket. So the relay checks each frame, and drops a frame that must not reach passt.
 //!
-//! The other direction does not rely on passt either. passt accepts a datagram from any sender to a port from which the
-//! guest has sent one, passes on frames that are longer than the guest's device has room for, and loses its position in
-//! the stream if a socket is full or contains an incomplete frame. So the relay writes each frame with one call, always
-//! reads from passt, and only passes answers to the guest.
+//! In the other direction, the relay makes up for three weaknesses of passt. passt accepts a datagram from any sender
+//! to a port from which the guest has sent one, so the relay passes only answers to the guest. passt passes on frames
+//! that do not fit into the guest's device, so the relay drops them. passt loses its position in the stream if a socket
+//! is full or contains an incomplete frame, so the relay writes each frame with one call, and always reads from passt.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufReader, ErrorKind, Read, Write};
@@ -22,15 +22,16 @@ use box_contract::network::{DNS_PORT, SHARED_GATEWAY, SHARED_RESOLVER, is_in_sha
 pub(super) const LENGTH: usize = size_of::<u32>();
 /// The size of the Ethernet header: two addresses and a type.
 const ETHERNET: usize = 14;
-/// The longest frame that is passed on, in bytes: the guest's device has room for no more.
+/// The longest frame that is passed on, in bytes: a longer one does not fit into the guest's device.
 pub(super) const MAX_FRAME: usize = 1_500 + ETHERNET;
-/// The longest frame that exists. After a greater length, the start of the next frame is unknown.
+/// The longest possible frame, in bytes. A greater length is malformed, and the start of the next frame is then
+/// unknown.
 const MAX_LEN: usize = 65_535 + ETHERNET;
 /// How much is read at a time, in bytes.
 const BUFFER: usize = 128 << 10;
 /// The most frames that wait for a guest that does not read them. As on any network, further frames are lost.
 const MAX_WAITING: usize = 4096;
-/// The number of datagram flows that are remembered; the oldest are forgotten.
+/// The number of datagram flows that are stored. A new flow then replaces the oldest one.
 const MAX_FLOWS: usize = 4096;
 /// The type of IPv4 frames.
 const IPV4: [u8; 2] = [0x08, 0x00];
@@ -44,7 +45,7 @@ const UDP: u8 = 17;
 /// A frame, after its length.
 type Frame = Vec<u8>;
 
-/// The flows of a guest's datagrams, on which answers may come back.
+/// The flows of the datagrams that a guest has sent. Only these flows may have answers.
 #[derive(Debug, Default)]
 pub(super) struct Flows(Mutex<Known>);
 
@@ -77,7 +78,7 @@ impl Flows {
     }
 }
 
-/// Relays the guest's frames that may leave it, each with one write. Without `names`, the host has no resolver.
+/// Relays the guest's frames that may leave it, each with one write. `names` is whether the host has a resolver.
 pub(super) fn to_host(
     from: impl Read,
     mut to: impl Write,
@@ -106,7 +107,7 @@ pub(super) fn to_guest(from: impl Read, to: &SyncSender<Frame>, flows: &Flows) -
     Ok(())
 }
 
-/// Returns the ends of the queue of frames for a guest.
+/// Returns the sender and the receiver of the queue of frames for a guest.
 pub(super) fn queue() -> (SyncSender<Frame>, Receiver<Frame>) {
     sync_channel(MAX_WAITING)
 }
@@ -116,7 +117,8 @@ pub(super) fn deliver(frames: &Receiver<Frame>, mut to: impl Write) -> io::Resul
     frames.iter().try_for_each(|frame| to.write_all(&frame))
 }
 
-/// Reads the next frame that is short enough to be passed on; `None` at the end. The result begins with its length.
+/// Reads the next frame that is short enough to be passed on. The result begins with the frame's length. `None` at the
+/// end.
 fn next_frame(from: &mut impl Read) -> io::Result<Option<Frame>> {
     loop {
         let mut length = [0; LENGTH];
@@ -160,7 +162,7 @@ fn ports(packet: &[u8]) -> Option<(u16, u16)> {
     Some((at(start)?, at(start + 2)?))
 }
 
-/// Returns whether a frame may leave the guest: for another host, or with a question for the resolver.
+/// Returns whether a frame may leave the guest: to another host, or with a question to the resolver.
 fn may_leave(frame: &[u8], flows: &Flows, names: bool) -> bool {
     // Only passt itself answers ARP.
     let Some((packet, header)) = packet(frame) else { return is_arp(frame) };
@@ -173,7 +175,7 @@ fn may_leave(frame: &[u8], flows: &Flows, names: bool) -> bool {
     let may_leave = if is_in_shared(to) {
         to == SHARED_RESOLVER && is_question()
     } else {
-        // Neither this host, as 127.0.0.1 or 0.0.0.0, nor a multicast, reserved or broadcast address.
+        // Refuses 0.0.0.0/8 and 127.0.0.0/8, which lead to this host, and multicast, reserved and broadcast addresses.
         to.octets()[0] != 0 && !to.is_loopback() && to.octets()[0] < 224
     };
     if let (true, UDP, Some((own, port))) = (may_leave, header[9], ports(packet)) {
@@ -182,14 +184,14 @@ fn may_leave(frame: &[u8], flows: &Flows, names: bool) -> bool {
     may_leave
 }
 
-/// Returns whether a frame may enter the guest: an answer, but not one from this host itself, which passt calls the
-/// gateway.
+/// Returns whether a frame may enter the guest: an answer from another host. The gateway's address stands for this
+/// host.
 fn may_enter(frame: &[u8], flows: &Flows) -> bool {
     let Some((packet, header)) = packet(frame) else { return is_arp(frame) };
     let from = address(header, 12);
     match header[9] {
         _ if from == SHARED_GATEWAY => false,
-        // passt listens at no port, and answers pings.
+        // These are answers, because passt listens at no TCP port and sends no pings of its own.
         TCP | ICMP => true,
         UDP => ports(packet).is_some_and(|(port, own)| flows.has((from, port, own))),
         _ => false,

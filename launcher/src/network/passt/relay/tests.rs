@@ -17,7 +17,7 @@ fn between(from: ([u8; 4], u16), to: ([u8; 4], u16), protocol: u8) -> Vec<u8> {
     frame
 }
 
-/// Returns a frame from the guest's port 5000.
+/// Returns an IPv4 frame from the guest's port 5000 to another address and port.
 fn packet(to: [u8; 4], protocol: u8, port: u16) -> Vec<u8> {
     between((SHARED_GUEST.octets(), 5000), (to, port), protocol)
 }
@@ -32,7 +32,7 @@ fn framed(frames: &[&[u8]]) -> Vec<u8> {
     frames.iter().flat_map(one).collect()
 }
 
-/// Collects each write separately.
+/// A writer that stores the bytes of each write separately.
 #[derive(Debug, Default)]
 struct Writes(Vec<Vec<u8>>);
 
@@ -47,7 +47,7 @@ impl Write for Writes {
     }
 }
 
-/// Reads so many bytes at a time.
+/// A reader of the bytes that reads at most the given number at a time.
 struct Pieces<'a>(&'a [u8], usize);
 
 impl Read for Pieces<'_> {
@@ -154,7 +154,7 @@ fn each_frame_is_written_by_itself_however_it_came() {
         drop(sender);
         let mut delivered = Writes::default();
         deliver(&waiting, &mut delivered).unwrap();
-        // In this direction the addressee is not checked: passt sets it.
+        // In this direction the destination address is not checked, because passt sets it.
         let expected: Vec<_> =
             [&bad, &good, &bad, &longest, &good, &bad].map(|it| framed(&[it])).into();
         assert_eq!(delivered.0, expected, "{size}");
