@@ -3,9 +3,9 @@
 
 /// Implements `From<$below>` for `$above`: converts the error of a module into the error of a module that calls it.
 ///
-/// A variant in the list `$same`, which both enums contain, is converted to the same variant of the upper enum, so that an error
-/// is the same variant at each level. Every other error becomes the variant `$variant`, which contains it. For example,
-/// `from_below!(StreamError => ClientError::Stream, Os, Stopped)`.
+/// A variant in the list `$same`, which both enums have, is converted to the same variant, so that callers match it in
+/// the same way at each level. Every other error becomes the variant `$variant`, which contains the lower error. For
+/// example, `from_below!(StreamError => ClientError::Stream, Os, Stopped)`.
 #[macro_export]
 macro_rules! from_below {
     ($below:ident => $above:ident::$variant:ident $(, $same:ident)*) => {

@@ -1,5 +1,5 @@
-//! Verifies blobs by the SHA-256 of the open files, or by a receipt for an earlier one. The digests are
-//! [OCI digests](https://github.com/opencontainers/image-spec/blob/main/descriptor.md#digests).
+//! Verifies blobs by the SHA-256 of the open files, or by the receipt of an earlier verification. The digests are [OCI
+//! digests](https://github.com/opencontainers/image-spec/blob/main/descriptor.md#digests).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,7 +23,7 @@ use vmm::signals::StopSignals;
 pub enum Verified {
     /// By a receipt: the file has not changed since it was hashed.
     Receipt,
-    /// By hashing all of its bytes.
+    /// By hashing all bytes of the file.
     Hashed,
 }
 
@@ -32,7 +32,7 @@ pub enum Verified {
 pub enum Trust {
     /// A file with a receipt is not hashed if it has not changed.
     Receipts,
-    /// Everything is hashed.
+    /// All blobs are hashed.
     Nothing,
 }
 
@@ -41,12 +41,13 @@ pub enum Trust {
 pub struct Verification {
     /// [`Verified::Hashed`] if any blob was hashed.
     pub verified: Verified,
-    /// How long the hashing took; zero if nothing was hashed. Looking up receipts counts towards the start instead.
+    /// How long the hashing took; zero if nothing was hashed. The time for looking up receipts is part of the start
+    /// instead.
     pub hashing: Duration,
 }
 
 impl Verification {
-    /// The result for a box that only needed receipts.
+    /// The result if receipts cover all blobs.
     const RECEIPT: Self = Self { verified: Verified::Receipt, hashing: Duration::ZERO };
 }
 
@@ -67,7 +68,7 @@ pub fn boot_blobs(
     } else {
         each(opened, receipts, trust, signals)?
     };
-    // A receipt covers the files, but neither the config that names them nor how they fit together.
+    // A receipt covers the files. It does not cover the config that names them, or how they fit together.
     opened.check_plan()?;
     opened.check_superblock()?;
     Ok(found)
@@ -80,7 +81,7 @@ fn has_receipt(opened: &OpenBox, receipts: &Receipts) -> Result<bool, OpenBoxErr
     Ok(receipts.holds_box(&opened.digest, &stamps))
 }
 
-/// Verifies the blobs of a box one by one, and writes a receipt for all of them together.
+/// Verifies the boot blobs of a box one by one, and then writes one receipt for all of them.
 fn each(
     opened: &OpenBox,
     receipts: &Receipts,
@@ -109,8 +110,8 @@ fn each(
 /// Verifies one blob. A failure to write a receipt is not an error: the next start hashes the blob again.
 ///
 /// # Errors
-/// If the blob differs in size or content, changes while it is hashed, or cannot be read; or if one of `signals`
-/// arrives.
+/// If the blob differs from its descriptor in size or content, changes while it is hashed, or cannot be read; or if one
+/// of `signals` arrives.
 pub fn blob(
     blob: &Blob,
     receipts: &Receipts,
@@ -120,7 +121,7 @@ pub fn blob(
     recorded(blob, receipts, trust, signals).map(|(verified, _)| verified)
 }
 
-/// Like [`blob`], but also returns the record of its file, if it has one.
+/// Like [`blob`], but also returns the [`Stamp::record`] of its file, if the file has one.
 fn recorded(
     blob: &Blob,
     receipts: &Receipts,
@@ -137,7 +138,7 @@ fn recorded(
     }
     let record = hashed(blob, signals)?;
     if let Some(record) = &record {
-        // An unwritable state directory costs time, not safety.
+        // If the receipt cannot be written, the next start hashes the blob again.
         drop(receipts.note(digest, record.clone()));
     }
     Ok((Verified::Hashed, record))
@@ -146,7 +147,7 @@ fn recorded(
 /// Hashes one blob, and returns the record of its file; see [`Stamp::record`].
 ///
 /// # Errors
-/// As [`blob`].
+/// The errors of [`blob`].
 pub fn hashed(blob: &Blob, signals: Option<&StopSignals>) -> Result<Option<String>, OpenBoxError> {
     blob.check_size()?;
     let stamp = self::stamp(blob)?;
@@ -165,7 +166,7 @@ pub fn hashed(blob: &Blob, signals: Option<&StopSignals>) -> Result<Option<Strin
 
 /// Computes the digest of a blob, which takes seconds for a large blob.
 fn digest(blob: &Blob, signals: Option<&StopSignals>) -> Result<Digest, OpenBoxError> {
-    // Other holders of the descriptor share its position, so this reads by offset.
+    // Other processes share the position of the descriptor, so this reads by offset.
     let section = Section::new(&blob.file, 0, u64::MAX);
     let mut content = Interruptible { section, signals, signal: None };
     let read = Digest::of_reader(&mut content);
@@ -175,8 +176,8 @@ fn digest(blob: &Blob, signals: Option<&StopSignals>) -> Result<Digest, OpenBoxE
     Ok(read.map(|(digest, _)| digest).map_err(OsError::file("read", &blob.path))?)
 }
 
-/// The content of a file until one of the signals arrives. The signals are blocked, and would otherwise wait until the
-/// whole file was read.
+/// A reader of a file that fails when one of the signals arrives. The signals are blocked, so they would otherwise wait
+/// until the whole file was read.
 struct Interruptible<'a> {
     section: Section<&'a File>,
     signals: Option<&'a StopSignals>,
@@ -221,7 +222,7 @@ mod tests {
         fn new() -> Self {
             let made = TestBox::new(&config());
             let receipts = Receipts::new(&made.path().join("state"));
-            // A file that was just written gets no receipt.
+            // Wait, because a file that was just written gets no receipt.
             sleep(Duration::from_millis(40));
             Self { made, receipts }
         }
@@ -266,7 +267,7 @@ mod tests {
             let path = fixture.made.blobs(SEGMENT_TYPE)[1].clone();
             let mut bytes = fs::read(&path).unwrap();
             change(&mut bytes);
-            // The file is changed in place.
+            // This changes the file in place.
             fs::write(&path, bytes).unwrap();
             let error = fixture.verify(Trust::Receipts).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{} has ", path.display())), "{error}");
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!(names().count(), 1, "nothing was written");
         fs::remove_file(&of_boxes[0]).unwrap();
         assert_eq!(fixture.verify(Trust::Receipts).unwrap(), Verified::Hashed);
-        // Another box with the same blobs gets its receipt from theirs.
+        // Another box with the same blobs is verified by the receipts of the blobs, and gets a receipt.
         fixture
             .made
             .edit_manifest(|manifest| drop(manifest["layers"].as_array_mut().unwrap().pop()));

@@ -7,8 +7,8 @@
 //! [2026-01-31T12:00:00.000000Z ERROR krun_vmm::linux::vstate] a line of libkrun
 //! ```
 //!
-//! The guest decides how much it writes, so both copies are bounded: the end is kept in memory, and the start in a file
-//! if the caller provides one.
+//! The guest decides how much it writes, so only two parts of bounded size are kept: the end in memory, and the start
+//! in a file if the caller provides one.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -36,15 +36,15 @@ pub struct Console {
     lines: Lines,
     tail: VecDeque<u8>,
     file: Option<File>,
-    /// How many bytes the file can still take.
+    /// How many more bytes may be written to the file.
     room: usize,
-    /// Whether the unfinished line is the guest's: a long line arrives in several parts.
+    /// While a line is incomplete, whether the guest wrote it. A long line arrives in several parts.
     begun: Option<bool>,
     internal_error: bool,
 }
 
 impl Console {
-    /// Returns a console that keeps its end in memory and, if there is a file, its start there.
+    /// Returns a console that keeps its end in memory, and its start in `file`, if there is one.
     pub fn new(file: Option<File>) -> Self {
         Self { file, room: MAX_FILE, ..Self::default() }
     }
@@ -76,7 +76,7 @@ impl Console {
         self.internal_error
     }
 
-    /// Adds a line of the console, or a part of one; only the first part has libkrun's prefix.
+    /// Adds a line of the console, or a part of a line. Only the first part of a line has libkrun's prefix.
     fn take(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_end_matches(['\n', '\r']);
@@ -90,13 +90,13 @@ impl Console {
         self.write_file(record.as_bytes())
     }
 
-    /// Writes as much to the file as fits, and then the closing line if something does not.
+    /// Writes a line to the file if it fits. Otherwise the file is full, and gets its closing line once.
     fn write_file(&mut self, data: &[u8]) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         if data.len() <= self.room {
             self.room -= data.len();
             return match file.write_all(data) {
-                // A pipe whose reader pauses: the box does not wait for it.
+                // The file is a pipe with a slow reader. The box must not wait for it, so the file gets no more lines.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.room = 0;
                     Ok(())
@@ -109,11 +109,11 @@ impl Console {
     }
 }
 
-/// Removes libkrun's prefix from a line of the guest; leaves other lines as they are.
+/// Returns whether the guest wrote a line, and the line. Removes libkrun's prefix from a line of the guest.
 fn undecorated(line: &str) -> (bool, &str) {
     let parts = line.strip_prefix('[').and_then(|rest| rest.split_once(CONSOLE_TARGET));
     match parts {
-        // The guest cannot forge the prefix: its text begins after the first one.
+        // The guest cannot forge the prefix, because its text begins after libkrun's.
         Some((timestamp, text)) if !timestamp.contains(' ') => {
             (true, text.strip_prefix(BROKEN).unwrap_or(text))
         }

@@ -13,7 +13,7 @@ pub enum StreamError {
     /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// A signal requested the end.
+    /// A signal requested the end of the run.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// The box's init speaks an unsupported version of the control channel's protocol.
@@ -24,7 +24,7 @@ pub enum StreamError {
     /// The box's init speaks an older protocol, which lacks this request.
     #[error("this box cannot do that: its init speaks protocol {0}")]
     OlderBox(u32),
-    /// The control channel carried something that init never sends.
+    /// The peer of the control channel sent something that init never sends.
     #[error("the control channel was misused: {0}")]
     Protocol(String),
     /// The input of a command could not be read.
@@ -36,7 +36,7 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// Returns the error for output that was not passed on; a signal ends the wait for the reader.
+    /// Returns the error for output that was not passed on: [`Stopped`] if a signal ended the wait for the reader.
     pub(crate) fn not_written(error: io::Error, signals: &StopSignals) -> Self {
         if error.kind() != ErrorKind::WouldBlock {
             return Self::Output(error);

@@ -22,18 +22,18 @@ impl Input {
         Self { file: File::from(file.into()), credit: INPUT_WINDOW as usize, ended: false }
     }
 
-    /// Returns the file if bytes of it can be sent.
+    /// Returns the file if it has not ended and init accepts more bytes.
     pub(crate) fn wanted(&self) -> Option<BorrowedFd<'_>> {
         (self.credit > 0 && !self.ended).then(|| self.file.as_fd())
     }
 
-    /// Allows `bytes` more bytes to be sent.
+    /// Records that init accepts `bytes` more.
     pub(crate) fn grant(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes as usize).min(INPUT_WINDOW as usize);
     }
 
-    /// Reads the available bytes; returns an empty vector once, at the end of the file, and `None` if there were no
-    /// bytes after all.
+    /// Reads the available bytes. Returns an empty vector at the end of the file, and `None` if no bytes were
+    /// available.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -13,7 +13,7 @@ use vmm::signals;
 /// The size of a VT100, for a terminal that does not report one.
 const USUAL: TerminalSize = TerminalSize { rows: 24, columns: 80 };
 
-/// A terminal in raw mode: every key goes to the command, even Ctrl-C. Dropping this restores its earlier mode.
+/// A terminal in raw mode: the command receives every key, even Ctrl-C. Dropping this value restores the earlier mode.
 #[derive(Debug)]
 pub struct Tty {
     file: File,
@@ -40,7 +40,7 @@ impl Tty {
         Ok(Some(tty))
     }
 
-    /// Returns the size; 24 lines of 80 characters if it is unknown.
+    /// Returns the size of the terminal: 24 lines of 80 characters if it is unknown.
     pub fn size(&self) -> TerminalSize {
         let size = tcgetwinsize(&self.file).ok().filter(|it| it.ws_row > 0 && it.ws_col > 0);
         size.map_or(USUAL, |it| TerminalSize { rows: it.ws_row, columns: it.ws_col })
@@ -52,7 +52,7 @@ impl Tty {
     }
 }
 
-/// Becomes readable when the size has changed.
+/// The descriptor becomes readable when the size has changed.
 impl AsFd for Tty {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.resized.as_fd()

@@ -6,7 +6,7 @@ use nix::libc::SIGKILL;
 use super::clients::{FromClient, MAX_CLIENTS};
 use super::{CONTINUE, Flow, Supervisor, failed};
 
-/// How many clients may wait for the guest's answers to their measurements.
+/// How many clients may wait for the guest's answers to [`HostMessage::Measure`].
 const MAX_MEASURED: usize = 64;
 
 impl Supervisor {
@@ -23,7 +23,7 @@ impl Supervisor {
                     self.clients.send(client, &GuestMessage::Exited(exit), None);
                 }
             }
-            // Its requests were already refused.
+            // Ignores a client that was removed, for example because there were too many.
             FromClient::Asked { client, .. } if !self.clients.knows(client) => {}
             FromClient::Asked { client, message } => {
                 return self.ask(client, message).unwrap_or_else(|reason| {
@@ -45,7 +45,7 @@ impl Supervisor {
         CONTINUE
     }
 
-    /// Ends the command of a client that has disconnected.
+    /// Removes a client that has disconnected, and kills its command.
     fn part(&mut self, client: u64) {
         self.clients.remove(client);
         if let Some(id) = self.programs.of(client) {
@@ -53,7 +53,7 @@ impl Supervisor {
         }
     }
 
-    /// Fulfils a client's request, or returns the reason why it does not.
+    /// Fulfils a client's request, or returns the reason for a refusal.
     fn ask(&mut self, client: u64, message: HostMessage) -> Result<Flow, String> {
         let own = self.programs.of(client);
         let message = match message {
@@ -76,7 +76,7 @@ impl Supervisor {
                 return Err("its guest does not answer".to_owned());
             }
             HostMessage::Measure(_) => message,
-            // Only the supervisor sends these.
+            // Ignored: only the supervisor may send these.
             HostMessage::Credit(_)
             | HostMessage::Clock(_)
             | HostMessage::Variable(_)
@@ -84,7 +84,7 @@ impl Supervisor {
             | HostMessage::Mounts(_) => {
                 return Ok(CONTINUE);
             }
-            // The command has ended.
+            // Ignored: the client has no command, or its command has ended.
             _ if own.is_none() => return Ok(CONTINUE),
             HostMessage::Signal(mut signal) => {
                 signal.id = own.unwrap_or(ProgramId::AGENT);

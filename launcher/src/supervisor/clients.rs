@@ -1,4 +1,4 @@
-//! The connections of clients. Each has a task that reads, and a task that writes its queue.
+//! The connections of clients. Each client has a task that reads its messages, and a task that writes its queue.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,16 +26,17 @@ use crate::streams::control::CHUNK;
 
 /// How long a client may take to send its greeting.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long to wait for clients without any progress after the box has ended.
+/// How long to wait while no client reads anything after the box has ended, and how long a removed client may read its
+/// queue.
 const LINGER: Duration = Duration::from_secs(1);
-/// The greatest size of a client's queue, as [`Output::cost`](box_contract::wire::Output::cost) counts it: more than
+/// The greatest size of a client's queue, as a sum of [`Output::cost`](box_contract::wire::Output::cost). It exceeds
 /// the windows of the agent and a command.
 const MAX_QUEUED: usize = 1 << 20;
-/// The size of a queue from which on its client gets no messages that it can do without.
+/// While a client's queue is larger than this, clients get no messages that they do not need, such as denials.
 const BEHIND: usize = 128 << 10;
 /// How many clients may be connected.
 pub(super) const MAX_CLIENTS: usize = 512;
-/// How many messages from clients may wait.
+/// How many messages from clients may wait for the supervisor.
 const MAX_ASKED: usize = 64;
 /// The pause after a failure to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -43,17 +44,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// An event of a client.
 #[derive(Debug)]
 pub(super) enum FromClient {
-    /// It has connected.
+    /// A client has connected.
     Connected(UnixStream),
-    /// It has sent its greeting, which contains the output that it follows.
+    /// A client has sent its greeting, which contains the output that the client follows.
     Greeted { client: u64, follow: Follow },
-    /// It has sent a message.
+    /// A client has sent a request.
     Asked { client: u64, message: HostMessage },
-    /// It has sent changes of the rules for the box's filter.
+    /// A client has sent changes of the rules for the box's filter.
     Rules { client: u64, rules: RuleChange },
-    /// It has sent something that clients never send.
+    /// A client has sent something that clients never send.
     Misused { client: u64, reason: String },
-    /// It has disconnected.
+    /// A client has disconnected.
     Gone { client: u64 },
 }
 
@@ -71,7 +72,7 @@ struct Client {
     queue: UnboundedSender<Frame>,
     /// The cost of the queue.
     queued: Arc<AtomicUsize>,
-    /// Aborts the task that writes.
+    /// Aborts the client's writing task.
     writer: AbortHandle,
 }
 
@@ -82,11 +83,11 @@ pub(super) struct Clients {
     next: u64,
     asked: Sender<FromClient>,
     messages: Receiver<FromClient>,
-    /// The tasks that write, except for the first client's.
+    /// The writing tasks of all clients except the first.
     writers: JoinSet<()>,
-    /// The writing task of the client in this process, which is never aborted.
+    /// The writing task of the client in this process. [`Self::close`] waits for it without a time limit.
     first: JoinSet<()>,
-    /// Grows when clients read.
+    /// The number of frames that were written to clients.
     delivered: Arc<AtomicUsize>,
 }
 
@@ -143,12 +144,12 @@ impl Clients {
         drop(tokio::spawn(read(reader, self.next, self.asked.clone())));
     }
 
-    /// Returns whether a client is connected and not removed.
+    /// Returns whether a client is connected and was not removed.
     pub(super) fn knows(&self, client: u64) -> bool {
         self.connected.contains_key(&client)
     }
 
-    /// Returns whether a client reads too slowly for messages that it can do without.
+    /// Returns whether the queue of any client is larger than [`BEHIND`].
     pub(super) fn are_behind(&self) -> bool {
         self.connected.values().any(|client| client.queued.load(Ordering::Relaxed) > BEHIND)
     }
@@ -160,7 +161,7 @@ impl Clients {
         }
     }
 
-    /// Removes a client. Its queue is still written if it reads.
+    /// Removes a client. It can still read its queue for [`LINGER`].
     pub(super) fn remove(&mut self, client: u64) {
         if let Some(Client { writer, .. }) = self.connected.remove(&client) {
             drop(tokio::spawn(async move {
@@ -183,7 +184,7 @@ impl Clients {
         }
     }
 
-    /// Sends a message to all clients that follow the agent in one of these ways.
+    /// Sends a message to all clients whose `follow` is in this list.
     pub(super) fn tell(
         &mut self,
         follow: &[Follow],
@@ -200,18 +201,19 @@ impl Clients {
         self.tell(&[Follow::Nothing, Follow::End, Follow::Output], message, None);
     }
 
-    /// Disconnects all clients after they have read their queues.
+    /// Disconnects all clients after they have read their queues, or when none of them has read anything for
+    /// [`LINGER`].
     pub(super) async fn close(&mut self) {
         self.connected.clear();
         let mut delivered = self.delivered.load(Ordering::Relaxed);
         while let Some(ended) = timeout(LINGER, self.writers.join_next()).await.transpose() {
             let before = std::mem::replace(&mut delivered, self.delivered.load(Ordering::Relaxed));
-            // None of the clients has read anything for that time.
+            // No client has read anything for that time.
             if ended.is_err() && before == delivered {
                 break;
             }
         }
-        // If need be, a signal ends this wait.
+        // A signal can end this wait.
         while self.first.join_next().await.is_some() {}
     }
 }
@@ -221,7 +223,7 @@ fn cost(bytes: &[u8]) -> usize {
     bytes.len() + FRAME_COST as usize
 }
 
-/// Accepts connections as long as the supervisor lives.
+/// Accepts connections until the supervisor ends.
 async fn accept(listener: tokio::net::UnixListener, clients: Sender<FromClient>) {
     loop {
         match listener.accept().await {
@@ -254,7 +256,7 @@ async fn write(
 
 /// Reads a client's messages until it disconnects or sends something invalid.
 async fn read(mut stream: OwnedReadHalf, client: u64, to: Sender<FromClient>) {
-    // A failure means that the supervisor is about to end.
+    // If `to` refuses an event, the supervisor is about to end.
     if let Err(error) = pass_on(&mut stream, client, &to).await {
         let reason = error.to_string();
         drop(to.send(FromClient::Misused { client, reason }).await);

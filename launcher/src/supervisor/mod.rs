@@ -1,4 +1,4 @@
-//! The supervisor of a running box: it serves the box's clients until the box ends.
+//! The supervisor of a running box, which serves the box's clients until the box ends.
 //!
 //! ```text
 //! init ◀── control channel ──▶ Supervisor ◀── Unix sockets ──▶ clients: run, exec, attach, stop …
@@ -55,7 +55,7 @@ pub(crate) const RUN: &str = "run the box";
 /// Completes an error message about a VM that ended without a request.
 const WHEN: &str = "while the box ran";
 
-/// The result of serving a box, with its task, if it had one.
+/// The result of serving a box: its task, if it had one.
 pub type Served = Result<Option<EndedTask>, RunFailure>;
 
 /// A started box that is not served yet.
@@ -68,10 +68,11 @@ pub struct Started {
 }
 
 impl Started {
-    /// Starts a VM. Clients can connect to the socket in its runtime directory from now on, and wait.
+    /// Starts a VM. Clients can already connect to the socket in the runtime directory, and wait until the box is
+    /// served.
     ///
     /// # Errors
-    /// As [`Machine::start`].
+    /// The errors of [`Machine::start`].
     pub fn new(
         run: BoxToRun<'_>,
         gifts: HostGifts,
@@ -84,14 +85,15 @@ impl Started {
         match runtime.block_on(Machine::start(run, gifts, policy)) {
             Ok(machine) => Ok(Self { runtime, listener, machine }),
             Err(error) => {
-                // Does not wait for a name lookup that may still run.
+                // Unlike a drop, this does not wait for a name lookup that may still run.
                 runtime.shutdown_background();
                 Err(error)
             }
         }
     }
 
-    /// Serves the box on a new thread. Returns the thread, which returns the box's task, and a connection to it.
+    /// Serves the box on a new thread. Returns a connection to the supervisor, and the thread, whose result has the
+    /// box's task.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -107,7 +109,7 @@ impl Started {
         Ok((ours, thread.map_err(OsError::system(action))?))
     }
 
-    /// Serves the box until it ends, or a signal requests that; returns its task, if it had one.
+    /// Serves the box until it ends or a signal requests its end. Returns its task, if it had one.
     ///
     /// # Errors
     /// If the VM ends by itself, or its init fails.
@@ -161,14 +163,14 @@ fn listen(directory: &RuntimeDir) -> Result<UnixListener, MachineError> {
     Ok(UnixListener::bind(&path).map_err(OsError::file("make", &path))?)
 }
 
-/// The conditions of a box's end.
+/// When and how a box ends.
 #[derive(Debug, Clone)]
 pub struct Terms {
     /// Whether the box ends when its agent ends.
     pub ends_with_agent: bool,
-    /// How long the programs of the box may take to end, after its agent's end or after a signal.
+    /// How long the programs of the box may take to end, after the agent's end or after a signal.
     pub grace: Duration,
-    /// The path for the result of its task, if it has one.
+    /// The path for the result of the box's task, if there is one.
     pub result: Option<Arc<FileSlot>>,
 }
 
@@ -182,19 +184,19 @@ struct Supervisor {
     terms: Terms,
     /// When to kill the VM, once its end was requested.
     kill_at: Option<Instant>,
-    /// How the agent ended.
+    /// How the agent ended; `None` while it runs.
     agent_exit: Option<Exited>,
     /// The agent's status for the record; `None` if the agent was stopped after the command for which the box was
     /// started.
     status: Option<u8>,
-    /// The clients that wait for a [`GuestMessage::Usage`], in the order of its answers.
+    /// The clients that wait for a [`GuestMessage::Usage`]. The guest answers in this order.
     measured_for: VecDeque<u64>,
     wall_clock: WallClock,
-    /// The addresses outside the internet that the command line gave the box.
+    /// The addresses outside the internet that the command line has permitted.
     given: Vec<PeerPlan>,
     /// The denials that were already sent to clients.
     reported: BTreeSet<(ComponentName, String)>,
-    /// The result of the task, as far as it has arrived.
+    /// The bytes of the task's result that have arrived.
     result: Vec<u8>,
     /// Whether the box is ending because of an error.
     has_failed: bool,
@@ -207,7 +209,7 @@ const CONTINUE: Flow = ControlFlow::Continue(());
 const BREAK: Flow = ControlFlow::Break(());
 
 impl Supervisor {
-    /// Serves the box to its end, and records the end.
+    /// Serves the box until it ends, and records the end.
     async fn run(mut self, signals: Option<&WatchedSignals<'_>>) -> Served {
         let served = self.serve(signals).await;
         self.has_failed = served.is_err();
@@ -219,10 +221,10 @@ impl Supervisor {
         let ended = served.and(killed.and(written).map_err(MachineError::from));
         let error = ended.as_ref().err().map(ToString::to_string);
         let status = self.status;
-        // If this fails, the next command finds the lock free, and records the end.
         let incomplete = self.log_failure();
         let error = error.or(incomplete);
         let Self { machine, entry, mut clients, .. } = self;
+        // If this fails, the next command finds the lock free, and records the end.
         drop(entry.end(status, error));
         let last_output = vec![machine.console_end()];
         // Clients that wait for the end must find the VM gone.
@@ -239,7 +241,7 @@ impl Supervisor {
         let mut messages = Vec::new();
         self.machine.events.settle(&mut |it| messages.push(it)).await;
         for message in messages {
-            // The error at hand matters more than another one.
+            // The error that ended the box matters more than an error here.
             drop(self.serve_guest(message));
         }
     }
@@ -295,7 +297,7 @@ impl Supervisor {
                 let each = &mut |it| messages.push(it);
                 let error = explain_end(&mut self.machine.events, event, WHEN, each).await;
                 for message in messages {
-                    // The VM has ended, whatever this message asks for.
+                    // The VM has ended, so the returned flow has no meaning.
                     let _ = self.serve_guest(message)?;
                 }
                 Err(error)
@@ -339,9 +341,9 @@ impl Supervisor {
             GuestMessage::Ready(_) if self.machine.facts.is_ready => {
                 return Err(StreamError::Protocol("the agent was ready twice".to_owned()).into());
             }
-            // The channel consumes the greeting itself.
+            // The channel itself handles the greeting.
             GuestMessage::Ready(_) | GuestMessage::Hello(_) => {}
-            // Only the supervisor sends these: the guest does not decide about denials.
+            // Ignored: only the supervisor may send these, because the guest does not decide about denials.
             GuestMessage::Denied(_) => {}
         }
         Ok(CONTINUE)
@@ -363,14 +365,14 @@ impl Supervisor {
         Ok(CONTINUE)
     }
 
-    /// Records that a component ran out of memory.
+    /// Records a component in which the kernel killed a process for lack of memory.
     fn note_oom(&mut self, component: ComponentName, exit: Exited) {
         if exit.oom_killed && !self.entry.record.oom_killed.contains(&component) {
             self.entry.note(|record| record.oom_killed.push(component), Instant::now());
         }
     }
 
-    /// Handles an end of the business application's main program, which ends nothing else.
+    /// Handles an end of the business application's main program, which does not end the box.
     fn business_ended(&mut self, exit: Exited) {
         self.note_oom(ComponentName::Business, exit);
         if self.kill_at.is_some() {
@@ -380,14 +382,13 @@ impl Supervisor {
         if self.entry.record.business_status != status {
             self.entry.note(|record| record.business_status = status, Instant::now());
         }
-        // These messages have no window, so their number is unlimited.
+        // No window limits the number of these messages, so they are not sent while a client is behind.
         if !self.clients.are_behind() {
             self.clients.tell(&[Follow::Output], &GuestMessage::Exited(exit), None);
         }
     }
 
-    /// Passes output to the clients that follow its program. Without any, the output is granted at once. The end of a
-    /// program is sent after all of its output.
+    /// Passes output to the clients that follow its program. If there are none, the program may write more at once.
     fn pass_on(&mut self, output: Output) {
         if !output.id.is_command() {
             self.machine.logs.write(&output, Instant::now());
@@ -402,15 +403,15 @@ impl Supervisor {
         }
     }
 
-    /// Grants a program more output, unless its id belongs to another program by now.
+    /// Permits a program to write more, unless its id now belongs to another program.
     fn grant(&mut self, granted: programs::Granted) {
         if let Some(bytes) = self.programs.passed(granted) {
             self.machine.grant(granted.id, bytes);
         }
     }
 
-    /// Asks init to end all programs. A second request may shorten the time of the first. A second request without
-    /// grace does not wait for the VM.
+    /// Asks init to end all programs within `grace`. A second call can only shorten that time. A second call without
+    /// grace stops waiting for the VM.
     fn begin_stop(&mut self, grace: Duration) -> Flow {
         let deadline = Instant::now() + grace + POWER_OFF;
         self.kill_at = match self.kill_at {
@@ -424,7 +425,7 @@ impl Supervisor {
     }
 }
 
-/// Waits for the earlier of two times; for ever if both are `None`.
+/// Waits for the earlier of two times. Never returns if both are `None`.
 async fn due(record: Option<Instant>, logs: Option<Instant>) {
     match record.into_iter().chain(logs).min() {
         Some(time) => tokio::time::sleep_until(time.into()).await,

@@ -1,4 +1,4 @@
-//! The network of a served box: changes of its rules, and denials that clients are shown.
+//! The network of a served box: changes its rules, and reports denials to clients.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -11,10 +11,10 @@ use egress_rules::{Local, Rules, USUAL_PORTS};
 use super::Supervisor;
 use crate::network::Network;
 
-/// How many denials clients are shown.
+/// How many different denials of a run are sent to clients.
 const MAX_TOLD: usize = 100;
 
-/// Waits for the next denial of a network's filter; for ever if there is no filter.
+/// Waits for the next denial of a network's filter. Never returns if there is no filter.
 pub(super) async fn next_denied(network: Option<&mut Network>) -> Decision {
     match network {
         Some(network) => network.next_denied().await,
@@ -27,8 +27,8 @@ fn sorted(rules: Vec<PeerPlan>) -> Vec<PeerPlan> {
     rules.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Returns the access outside the internet that a user gives a box by allowing a rule by hand: the ports of the rule,
-/// and no others.
+/// Returns the addresses outside the internet that a user permits by allowing `rule` with `boxlaunch network`: at the
+/// rule's port or, without one, at the usual ports.
 fn given_by(rule: &PeerPlan) -> Vec<PeerPlan> {
     let Some(local) = Local::of(rule) else { return Vec::new() };
     let ports = rule.port.map_or_else(|| USUAL_PORTS.to_vec(), |port| vec![port]);
@@ -36,9 +36,10 @@ fn given_by(rule: &PeerPlan) -> Vec<PeerPlan> {
     ports.into_iter().map(|port| PeerPlan { peer: peer.clone(), port: Some(port) }).collect()
 }
 
-/// Returns the addresses outside the internet that a box may reach after a change of its rules. Rules that are allowed
-/// by hand add their addresses. Rules that replace all others keep the addresses of the command line; of the rest, they
-/// keep only the addresses that they name, so earlier permissions by hand are withdrawn.
+/// Returns the addresses outside the internet that are permitted after a change of a box's rules. `now` has those
+/// before the change, and `at_start` those of the command line. Rules that are added also permit their addresses. If
+/// the change replaces all rules, the addresses of the command line stay permitted, and of the other ones only those
+/// that a new rule needs.
 fn local_after(
     change: &RuleChange,
     rules: &Rules,
@@ -53,7 +54,7 @@ fn local_after(
     sorted(at_start.iter().chain(used).cloned().collect())
 }
 
-/// Refuses rules about addresses outside the internet that were not given to the box.
+/// Refuses rules about addresses outside the internet that are not in `given`.
 fn check_given(rules: &Rules, given: &[Local], name: &str) -> Result<(), String> {
     let wanted = Local::wanted(&rules.allow, given, is_own);
     if wanted.is_empty() {
@@ -71,8 +72,8 @@ fn check_given(rules: &Rules, given: &[Local], name: &str) -> Result<(), String>
 }
 
 impl Supervisor {
-    /// Replaces the rules of the box's filter. A rule that is allowed by hand also gives its addresses to the box; the
-    /// addresses of other rules must have been given before.
+    /// Changes the rules of the box's filter. A rule that is added also permits its addresses outside the internet. If
+    /// all rules are replaced, such addresses must have been permitted before.
     pub(super) fn set_rules(&mut self, change: RuleChange) -> Result<(), String> {
         let record = &self.entry.record;
         let filter = self.machine.network.as_ref().and_then(|it| it.filter.as_ref());
@@ -93,7 +94,7 @@ impl Supervisor {
         noted.map_err(|error| format!("they hold, but could not be noted: {error}"))
     }
 
-    /// Shows a denial once to the clients that follow the agent.
+    /// Sends a denial once to the clients that follow the agent's output.
     pub(super) fn tell_denied(&mut self, decision: &Decision) {
         let (component, what) = (decision.component, decision.to_string());
         if self.clients.are_behind() || self.reported.len() >= MAX_TOLD {

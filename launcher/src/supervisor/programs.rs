@@ -10,11 +10,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// A running command.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// The client for which it runs.
+    /// The client for which the command runs.
     pub(super) client: u64,
-    /// The component in which it runs.
+    /// The component in which the command runs.
     pub(super) component: ComponentName,
-    /// Distinguishes it from earlier commands with the same id.
+    /// Distinguishes the command from earlier commands with the same id.
     serial: u64,
     window: Window,
     /// How many more bytes of input init accepts.
@@ -42,7 +42,7 @@ pub(super) struct Granted {
     cost: u32,
 }
 
-/// Accompanies a piece of output on its way to clients. The program may write more after the last copy is dropped.
+/// Accompanies a piece of output on its way to clients. When the last copy is dropped, the program may write more.
 #[derive(Debug)]
 pub(super) struct Grant {
     granted: Granted,
@@ -57,14 +57,14 @@ impl Drop for Grant {
 }
 
 impl Programs {
-    /// Starts with the agent's window, which counts the output that was already passed on.
+    /// Starts with the agent's window, which includes the output that was already passed on.
     pub(super) fn new(agent: Window) -> Self {
         let (passed, granted) = unbounded_channel();
         let business = Window::default();
         Self { running: BTreeMap::new(), agent, business, serial: 0, passed, granted }
     }
 
-    /// Adds a command; returns its id.
+    /// Adds a command of a client, and returns the command's id.
     pub(super) fn add(
         &mut self,
         client: u64,
@@ -113,7 +113,8 @@ impl Programs {
         }
     }
 
-    /// Records that a piece of output has been passed on; returns the number of bytes to grant.
+    /// Records that a piece of output has been passed on. Returns how many more bytes the program may write, if that is
+    /// due.
     pub(super) fn passed(&mut self, Granted { id, serial, cost }: Granted) -> Option<u32> {
         match id {
             ProgramId::AGENT => return self.agent.passed(cost),
@@ -124,14 +125,14 @@ impl Programs {
         program.window.passed(cost)
     }
 
-    /// Records that init accepts more input; returns the client that may send it.
+    /// Records that init accepts more input of a command. Returns the client that may send it.
     pub(super) fn granted_input(&mut self, Credit { id, bytes }: Credit) -> Option<u64> {
         let program = self.running.get_mut(&id)?;
         program.input = program.input.saturating_add(bytes).min(INPUT_WINDOW);
         Some(program.client)
     }
 
-    /// Replaces the id in a client's message with the id of its command.
+    /// Replaces the id in a client's message with the id of the client's command.
     ///
     /// # Errors
     /// If the client sends more input than it may.

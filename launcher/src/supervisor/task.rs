@@ -1,4 +1,4 @@
-//! The task of a served box: the result that the agent leaves, and the verdict.
+//! The task of a served box: the agent's result, and the verdict.
 
 use box_contract::TaskStatus;
 use box_contract::task::{MAX_RESULT, MAX_SENT_RESULT};
@@ -10,7 +10,7 @@ use crate::boxes::task::{EndedTask, now, write_result};
 use crate::streams::StreamError;
 
 impl Supervisor {
-    /// Adds a part of the result. Ignores it if the box has no task, or its agent has ended.
+    /// Adds a part of the result. Ignores the part if the box has no task, or if its agent has ended.
     pub(super) fn take_result(&mut self, part: &TaskResult) -> Result<(), StreamError> {
         if self.entry.record.task.is_none() || self.agent_exit.is_some() {
             return Ok(());
@@ -29,14 +29,14 @@ impl Supervisor {
             return;
         }
         let status = TaskStatus::of_end(exited, &self.result, now());
-        // If this fails, the record on the disk lacks the verdict.
+        // If the write fails, the file of the record lacks the verdict.
         drop(
             self.entry
                 .update(|record| record.task.iter_mut().for_each(|it| it.status = status.clone())),
         );
     }
 
-    /// Stores the result after the box has ended; returns the task, and whether all could be written.
+    /// Stores the result after the box has ended. Returns the task, and the first error of storing its result.
     pub(super) fn ended_task(&mut self) -> (Option<EndedTask>, Result<(), OsError>) {
         if self.result.len() > MAX_RESULT {
             // An incomplete result is worse than none.

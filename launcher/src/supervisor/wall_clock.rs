@@ -11,7 +11,7 @@ use rustix::time::{
 };
 use tokio::net::unix::pipe::Receiver;
 
-/// How often the time is sent to a box without such an event, because clocks drift apart.
+/// How often the time is sent to a box if no such event occurs, because the clocks of the box and the host drift apart.
 const INTERVAL: Duration = Duration::from_secs(600);
 const ACTION: &str = "watch the clock";
 
@@ -30,7 +30,8 @@ impl WallClock {
         Ok(Self { timer: watched().map_err(failed)? })
     }
 
-    /// Waits until the clock was set, or for [`INTERVAL`]; returns the time in nanoseconds since 1970. Cancel-safe.
+    /// Waits until the host's clock is set, or for [`INTERVAL`]. Returns the time in nanoseconds since 1970.
+    /// Cancel-safe.
     pub(crate) async fn next(&self) -> u64 {
         while self.timer.readable().await.is_ok() {
             match self.timer.try_read(&mut [0; 8]) {
@@ -44,12 +45,12 @@ impl WallClock {
                 }
             }
         }
-        // Without the timer, the box keeps its current clock.
+        // If the timer fails, the box's clock is no longer set.
         std::future::pending().await
     }
 }
 
-/// Creates a timer that becomes readable whenever the clock was set, and every [`INTERVAL`].
+/// Creates a timer that becomes readable every [`INTERVAL`] and whenever the clock is set.
 fn timer() -> io::Result<OwnedFd> {
     let timer =
         timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
@@ -57,7 +58,7 @@ fn timer() -> io::Result<OwnedFd> {
     Ok(timer)
 }
 
-/// Sets the timer by the current clock.
+/// Starts the timer's intervals at the current time.
 fn arm(timer: impl AsFd) -> io::Result<()> {
     let seconds = |time: Duration| Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: 0 };
     let (it_interval, first) = (seconds(INTERVAL), Duration::from_nanos(now_ns()) + INTERVAL);

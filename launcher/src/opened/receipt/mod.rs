@@ -9,7 +9,7 @@
 //! A line of a blob's receipt means that the file with this stamp had this digest when it was last hashed; see
 //! [`host_fs::stamp`] for the strength of that proof. A line of a box's receipt means this for each of its boot blobs,
 //! in the order of [`box_layout::OpenBox::boot_blobs`]; the digest of the box covers their digests. So a start reads
-//! one receipt, however many parts the rootfs has. Other boxes can use the receipts of single blobs: for example, a
+//! one receipt, however many boot blobs the box has. Other boxes can use the receipts of single blobs: for example, a
 //! later build with the same rootfs.
 //!
 //! Only the owner of a file, root, and a person who can remove the disk can defeat a receipt: [`crate::opened::open()`]
@@ -32,11 +32,11 @@ use nix::fcntl::AT_FDCWD;
 
 /// The directory of the receipts in the state directory.
 const NAME: &str = "verified";
-/// How many files with the same digest are remembered.
+/// The maximum number of lines of a blob's receipt.
 const MAX_LINES: usize = 16;
 /// The greatest size of [`MAX_LINES`] lines, in bytes.
 const MAX_BYTES: u64 = 4096;
-/// How many copies of one box are remembered.
+/// The maximum number of lines of a box's receipt.
 const MAX_COPIES: usize = 4;
 /// The greatest size of [`MAX_COPIES`] lines of a box with the most blobs that it can have, in bytes.
 const MAX_BOX_BYTES: u64 = 256 << 10;
@@ -55,20 +55,20 @@ impl Receipts {
         Self { state: state.to_owned() }
     }
 
-    /// Returns whether the file with this stamp was found to have this digest. A receipt that cannot be read proves
-    /// nothing.
+    /// Returns whether a receipt proves that the file with this stamp has this digest. A receipt that cannot be read
+    /// proves nothing.
     pub fn holds(&self, digest: &Digest, stamp: &Stamp) -> bool {
         self.record(digest, stamp).is_some()
     }
 
-    /// Returns the line of the file with this stamp, if it was found to have this digest.
+    /// Returns the line of a receipt that proves that the file with this stamp has this digest.
     pub(crate) fn record(&self, digest: &Digest, stamp: &Stamp) -> Option<String> {
         let lines = lines(&self.directory().ok()?, &Kind::Blob.name(digest), Kind::Blob);
         lines.into_iter().find(|line| stamp.is_recorded(line))
     }
 
-    /// Returns whether the files with these stamps were found to be the boot blobs of the box with this digest, in
-    /// their order.
+    /// Returns whether a receipt proves that the files with these stamps are the boot blobs of the box with this
+    /// digest, in this order.
     pub fn holds_box(&self, digest: &Digest, stamps: &[Stamp]) -> bool {
         let is_of = |line: &String| {
             let records: Vec<_> = line.split(BETWEEN).collect();
@@ -88,7 +88,7 @@ impl Receipts {
         self.add(digest, record, Kind::Blob)
     }
 
-    /// Records that the files of these records are the boot blobs of the box with this digest, in their order.
+    /// Records that the files with these records are the boot blobs of the box with this digest, in this order.
     ///
     /// # Errors
     /// If the receipt cannot be written.
@@ -96,7 +96,7 @@ impl Receipts {
         self.add(digest, records.join(&BETWEEN.to_string()), Kind::Box)
     }
 
-    /// Adds a line to a receipt, and removes the oldest lines beyond its limit.
+    /// Adds a line to a receipt, and removes the oldest lines beyond the limit of its kind.
     fn add(&self, digest: &Digest, line: String, kind: Kind) -> Result<(), OsError> {
         let path = self.state.join(NAME);
         DirBuilder::new()
@@ -152,8 +152,8 @@ impl Kind {
     }
 }
 
-/// Reads the lines of a receipt. Returns none if it is missing, is not a regular file, is too large, or can be changed
-/// by another user.
+/// Reads the lines of a receipt. Returns no lines if the receipt is missing, is not a regular file, is too large, or
+/// can be changed by another user.
 fn lines(directory: &File, name: &str, kind: Kind) -> Vec<String> {
     let file = open_regular_at(directory, Path::new(name), Links::Refuse).ok();
     let file = file.filter(|file| is_private(file).is_ok_and(|private| private));
@@ -162,8 +162,8 @@ fn lines(directory: &File, name: &str, kind: Kind) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Replaces a receipt through the handle of the directory, because the path may lead elsewhere since it was checked. It
-/// is not flushed: its loss only costs time.
+/// Replaces a receipt through the handle of the checked directory, because the path may lead elsewhere now. The receipt
+/// is not flushed to the disk, because its loss only costs time.
 fn write(directory: &File, name: &str, text: &str) -> io::Result<()> {
     let directory = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
     let to = directory.join(name);

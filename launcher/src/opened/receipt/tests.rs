@@ -19,7 +19,7 @@ impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let receipts = Receipts::new(&dir.path().join("state"));
-        // A file in memory has stamps on every host.
+        // Every host supports stamps of a file in memory.
         let flags = nix::sys::memfd::MFdFlags::MFD_CLOEXEC;
         let mut file = File::from(nix::sys::memfd::memfd_create("blob", flags).unwrap());
         file.write_all(b"bytes").unwrap();
@@ -93,7 +93,7 @@ fn a_receipt_that_is_not_a_small_text_file_proves_nothing() {
     assert!(!fixture.holds());
     fs::write(&path, [text.clone(), vec![b'\n'; 5000]].concat()).unwrap();
     assert!(!fixture.holds());
-    // Opening the pipe would wait for ever.
+    // Opening this pipe would wait forever.
     fs::remove_file(&path).unwrap();
     mkfifo(&path, Mode::S_IRWXU).unwrap();
     assert!(!fixture.holds());

@@ -39,7 +39,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const SETTLE: Duration = Duration::from_millis(500);
 /// How many requests may wait for a guest that does not read them.
 const MAX_REQUESTS: usize = 4096;
-/// How many bytes of requests may wait.
+/// How many bytes of requests may wait for such a guest.
 const MAX_WAITING: usize = 32 << 20;
 pub(crate) const SEND: &str = "send a request to init";
 pub(crate) const ACCEPT: &str = "accept the control connection";
@@ -51,7 +51,7 @@ pub(crate) const CHUNK: usize = 16 << 10;
 pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// The identity of its file, which is removed only if it is still the file at the path.
+    /// The identity of the socket's file. Drop removes the file at the path only if it still has this identity.
     file: Option<FileId>,
 }
 
@@ -66,7 +66,7 @@ impl Listener {
     /// Creates the socket, with access for this user alone, at a path that does not exist.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If the socket cannot be created, for example because the path exists.
     pub fn bind(path: PathBuf) -> Result<Self, OsError> {
         let socket = bind_private(&path).map_err(OsError::file("make", &path))?;
         let file = file_id(&path);
@@ -146,9 +146,9 @@ fn file_id(path: &Path) -> Option<FileId> {
 pub struct Channel {
     stream: OwnedReadHalf,
     requests: mpsc::Sender<Request>,
-    /// How many bytes wait to be sent.
+    /// How many bytes of requests wait in the queue.
     waiting: Arc<AtomicUsize>,
-    /// When it became known that init no longer reads its requests.
+    /// When this channel found out that init no longer reads requests.
     unread_since: Option<Instant>,
     nonce: Nonce,
     /// The messages for init, sent once it has proved its identity.
@@ -162,8 +162,7 @@ pub struct Channel {
 type Request = Zeroizing<Vec<u8>>;
 
 impl Channel {
-    /// Makes the channel of a connection. Init has yet to prove its identity, and gets the messages in `first` after
-    /// that.
+    /// Creates the channel of a connection. When init has proved its identity, it gets the messages in `first`.
     pub fn new(stream: Watched, nonce: Nonce, first: Vec<HostMessage>) -> Self {
         let (stream, writer) = stream.into_split();
         let (requests, queue) = mpsc::channel(MAX_REQUESTS);
@@ -200,8 +199,8 @@ impl Channel {
         }
     }
 
-    /// Takes the next message out of the received bytes. There are none before init has proved its identity, and its
-    /// greeting is not returned as a message.
+    /// Returns the next message in the received bytes; `None` if they contain no complete message. The first message
+    /// must be init's greeting, which proves its identity and is not returned.
     ///
     /// # Errors
     /// If a frame is malformed, or a greeting is missing, wrong or repeated.
@@ -217,13 +216,13 @@ impl Channel {
         Ok(None)
     }
 
-    /// Sends a request. Omits a message that an older init does not understand but can do without.
+    /// Sends a request. A message that an older init does not understand, but does not need, is not sent.
     ///
     /// # Errors
-    /// If the guest does not read its requests, or its init is too old for this one.
+    /// If the guest does not read its requests, or if its init is too old for this request.
     pub fn send(&self, message: &HostMessage) -> Result<(), StreamError> {
         if let Some(protocol) = self.protocol.filter(|it| message.since() > *it) {
-            // Without this message, an older init keeps the clock of its start.
+            // An older init keeps the time that it had at its start.
             let is_needless = matches!(message, HostMessage::Clock(_));
             return if is_needless { Ok(()) } else { Err(StreamError::OlderBox(protocol)) };
         }
@@ -270,8 +269,8 @@ pub(crate) fn watched(stream: UnixStream) -> io::Result<Watched> {
     Watched::from_std(stream)
 }
 
-/// Returns some time after init has stopped reading requests. Until then, a connection that is about to end is still
-/// read.
+/// Returns [`SETTLE`] after init has stopped reading requests. Until then, the last messages of a connection that is
+/// about to end can still arrive.
 async fn is_not_read(requests: &mpsc::Sender<Request>, since: Option<Instant>) {
     requests.closed().await;
     sleep_until((since.unwrap_or_else(Instant::now) + SETTLE).into()).await;
@@ -282,7 +281,7 @@ fn unread() -> StreamError {
     OsError::system(SEND)(error).into()
 }
 
-/// Writes the requests one by one, until the guest no longer reads them.
+/// Writes the requests one by one, until the guest has not read one for [`WRITE_TIMEOUT`].
 async fn write_requests(
     mut stream: OwnedWriteHalf,
     mut queue: mpsc::Receiver<Request>,

@@ -37,7 +37,7 @@ impl Pair {
         self.runtime.block_on(self.channel.receive())
     }
 
-    /// Returns the next message that the guest has received; `None`, without waiting, if there is none.
+    /// Returns the next message that the guest has received. Returns `None` at once if there is none.
     fn sent(&self) -> Option<HostMessage> {
         self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
         HostMessage::read(&mut &self.guest).ok().flatten()

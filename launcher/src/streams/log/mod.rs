@@ -2,8 +2,8 @@
 //! filter, init's events of the run, and the agent's trajectories. Each log consists of two files of bounded size.
 //!
 //! An entry is the time in milliseconds since 1970 as eight bytes, little-endian, and then the frame in which init sent
-//! it. A full file replaces the older one, and a new file is begun. The output of components and the events of init
-//! also have a rate limit: see [`rate`].
+//! it. When the current file is full, it replaces the older file, and a new one is created. The output of components
+//! and the events of init also have a rate limit: see [`rate`].
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -23,7 +23,7 @@ use rate::{Held, Rate};
 
 mod rate;
 
-/// The size in bytes from which on a file is full.
+/// The size in bytes from which a file is full.
 pub(crate) const MAX_FILE: u64 = 4 << 20;
 
 /// The log of the filter's decisions.
@@ -32,9 +32,9 @@ const DECISIONS: &str = "network.log";
 const EVENTS: &str = "events.log";
 /// The log of the trajectories.
 const TRAJECTORIES: &str = "atif.log";
-/// The cost of a part of a trajectory in addition to its bytes.
+/// What a part of a trajectory costs in addition to its bytes.
 const PART_COST: usize = 128;
-/// The greatest number of parts: all full parts, and the last part of each trajectory.
+/// The greatest number of parts of trajectories: all full parts, and the last part of each trajectory.
 const MAX_PARTS: usize = MAX_TRAJECTORIES / MAX_OUTPUT + MAX_TRAJECTORY_FILES;
 
 /// The logs of a box. Each component has a separate log, so that neither pushes out the other's output; the filter has
@@ -63,7 +63,7 @@ impl NetworkLog {
     pub(crate) fn note(&self, decision: &Decision) {
         let Ok(data) = serde_json::to_vec(decision) else { return };
         let output = Output { id: ProgramId::AGENT, stream: Stream::Stdout, data };
-        // A poisoned lock is used nevertheless: no code panics while it holds the lock.
+        // Use even a poisoned lock, because no code panics while it has the lock.
         let message = GuestMessage::Output(output);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).write(&message, Instant::now());
     }
@@ -79,7 +79,7 @@ impl Logs {
         Ok(Self {
             agent: Log::new(path).within(now).with(file),
             business: Log::new(current(directory, ComponentName::Business)).within(now),
-            // No rate: the filter bounds the number of its decisions.
+            // No rate limit, because the filter limits the number of its decisions.
             network: NetworkLog(Arc::new(Mutex::new(later(DECISIONS)))),
             events: later(EVENTS).within(now),
             trajectories: later(TRAJECTORIES),
@@ -130,14 +130,14 @@ impl Logs {
         [&self.agent, &self.business, &self.events].into_iter().filter_map(|it| it.held.due()).min()
     }
 
-    /// Writes the entries that wait, as far as the rate allows it.
+    /// Writes the waiting entries of each log whose rate permits it.
     pub(crate) fn write_due(&mut self, now: Instant) {
         [&mut self.agent, &mut self.business, &mut self.events]
             .into_iter()
             .for_each(|it| it.write_held(now));
     }
 
-    /// Writes all entries that wait, at the end of the run.
+    /// Writes all waiting entries, at the end of the run.
     pub(crate) fn finish(&mut self) {
         [&mut self.agent, &mut self.business, &mut self.events].into_iter().for_each(Log::finish);
     }
@@ -177,7 +177,7 @@ fn current(directory: &Path, component: ComponentName) -> PathBuf {
     directory.join(format!("{}.log", component.name()))
 }
 
-/// Returns the path of the full file before a log.
+/// Returns the path of a log's older file.
 fn older(current: &Path) -> PathBuf {
     current.with_extension("log.1")
 }
@@ -186,7 +186,7 @@ fn older(current: &Path) -> PathBuf {
 #[derive(Debug)]
 struct Log {
     path: PathBuf,
-    /// Created by the first entry, if not before.
+    /// The current file. If it is `None`, the next entry creates it.
     file: Option<File>,
     size: u64,
     failed: Option<String>,
@@ -212,7 +212,8 @@ impl Log {
         self
     }
 
-    /// Logs a message, at once if the rate allows it. A full disk ends the log, but not the agent.
+    /// Logs a message, at once if the rate permits it. After an error, such as a full disk, the log discards all
+    /// messages.
     fn write(&mut self, message: &GuestMessage, now: Instant) {
         if self.failed.is_some() {
             return;
@@ -226,7 +227,7 @@ impl Log {
         }
     }
 
-    /// Writes the held entries, if the rate allows it.
+    /// Writes the held entries, if the rate permits it.
     fn write_held(&mut self, now: Instant) {
         let size = self.held.size();
         if self.rate.as_mut().is_none_or(|rate| rate.take(size, now)) {
@@ -271,9 +272,9 @@ impl Log {
         Ok(())
     }
 
-    /// Replaces the older file with the full one. The older file is removed first: ext4 immediately flushes a file that
-    /// is renamed over another one (`auto_da_alloc` in [ext4(5)](https://man7.org/linux/man-pages/man5/ext4.5.html)),
-    /// and a log does not need that.
+    /// Replaces the older file with the current one. The older file is removed first: ext4 immediately flushes a file
+    /// that is renamed over another one (`auto_da_alloc` in
+    /// [ext4(5)](https://man7.org/linux/man-pages/man5/ext4.5.html)), and a log does not need that.
     fn rotate(&mut self) -> io::Result<()> {
         let older = older(&self.path);
         match fs::remove_file(&older) {
@@ -286,7 +287,7 @@ impl Log {
 }
 
 impl Drop for Log {
-    /// Writes the last entries of a box that was never served.
+    /// Writes the held entries if the supervisor has not, because the start failed.
     fn drop(&mut self) {
         self.finish();
     }
@@ -303,14 +304,14 @@ fn new_file(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// A piece of output of a component's main program.
+/// A piece of output from a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
     /// The time, in milliseconds since 1970.
     pub time_ms: u64,
-    /// The stream.
+    /// The stream to which the program wrote.
     pub stream: Stream,
-    /// The bytes.
+    /// The bytes, which are not safe for a terminal.
     pub data: Vec<u8>,
 }
 
@@ -372,11 +373,11 @@ impl LogReader {
         }
     }
 
-    /// Returns the next decision of a box's filter, with its time in milliseconds since 1970; `None` at the end, as in
-    /// [`Self::next_entry`].
+    /// Returns the next decision of a box's filter, with its time in milliseconds since 1970. `None` at the end; more
+    /// decisions may follow later.
     ///
     /// # Errors
-    /// As [`Self::next_entry`].
+    /// The errors of [`Self::next_entry`].
     pub fn next_decision(&mut self) -> io::Result<Option<(u64, Decision)>> {
         let Some((time_ms, message)) = self.next_message()? else { return Ok(None) };
         Ok(Some((time_ms, decision(&message)?)))
@@ -391,7 +392,7 @@ impl LogReader {
         Ok(length > 0)
     }
 
-    /// Opens the file after this one; returns whether there is one.
+    /// Continues with the next file of the log. Returns whether there may be more bytes to read.
     fn advance(&mut self) -> io::Result<bool> {
         let next = match &self.file {
             None => open(&older(&self.path))?.or(open(&self.path)?),
@@ -405,7 +406,7 @@ impl LogReader {
             }
         };
         let found = next.is_some();
-        // Bytes may have been written after the last read and before the file was replaced.
+        // The old file may have got bytes after the last read, before the next file replaced it.
         if found && self.read()? {
             return Ok(true);
         }

@@ -1,9 +1,9 @@
-//! The rate at which a log is written to the disk, however fast its entries arrive.
+//! Limits the rate at which a log is written to the disk.
 //!
-//! A client that follows a program gets all of its output. The log is also written without a client, and a program that
-//! writes without end must not keep the host's disk busy. So a log has a rate limit. Entries that arrive faster are
-//! dropped, except for the last ones: these are kept in memory until the rate allows them, so that a log always has the
-//! end of the output.
+//! A client that follows a program gets all of its output. The log is written even if there is no client, and a program
+//! that writes without end must not keep the host's disk busy. So a log has a rate limit. The last entries are held in
+//! memory until the rate permits them, and older ones that arrive too fast are dropped. So a log always has the end of
+//! the output.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::MAX_FILE;
 
-/// The size of the bucket, in bytes: how much can be written at once after a quiet period. The log keeps as much.
+/// The size of the bucket, in bytes: how much can be written at once after a quiet period. It is the size of a log's
+/// two files.
 pub(super) const BURST: u64 = 2 * MAX_FILE;
 /// The number of bytes per second that can be written once the burst is used up.
 pub(super) const PER_SECOND: u64 = 1 << 20;
@@ -19,7 +20,7 @@ pub(super) const PER_SECOND: u64 = 1 << 20;
 pub(super) const HELD: usize = 256 << 10;
 /// How long to hold entries before the next attempt to write them.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
-/// The shortest period after which bytes are added to the bucket. For shorter ones, rounding would lose bytes.
+/// The shortest period after which bytes are added to the bucket. For a shorter period, rounding would lose bytes.
 const STEP: Duration = Duration::from_millis(1);
 
 /// The bytes that a log may still write: a token bucket.
@@ -35,7 +36,7 @@ impl Rate {
         Self { room: BURST, counted: now }
     }
 
-    /// Takes `bytes` out of the bucket, if it has as many.
+    /// Takes `bytes` out of the bucket if it has that many. Returns whether it had.
     pub(super) fn take(&mut self, bytes: u64, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.counted);
         if passed >= STEP {
@@ -50,7 +51,7 @@ impl Rate {
     }
 }
 
-/// The entries that wait for the rate limit. Older entries that arrived too fast are dropped.
+/// The last entries, which wait until the rate permits them.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     entries: VecDeque<Vec<u8>>,
@@ -61,7 +62,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Adds an entry. Drops the oldest entries while all together are larger than [`HELD`], but never the last one.
+    /// Adds an entry. Then drops the oldest entries until the rest has at most [`HELD`] bytes or is one entry.
     pub(super) fn push(&mut self, entry: Vec<u8>, now: Instant) {
         self.since.get_or_insert(now);
         self.size += entry.len();
@@ -80,12 +81,12 @@ impl Held {
         self.size as u64
     }
 
-    /// Returns when to try again to write them.
+    /// Returns when to try again to write the entries.
     pub(super) fn due(&self) -> Option<Instant> {
         self.since.map(|since| since + LOOK)
     }
 
-    /// Postpones the next attempt to write them.
+    /// Postpones the next attempt to write the entries: it is [`LOOK`] after `now`.
     pub(super) fn postpone(&mut self, now: Instant) {
         self.since = self.since.map(|_| now);
     }
@@ -118,7 +119,7 @@ mod tests {
         assert!(rate.take(PER_SECOND / 2, later) && !rate.take(1, later));
         let hours = later + Duration::from_secs(36_000);
         assert!(!rate.take(BURST + 1, hours) && rate.take(BURST, hours), "no more than a burst");
-        // A clock that stands still or is set back adds nothing.
+        // If no time has passed, or the clock is earlier, no bytes are added.
         assert!(!rate.take(1, start));
     }
 

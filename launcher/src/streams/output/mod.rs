@@ -13,7 +13,7 @@ pub use outlet::Outlet;
 
 /// How much of a stream is kept by default if output is captured, in bytes.
 pub const MAX_CAPTURE: usize = 1 << 20;
-/// The length at which a line is broken, in bytes.
+/// The length at which a line is split, in bytes.
 const MAX_LINE: usize = 4096;
 
 /// A writer of a program's output.
@@ -24,29 +24,29 @@ impl<T: Write + fmt::Debug> Sink for T {}
 /// The destination of one program's output.
 #[derive(Debug)]
 pub enum Route {
-    /// Unchanged, to two writers.
+    /// Writes each stream unchanged to its writer.
     Pass {
         /// The writer for standard output.
         stdout: Box<dyn Sink>,
         /// The writer for standard error.
         stderr: Box<dyn Sink>,
     },
-    /// Both streams to one writer, line by line, with a prefix and without control characters that could harm a
-    /// terminal.
+    /// Writes both streams to one writer, line by line, with a prefix. By default, removes control characters that
+    /// could harm a terminal.
     Prefix(Prefixed),
-    /// Into memory, with a size limit.
+    /// Keeps the start of both streams in memory.
     Capture(Captured),
-    /// Nowhere: the output is kept elsewhere.
+    /// Discards the output.
     Nowhere,
 }
 
 impl Route {
-    /// Returns a route into memory.
+    /// Returns a route that keeps the first [`MAX_CAPTURE`] bytes of each stream in memory.
     pub fn capture() -> Self {
         Self::Capture(Captured::default())
     }
 
-    /// Returns a route into memory that keeps the first `limit` bytes of each stream.
+    /// Returns a route that keeps the first `limit` bytes of each stream in memory.
     pub fn capture_within(limit: usize) -> Self {
         Self::Capture(Captured { limit, ..Captured::default() })
     }
@@ -68,7 +68,7 @@ impl Route {
         }
     }
 
-    /// Writes the output that waits for the end of its line.
+    /// Writes the incomplete lines that are still held.
     ///
     /// # Errors
     /// If the writer fails.
@@ -88,7 +88,7 @@ impl Route {
     }
 }
 
-/// Writes and flushes: a program may wait for an answer to an incomplete line.
+/// Writes and flushes, because a program may have asked a question with an incomplete line.
 fn write_through(writer: &mut dyn Write, data: &[u8]) -> io::Result<()> {
     writer.write_all(data)?;
     writer.flush()
@@ -146,7 +146,8 @@ impl Captured {
 pub(crate) struct Lines(Vec<u8>);
 
 impl Lines {
-    /// Adds bytes of the stream, and returns the lines that end in them. Breaks a line of more than [`MAX_LINE`] bytes.
+    /// Adds bytes of the stream, and returns the lines that they complete. Splits a line of more than [`MAX_LINE`]
+    /// bytes.
     pub(crate) fn push(&mut self, data: &[u8]) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         for piece in data.split_inclusive(|byte| *byte == b'\n') {
@@ -164,7 +165,8 @@ impl Lines {
     }
 }
 
-/// Writes the lines of two streams with a prefix, which no content of a line can overwrite: see [`Harmless`].
+/// Writes the lines of two streams with a prefix. The content of a line cannot overwrite the prefix (see [`Harmless`]),
+/// unless the lines are raw.
 #[derive(Debug)]
 pub struct Prefixed {
     prefix: &'static str,
@@ -173,7 +175,7 @@ pub struct Prefixed {
     stderr: Shown,
 }
 
-/// A stream whose lines are shown.
+/// One of the two streams of [`Prefixed`].
 #[derive(Debug)]
 struct Shown {
     lines: Lines,

@@ -1,12 +1,12 @@
-//! Standard output or standard error of this program, whose reader may be slow or stop reading.
+//! Writes standard output or standard error of this program, even if its reader is slow or stops reading.
 //!
 //! ```text
 //! Outlet::write ──▶ a pipe ──▶ the pump, a thread ──▶ the file
 //! ```
 //!
-//! A paused pager may read nothing for any time, and a blocked `write` cannot be cancelled. So a separate thread, the
-//! pump, writes the file and may block. The run waits for the pipe to that thread and, at the same time, for signals.
-//! The file itself is not made non-blocking, because it is shared with the process that started this program.
+//! A paused pager may not read for hours, and a blocked `write` cannot be cancelled. So a separate thread, the pump,
+//! writes the file and may block. The run waits for the pipe to that thread and, at the same time, for signals. The
+//! file itself is not made non-blocking, because it is shared with the process that started this program.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -24,7 +24,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use vmm::signals::StopSignals;
 
-/// How long a reader may read nothing after a signal has requested the end.
+/// How long a reader may stop reading after a signal has requested the end.
 const LINGER: Duration = Duration::from_secs(1);
 /// How much the pump reads at a time, in bytes: as much as a pipe holds.
 const CHUNK: usize = 64 << 10;
@@ -32,11 +32,11 @@ const CHUNK: usize = 64 << 10;
 /// is the unit of a pipe's capacity ([pipe(7)](https://man7.org/linux/man-pages/man7/pipe.7.html)).
 const PIECE: usize = 4096;
 
-/// A file whose writes never keep the run from handling a signal. Clones share it.
+/// A file whose writes never keep the run from handling a signal. Clones share the file.
 ///
-/// A write fails with [`ErrorKind::WouldBlock`] if a signal is pending and the reader reads nothing. Its bytes are
-/// kept, and written before the next write's. After the first signal, the outlet waits only as long as the
-/// reader makes progress, and drops all later output once it does not.
+/// A write fails with [`ErrorKind::WouldBlock`] if a signal is pending and the reader does not read. The outlet keeps
+/// the bytes, and writes them before the bytes of the next write. After the first signal, the outlet waits only while
+/// the reader makes progress. If it does not, the outlet drops all further output.
 #[derive(Debug, Clone)]
 pub struct Outlet(Rc<RefCell<Inner>>);
 
@@ -56,16 +56,16 @@ enum State {
     Open(PipeWriter, Pump),
     /// The pipe contains the last bytes.
     Ending(Pump),
-    /// The reader has gone or stopped reading; all further output is dropped.
+    /// The reader is gone or has stopped reading, or the output is complete. All further output is dropped.
     Closed,
 }
 
-/// The thread, and the means to observe its progress.
+/// The thread that writes the file, and its progress.
 #[derive(Debug)]
 struct Pump {
     /// Grows whenever the reader reads something.
     drained: Arc<AtomicUsize>,
-    /// At its end once the thread has ended.
+    /// Reaches its end when the thread ends.
     done: PipeReader,
     thread: JoinHandle<io::Result<()>>,
 }
@@ -84,8 +84,8 @@ impl Outlet {
     /// Waits until everything is written. Output after this call is dropped.
     ///
     /// # Errors
-    /// If the file cannot be written and no write has returned that error yet. [`ErrorKind::WouldBlock`] if a signal
-    /// came first: after the signal has been read, another call waits for the rest.
+    /// The error of writing the file, if no write has returned it. [`ErrorKind::WouldBlock`] if a signal is pending:
+    /// after the signal has been read, another call continues to wait.
     pub fn finish(&self) -> io::Result<()> {
         self.0.borrow_mut().finish()
     }
@@ -101,7 +101,7 @@ impl Write for Outlet {
         Ok(data.len())
     }
 
-    /// Does nothing: the bytes are already on their way.
+    /// A no-op, because the pump writes all bytes at once.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Inner {
 }
 
 impl Pump {
-    /// Starts the thread; also returns the end of the pipe from which it reads.
+    /// Starts the thread. Also returns the writer of the pipe from which the thread reads.
     fn start(mut file: File) -> io::Result<(PipeWriter, Self)> {
         let (mut reader, queue) = io::pipe()?;
         let (done, ending) = io::pipe()?;
@@ -188,7 +188,7 @@ impl Pump {
         let counter = Arc::clone(&drained);
         let body = move || {
             let result = pump(&mut reader, &mut file, &counter);
-            // `done` reaches its end only now, even if the pump panics.
+            // `done` reaches its end here, or when the pump panics.
             drop(ending);
             result
         };
@@ -219,11 +219,11 @@ enum Waited {
     Ready,
     /// The first signal has arrived.
     Signal,
-    /// A signal arrived earlier; since then, another one arrived or the reader made no progress for too long.
+    /// A signal arrived earlier. Since then, another one arrived, or the reader made no progress for too long.
     Enough,
 }
 
-/// Waits for one of [`Waited`]; after the first signal, only as long as the reader makes progress.
+/// Waits for an event of `on` or for a signal. After the first signal, waits only while the reader makes progress.
 fn wait(
     on: PollFd<'_>,
     signals: &StopSignals,
@@ -243,7 +243,7 @@ fn wait(
     })
 }
 
-/// Repeats a wait that ended without an event, as long as the reader made progress meanwhile.
+/// Repeats a wait that ended without an event if the reader made progress meanwhile.
 fn while_drained(
     drained: &AtomicUsize,
     mut wait: impl FnMut() -> io::Result<libc::c_int>,

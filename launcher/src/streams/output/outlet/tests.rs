@@ -2,7 +2,7 @@ use super::*;
 use nix::sys::pthread::{pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
 
-/// More than the pump, its pipe and the reader's pipe hold together.
+/// More bytes than fit into the pump, its pipe and the reader's pipe together.
 const TOO_MUCH: usize = 4 * CHUNK;
 
 fn outlet(signals: &Rc<StopSignals>) -> (Outlet, PipeReader) {
@@ -48,7 +48,7 @@ fn a_signal_ends_the_wait_and_what_was_written_is_kept() {
         reader.read_to_end(&mut got).unwrap();
         got.len()
     });
-    // The reader is back, and gets all output as long as it makes progress.
+    // The reader reads again, and gets all output while it makes progress.
     outlet.0.borrow_mut().linger = Duration::from_secs(60);
     outlet.write_all(b"and more").unwrap();
     outlet.finish().unwrap();
