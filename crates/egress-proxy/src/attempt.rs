@@ -16,9 +16,9 @@ use crate::refusal::Refusal;
 use crate::state::Filter;
 use crate::upstream::{Upstream, Watch};
 
-/// The greatest number of a name's addresses that are tried.
+/// How many of a name's addresses are tried at most.
 const MAX_ADDRESSES: usize = 8;
-/// One attempt to reach a host, which is reported when it is dropped.
+/// One attempt to reach a host. It is reported when it is dropped.
 pub(crate) struct Attempt {
     filter: Arc<Filter>,
     decision: Option<Decision>,
@@ -51,14 +51,14 @@ impl Attempt {
         }
     }
 
-    /// Notes the verdict.
+    /// Records the verdict.
     fn decide(&mut self, verdict: Verdict) {
         if let Some(decision) = &mut self.decision {
             decision.verdict = verdict;
         }
     }
 
-    /// Notes why a connection that came about ends; the first reason counts, as others follow from it.
+    /// Records why an allowed connection ended. Only the first reason is recorded, because it causes the others.
     pub(crate) fn ends(&mut self, reason: &Refusal) {
         let is_open = |it: &&mut Decision| it.verdict == Verdict::Allowed;
         if let Some(decision) = self.decision.as_mut().filter(is_open) {
@@ -66,7 +66,7 @@ impl Attempt {
         }
     }
 
-    /// Notes that a client is not served.
+    /// Records why a client is not served.
     pub(crate) fn refuse(&mut self, reason: &Refusal) {
         self.decide(reason.verdict(None));
     }
@@ -107,7 +107,7 @@ impl Attempt {
     /// Connects to a target, if the rules allow it.
     ///
     /// # Errors
-    /// Why not, which is noted as the verdict.
+    /// Why there is no connection, which is also recorded as the verdict.
     pub(crate) async fn connect(&mut self, target: &Target) -> Result<Upstream, Refusal> {
         self.asks(&target.host.to_string(), Some(target.port));
         let result = self.try_connect(target).await;
@@ -120,7 +120,7 @@ impl Attempt {
 
     async fn try_connect(&mut self, target: &Target) -> Result<Upstream, Refusal> {
         let filter = Arc::clone(&self.filter);
-        // Before the check, so that no change of the rules is missed after it.
+        // Subscribe before the check, so that no later change of the rules is missed.
         let mut changes = filter.rules.subscribe();
         let rules = Arc::clone(&changes.borrow_and_update());
         rules.check(target)?;
@@ -139,7 +139,7 @@ impl Attempt {
         Ok(Upstream::new(stream, Arc::clone(&self.count), Arc::clone(&filter.pace), watch))
     }
 
-    /// Resolves a name, whose lookup may go on after its time as long as getaddrinfo(3) waits, and counts as long.
+    /// Resolves a name. After the timeout, getaddrinfo(3) may still run. The lookup keeps its permit until it returns.
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, Refusal> {
         self.ask(name)?;
         let lookups = Arc::clone(&self.filter.lookups);
@@ -158,7 +158,7 @@ impl Attempt {
 }
 
 impl Filter {
-    /// Connects to the first of some addresses that answers within its equal share of the time.
+    /// Connects to the first of the addresses that accepts the connection. Each address has an equal share of the time.
     async fn dial(&self, addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Refusal> {
         let count = u32::try_from(addresses.len()).unwrap_or(1).max(1);
         let share = self.settings.connect / count;
@@ -175,7 +175,7 @@ impl Filter {
     }
 }
 
-/// Returns the addresses of a target that may be connected to.
+/// Returns the addresses of a target to which the box may connect, at most [`MAX_ADDRESSES`].
 fn allowed(rules: &Rules, target: &Target, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Refusal> {
     let mut reason = Refusal::NoAddress;
     let is_allowed = |address: &IpAddr| match check_address(rules, target, *address) {

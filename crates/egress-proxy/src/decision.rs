@@ -10,45 +10,45 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Channel {
-    /// By a request of HTTP for another server.
+    /// By an HTTP request to the proxy for another server.
     Http,
-    /// By HTTP's CONNECT.
+    /// By HTTP CONNECT.
     Connect,
     /// By SOCKS5.
     Socks,
-    /// By a connection to an address that stands for a name, for example by a program without proxy support.
+    /// By connecting to an address that stands for a name, as a program without proxy support does.
     Direct,
-    /// By asking for a name's addresses alone.
+    /// By a DNS lookup of a name, which is not a connection.
     Dns,
 }
 
 /// The decision on one attempt to reach a host, and the result.
 ///
-/// There is one for each attempt. An allowed attempt is reported when its connection has ended. The lookup of a name is reported
-/// only if it is denied.
+/// Each attempt has one decision. The decision on an allowed attempt is reported when the connection has ended. The
+/// lookup of a name is reported only if it is denied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Decision {
-    /// Whose attempt it was.
+    /// The component that made the attempt.
     pub component: ComponentName,
-    /// How it was made.
+    /// How the component asked for the connection.
     pub way: Channel,
-    /// The host in its one spelling. A malformed host is as the client wrote it, in printable ASCII and cut to 253 characters.
-    /// `None` if the client named no host.
+    /// The host in its canonical spelling. A malformed host is as the client wrote it, cut to 253 characters, with `?`
+    /// for each character that is not printable ASCII. `None` if the client named no host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The port. `None` if the client named none.
+    /// The port. `None` if the client named no port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The address that was connected to.
+    /// The server's address; `None` if no connection was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
-    /// The decision.
+    /// The decision and its reason.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// How many bytes the server was sent.
+    /// How many bytes were sent to the server.
     pub sent: u64,
-    /// How many bytes it sent.
+    /// How many bytes were received from the server.
     pub received: u64,
     /// How long the attempt and the connection took, in milliseconds.
     pub milliseconds: u64,
@@ -58,17 +58,18 @@ pub struct Decision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The connection was allowed, and came about.
+    /// The connection was allowed, and was made.
     Allowed,
-    /// It was not allowed, or is not any more.
+    /// The filter refused the connection, or ended it, for example after a change of the rules.
     Denied {
         /// The reason, as text.
         reason: String,
-        /// The line that a user adds to the network of a Boxfile to allow it. `None` if no line would.
+        /// The line that a user can add to `network` in the Boxfile to allow the connection. `None` if no line allows
+        /// it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         allow: Option<String>,
     },
-    /// It was allowed, and did not come about or did not last.
+    /// The connection could not be made, or was interrupted, without a decision of the filter against it.
     Failed {
         /// The reason, as text.
         reason: String,
@@ -93,7 +94,8 @@ impl Display for Decision {
     }
 }
 
-/// Returns a client's text for a log or a terminal.
+/// Returns a client's text for a log or a terminal: at most 253 characters, and `?` for each that is not printable
+/// ASCII.
 pub(crate) fn printable(text: &str) -> String {
     let is_plain = |it: char| it.is_ascii_graphic();
     text.chars().take(253).map(|it| if is_plain(it) { it } else { '?' }).collect()

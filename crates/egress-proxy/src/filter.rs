@@ -16,17 +16,18 @@ use crate::{http, socks};
 /// How a client asks for a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientKind {
-    /// By HTTP/1, as to a proxy: CONNECT, or a request with a whole `http://` URI (RFC 9110, section 9.3.6; RFC 9112, 3.2.2).
+    /// By a request to an HTTP/1 proxy: CONNECT, or a request with an absolute `http://` URI (RFC 9110, section 9.3.6;
+    /// RFC 9112, 3.2.2).
     Http,
-    /// By SOCKS5 without authentication, CONNECT alone (RFC 1928).
+    /// By a CONNECT request of SOCKS5 without authentication (RFC 1928).
     Socks,
-    /// Not at all: its connection is to this target.
+    /// By connecting to an address that stands for this target. The client sends no request.
     Direct(Target),
 }
 
 impl Filter {
-    /// Returns the allowed ports of a name for the resolver in the box: sorted, and at least one. The name is not resolved, but
-    /// it counts toward the limit of names in a minute.
+    /// Returns the allowed ports of a name for the resolver in the box: sorted, and at least one. The name is not
+    /// resolved, but it is included in the limit of names per minute.
     ///
     /// # Errors
     /// [`Refusal`] if the name is not allowed at any port. The decision was already reported.
@@ -42,7 +43,7 @@ impl Filter {
 
     /// Serves a client until it or its server ends the connection.
     ///
-    /// Dropping the future ends all that belongs to the client. It has to run on a runtime of tokio.
+    /// Dropping the future ends all connections of the client. The future must run in a tokio runtime.
     pub async fn serve<S>(self: Arc<Self>, component: ComponentName, way: ClientKind, stream: S)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -75,7 +76,7 @@ impl Filter {
         }
     }
 
-    /// Reports a client that is one too many, before it could say anything.
+    /// Reports a client that exceeds the limit of clients, without reading its request.
     fn turn_away(self: &Arc<Self>, component: ComponentName, way: &ClientKind) {
         let channel = match way {
             ClientKind::Http => Channel::Http,

@@ -1,4 +1,4 @@
-//! A client whose first bytes are looked at, whenever they come.
+//! Checks the first bytes of a client, whenever they arrive.
 
 use std::io;
 use std::pin::Pin;
@@ -8,22 +8,23 @@ use egress_rules::hello::{self, HelloError};
 use egress_rules::{Target, first};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much is read at once, in bytes.
+/// How much is read at a time, in bytes.
 const PIECE: usize = 4096;
 
-/// A client that must not ask for another server than its target. The server may speak first, as in SSH.
+/// A client that must not ask for another server than its target. The server may send bytes before the client, as in
+/// SSH.
 pub(crate) struct FirstBytes<C> {
     client: C,
-    /// The client's target, until its first bytes are judged.
+    /// The client's target; `None` once the client's first bytes have passed the check.
     target: Option<Target>,
-    /// The bytes that were received and not passed on.
+    /// The bytes that were received and not passed on yet.
     begun: Vec<u8>,
-    /// Why it is not served any longer.
+    /// Why the client is no longer served.
     refused: Option<HelloError>,
 }
 
 impl<C> FirstBytes<C> {
-    /// Wraps a client with this target. Without a target nothing is checked.
+    /// Wraps a client with this target. If `target` is `None`, nothing is checked.
     pub(crate) const fn new(client: C, target: Option<Target>) -> Self {
         Self { client, target, begun: Vec::new(), refused: None }
     }
@@ -45,7 +46,7 @@ impl<C: AsyncRead + Unpin> FirstBytes<C> {
             if came.is_empty() {
                 self.target = None;
                 if self.begun.first() == Some(&hello::HANDSHAKE) {
-                    // An incomplete handshake, which is dropped.
+                    // Drop an incomplete TLS handshake, because it does not show which server the client asks for.
                     self.begun.clear();
                 }
                 break;

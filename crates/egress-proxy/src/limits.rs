@@ -1,4 +1,4 @@
-//! How much of the network a box may use.
+//! Limits how much of the network a box may use.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// How much of a second's bytes may pass at once, as a divisor, after a time in which none did.
+/// After a pause, the bytes of this fraction of a second may pass at once: an eighth.
 const BURST: u32 = 8;
 
-/// The names that were asked for within the last minute. A repeated name counts once: the limit bounds how much a box can
-/// communicate to the owner of a domain by asking for names below it.
+/// The names that a box asked for within the last minute, each once. The limit bounds how much a box can communicate to
+/// the owner of a domain by asking for names below it.
 #[derive(Debug)]
 pub(crate) struct Names {
     most: u32,
@@ -23,7 +23,7 @@ impl Names {
         Self { most, seen: Mutex::default() }
     }
 
-    /// Records that a name is asked for. Returns `false` if that exceeds the limit.
+    /// Records that the box asks for a name. Returns `false` if that exceeds the limit.
     pub(crate) fn ask(&self, name: &str) -> bool {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -42,12 +42,12 @@ impl Names {
 
 /// Limits the bytes per second of all connections together.
 ///
-/// Bytes are paid for after they were transferred: a connection waits while more bytes have passed than the rate allows. A read
-/// therefore need not know its length in advance, and the debt is at most one buffer for each connection.
+/// Each connection waits while more bytes have passed than the rate permits. A transfer is recorded when it is done, so
+/// its length need not be known before, and each connection can exceed the rate by at most one buffer.
 #[derive(Debug)]
 pub(crate) struct ByteRate {
     bytes_per_second: u64,
-    /// When all that has passed is paid for.
+    /// When the rate will have permitted all bytes that have passed.
     paid: Mutex<Instant>,
 }
 
@@ -56,7 +56,7 @@ impl ByteRate {
         Self { bytes_per_second: bytes_per_second.max(1), paid: Mutex::new(Instant::now()) }
     }
 
-    /// Returns when the next byte may pass, if that is not now.
+    /// Returns when the next byte may pass; `None` if it may pass now.
     pub(crate) fn next(&self) -> Option<Instant> {
         let paid = *self.paid.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -65,7 +65,7 @@ impl ByteRate {
         (ahead > burst).then(|| now + (ahead - burst))
     }
 
-    /// Notes that bytes have passed.
+    /// Records that bytes have passed.
     pub(crate) fn pass(&self, bytes: usize) {
         let nanoseconds = (bytes as u64).saturating_mul(1_000_000_000) / self.bytes_per_second;
         let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,7 @@ mod tests {
         advance(Duration::from_secs(40)).await;
         assert!(names.ask("a") && !names.ask("c"));
         advance(Duration::from_secs(30)).await;
-        // The last that was heard of b is more than a minute ago.
+        // The last request for b is more than a minute ago.
         assert!(names.ask("c") && names.ask("a") && !names.ask("b"));
         advance(Duration::from_secs(60)).await;
         assert!(names.ask("b") && names.ask("d") && !names.ask("a"));
@@ -98,7 +98,7 @@ mod tests {
         let pace = ByteRate::new(1000);
         assert_eq!(pace.next(), None);
         pace.pass(100);
-        // An eighth of a second's bytes is free.
+        // The bytes of an eighth of a second pass at once.
         assert_eq!(pace.next(), None);
         pace.pass(1900);
         let wait = pace.next().unwrap() - Instant::now();
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(pace.next(), None);
         advance(Duration::from_secs(3600)).await;
         pace.pass(2000);
-        // Nor does a long silence allow more at once.
+        // After a long pause, no more bytes pass at once.
         assert_eq!(pace.next().unwrap() - Instant::now(), Duration::from_millis(1875));
     }
 

@@ -13,10 +13,10 @@ use tokio::time::{Sleep, sleep, sleep_until};
 
 use crate::limits::ByteRate;
 
-/// How often a connection is looked at before it counts as idle.
+/// How often a connection is checked within its idle time.
 const CHECKS: u32 = 10;
 
-/// How many bytes have passed, both ways.
+/// How many bytes have passed in each direction.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     pub(crate) read: AtomicU64,
@@ -28,7 +28,7 @@ impl Count {
         self.read.load(Ordering::Relaxed).wrapping_add(self.written.load(Ordering::Relaxed))
     }
 
-    /// Returns when no byte has passed for that long, or up to a tenth longer.
+    /// Returns when no byte has passed for `time`, or up to a tenth later.
     pub(crate) async fn idle(&self, time: Duration) {
         let (mut before, mut still) = (self.both(), 0);
         while still < CHECKS {
@@ -40,7 +40,7 @@ impl Count {
     }
 }
 
-/// A stream whose bytes are counted, and limited if there is a rate.
+/// A stream that counts its bytes, and limits them if there is a rate.
 #[derive(Debug)]
 pub(crate) struct Metered<S> {
     stream: S,
@@ -50,7 +50,7 @@ pub(crate) struct Metered<S> {
 }
 
 impl<S> Metered<S> {
-    /// Returns a client's stream, of which only is of interest whether anything passes.
+    /// Wraps a client's stream. Its count only shows whether the client is idle.
     pub(crate) fn client(stream: S, count: Arc<Count>) -> Self {
         Self { stream, count, pace: None, wait: None }
     }
@@ -77,7 +77,7 @@ impl<S> Metered<S> {
 }
 
 impl Metered<TcpStream> {
-    /// Returns a server's stream.
+    /// Wraps a server's stream, which has a count and a rate.
     pub(crate) fn server(stream: TcpStream, count: Arc<Count>, pace: Arc<ByteRate>) -> Self {
         Self { stream, count, pace: Some(pace), wait: None }
     }

@@ -9,25 +9,25 @@ use hyper::StatusCode;
 
 use crate::decision::Verdict;
 
-/// Why a connection is refused, did not come about, or was ended before its time.
+/// Why a connection was refused, could not be made, or was interrupted.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The client's target is not valid.
+    /// The client's target is malformed.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The rules do not allow it.
+    /// The rules do not allow the connection.
     #[error(transparent)]
     Rules(#[from] Denial),
-    /// The client's first message is not one of TLS at port 443, or asks for another server than the client has named.
+    /// At port 443, the client's first message is not TLS, or it asks for another server than the client has named.
     #[error(transparent)]
     Hello(#[from] HelloError),
-    /// The client's request is one that a proxy does not carry, or that two readers could read in two ways.
+    /// The client's request is not for a proxy, or is ambiguous.
     #[error("{0}")]
     Request(&'static str),
-    /// The box has as many connections as it may have.
+    /// The box has reached its limit of connections.
     #[error("the box has {0} connections, which is its limit")]
     Connections(u32),
-    /// The box has asked for as many names as it may in a minute.
+    /// The box has reached its limit of names per minute.
     #[error("the box has asked for {0} names within a minute, which is its limit")]
     Names(u32),
     /// The name could not be resolved.
@@ -36,25 +36,26 @@ pub enum Refusal {
     /// The name has no address.
     #[error("its name has no address")]
     NoAddress,
-    /// No address could be connected to.
+    /// No address accepted the connection. Contains the last error.
     #[error("could not connect: {0}")]
     Unreachable(io::Error),
-    /// Something took longer than it may.
+    /// A step, such as `connecting`, took longer than its time limit.
     #[error("{0} took too long")]
     Timeout(&'static str),
-    /// The server answered with something that can not be passed on.
+    /// The server's answer cannot be passed on.
     #[error("the server's answer is not HTTP, or too long")]
     Answer,
-    /// The server ended the connection before its answer did.
+    /// The server ended the connection before its answer was complete.
     #[error("the server disconnected")]
     Closed,
-    /// The client ended the connection before there was an answer.
+    /// The client ended the connection too early.
     #[error("the client disconnected")]
     Gone,
 }
 
 impl Refusal {
-    /// Returns the line that a user adds to the network of a Boxfile to allow this target. `None` if no line would.
+    /// Returns the line that a user can add to `network` in the Boxfile to allow this target. `None` if no line allows
+    /// it.
     pub fn allow(&self, target: &Target) -> Option<String> {
         let peer = match (self, &target.host) {
             (Self::Rules(denial @ Denial::Special(address, _)), _) if denial.is_worth_a_hint() => {
@@ -71,7 +72,7 @@ impl Refusal {
         Some(format!("allow {}", PeerPlan { peer, port }))
     }
 
-    /// Returns whether it is the filter that refuses, and not the network.
+    /// Returns whether the filter refused the connection, and the network did not fail.
     fn is_denial(&self) -> bool {
         match self {
             Self::Target(_) | Self::Rules(_) | Self::Hello(_) | Self::Request(_) => true,
@@ -81,7 +82,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the verdict to report. `target` is the target, if it could be parsed.
+    /// Returns the verdict to report. `target` is `None` if the client's target is malformed or unknown.
     pub(crate) fn verdict(&self, target: Option<&Target>) -> Verdict {
         let reason = self.to_string();
         if self.is_denial() {
@@ -91,7 +92,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the status with which a client of HTTP hears of it.
+    /// Returns the status of the response to an HTTP client.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Target(_) | Self::Request(_) => StatusCode::BAD_REQUEST,
@@ -120,7 +121,8 @@ mod tests {
             (Denial::NotAllowed, "93.184.216.34:443", Some("allow \"93.184.216.34\"")),
             (Denial::NotAllowed, "[2606:2800::1]:22", Some("allow \"2606:2800::1\" port=22")),
             (Denial::Special(address, "private"), "example.org:443", Some("allow \"10.0.0.5\"")),
-            // A rule needs a domain of two parts, and one that denies has to go first.
+            // A rule needs a domain of two labels. A denied name needs more than a line: the denying rule must be
+            // removed.
             (Denial::NotAllowed, "localhost:80", None),
             (Denial::Denied(Peer::Name("example.org".to_owned())), "example.org:80", None),
         ] {

@@ -1,4 +1,4 @@
-//! How names become addresses.
+//! Resolves names to addresses.
 
 use std::fmt::{self, Debug, Formatter};
 use std::future::Future;
@@ -11,7 +11,7 @@ use tokio::net::lookup_host;
 
 type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// How names become addresses.
+/// A function that resolves names to addresses.
 #[derive(Clone)]
 pub struct Resolver(Arc<dyn Fn(String) -> Answer + Send + Sync>);
 
@@ -27,7 +27,7 @@ impl Resolver {
         })
     }
 
-    /// Resolves names by a function, such as one of a test.
+    /// Resolves names by calling a function, for example in a test.
     pub fn new<F, A>(function: F) -> Self
     where
         F: Fn(String) -> A + Send + Sync + 'static,

@@ -1,4 +1,5 @@
-//! SOCKS5, after RFC 1928: CONNECT without authentication.
+//! The SOCKS5 proxy ([RFC 1928](https://www.rfc-editor.org/rfc/rfc1928)), which supports CONNECT without
+//! authentication.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -15,12 +16,12 @@ use crate::refusal::Refusal;
 use crate::state::Filter;
 
 const VERSION: u8 = 5;
-/// The method without authentication, and the answer to a client that offers only others.
+/// The method without authentication, and the answer to a client that does not offer that method.
 const NO_AUTHENTICATION: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 
-/// Answers to a request (section 6).
+/// Answers to a request (RFC 1928, section 6).
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const NOT_ALLOWED: u8 = 2;
@@ -56,13 +57,13 @@ where
             }
         }
         Err(reason) => {
-            // The client may be gone, and then needs no answer.
+            // A failure means that the client is gone.
             let _gone = timeout(filter.settings.request, end(&mut stream, code(&reason))).await;
         }
     }
 }
 
-/// Reads a client's request. `None` if it was refused as unsupported.
+/// Reads a client's request. `None` if the request is unsupported, which the client was told.
 async fn handshake<S>(stream: &mut S) -> io::Result<Option<(String, u16)>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -85,7 +86,7 @@ where
     Ok(Some((host, stream.read_u16().await?)))
 }
 
-/// Agrees on no authentication. Returns `false` if the client does not offer it.
+/// Agrees with the client on no authentication. Returns `false` if the client does not offer that.
 async fn greeting<S>(stream: &mut S) -> io::Result<bool>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -102,7 +103,8 @@ where
     Ok(is_agreed)
 }
 
-/// Reads a host of one of the three kinds, in the form that a target has it in.
+/// Reads a host: an IPv4 address, an IPv6 address or a name. Returns it as [`Target::parse`] expects it; `None` if
+/// `kind` is unknown.
 async fn host<S: AsyncRead + Unpin>(stream: &mut S, kind: u8) -> io::Result<Option<String>> {
     Ok(Some(match kind {
         1 => Ipv4Addr::from(bytes::<4, _>(stream).await?).to_string(),
@@ -110,7 +112,7 @@ async fn host<S: AsyncRead + Unpin>(stream: &mut S, kind: u8) -> io::Result<Opti
         3 => {
             let mut name = vec![0; stream.read_u8().await?.into()];
             stream.read_exact(&mut name).await?;
-            // A name that is not UTF-8 is invalid, and is refused later.
+            // A name that is not UTF-8 is malformed, and is refused later.
             String::from_utf8_lossy(&name).into_owned()
         }
         _ => return Ok(None),
@@ -123,7 +125,7 @@ async fn bytes<const N: usize, S: AsyncRead + Unpin>(stream: &mut S) -> io::Resu
     Ok(bytes)
 }
 
-/// Answers a request. The bound address is left zero: a client in a box has no use for it.
+/// Answers a request. The bound address in the answer is zero, because a client in a box cannot use it.
 async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, code: u8) -> io::Result<()> {
     stream.write_all(&[VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }

@@ -1,4 +1,4 @@
-//! The state that all clients of a filter share: its rules, its limits, its resolver.
+//! The state that all clients of a filter share: the rules, the limits and the resolver.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -12,14 +12,16 @@ use crate::decision::Decision;
 use crate::limits::{ByteRate, Names};
 use crate::resolver::Resolver;
 
-/// The greatest number of lookups at once: each by getaddrinfo(3) takes a thread of the runtime for blocking work.
+/// The greatest number of simultaneous lookups. Each blocks a thread of the runtime's blocking pool in getaddrinfo(3).
 pub const LOOKUPS: usize = 16;
-/// How many clients without a connection there may be: clients that have not sent a request, or that are being refused.
+/// How many clients may be served in addition to the limit of connections: clients that have not sent a request, or
+/// that are being refused.
 const SPARE_CLIENTS: usize = 64;
 
 /// The filter of a box's network: carries each connection that the rules allow, and reports each attempt.
 ///
-/// All clients of a box share one, and so its limits. It holds at most some 100 KiB for each connection.
+/// All clients of a box share one filter and its limits. A filter uses at most some 100 KiB of memory for each
+/// connection.
 pub struct Filter {
     pub(crate) rules: watch::Sender<Arc<Rules>>,
     pub(crate) limits: NetworkLimits,
@@ -36,17 +38,17 @@ pub struct Filter {
 /// Settings that only tests change.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// The port at which a client's first message has to ask for the name that it has named.
+    /// The port at which a client's first message must be TLS and ask for the name of its target.
     pub(crate) tls_port: u16,
     /// How long a client may take for each step of its request.
     pub(crate) request: Duration,
     /// How long a name may take to be resolved.
     pub(crate) resolve: Duration,
-    /// How long connecting may take, over all addresses of a name.
+    /// How long connecting may take, for all addresses of a name together.
     pub(crate) connect: Duration,
-    /// How long a client may take for its first message of TLS.
+    /// How long a client may take for its first TLS message.
     pub(crate) hello: Duration,
-    /// How long a connection may be without a byte in either direction.
+    /// How long a connection may be idle, that is, transfer no byte in either direction.
     pub(crate) idle: Duration,
 }
 
@@ -59,7 +61,8 @@ impl Default for Settings {
 }
 
 impl Filter {
-    /// Returns a filter that hands each decision to `decisions`, which is called in between and must not wait for anything.
+    /// Returns a filter that passes each decision to `decisions`. This closure runs on the threads that serve clients,
+    /// so it must not block.
     pub fn new(
         rules: Rules,
         limits: NetworkLimits,
@@ -91,12 +94,12 @@ impl Filter {
         })
     }
 
-    /// Replaces the rules: for new connections at once, and connections whose target or address is not allowed any more end.
+    /// Replaces the rules. Open connections whose target or address the new rules do not allow are ended.
     pub fn reload(&self, rules: Rules) {
         drop(self.rules.send_replace(Arc::new(rules)));
     }
 
-    /// Returns the rules as they are now.
+    /// Returns the current rules.
     pub fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.borrow())
     }
@@ -105,9 +108,9 @@ impl Filter {
         (self.decisions)(decision);
     }
 
-    /// Returns whether a target's client must ask for its name in TLS.
+    /// Returns whether a client must ask for the name of this target in TLS.
     ///
-    /// If the target is an address, it need not: TLS has no names for addresses ([RFC 6066, section
+    /// The client of an address need not, because TLS has no names for addresses ([RFC 6066, section
     /// 3](https://www.rfc-editor.org/rfc/rfc6066#section-3)).
     pub(crate) fn is_tls(settings: &Settings, target: &Target) -> bool {
         target.port == settings.tls_port && matches!(target.host, Host::Name(_))

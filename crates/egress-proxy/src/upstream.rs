@@ -21,7 +21,7 @@ use crate::own::check_address;
 use crate::refusal::Refusal;
 use crate::state::{Filter, Settings};
 
-/// The size of a buffer, in bytes. A connection has one in each direction.
+/// The size of a buffer, in bytes. A connection has one buffer in each direction.
 pub(crate) const BUFFER: usize = 16 << 10;
 
 /// A connection to a host that was allowed.
@@ -48,7 +48,7 @@ impl Watch {
         Self { rules, target, address, _permit: permit }
     }
 
-    /// Returns once the rules have changed to some that do not allow the connection.
+    /// Returns when a change of the rules has made the connection forbidden.
     pub(crate) async fn denied(&mut self) -> Refusal {
         loop {
             if self.rules.changed().await.is_err() {
@@ -71,12 +71,12 @@ impl Upstream {
         pace: Arc<ByteRate>,
         watch: Watch,
     ) -> Self {
-        // Both ends send whole buffers. Without this option the connection is only slower.
+        // Send each buffer at once. A failure only makes the connection slower.
         let _unsupported = stream.set_nodelay(true);
         Self { stream: Metered::server(stream, count, pace), watch }
     }
 
-    /// Carries bytes both ways until both ends have ended, or until something else ends the attempt.
+    /// Passes bytes both ways until both sides have ended, or until the filter ends the connection.
     pub(crate) async fn tunnel<S>(self, settings: &Settings, attempt: &mut Attempt, client: S)
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -113,12 +113,12 @@ where
         }
     }
     let mut client = FirstBytes::new(client, name.filter(|_| !is_tls));
-    // An end that breaks off ends the connection as one that closes does.
+    // An error of one side ends the connection, too.
     let _ended = copy_bidirectional_with_sizes(&mut client, &mut server, BUFFER, BUFFER).await;
     client.refused().map_or(Ok(()), |reason| Err(reason.into()))
 }
 
-/// Reads the first message of a client of TLS, and checks that it asks for the name.
+/// Reads the first message of a TLS client, and checks that it asks for `name`.
 async fn first_message<C>(client: &mut C, name: &Target) -> Result<Vec<u8>, Refusal>
 where
     C: AsyncRead + Unpin,

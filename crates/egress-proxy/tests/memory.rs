@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-/// As many as a process may have open files for, with both ends in it.
+/// The number of connections. This process has both ends of each, so more could exceed its limit of open files.
 const CONNECTIONS: u32 = 400;
 
 /// Returns the resident memory, in KiB.

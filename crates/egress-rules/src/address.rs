@@ -1,15 +1,15 @@
-//! Special addresses, which are not hosts of the internet: the host's network, its neighbours, and addresses that stand for
-//! another address.
+//! Special addresses, which are not addresses of hosts of the internet: the host, its neighbours, and addresses that
+//! stand for another address.
 //!
-//! After the [IPv4](https://www.iana.org/assignments/iana-ipv4-special-registry/) and
-//! [IPv6](https://www.iana.org/assignments/iana-ipv6-special-registry/) Special-Purpose Address Registries of IANA ([RFC
-//! 6890](https://www.rfc-editor.org/rfc/rfc6890)).
+//! The ranges follow the [IPv4](https://www.iana.org/assignments/iana-ipv4-special-registry/) and
+//! [IPv6](https://www.iana.org/assignments/iana-ipv6-special-registry/) Special-Purpose Address Registries of IANA
+//! ([RFC 6890](https://www.rfc-editor.org/rfc/rfc6890)).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::peer::{has_prefix, overlap};
 
-/// A part of the address space, and its purpose.
+/// A range of addresses: the first address, the length of the prefix, and the purpose.
 type Range<A> = (A, u8, &'static str);
 
 const V4: [Range<Ipv4Addr>; 16] = [
@@ -17,8 +17,8 @@ const V4: [Range<Ipv4Addr>; 16] = [
     (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "shared by a provider's customers"),
     (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK),
-    // Includes the metadata services of clouds, which give out the VM's credentials.
     (AZURE, 32, METADATA),
+    // Includes the metadata services of most clouds, which return the VM's credentials.
     (Ipv4Addr::new(169, 254, 0, 0), 16, LINK_LOCAL),
     (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE),
     (Ipv4Addr::new(192, 0, 0, 0), 24, RESERVED),
@@ -32,19 +32,20 @@ const V4: [Range<Ipv4Addr>; 16] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED),
 ];
 
-/// The well-known prefix of IPv6 translators ([RFC 6052, section 2.1](https://www.rfc-editor.org/rfc/rfc6052#section-2.1)):
-/// packets to it go to the IPv4 address in the last 32 bits. With DNS64 ([RFC 6147](https://www.rfc-editor.org/rfc/rfc6147)), a
-/// host without IPv4 resolves names of IPv4 hosts to it.
+/// The well-known prefix of IPv6 translators ([RFC 6052, section
+/// 2.1](https://www.rfc-editor.org/rfc/rfc6052#section-2.1)): packets to an address with this prefix are sent to the
+/// IPv4 address in the last 32 bits. With DNS64 ([RFC 6147](https://www.rfc-editor.org/rfc/rfc6147)), a host without
+/// IPv4 resolves names of IPv4 hosts to such addresses.
 const TRANSLATED: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// The prefix of translators that a provider has for itself (RFC 8215).
+/// The prefix for the translators of a provider (RFC 8215).
 const PROVIDERS: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48);
 
 const V6: [Range<Ipv6Addr>; 12] = [
     (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, EMBEDDED),
     (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 32, EMBEDDED),
-    // With Teredo, which embeds addresses of IPv4.
+    // Includes Teredo, which embeds IPv4 addresses.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, RESERVED),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, DOCUMENTATION),
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, EMBEDDED),
@@ -56,14 +57,14 @@ const V6: [Range<Ipv6Addr>; 12] = [
     (Ipv6Addr::UNSPECIFIED, 96, RESERVED),
 ];
 
-/// Where Azure serves metadata, an address like any other of the internet.
+/// The address of Azure's metadata service, which looks like the address of a host of the internet.
 const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// Where clouds serve metadata, besides link-local addresses: Azure, Alibaba, Oracle.
+/// The addresses of metadata services that are not link-local: Azure, Alibaba, Oracle.
 const METADATA_V4: [Ipv4Addr; 3] =
     [AZURE, Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192)];
 
-/// The same in IPv6: Amazon's local services, Google, Oracle, Scaleway.
+/// The IPv6 addresses of metadata services: Amazon's local services, Google, Oracle, Scaleway.
 const METADATA_V6: [(Ipv6Addr, u8); 4] = [
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0), 32),
     (Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254), 128),
@@ -71,7 +72,7 @@ const METADATA_V6: [(Ipv6Addr, u8); 4] = [
     (Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42), 128),
 ];
 
-/// The part of IPv6 that is given to hosts at all.
+/// The part of the IPv6 address space that is assigned to hosts of the internet.
 const GLOBAL: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 pub(crate) const PRIVATE: &str = "private";
@@ -98,7 +99,8 @@ pub fn special(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Returns the purpose of the first special part of a network. `None` if all of it is for hosts of the internet.
+/// Returns the purpose of the first special range that overlaps a network. `None` if all addresses of the network are
+/// for hosts of the internet.
 pub(crate) fn special_part(network: IpAddr, bits: u8) -> Option<&'static str> {
     let has = |part: IpAddr, length| overlap((network, bits), (part, length));
     match network {
@@ -111,8 +113,8 @@ pub(crate) fn special_part(network: IpAddr, bits: u8) -> Option<&'static str> {
     }
 }
 
-/// Returns the purpose of a link-local address or a cloud's metadata address, in any spelling. Requests to these are answered
-/// with the host's credentials. A user may name such an address; a resolved name must not lead to it.
+/// Returns the purpose of a link-local address or a cloud's metadata address, in any spelling. A metadata service
+/// returns the host's credentials. A user may write such an address, but a name must not resolve to it.
 pub fn link_or_metadata(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => in_v4(address),
@@ -130,10 +132,10 @@ fn in_v4(address: Ipv4Addr) -> Option<&'static str> {
     address.is_link_local().then_some(LINK_LOCAL).or(is_metadata.then_some(METADATA))
 }
 
-/// Returns the IPv4 addresses to which packets to this address may go. In addition to [`embedded`], a provider's translator has
-/// one of several layouts ([RFC 6052, section 2.2](https://www.rfc-editor.org/rfc/rfc6052#section-2.2), [RFC
-/// 8215](https://www.rfc-editor.org/rfc/rfc8215)), and an IPv4-compatible address starts with zeros ([RFC 4291, section
-/// 2.5.5.1](https://www.rfc-editor.org/rfc/rfc4291#section-2.5.5.1)).
+/// Returns the IPv4 addresses to which packets to this address may be sent. In addition to [`embedded`], a provider's
+/// translator uses one of several layouts ([RFC 6052, section 2.2](https://www.rfc-editor.org/rfc/rfc6052#section-2.2),
+/// [RFC 8215](https://www.rfc-editor.org/rfc/rfc8215)), and an IPv4-compatible address starts with zeros ([RFC 4291,
+/// section 2.5.5.1](https://www.rfc-editor.org/rfc/rfc4291#section-2.5.5.1)).
 fn inner(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let it = address.octets();
     let of = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| it[place]));
@@ -147,9 +149,9 @@ fn inner(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     found
 }
 
-/// Returns the IPv4 address that this IPv6 address spells, or to which a translator sends its packets ([RFC 4291, section
-/// 2.5.5.2](https://www.rfc-editor.org/rfc/rfc4291#section-2.5.5.2); RFC 6052, section 2.1; [RFC 3056, section
-/// 2](https://www.rfc-editor.org/rfc/rfc3056#section-2)).
+/// Returns the IPv4 address for which this IPv6 address is another spelling, or to which a translator sends its packets
+/// ([RFC 4291, section 2.5.5.2](https://www.rfc-editor.org/rfc/rfc4291#section-2.5.5.2); RFC 6052, section 2.1; [RFC
+/// 3056, section 2](https://www.rfc-editor.org/rfc/rfc3056#section-2)).
 pub(crate) fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else { return None };
     let [a, b, c, d, e, f, g, h] = address.segments();

@@ -1,21 +1,21 @@
-//! Reads which server a client asks for in its first bytes, at a port without a fixed protocol.
+//! Reads which server a client asks for in its first bytes, at a port that is not only for TLS.
 //!
-//! TLS always names the server, and HTTP/1 does in its first request ([RFC 9112, section
-//! 3.2](https://www.rfc-editor.org/rfc/rfc9112#section-3.2)). Other protocols pass, and so do HTTP/2 without TLS and later
-//! requests of the same connection.
+//! A TLS client must name the server, and an HTTP/1 client names it in its first request ([RFC 9112, section
+//! 3.2](https://www.rfc-editor.org/rfc/rfc9112#section-3.2)). Other protocols are not checked, and neither are HTTP/2
+//! without TLS and later requests of the same connection.
 
 use crate::hello::{self, HelloError};
 use crate::{Host, Target};
 
-/// The longest head of a request that is read, in bytes.
+/// The longest head of a request that is accepted, in bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// The methods by which HTTP requests are recognized. CONNECT is left out: a client that may reach a proxy may ask it for other
-/// servers.
+/// The methods by which HTTP requests are recognized. CONNECT is not one of them, because a client that may reach a
+/// proxy may ask it for other servers.
 const METHODS: [&[u8]; 8] =
     [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"TRACE "];
 
-/// Reads the first bytes that a client has sent, and checks that they ask for no other server than it has named. Returns `true` if
-/// they pass, and `false` if there have to be more of them.
+/// Checks that the first bytes of a client ask for no other server than `target`. Returns `true` if they pass the
+/// check, and `false` if more bytes are needed.
 ///
 /// # Errors
 /// [`HelloError`].
@@ -30,7 +30,7 @@ pub fn read(bytes: &[u8], target: &Target) -> Result<bool, HelloError> {
     }
 }
 
-/// Reads the head of a request, if it is one.
+/// Checks the head of an HTTP request. Other bytes pass.
 fn request(bytes: &[u8], target: &Target) -> Result<bool, HelloError> {
     if !METHODS.iter().any(|method| bytes.starts_with(method)) {
         return Ok(!METHODS.iter().any(|method| method.starts_with(bytes)));
@@ -45,7 +45,7 @@ fn request(bytes: &[u8], target: &Target) -> Result<bool, HelloError> {
     for line in &mut lines {
         match line.first() {
             None => return named(host, target).map(|()| true),
-            // Some readers would take a continuation line for the Host line.
+            // Some servers would read a continuation line as a Host line.
             Some(b' ' | b'\t') => return Err(HelloError::Malformed),
             Some(_) => {}
         }
@@ -53,7 +53,7 @@ fn request(bytes: &[u8], target: &Target) -> Result<bool, HelloError> {
         let (name, value) = line.split_at(colon);
         if name.trim_ascii().eq_ignore_ascii_case(b"host") {
             let value = value.get(1..).unwrap_or_default().trim_ascii();
-            // A server could use either of two Host lines. The host of a URI takes precedence over the header, and both are
+            // A server could use either of two Host lines, so two are refused. If the URI has a host, too, both are
             // checked.
             if (host.is_some() && !is_absolute) || named(Some(value), target).is_err() {
                 return Err(HelloError::OtherName);
@@ -68,7 +68,7 @@ fn more(bytes: &[u8]) -> Result<bool, HelloError> {
     if bytes.len() < MAX_HEAD { Ok(false) } else { Err(HelloError::TooLong) }
 }
 
-/// Returns the host and port of the URI in a request line; `None` of a path.
+/// Returns the host and port of the URI in a request line; `None` if the URI has no host.
 fn authority(line: &[u8]) -> Option<&[u8]> {
     let uri = line.split(|byte| *byte == b' ').nth(1)?;
     if uri.starts_with(b"/") {
@@ -78,7 +78,7 @@ fn authority(line: &[u8]) -> Option<&[u8]> {
     uri[start..].split(|byte| b"/?#".contains(byte)).next()
 }
 
-/// Checks that a text, if there is one, names the target's host, at whatever port.
+/// Checks that a host with an optional port, if there is one, is the target's host. The port may be any.
 fn named(text: Option<&[u8]>, target: &Target) -> Result<(), HelloError> {
     let Some(text) = text else { return Ok(()) };
     let text = str::from_utf8(text).map_err(|_| HelloError::OtherName)?;
@@ -88,7 +88,7 @@ fn named(text: Option<&[u8]>, target: &Target) -> Result<(), HelloError> {
     is_named.then_some(()).ok_or(HelloError::OtherName)
 }
 
-/// The lines of a text that are complete, without their ends.
+/// An iterator over the complete lines of a text, without their line ends.
 struct Lines<'a>(&'a [u8]);
 
 impl<'a> Iterator for Lines<'a> {

@@ -1,7 +1,8 @@
 //! Consent to addresses that are not hosts of the internet.
 //!
-//! A box's rules come from the author of its Boxfile, who may allow hosts of the internet. Access to the host's loopback device,
-//! its neighbours and the metadata of its cloud needs the consent of the box's user: services there do not expect strangers.
+//! A box's rules come from the author of its Boxfile, who may allow hosts of the internet. Access to the host's
+//! loopback device, its neighbours and the metadata service of its cloud needs the consent of the box's user, because
+//! services there may trust every client.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
@@ -12,31 +13,31 @@ use crate::address::special_part;
 use crate::peer::{has_prefix, overlap, with_port};
 use crate::{Peer, Rule};
 
-/// The purpose of an address that the host has itself, such as its address on the internet.
+/// The purpose of an address of the host, such as its address on the internet.
 pub(crate) const OWN: &str = "this host's own";
 
-/// Addresses to which the box's user consents, although they are special or the host's.
+/// The consent of the box's user to special addresses or to addresses of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Local {
     address: IpAddr,
-    /// The length of the prefix.
+    /// The length of the network's prefix, in bits.
     bits: u8,
-    /// The only port; without one, all that the box's rules name.
+    /// The only port that is permitted. `None` for all ports of the box's rules.
     port: Option<u16>,
 }
 
-/// A rule that a box's user has to agree with before it has an effect.
+/// A rule that has no effect without the consent of the box's user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// The consent that it needs.
+    /// The consent that the rule needs.
     pub needs: Local,
     /// The purpose of the address, or of the first special part of the network, such as `loopback`.
     pub purpose: &'static str,
 }
 
 impl Local {
-    /// Parses an address or a network, with `:PORT` if it is for one port only: `127.0.0.1:9999`, `10.0.0.0/8`, `[fd00::1]:443`.
-    /// Names are rejected: the owner of a name could change its address.
+    /// Parses an address or a network, with `:PORT` for one port only: `127.0.0.1:9999`, `10.0.0.0/8`, `[fd00::1]:443`.
+    /// Names are rejected, because the owner of a name could change its address.
     pub fn parse(text: &str) -> Option<Self> {
         match Peer::parse_with_port(text)? {
             (Peer::Network(address, bits), port) => Some(Self { address, bits, port }),
@@ -44,7 +45,7 @@ impl Local {
         }
     }
 
-    /// Returns the consent that a rule of a plan needs, if the rule is about addresses.
+    /// Returns the consent for the addresses of a plan's rule. `None` if the rule is about names.
     pub fn of(plan: &PeerPlan) -> Option<Self> {
         match Peer::parse(&plan.peer)? {
             Peer::Network(address, bits) => Some(Self { address, bits, port: plan.port }),
@@ -52,11 +53,11 @@ impl Local {
         }
     }
 
-    /// Returns the rules that need consent and have none in `given`: rules for a special address, or for an address that is
-    /// the host's according to `is_own`. For example, a rule for `10.0.0.0/8` needs consent.
+    /// Returns the rules that need consent and do not have it in `given`: rules for a special address, or for an
+    /// address of the host, for which `is_own` returns `true`. For example, a rule for `10.0.0.0/8` needs consent.
     ///
-    /// A network is special if any part of it is. The host's addresses in a network of the internet are not looked for: they stay
-    /// denied without consent.
+    /// A network needs consent if it contains a special address. A network of the internet needs none, even if it
+    /// contains an address of the host. That address stays denied without consent.
     pub fn wanted(rules: &[Rule], given: &[Self], is_own: impl Fn(IpAddr) -> bool) -> Vec<Wanted> {
         let wanted = rules.iter().filter_map(|rule| {
             let Peer::Network(address, bits) = rule.peer else { return None };
@@ -71,7 +72,7 @@ impl Local {
         wanted.collect()
     }
 
-    /// Returns whether one of these rules is about an address that this gives, at a port of this.
+    /// Returns whether one of these rules is about an address and a port of this consent.
     pub fn is_of_use(&self, rules: &[Rule]) -> bool {
         rules.iter().any(|rule| match rule.peer {
             Peer::Network(address, bits) => {
@@ -82,17 +83,17 @@ impl Local {
         })
     }
 
-    /// Returns it as a rule of a plan has it.
+    /// Returns the addresses and the port as a rule of a plan.
     pub fn plan(&self) -> PeerPlan {
         PeerPlan { peer: Peer::Network(self.address, self.bits).to_string(), port: self.port }
     }
 
-    /// Returns whether this gives an address at a port.
+    /// Returns whether this is the consent to an address at a port.
     pub(crate) fn has(&self, address: IpAddr, port: u16) -> bool {
         has_prefix(address, self.address, self.bits) && self.has_port(port)
     }
 
-    /// Returns whether this gives all addresses of another one, at a port.
+    /// Returns whether this is the consent to all addresses of `other`, at a port.
     fn covers(&self, other: &Self, port: u16) -> bool {
         self.bits <= other.bits && self.has(other.address, port)
     }
@@ -102,7 +103,7 @@ impl Local {
     }
 }
 
-/// Writes it as [`Local::parse`] reads it.
+/// Formats the consent as [`Local::parse`] reads it.
 impl Display for Local {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let peer = Peer::Network(self.address, self.bits);
@@ -122,7 +123,7 @@ mod tests {
         Rule { peer, port }
     }
 
-    /// Returns the consent that a rule needs beyond `given`, and why.
+    /// Returns the consent that a rule needs in addition to `given`, and the purpose of its addresses.
     fn wanted(rules: &str, given: &[&str]) -> Vec<String> {
         let given: Vec<_> = given.iter().map(|it| Local::parse(it).unwrap()).collect();
         let is_own = |address: IpAddr| address.to_string() == "93.184.216.34";
@@ -144,7 +145,7 @@ mod tests {
             ("168.63.129.16", "168.63.129.16 a cloud's metadata"),
             ("100.100.100.200", "100.100.100.200 shared by a provider's customers"),
             ("224.0.0.1", "224.0.0.1 multicast"),
-            // A part of a network is enough.
+            // Networks with a special part.
             ("0.0.0.0/0", "0.0.0.0/0 this host"),
             ("8.0.0.0/6", "8.0.0.0/6 private"),
             ("168.0.0.0/6", "168.0.0.0/6 a cloud's metadata"),
@@ -154,11 +155,11 @@ mod tests {
             ("::1", "::1 loopback"),
             ("[fd00:ec2::254]:80", "[fd00:ec2::254]:80 private"),
             ("fe80::/10", "fe80::/10 link-local"),
-            // Other spellings of addresses of IPv4.
+            // Other spellings of IPv4 addresses.
             ("::ffff:127.0.0.1", "::ffff:127.0.0.1 another spelling of an IPv4 address"),
             ("64:ff9b::7f00:1", "64:ff9b::7f00:1 another spelling of an IPv4 address"),
             ("2002:7f00:1::/48", "2002:7f00:1::/48 another spelling of an IPv4 address"),
-            // One on the internet that this host has.
+            // An address on the internet that belongs to this host.
             ("93.184.216.34:443", "93.184.216.34:443 this host's own"),
         ] {
             assert_eq!(wanted(rule, &[]), [needs], "{rule}");
@@ -170,9 +171,9 @@ mod tests {
             "8.8.8.0/24:53",
             "128.0.0.0/3",
             "2606:4700::/32",
-            // The host's address is checked when it is connected to.
+            // The host's address in this network is checked when the box connects to it.
             "93.184.216.0/24",
-            // Names are resolved then, too.
+            // The addresses of names are also checked only then.
             "a.localhost",
             "metadata.google.internal",
             "*.nip.io",
@@ -192,7 +193,7 @@ mod tests {
             ("127.0.0.1:9999", "127.0.0.2/32", false),
             ("127.0.0.1:9999", "[::ffff:127.0.0.1]:9999", false),
             ("::ffff:127.0.0.1", "127.0.0.1", false),
-            // Without a port a rule is about two.
+            // A rule without a port is about two ports.
             ("127.0.0.1", "127.0.0.1:80", false),
             ("127.0.0.1", "127.0.0.1:9999", false),
             ("10.0.0.0/8", "10.1.0.0/16", false),
@@ -245,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// No connection gets an address for which the start has not asked.
+        /// Fails if a box could reach a special address without the consent that its start requires.
         #[test]
         fn a_network_without_a_special_part_has_no_special_address(
             address: u32, bits in 0_u8..=32, host: u32,

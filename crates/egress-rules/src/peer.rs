@@ -1,22 +1,22 @@
-//! The hosts that a rule is about.
+//! The hosts of a rule.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 
 use box_contract::rules::{network, peer_name};
 
-/// The hosts that a rule is about.
+/// The hosts of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peer {
     /// The host with this name, in lower case.
     Name(String),
-    /// All hosts whose names end with a dot and this one; not the host with the name itself.
+    /// All hosts below this domain: for `example.com`, `a.example.com` and `a.b.example.com`, but not `example.com`.
     Below(String),
-    /// The network of this address, with this prefix length.
+    /// The network with this address and this prefix length, in bits.
     Network(IpAddr, u8),
 }
 
-/// Formats hosts, with the port if there is one, as [`Peer::parse_with_port`] reads them.
+/// Formats the hosts of a rule and an optional port as [`Peer::parse_with_port`] reads them.
 pub fn with_port(peer: &str, port: Option<u16>) -> String {
     match port {
         None => peer.to_owned(),
@@ -26,8 +26,9 @@ pub fn with_port(peer: &str, port: Option<u16>) -> String {
 }
 
 impl Peer {
-    /// Reads a domain of at least two parts, `*.` and such a domain, an IP address or a network; neither a scheme, a port nor
-    /// a path.
+    /// Parses a domain of at least two labels, `*.` and such a domain, an IP address or a network. Accepts
+    /// `example.com`, `*.example.com` and `10.0.0.0/8`; rejects `localhost`, `https://example.com` and
+    /// `example.com:80`.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some((address, bits)) = network(text) {
             return Some(Self::Network(address, bits));
@@ -49,7 +50,7 @@ impl Peer {
         Some((Self::parse(bare)?, Some(port)))
     }
 
-    /// Returns whether a host's name, in lower case, is one of them.
+    /// Returns whether the host with this name, in lower case, is one of these hosts.
     pub(crate) fn has_name(&self, name: &str) -> bool {
         match self {
             Self::Name(own) => own == name,
@@ -58,7 +59,7 @@ impl Peer {
         }
     }
 
-    /// Returns whether an address is one of them.
+    /// Returns whether an address belongs to this network. `false` for names.
     pub(crate) fn has_address(&self, address: IpAddr) -> bool {
         match self {
             Self::Name(_) | Self::Below(_) => false,
@@ -84,7 +85,7 @@ pub(crate) fn overlap(one: (IpAddr, u8), other: (IpAddr, u8)) -> bool {
     has_prefix(one.0, other.0, one.1.min(other.1))
 }
 
-/// Returns whether the first bits of two addresses of one kind are the same.
+/// Returns whether the first `bits` bits of two addresses are the same. `false` for an IPv4 and an IPv6 address.
 pub(crate) fn has_prefix(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     let same = |one: u128, other: u128, width: u32| {
         (one ^ other).checked_shr(width.saturating_sub(bits.into())).unwrap_or(0) == 0
@@ -98,7 +99,7 @@ pub(crate) fn has_prefix(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     }
 }
 
-/// Returns whether a number is in its shortest form: `parse` alone takes a sign and zeros.
+/// Returns whether a number is in its shortest form. `parse` alone also accepts `+80` and `080`.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
 }

@@ -10,17 +10,19 @@ use crate::address::{PRIVATE, embedded, special};
 use crate::local::OWN;
 use crate::{Host, Local, Peer, Target};
 
-/// Hosts, and their ports.
+/// Hosts and their ports, which a rule allows or denies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The hosts.
     pub peer: Peer,
-    /// The port. Without one, an allowing rule is for 80 and 443, and a denying rule for all ports.
+    /// The port. If it is `None`, a rule that allows is for the ports 80 and 443, and a rule that denies is for all
+    /// ports.
     pub port: Option<u16>,
 }
 
 impl Denial {
-    /// Returns whether the user gets a hint how to allow it. Special addresses get none, unless they are private.
+    /// Returns whether the user gets a hint how to allow the connection. For a special address, there is a hint only if
+    /// it is private.
     pub fn is_worth_a_hint(&self) -> bool {
         !matches!(self, Self::Special(_, purpose) if *purpose != PRIVATE)
     }
@@ -35,26 +37,26 @@ impl TryFrom<&PeerPlan> for Rule {
     }
 }
 
-/// A plan with hosts in a malformed form.
+/// The malformed hosts of a rule in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither a domain nor an address")]
 pub struct PeerError(pub String);
 
-/// The rules of a box, which may connect to all that is allowed and not denied.
+/// The rules of a box, which may connect to hosts that are allowed and not denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// The hosts that are allowed.
     pub allow: Vec<Rule>,
-    /// The hosts that are denied. This takes precedence over `allow`.
+    /// The hosts that are denied. `deny` takes precedence over `allow`.
     pub deny: Vec<Rule>,
-    /// The special addresses and addresses of the host to which the box's user consents. The rules of a box alone allow none of
-    /// them.
+    /// The special addresses and addresses of the host to which the box's user consents. The rules in `allow` are not
+    /// sufficient for such addresses.
     pub local: Vec<Local>,
-    /// Whether the box's user has disabled its network. This takes precedence over `allow`.
+    /// Whether the box's user has disabled the network. Then all connections are denied, even if a rule allows them.
     pub is_closed: bool,
 }
 
-/// Why something may not be connected to.
+/// Why the box may not connect to a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
     /// The box has no network, whatever its rules say.
@@ -63,10 +65,10 @@ pub enum Denial {
     /// No rule allows the host.
     #[error("it is not allowed")]
     NotAllowed,
-    /// A rule allows the host, at other ports.
+    /// A rule allows the host, but only at other ports.
     #[error("it is allowed, but not its port {0}")]
     Port(u16),
-    /// A rule denies it.
+    /// A rule denies the host.
     #[error("the rules deny {0}")]
     Denied(Peer),
     /// The address is special, and no rule names it or the box's user has not consented to it.
@@ -92,7 +94,7 @@ impl Rules {
         Self { is_closed: true, ..Self::default() }
     }
 
-    /// Returns the allowed ports of a host with this name, sorted. Empty if it is not allowed.
+    /// Returns the allowed ports of a host with this name, sorted. Empty if the host is not allowed.
     pub fn ports(&self, name: &str) -> Vec<u16> {
         let own = self.allow.iter().filter(|rule| rule.peer.has_name(name));
         let ports = own.flat_map(Rule::ports);
@@ -131,13 +133,13 @@ impl Rules {
         Err(Denial::NotAllowed)
     }
 
-    /// Checks an address to which the name of an allowed target resolves, before it is connected to. Each connection needs a new
-    /// check, and must go to the checked address.
+    /// Checks an address to which the name of an allowed target resolves. Each connection needs a new check, and must
+    /// be made to the checked address.
     ///
     /// # Errors
     /// The reason of the denial.
     pub fn check_address(&self, target: &Target, address: IpAddr) -> Result<(), Denial> {
-        // An address that spells or leads to an IPv4 address must be allowed as both.
+        // An IPv6 address that stands for an IPv4 address must pass the check as both.
         let spellings = [Some(address), embedded(address).map(IpAddr::V4)];
         spellings.into_iter().flatten().try_for_each(|address| {
             self.check_denied(target.port, |rule| rule.peer.has_address(address))?;
@@ -168,7 +170,7 @@ impl Rules {
         }
     }
 
-    /// Returns whether a rule allows this very address, and the box's user has given it.
+    /// Returns whether a rule allows this address, and not only its name, and the box's user has consented to it.
     fn names_address(&self, address: IpAddr, port: u16) -> bool {
         self.allow.iter().any(|rule| rule.peer.has_address(address) && rule.allows(port))
             && self.local.iter().any(|local| local.has(address, port))
@@ -176,7 +178,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// Returns the ports that are allowed.
+    /// Returns the ports that this rule allows.
     pub fn ports(&self) -> Vec<u16> {
         self.port.map_or_else(|| USUAL_PORTS.to_vec(), |port| vec![port])
     }
@@ -205,7 +207,7 @@ mod tests {
         Rules { allow: all(allow), deny: all(deny), ..Rules::default() }
     }
 
-    /// Returns the same rules with the user's consent.
+    /// Returns the rules with the user's consent to `given`.
     fn with(rules: Rules, given: &[&str]) -> Rules {
         Rules { local: given.iter().map(|it| Local::parse(it).unwrap()).collect(), ..rules }
     }
@@ -295,7 +297,7 @@ mod tests {
             "192.168.0.1",
             "::1",
             "::ffff:127.0.0.1",
-            // The spelling of an address that is allowed is another one.
+            // Another spelling of an allowed address is not allowed.
             "::ffff:10.1.0.7",
             "64:ff9b::7f00:1",
             "fd00:ec2::254",
@@ -307,7 +309,7 @@ mod tests {
             );
         }
         assert_eq!(of("93.184.216.34"), Err("the rules deny 93.184.216.0/24".to_owned()));
-        // The address is named for another port.
+        // A rule allows this address at another port.
         let other = Target::parse("example.com:80").unwrap();
         assert!(rules.check_address(&other, "10.1.0.7".parse().unwrap()).is_err());
     }
@@ -368,7 +370,7 @@ mod tests {
         let given = with(rules.clone(), &["127.0.0.1:9999", "10.0.0.0/8:443"]);
         assert_eq!(targets.map(|it| direct(&given, it)), [true, false, true, false, false]);
         assert!(resolved(&given));
-        // In another spelling, both have to be given.
+        // Another spelling of an address needs consent to both spellings.
         assert!(!direct(&with(rules.clone(), &["::ffff:127.0.0.1"]), "[::ffff:127.0.0.1]:80"));
         // Consent alone allows nothing.
         let undeclared = with(Rules { allow: Vec::new(), ..rules }, &["0.0.0.0/0"]);

@@ -19,7 +19,7 @@ pub enum Host {
 pub struct Target {
     /// The host.
     pub host: Host,
-    /// The port, of TCP.
+    /// The TCP port.
     pub port: u16,
 }
 
@@ -29,14 +29,15 @@ pub enum TargetError {
     /// The host is neither a name nor an address in its usual form.
     #[error("the host is neither a name nor an address in its usual form")]
     Host,
-    /// The port is missing or is no number from 1 to 65535.
+    /// The port is missing, or is not a number from 1 to 65535.
     #[error("the port is not a number from 1 to 65535")]
     Port,
 }
 
 impl Host {
-    /// Reads a name or an address; one of IPv6 in brackets. Whatever else some programs take for an address is refused, as
-    /// they would connect to something else than was checked: fewer than four numbers, octal and hexadecimal ones, zones.
+    /// Parses a name, an IPv4 address, or an IPv6 address in brackets. Other spellings that some programs accept for an
+    /// address are rejected, because such a program could connect to another host than the one that was checked:
+    /// `127.1`, `0177.0.0.1`, `0x7f.1`, `[fe80::1%eth0]`.
     ///
     /// # Errors
     /// [`TargetError::Host`].
@@ -58,7 +59,7 @@ impl Host {
 }
 
 impl Target {
-    /// Reads `HOST:PORT`, the form that CONNECT has (RFC 9110, section 9.3.6).
+    /// Parses `HOST:PORT`, as in an HTTP CONNECT request (RFC 9110, section 9.3.6).
     ///
     /// # Errors
     /// [`TargetError`].

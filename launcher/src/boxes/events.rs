@@ -15,7 +15,7 @@ use super::{Boxes, LogReader, Record, State, since_epoch};
 pub struct BoxEvent {
     /// The time, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Its kind.
+    /// What happened.
     pub event: EventKind,
     /// The name of the box.
     pub name: String,

@@ -12,9 +12,9 @@
 //! <state>/boxes/NAME/atif.log      trajectories of the agent
 //! ```
 //!
-//! There is no daemon. A supervisor that was killed leaves a lock
-//! ([flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html)) that no process holds. The next command that reads
-//! the records finds that lock, records the end of the box, and removes the run's directory and sockets.
+//! There is no daemon. A supervisor that was killed leaves a lock file that no process has locked
+//! ([flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html)). The next command that reads the records finds that
+//! file, records the end of the box, and removes the run's directory and sockets.
 
 mod error;
 mod events;
@@ -282,8 +282,8 @@ impl Boxes {
     }
 }
 
-/// The record of the box that this process supervises. It has locked the file in `.locks`, which marks the box as
-/// running.
+/// The record of the box that this process supervises. Until this value is dropped, the box's file in `.locks` is
+/// locked, which shows other commands that the box runs.
 #[derive(Debug)]
 pub struct Entry {
     directory: PathBuf,

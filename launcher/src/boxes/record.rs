@@ -127,8 +127,8 @@ impl Record {
         wire::lacked_memory(self.oom_killed.contains(&component), status)
     }
 
-    /// Returns the record of a box that is about to start. Its name is the plan's until
-    /// [`Boxes::create`](super::Boxes::create) chooses one.
+    /// Returns the record of a box that is about to start. The record has the plan's name until
+    /// [`Boxes::create`](super::Boxes::create) sets the name of the box.
     pub fn new(opened: &OpenBox, vm: Vm, runtime: &Path) -> Self {
         let plan = opened.plan();
         Self {

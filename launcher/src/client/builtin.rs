@@ -28,7 +28,7 @@ pub(crate) fn run(
     let mut output = Route::Pass { stdout, stderr: Box::new(stderr.clone()) };
     let setup = CommandSetup { exec, input, tty: None, output: &mut output };
     let exit = client.exec(setup, &mut Route::Nowhere);
-    // This closes the input. Otherwise a thread that writes to it would wait forever.
+    // Close the input. Otherwise a thread that writes to the input would wait forever.
     client.let_go();
     Ok(match (exit?.status, shown(stderr.text().trim_end())) {
         (0, text) if text.is_empty() => Ok(text),

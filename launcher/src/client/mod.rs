@@ -85,7 +85,7 @@ pub struct CommandSetup<'r> {
     pub exec: Exec,
     /// The command's standard input.
     pub input: Option<Input>,
-    /// The terminal whose size the command's terminal gets. Its keys arrive as `input`.
+    /// This program's terminal, whose size the command's terminal gets. The keys arrive as `input`.
     pub tty: Option<Tty>,
     /// The destination of the command's output.
     pub output: &'r mut Route,
@@ -172,7 +172,7 @@ impl<'a> Client<'a> {
             Ok(process) if process == record.supervisor => {}
             _ => return Err(gone()),
         }
-        // While a box starts, the record has no protocol. Its supervisor then checks whether init supports a request.
+        // While a box starts, the record has no protocol. Then the supervisor checks whether init supports a request.
         let protocol = record.protocol.unwrap_or(PROTOCOL);
         Self::new(stream, (&record.name, protocol), agent, signals)
     }

@@ -38,12 +38,12 @@ pub enum KvmError {
     Unknown(String),
 }
 
-/// The users who have access to the device by its permission bits.
+/// The users with access to the device by its permission bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {
     /// The members of this group.
     Group(String),
-    /// Its owner only.
+    /// Only the device's owner.
     Owner(String),
     /// All users, including this one. Something else, such as a container, forbids the access.
     Everybody,

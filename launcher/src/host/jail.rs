@@ -18,7 +18,7 @@ use vmm::{CONTROL_SOCKET, Vmm, VmmError, confine};
 pub const SUBCOMMAND: &str = "jail-trial";
 /// The time limit of the confined process, which needs some milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The size of the VM that the jail is made for. That VM is never started.
+/// The size of the VM for which the process is confined. The VM is never started.
 const SIZE: Size = Size { cpus: 1, memory_mib: 64 };
 
 /// Starts `program`, which is boxlaunch, with [`SUBCOMMAND`], and returns which layers confine it. The trial's private

@@ -58,7 +58,7 @@ pub(crate) fn open(path: &Path) -> Result<(), KvmError> {
     })
 }
 
-/// Returns the users who have access to the device at `path`, which this user may not open.
+/// Returns the users with access to the device at `path`, which this user may not open.
 fn allowed(path: &Path) -> Allowed {
     let Ok(found) = fs::metadata(path) else { return Allowed::Everybody };
     match Users::of(&found) {

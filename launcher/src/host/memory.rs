@@ -37,7 +37,7 @@ struct Record {
     reason: Option<String>,
 }
 
-/// What a result is valid for.
+/// The subject of a stored result. The result is valid only for this subject.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Subject {
     boot: String,

@@ -88,7 +88,7 @@ pub(crate) fn lock(directory: &Path) -> Result<File, OsError> {
     }
 }
 
-/// Returns the names in a directory that [`is_entry_name`] accepts. This leaves out `.lock` and drafts.
+/// Returns the names in a directory that [`is_entry_name`] accepts. For example, it does not return `.lock`.
 ///
 /// # Errors
 /// Errors of the operating system.

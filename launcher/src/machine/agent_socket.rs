@@ -41,8 +41,8 @@ const MAX_ALL: usize = 32 << 20;
 const STALLED: Duration = Duration::from_secs(10);
 /// How often to check whether a client that has stopped sending has also stopped reading.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long libkrun may refuse a connection. Its socket queues five connections, and it accepts none before the VM
-/// runs.
+/// How long libkrun may refuse a connection. The queue of libkrun's socket has five places, and libkrun accepts no
+/// connection before the VM runs.
 const NO_PLACE: Duration = Duration::from_secs(10);
 /// The time between two attempts to connect to libkrun.
 const AGAIN: Duration = Duration::from_millis(10);

@@ -11,7 +11,8 @@ use crate::machine::health;
 use crate::streams::StreamError;
 use crate::streams::output::Route;
 
-/// The id of the command that runs the check. It differs from the supervisor's ids, which begin with small numbers.
+/// The id of the command that runs the check. The supervisor assigns small ids first, so it does not use this one for
+/// another command meanwhile.
 const CHECK: ProgramId = ProgramId(254);
 /// The time limit of the check.
 const LIMIT: Duration = Duration::from_millis(600);

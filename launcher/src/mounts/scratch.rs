@@ -12,8 +12,8 @@ use host_fs::OsError;
 /// The owner and the mode of the root directory of a disk that both components use, as for `/tmp`.
 pub(crate) const EVERYBODYS: ((u32, u32), u16) = ((0, 0), 0o1777);
 
-/// Creates the disks of a plan, in the plan's order. Their files are in the file system of `directory`. They are
-/// sparse, and grow when the guest writes.
+/// Creates the disks of a plan, in the plan's order. The disks are sparse files in the file system of `directory`,
+/// which grow when the guest writes.
 ///
 /// # Errors
 /// If a file cannot be created, or its file system does not support that size.

@@ -2,7 +2,7 @@
 //!
 //! A box's rules come from the author of its Boxfile. The box gets access to the internet hosts in its rules by
 //! default, because it was built to use them. Only the command line permits access to other addresses, or to the host's
-//! whole network, as it permits access to directories. It cannot permit more than the box declares.
+//! whole network, as it permits access to directories. The command line cannot permit more than the box declares.
 
 use std::net::IpAddr;
 

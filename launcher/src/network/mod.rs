@@ -203,7 +203,7 @@ async fn welcome(listener: TcpListener, port: u16, door: Sender<Visitor>) {
                 let _unsupported = setsockopt(&client, sockopt::KeepAlive, &true);
                 let door = door.clone();
                 let visitor = Visitor { client, port, since: Instant::now() };
-                // If no connection serves the queue, the client waits. It is dropped when the queue is.
+                // The client waits until the component has connected.
                 waiting.spawn(async move { drop(door.send(visitor).await) });
             }
             Ok(_) => {}

@@ -68,7 +68,7 @@ pub fn boot_blobs(
     } else {
         each(opened, receipts, trust, signals)?
     };
-    // A receipt covers the files. It does not cover the config that names them, or how they fit together.
+    // A receipt covers neither the config that names the files nor the relation of the files to each other.
     opened.check_plan()?;
     opened.check_superblock()?;
     Ok(found)
@@ -267,7 +267,7 @@ mod tests {
             let path = fixture.made.blobs(SEGMENT_TYPE)[1].clone();
             let mut bytes = fs::read(&path).unwrap();
             change(&mut bytes);
-            // This changes the file in place.
+            // `fs::write` changes the file in place.
             fs::write(&path, bytes).unwrap();
             let error = fixture.verify(Trust::Receipts).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{} has ", path.display())), "{error}");

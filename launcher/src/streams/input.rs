@@ -16,7 +16,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Wraps a file, such as a copy of standard input. It may be a blocking one: it is read after
+    /// Wraps a file, such as a copy of standard input. The file may be a blocking one, because it is read only after
     /// [poll(2)](https://man7.org/linux/man-pages/man2/poll.2.html) has reported that it is readable.
     pub fn new(file: impl Into<OwnedFd>) -> Self {
         Self { file: File::from(file.into()), credit: INPUT_WINDOW as usize, ended: false }

@@ -29,8 +29,8 @@ const GREETING: Duration = Duration::from_secs(10);
 /// How long to wait while no client reads anything after the box has ended, and how long a removed client may read its
 /// queue.
 const LINGER: Duration = Duration::from_secs(1);
-/// The greatest size of a client's queue, as a sum of [`Output::cost`](box_contract::wire::Output::cost). It exceeds
-/// the windows of the agent and a command.
+/// The greatest size of a client's queue, as a sum of [`Output::cost`](box_contract::wire::Output::cost). This exceeds
+/// the sum of the windows of the agent and a command.
 const MAX_QUEUED: usize = 1 << 20;
 /// While a client's queue is larger than this, clients get no messages that they do not need, such as denials.
 const BEHIND: usize = 128 << 10;
@@ -161,7 +161,7 @@ impl Clients {
         }
     }
 
-    /// Removes a client. It can still read its queue for [`LINGER`].
+    /// Removes a client, which can still read its queue for [`LINGER`].
     pub(super) fn remove(&mut self, client: u64) {
         if let Some(Client { writer, .. }) = self.connected.remove(&client) {
             drop(tokio::spawn(async move {

@@ -36,10 +36,10 @@ fn given_by(rule: &PeerPlan) -> Vec<PeerPlan> {
     ports.into_iter().map(|port| PeerPlan { peer: peer.clone(), port: Some(port) }).collect()
 }
 
-/// Returns the addresses outside the internet that are permitted after a change of a box's rules. `now` has those
-/// before the change, and `at_start` those of the command line. Rules that are added also permit their addresses. If
-/// the change replaces all rules, the addresses of the command line stay permitted, and of the other ones only those
-/// that a new rule needs.
+/// Returns the addresses outside the internet that are permitted after a change of a box's rules. `now` are the
+/// addresses before the change, and `at_start` the addresses of the command line. A change that adds rules also permits
+/// their addresses. A change that replaces all rules keeps `at_start`, and the addresses in `now` that a new rule
+/// needs.
 fn local_after(
     change: &RuleChange,
     rules: &Rules,

@@ -1,4 +1,4 @@
-//! The heads of messages: the target of a request, and which header lines a server gets.
+//! The heads of messages: checks the target of a request, and removes the header lines that are not passed on.
 
 use egress_rules::hello::HelloError;
 use egress_rules::{Host, Target, TargetError};
@@ -12,7 +12,7 @@ use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use crate::refusal::Refusal;
 use crate::state::{Filter, Settings};
 
-/// Header lines that are for the next hop alone (RFC 9110, section 7.6.1), or that this one has answered.
+/// Header lines that are meant only for the next hop (RFC 9110, section 7.6.1), and Expect, which this proxy answers.
 const HOP: [HeaderName; 9] = [
     CONNECTION,
     EXPECT,
@@ -36,7 +36,7 @@ const BODY: &str = "CONNECT has no body";
 /// Returns the target of a request.
 ///
 /// # Errors
-/// The reason why a proxy never carries such a request.
+/// The reason why the proxy refuses such a request under any rules.
 pub(crate) fn target<B>(request: &Request<B>, settings: &Settings) -> Result<Target, Refusal> {
     let (uri, headers) = (request.uri(), request.headers());
     let target = if request.method() == Method::CONNECT {
@@ -68,7 +68,7 @@ fn absolute(uri: &Uri) -> Result<Target, Refusal> {
     Ok(named(authority.as_str(), PLAIN_PORT)?)
 }
 
-/// Parses a host with an optional port.
+/// Parses a host with an optional port. `port` is the default.
 fn named(text: &str, port: u16) -> Result<Target, TargetError> {
     if text.ends_with(']') || !text.contains(':') {
         Ok(Target { host: Host::parse(text)?, port })
@@ -77,7 +77,8 @@ fn named(text: &str, port: u16) -> Result<Target, TargetError> {
     }
 }
 
-/// Checks that a Host header, if there is one, names the server that the request does: a server could believe either.
+/// Checks that a Host header, if there is one, names the same server as the request line, because a server could use
+/// either.
 fn has_host(headers: &HeaderMap, target: &Target, port: u16) -> Result<(), Refusal> {
     let mut hosts = headers.get_all(HOST).iter();
     let is_target = |host: &HeaderValue| {
@@ -91,15 +92,15 @@ fn has_host(headers: &HeaderMap, target: &Target, port: u16) -> Result<(), Refus
     }
 }
 
-/// Checks that CONNECT has no body: some servers would read it, and others would treat it as data of the tunnel.
+/// Checks that CONNECT has no body. Some servers would read the body, and others would treat it as data of the tunnel.
 fn has_no_body(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_empty = headers.get_all(CONTENT_LENGTH).iter().all(|it| it == "0");
     let is_bodyless = is_empty && !headers.contains_key(TRANSFER_ENCODING);
     is_bodyless.then_some(()).ok_or(Refusal::Request(BODY))
 }
 
-/// Returns whether the end of a message's body is unambiguous: it has a length or is chunked, but not both, and has no other
-/// transfer coding, which would be lost with its header line.
+/// Returns whether the end of a message's body is unambiguous: the body has a length or is chunked, but not both.
+/// Refuses other transfer codings, because [`remove_hop`] would remove the header line that names them.
 fn is_framed(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_chunked = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"chunked");
@@ -110,7 +111,7 @@ fn is_framed(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Returns a request as its server gets it.
+/// Converts a request for its server.
 pub(crate) fn to_server<B>(
     mut request: Request<B>,
     target: &Target,
@@ -132,7 +133,7 @@ pub(crate) fn to_server<B>(
 /// Converts a response for the client.
 ///
 /// # Errors
-/// [`Refusal::Answer`] if its end is ambiguous or it switches to another protocol.
+/// [`Refusal::Answer`] if the end of the response is ambiguous, or if the response switches to another protocol.
 pub(crate) fn to_client<B>(mut response: Response<B>) -> Result<Response<B>, Refusal> {
     let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if is_switch || !is_framed(response.headers()) {
@@ -143,8 +144,8 @@ pub(crate) fn to_client<B>(mut response: Response<B>) -> Result<Response<B>, Ref
     Ok(response)
 }
 
-/// Removes the hop-by-hop header lines ([RFC 9110, section 7.6.1](https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1)): the
-/// ones that Connection names, and the well-known ones.
+/// Removes the hop-by-hop header lines ([RFC 9110, section
+/// 7.6.1](https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1)): the lines that Connection names, and [`HOP`].
 fn remove_hop(headers: &mut HeaderMap) {
     let lines = headers.get_all(CONNECTION).iter().filter_map(|it| it.to_str().ok());
     let names = lines.flat_map(|it| it.split(',')).filter_map(|it| it.trim().parse().ok());

@@ -1,9 +1,9 @@
-//! The proxy of HTTP/1.
+//! The HTTP/1 proxy.
 //!
-//! hyper parses and writes the messages, so that a server gets the parsed request and not the client's bytes. It refuses most
-//! ambiguous messages. A request with a length and in chunks is treated as chunked: the length is removed, and its connection
-//! ends after it ([RFC 9112, section 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)). [`head`] refuses the other
-//! ambiguous messages.
+//! hyper parses and writes the messages, so a server gets the parsed request, and not the client's bytes. hyper refuses
+//! most ambiguous messages. It treats a request that has a length and is chunked as chunked: it removes the length, and
+//! closes the connection after the request ([RFC 9112, section
+//! 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)). [`head`] refuses the other ambiguous messages.
 
 mod head;
 
@@ -32,7 +32,7 @@ use crate::upstream::{BUFFER, Upstream};
 /// The greatest number of a request's header lines.
 const MAX_HEADERS: usize = 64;
 
-/// The body of an answer: a server's, or a text of ours.
+/// The body of an answer: a server's body, or the text of a refusal.
 type Body = Either<Incoming, Full<Bytes>>;
 
 /// Serves a client.
@@ -61,13 +61,13 @@ where
     }
 }
 
-/// A client, and what belongs to it.
+/// A client, and its connections to servers.
 struct Client {
     filter: Arc<Filter>,
     component: ComponentName,
-    /// The tunnel that its connection becomes after the answer.
+    /// The tunnel that the client's connection becomes after the answer to CONNECT.
     tunnel: Mutex<Option<Tunnel>>,
-    /// The connection to the server of its last request, which ends with the client.
+    /// The connection to the server of the client's last request, which ends when the client does.
     server: Mutex<JoinSet<()>>,
 }
 
@@ -88,13 +88,14 @@ impl Tunnel {
 
 impl Client {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        // The last request has its answer, and its connection may not count any more.
+        // The previous request has its answer. End its connection, so that it is no longer included in the limit of
+        // connections.
         let mut last = mem::take(&mut *lock(&self.server));
         last.shutdown().await;
         let is_connect = request.method() == Method::CONNECT;
         let channel = if is_connect { Channel::Connect } else { Channel::Http };
         let mut attempt = Attempt::new(&self.filter, self.component, channel);
-        // Without the name and the password that a URI could have, and that would be refused.
+        // Only the host, because a URI may also have a user name and a password, with which it is refused below.
         if let Some(host) = request.uri().host() {
             attempt.asks(host, None);
         }
@@ -123,7 +124,8 @@ impl Client {
         }
     }
 
-    /// Sends a request to its server and returns the answer, whose body comes as it is read.
+    /// Sends a request to its server, and returns the answer. The answer's body is read from the server while the
+    /// client reads it.
     async fn forward(
         &self,
         attempt: &Arc<Mutex<Attempt>>,
@@ -151,12 +153,12 @@ impl Client {
     }
 }
 
-/// Returns why there is no answer of a server that was connected to.
+/// Returns why a server did not answer after the connection was made.
 fn no_answer(error: &hyper::Error) -> Refusal {
     if error.is_parse() { Refusal::Answer } else { Refusal::Closed }
 }
 
-/// Returns the response with the reason of the refusal, and what the user of the box could do.
+/// Returns the response to a refused request, with the reason and, if there is one, the line that allows the target.
 fn refusal(reason: &Refusal, target: Option<&Target>) -> Response<Body> {
     let mut text = match target {
         _ if matches!(reason, Refusal::Answer | Refusal::Closed) => {

@@ -1,4 +1,4 @@
-//! Clients and servers that do as they should.
+//! Honest clients and servers.
 
 use egress_rules::Target;
 
@@ -50,13 +50,13 @@ async fn direct_connections_are_those_to_their_target() {
     }
     let decisions = world.decisions(3).await;
     assert!(decisions.iter().all(|it| it.verdict == Verdict::Allowed && it.sent == 5));
-    // An address is not resolved.
+    // The request for an address needs no lookup.
     assert_eq!(world.lookups.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]
 async fn addresses_of_ipv6_are_connected_to() {
-    // Not every machine that runs tests has IPv6.
+    // Not every host that runs tests has IPv6.
     if TcpListener::bind("[::1]:0").await.is_err() {
         return;
     }

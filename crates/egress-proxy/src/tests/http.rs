@@ -1,9 +1,9 @@
-//! Messages of HTTP that two readers could read in two ways, or that never end.
+//! HTTP messages that are ambiguous or never end.
 
 use super::*;
 
-/// Sends each request to a new filter, and checks the status of the first answer and that no server was reached. An empty status
-/// is a connection that ends without an answer.
+/// Sends each request to a new filter. Checks the status of the first answer, and that no server was reached. An empty
+/// status means that the connection ends without an answer.
 async fn are_answered(rows: Vec<(String, &'static str)>) {
     at_once(rows, |(request, status)| async move {
         let world = Setup::http().start().await;
@@ -76,7 +76,7 @@ async fn a_host_header_that_names_another_server_is_refused() {
     for host in rows {
         let request = format!("GET http://{GOOD}:{{port}}/ HTTP/1.1\r\nHost: {host}\r\n\r\n");
         requests.push((request, "400"));
-        // CONNECT has its port in one place, and clients leave it out in the other.
+        // For CONNECT, clients leave the port out of the Host header.
         if host != GOOD {
             let request = format!("CONNECT {GOOD}:{{port}} HTTP/1.1\r\nHost: {host}\r\n\r\n");
             requests.push((request, "400"));
@@ -159,8 +159,8 @@ async fn a_head_that_is_too_long_is_refused() {
     .await;
 }
 
-/// Sends a request with a second one hidden in it, which targets a decoy. Returns the answer and the bytes that the server got.
-/// One server may be reached, once.
+/// Sends a request that hides a second request for a decoy. Returns the answer and the bytes that the server received.
+/// The server may be reached once, and the decoy never.
 async fn smuggled(request: &str) -> (String, String) {
     let world = Setup::http().start().await;
     let answer = world.request(request).await;
@@ -217,7 +217,7 @@ async fn chunks_that_are_none_end_the_connection() {
         );
         smuggled(&request).await;
     }
-    // A chunk that is longer than its size.
+    // The chunk is longer than its declared size.
     let request = format!(
         "POST http://{GOOD}:{{port}}/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n{HIDDEN}"
     );
@@ -254,7 +254,7 @@ async fn what_is_in_a_tunnel_is_for_its_server() {
         let mut client = world.tunnel(GOOD).await;
         echoes(&mut client, inner.as_bytes()).await;
         world.reached_no_decoy(&inner);
-        // Also if it comes together with the first.
+        // Checks this also for a request that arrives together with the first one.
         let both = format!("CONNECT {GOOD}:{{port}} HTTP/1.1\r\n\r\n{inner}");
         let mut client = world.open(ClientKind::Http);
         client.write_all(world.text(&both).as_bytes()).await.unwrap();

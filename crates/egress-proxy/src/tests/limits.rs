@@ -1,4 +1,4 @@
-//! How much of the network a box may use.
+//! Tests the limits of what a box may use of the network.
 
 use egress_rules::Target;
 use tokio::time::Instant;
@@ -123,7 +123,7 @@ async fn what_is_denied_is_never_resolved() {
     };
     for numbers in (0..10_000).collect::<Vec<_>>().chunks(100) {
         let requests: String = numbers.iter().map(request).collect();
-        // The answers are read, as the filter waits for its client otherwise.
+        // Read the answers, because the filter waits for a client that does not.
         let (mut from, mut to) = tokio::io::split(world.open(ClientKind::Http));
         let mut answers = Vec::new();
         let (sent, read) =
@@ -144,7 +144,8 @@ async fn so_many_bytes_pass_in_a_second() {
     let world = limited(limits).start().await;
     let (mut first, mut second) = (world.tunnel(GOOD).await, world.tunnel(OTHER).await);
     let started = Instant::now();
-    // Both connections, both directions: 256 KiB. An eighth and the content of the buffers passes at once.
+    // Two connections in both directions transfer 256 KiB. An eighth of a second's bytes and one buffer for each
+    // connection pass at once.
     tokio::join!(echoes(&mut first, &[1; 64 << 10]), echoes(&mut second, &[2; 64 << 10]));
     let elapsed = started.elapsed();
     assert!(elapsed > Duration::from_millis(600), "{elapsed:?}");

@@ -1,5 +1,5 @@
-//! The filter between clients and servers of the loopback device. Servers that must not be reached exist, and count their
-//! connections.
+//! Tests the filter between clients and servers on the loopback device. Servers that must not be reached are real, and
+//! count their connections.
 
 mod good;
 mod http;
@@ -28,10 +28,10 @@ use crate::filter::ClientKind;
 use crate::resolver::Resolver;
 use crate::state::{Filter, Settings};
 
-/// Names that are allowed at the port of the server, at 127.0.0.1.
+/// Names that are allowed at the port of the server, and that resolve to 127.0.0.1.
 pub(crate) const GOOD: &str = "good.test.example";
 pub(crate) const OTHER: &str = "other.test.example";
-/// Longer than anything on the loopback device takes.
+/// Longer than any operation on the loopback device takes.
 const LONG: Duration = Duration::from_secs(5);
 
 /// The behaviour of a server.
@@ -39,13 +39,13 @@ const LONG: Duration = Duration::from_secs(5);
 pub(crate) enum Does {
     /// Sends the received bytes back.
     Echo,
-    /// Answers after it received bytes with this end, and reads on.
+    /// Sends the second field whenever the received bytes end with the first.
     Answer(&'static str, Vec<u8>),
-    /// Nothing.
+    /// Does not read or write.
     Nothing,
-    /// Hangs up once it has got something.
+    /// Hangs up after it has received bytes.
     HangUp,
-    /// Sends without end.
+    /// Sends these bytes again and again.
     Flood(Vec<u8>),
 }
 
@@ -78,7 +78,7 @@ impl Server {
         self.visits.load(Ordering::Relaxed)
     }
 
-    /// Returns all that it got, of all connections.
+    /// Returns all bytes that the server received, on all connections.
     pub(crate) fn got(&self) -> String {
         String::from_utf8_lossy(&self.got.lock().unwrap()).into_owned()
     }
@@ -105,11 +105,11 @@ async fn visit(mut stream: TcpStream, does: Does, got: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// A filter, the server that it lets clients reach, and servers that it must not.
+/// A filter, the server that clients may reach, and decoys: servers that they must not reach.
 pub(crate) struct World {
     pub(crate) filter: Arc<Filter>,
     pub(crate) server: Server,
-    /// At 127.0.0.2 and ::1 with the server's port, and at 127.0.0.1 with another.
+    /// Servers at 127.0.0.2 and ::1 with the server's port, and at 127.0.0.1 with another port.
     decoys: Vec<Server>,
     decisions: Arc<Mutex<Vec<Decision>>>,
     pub(crate) lookups: Arc<AtomicUsize>,
@@ -121,7 +121,7 @@ pub(crate) struct Setup {
     pub(crate) does: Does,
     pub(crate) limits: NetworkLimits,
     pub(crate) settings: Settings,
-    /// Whether clients have to ask for names in TLS at the server's port.
+    /// Whether clients must ask for names in TLS at the server's port.
     pub(crate) is_tls: bool,
 }
 
@@ -144,17 +144,17 @@ impl Setup {
         Self { does, ..Self::default() }
     }
 
-    /// A server that answers each request alike.
+    /// A server that sends the same answer to each request.
     pub(crate) fn http() -> Self {
         Self::that(Does::Answer("\r\n\r\n", ok("ok")))
     }
 
-    /// Starts all; every name has the address of the server.
+    /// Starts the servers and the filter. Every name resolves to the address of the server.
     pub(crate) async fn start(self) -> World {
         self.resolving(async |_, _| Ok(vec!["127.0.0.1".parse().unwrap()])).await
     }
 
-    /// Starts all, with a function that resolves a name and knows how many were resolved before.
+    /// Starts the servers and the filter. `resolve` gets a name, and how many names were resolved before.
     pub(crate) async fn resolving<F, A>(mut self, resolve: F) -> World
     where
         F: Fn(String, usize) -> A + Send + Sync + 'static,
@@ -175,14 +175,14 @@ impl Setup {
     }
 }
 
-/// Returns a server at 127.0.0.1, and its decoys.
+/// Starts a server at 127.0.0.1 and its decoys.
 async fn servers(does: Does) -> (Server, Vec<Server>) {
     let nearby = Server::start("127.0.0.1:0", Does::Echo).await;
     loop {
         let server = Server::start("127.0.0.1:0", does.clone()).await;
         let port = server.address.port();
         let others = [format!("127.0.0.2:{port}"), format!("[::1]:{port}")];
-        // Another test may have the port at one of them.
+        // Another test may use the port at one of these addresses.
         if others.iter().any(|it| std::net::TcpListener::bind(it).is_err_and(|why| is_used(&why))) {
             continue;
         }
@@ -200,7 +200,7 @@ fn is_used(why: &std::io::Error) -> bool {
     why.kind() == std::io::ErrorKind::AddrInUse
 }
 
-/// Allows two names, those below a third, and the address of the server, all at its port.
+/// Returns rules that allow two names, all names below a third, and two addresses, at the server's port.
 pub(crate) fn rules(port: u16) -> Rules {
     let rule = |peer: &str, port| Rule { peer: Peer::parse(peer).unwrap(), port };
     let allow = [GOOD, OTHER, "*.wild.example", "127.0.0.1", "192.0.2.1"];
@@ -212,7 +212,7 @@ pub(crate) fn rules(port: u16) -> Rules {
     }
 }
 
-/// Returns an answer of HTTP.
+/// Returns an HTTP answer with this body.
 pub(crate) fn ok(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
@@ -222,33 +222,33 @@ impl World {
         self.server.address.port()
     }
 
-    /// Returns a text with the ports of the server and of its decoy in the place of `{port}` and `{decoy}`.
+    /// Replaces `{port}` and `{decoy}` in a text with the ports of the server and of a decoy.
     pub(crate) fn text(&self, text: &str) -> String {
         let decoy = self.decoys[0].address.port().to_string();
         text.replace("{port}", &self.port().to_string()).replace("{decoy}", &decoy)
     }
 
-    /// Returns the client's end of a connection.
+    /// Serves a client, and returns the client's end of the connection.
     pub(crate) fn open(&self, way: ClientKind) -> DuplexStream {
         let (client, served) = duplex(64 << 10);
         tokio::spawn(Arc::clone(&self.filter).serve(ComponentName::Agent, way, served));
         client
     }
 
-    /// Sends something, and returns all that comes back.
+    /// Sends bytes as a client, and returns the whole answer.
     pub(crate) async fn exchange(&self, way: ClientKind, bytes: &[u8]) -> String {
         let mut client = self.open(way);
-        // The end may come before all was sent.
+        // The filter may end the connection before all bytes were sent.
         let _ended = timeout(LONG, client.write_all(bytes)).await.expect("the filter reads");
         rest(&mut client).await
     }
 
-    /// Sends a request, with `{port}` and `{decoy}` in it, and returns all that comes back.
+    /// Sends an HTTP request, in which [`Self::text`] replaces the ports, and returns the whole answer.
     pub(crate) async fn request(&self, request: &str) -> String {
         self.exchange(ClientKind::Http, self.text(request).as_bytes()).await
     }
 
-    /// Opens a tunnel by CONNECT.
+    /// Opens a tunnel with CONNECT.
     pub(crate) async fn tunnel(&self, host: &str) -> DuplexStream {
         let mut client = self.open(ClientKind::Http);
         let request = format!("CONNECT {host}:{} HTTP/1.1\r\n\r\n", self.port());
@@ -260,7 +260,7 @@ impl World {
         client
     }
 
-    /// Returns the decisions once there are so many.
+    /// Waits for this number of decisions, and returns them.
     pub(crate) async fn decisions(&self, count: usize) -> Vec<Decision> {
         eventually(|| self.decisions.lock().unwrap().len() >= count).await;
         let decisions = self.decisions.lock().unwrap().clone();
@@ -268,7 +268,7 @@ impl World {
         decisions
     }
 
-    /// Returns the reason of the one decision, which has to be a denial.
+    /// Returns the reason of the only decision, which must be a denial.
     pub(crate) async fn denied(&self) -> String {
         match self.decisions(1).await.remove(0).verdict {
             Verdict::Denied { reason, .. } => reason,
@@ -276,7 +276,7 @@ impl World {
         }
     }
 
-    /// Checks that no server was connected to.
+    /// Checks that neither the server nor a decoy was reached.
     #[track_caller]
     pub(crate) fn reached_nobody(&self, what: &str) {
         assert_eq!(self.server.visits(), 0, "{what:?} reached the server");
@@ -304,16 +304,16 @@ pub(crate) async fn echoes(client: &mut DuplexStream, bytes: &[u8]) {
     assert_eq!(back, bytes);
 }
 
-/// Returns the bytes until the connection ends, which must happen.
+/// Returns the bytes until the end of the connection, which must end.
 pub(crate) async fn rest(client: &mut DuplexStream) -> String {
     let mut answer = Vec::new();
     let ended = timeout(LONG, client.read_to_end(&mut answer)).await;
-    // A connection that breaks off has ended, too.
+    // An error also ends the connection.
     let _broken = ended.expect("the filter ends the connection");
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Tests each of some rows, many at once: most of them wait for something to end.
+/// Runs a test for each row, 16 at a time, because most tests wait for a time limit.
 pub(crate) async fn at_once<T, A>(rows: impl IntoIterator<Item = T>, test: impl Fn(T) -> A)
 where
     A: Future<Output = ()> + Send + 'static,

@@ -1,8 +1,8 @@
-//! Rules that change.
+//! Tests changes of the rules.
 
 use super::*;
 
-/// Returns rules that deny one more peer.
+/// Returns the rules of `world`, and one more that denies `peer`.
 fn without(world: &World, peer: &str) -> Rules {
     let mut rules = rules(world.port());
     rules.deny.push(Rule { peer: Peer::parse(peer).unwrap(), port: None });

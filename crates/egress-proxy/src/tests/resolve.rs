@@ -5,7 +5,7 @@ use std::io;
 
 use super::*;
 
-/// Returns the addresses of a list.
+/// Parses a list of addresses.
 fn list(addresses: &str) -> Vec<IpAddr> {
     addresses.split_whitespace().map(|it| it.parse().unwrap()).collect()
 }
@@ -92,7 +92,7 @@ async fn a_name_that_changes_its_address_is_resolved_once_for_each_connection() 
         assert!(connect(&world).await.starts_with("HTTP/1.1 403"));
         assert_eq!(world.lookups.load(Ordering::Relaxed), 2);
         world.reached_no_decoy(second);
-        // A change in between does not matter to a client of HTTP that continues, either.
+        // The same holds for an HTTP request without CONNECT.
         let request = "GET http://good.test.example:{port}/ HTTP/1.1\r\n\r\n";
         assert!(world.request(request).await.starts_with("HTTP/1.1 403"));
         world.reached_no_decoy(second);
@@ -114,7 +114,7 @@ async fn a_name_without_addresses_is_an_error() {
 
 #[tokio::test]
 async fn of_thousands_of_addresses_all_are_checked_and_few_are_tried() {
-    // 192.0.2.1 is allowed, but no host has it.
+    // The rules allow 192.0.2.1, but no host has this address.
     let world = Setup::default()
         .resolving(async |_, _| {
             let mut found = vec!["127.0.0.2".parse().unwrap(); 50_000];
@@ -174,7 +174,7 @@ async fn no_more_than_sixteen_names_are_resolved_at_once() {
         .collect();
     world.decisions(40).await;
     drop(clients);
-    // They are not waited for, but getaddrinfo(3) would still be at it.
+    // No client waits for these lookups, but getaddrinfo(3) would still run.
     let mut more = world.tunnel_fails().await;
     assert_eq!(rest(&mut more).await, "");
     assert_eq!(seen.load(Ordering::Relaxed), 16);

@@ -1,4 +1,4 @@
-//! Clients of SOCKS5, honest and not.
+//! Honest and hostile clients of SOCKS5.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn answer(code: u8) -> Vec<u8> {
     [&AGREED[..], &[5, code, 0, 1, 0, 0, 0, 0, 0, 0]].concat()
 }
 
-/// Returns a request that has the server's port at its end.
+/// Returns a greeting and a request that ends with the server's port.
 fn request(world: &World, rest: &[u8]) -> Vec<u8> {
     [&[5, 1, 0], rest, &world.port().to_be_bytes()].concat()
 }

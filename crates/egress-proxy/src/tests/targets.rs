@@ -1,8 +1,8 @@
-//! Targets that are not allowed, in all the ways to say them.
+//! Requests for targets that are not allowed, by each kind of client.
 
 use super::*;
 
-/// Hosts that no rule allows, and spellings of addresses that others read otherwise.
+/// Hosts that no rule allows, and spellings of addresses that some programs accept.
 const HOSTS: &[&str] = &[
     "evil.example",
     "test.example",
@@ -94,7 +94,7 @@ async fn requests_for_other_hosts_are_refused() {
 
 #[tokio::test]
 async fn a_host_of_the_header_alone_is_no_host() {
-    // Like the other forms, with a Host line that would be allowed if the proxy used it.
+    // If the proxy used the Host line, this request would be allowed.
     are_refused("GET http://{host}:{port}/ HTTP/1.1\r\nHost: good.test.example:{port}\r\n\r\n")
         .await;
 }

@@ -1,11 +1,11 @@
-//! Clients and servers that take their time.
+//! Clients and servers that are too slow.
 
 use egress_rules::Target;
 use tokio::net::TcpSocket;
 
 use super::*;
 
-/// Sends a byte now and then until the connection ends, which has to be soon.
+/// Sends a byte every 20 ms until the connection ends, which must be soon.
 async fn drips(client: DuplexStream, bytes: &[u8]) {
     let (mut from, mut to) = tokio::io::split(client);
     let dripping = async {
@@ -40,7 +40,7 @@ async fn a_client_has_so_long_to_say_where_it_wants_to_go() {
         let mut client = world.open(way.clone());
         client.write_all(first.as_bytes()).await.unwrap();
         drips(client, drip.as_bytes()).await;
-        // Or it sends nothing more.
+        // The same client, but it sends no more bytes.
         let mut client = world.open(way);
         client.write_all(first.as_bytes()).await.unwrap();
         rest(&mut client).await;
@@ -70,7 +70,7 @@ async fn a_connection_without_a_byte_ends() {
         world.open(ClientKind::Direct(Target::parse(&format!("{GOOD}:{}", world.port())).unwrap()));
     assert_eq!(rest(&mut tunnel).await, "");
     assert_eq!(rest(&mut direct).await, "");
-    // Nor does a server that never answers hold a client.
+    // A server that never answers does not keep a client waiting, either.
     let answer = world.request("GET http://good.test.example:{port}/ HTTP/1.1\r\n\r\n").await;
     assert_eq!(answer, "");
     world.decisions(3).await;

@@ -1,4 +1,4 @@
-//! Clients at the port of TLS, which must ask for the name of their target.
+//! Clients at the TLS port, which must ask for the name of their target.
 
 use egress_rules::Target;
 
@@ -35,7 +35,7 @@ async fn who_asks_for_the_name_is_served() {
     echoes(&mut world.tunnel(GOOD).await, &bytes).await;
     echoes(&mut direct(&world, GOOD), &bytes).await;
     echoes(&mut direct(&world, "a.wild.example"), &hello(&["A.wild.example"])).await;
-    // Byte by byte, and with more afterwards.
+    // Sends the message byte by byte, and then more bytes.
     let mut client = world.tunnel(GOOD).await;
     for byte in &bytes {
         client.write_all(&[*byte]).await.unwrap();
@@ -45,7 +45,7 @@ async fn who_asks_for_the_name_is_served() {
     timeout(LONG, client.read_exact(&mut back)).await.expect("an echo").unwrap();
     assert_eq!(back, bytes);
     echoes(&mut client, b"whatever").await;
-    // A user has allowed the address itself.
+    // A rule allows the address itself, so TLS is not required.
     echoes(&mut direct(&world, "127.0.0.1"), b"no TLS at all").await;
 }
 
@@ -115,9 +115,9 @@ async fn at_another_port_nobody_asks_for_another_server() {
         echoes(&mut world.tunnel(GOOD).await, &bytes).await;
         echoes(&mut direct(&world, GOOD), &bytes).await;
     }
-    // An address has no name to ask for.
+    // If the target is an address, the name in the message is not checked.
     echoes(&mut direct(&world, "127.0.0.1"), &hello(&[OTHER])).await;
-    // Byte by byte, and with an end in the middle.
+    // Sends the request byte by byte, and ends another one in the middle.
     let mut client = world.tunnel(GOOD).await;
     for byte in get(GOOD) {
         client.write_all(&[byte]).await.unwrap();
@@ -148,7 +148,7 @@ async fn a_client_has_so_long_for_its_first_message() {
         let mut client = world.tunnel(GOOD).await;
         client.write_all(bytes).await.unwrap();
         assert_eq!(rest(&mut client).await, "");
-        // Or leaves in the middle of it.
+        // The same bytes, followed by the end of the client's stream.
         let mut client = world.tunnel(GOOD).await;
         client.write_all(bytes).await.unwrap();
         client.shutdown().await.unwrap();

@@ -5,14 +5,14 @@
 
 use crate::{Host, Target};
 
-/// The type of a record of TLS that has a handshake's message in it.
+/// The type of a TLS record that contains a handshake message.
 pub const HANDSHAKE: u8 = 22;
 
 /// The longest first message that is accepted, in bytes. Today's clients send some 2 KiB, with keys of ML-KEM.
 const MAX_HELLO: usize = 16 << 10;
 /// The longest fragment of a record (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
-/// The type of a record that has a handshake's message in it, and the major version of all records.
+/// The first bytes of a record with a handshake message: its type, and the major version of all records.
 const RECORD: [u8; 2] = [HANDSHAKE, 3];
 const RECORD_HEADER: usize = 5;
 const CLIENT_HELLO: u8 = 1;
@@ -22,16 +22,16 @@ const HOST_NAME: u8 = 0;
 /// An error in the first bytes of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HelloError {
-    /// They are no TLS.
+    /// The bytes are not TLS.
     #[error("the client does not speak TLS")]
     NotTls,
-    /// The message is longer than any honest one.
+    /// The message is longer than any honest message.
     #[error("the client's first message is too long")]
     TooLong,
     /// The message is malformed.
     #[error("the client's first message is malformed")]
     Malformed,
-    /// The message asks for another server than the client's request, or for none.
+    /// The message asks for another server than the client has named, or for none.
     #[error("the client asks for another server than it has named")]
     OtherName,
 }
@@ -65,13 +65,13 @@ fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, HelloError> {
             return Err(HelloError::Malformed);
         }
         let Some((fragment, next)) = fragments.split_at_checked(length) else {
-            // The part that has come already shows whether the message is acceptable.
+            // The received part already shows whether the message has a valid type and length.
             message.extend_from_slice(fragments);
             return whole(&message).map(|_| None);
         };
         message.extend_from_slice(fragment);
         if let Some(length) = whole(&message)? {
-            // Nothing may follow it before the server has answered.
+            // A client may send nothing after this message before the server has answered.
             return if message.len() == length {
                 Ok(Some(message))
             } else {
@@ -82,7 +82,7 @@ fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, HelloError> {
     }
 }
 
-/// Returns the length of a message that is complete.
+/// Returns the length of a message; `None` if the message is incomplete.
 fn whole(message: &[u8]) -> Result<Option<usize>, HelloError> {
     match message {
         [kind, ..] if *kind != CLIENT_HELLO => Err(HelloError::NotTls),
@@ -97,10 +97,10 @@ fn whole(message: &[u8]) -> Result<Option<usize>, HelloError> {
     }
 }
 
-/// Returns the name in a message, if there is one; `None` for one that is malformed.
+/// Returns the server's name in a message: `Some(None)` if the message has no name, `None` if it is malformed.
 fn server_name(message: &[u8]) -> Option<Option<&str>> {
     let mut body = Reader(message.get(4..)?);
-    // The legacy version and the random bytes, the session, the ciphers, the compression.
+    // Skip the legacy version and the random bytes, the session, the ciphers, and the compression.
     body.take(2 + 32)?;
     body.short_list()?;
     body.list()?;
@@ -110,7 +110,7 @@ fn server_name(message: &[u8]) -> Option<Option<&str>> {
     while !extensions.0.is_empty() {
         let (kind, data) = (extensions.number()?, extensions.list()?);
         if kind == SERVER_NAME {
-            // A second one could be the one that a server believes.
+            // A server could use either of two names.
             if name.replace(host_name(data)?).is_some() {
                 return None;
             }
@@ -119,7 +119,7 @@ fn server_name(message: &[u8]) -> Option<Option<&str>> {
     body.0.is_empty().then_some(name)
 }
 
-/// Returns the one name of the extension.
+/// Returns the only name in the extension.
 fn host_name(data: &[u8]) -> Option<&str> {
     let mut data = Reader(data);
     let mut names = Reader(data.list()?);
@@ -143,13 +143,13 @@ impl<'a> Reader<'a> {
         self.take(2)?.try_into().ok().map(u16::from_be_bytes)
     }
 
-    /// Takes a field with a length of two bytes.
+    /// Reads a field whose length prefix has two bytes.
     fn list(&mut self) -> Option<&'a [u8]> {
         let length = self.number()?;
         self.take(length.into())
     }
 
-    /// Takes a field with a length of one byte.
+    /// Reads a field whose length prefix has one byte.
     fn short_list(&mut self) -> Option<&'a [u8]> {
         let length = *self.take(1)?.first()?;
         self.take(length.into())

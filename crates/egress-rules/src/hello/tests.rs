@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Puts its length before a list.
+/// Returns the bytes of a list, with its length before them.
 fn list(bytes: &[u8]) -> Vec<u8> {
     [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat()
 }
@@ -19,7 +19,7 @@ pub(crate) fn server(name: &str) -> Vec<u8> {
     extension(SERVER_NAME, &list(&named(HOST_NAME, name)))
 }
 
-/// Returns a message with these extensions, and with what follows them.
+/// Returns a message with these extensions, and with `after` behind them.
 fn message_of(extensions: &[Vec<u8>], after: &[u8]) -> Vec<u8> {
     let mut body = vec![3, 3];
     body.extend([7; 32]);
@@ -71,7 +71,7 @@ fn another_name_or_none_does_not() {
     }
     assert_eq!(read_for(&hello(&[])), Err(HelloError::OtherName));
     assert_eq!(read_for(&hello(&[server("93.184.216.34")])), Err(HelloError::OtherName));
-    // A client that has named an address cannot ask for it by a name.
+    // If the client has named an address, no name is accepted.
     let address = Target::parse("93.184.216.34:443").unwrap();
     for name in ["93.184.216.34", "example.com"] {
         assert_eq!(read(&hello(&[server(name)]), &address), Err(HelloError::OtherName));
@@ -129,7 +129,7 @@ fn what_is_no_tls_or_too_long_is_refused_at_once() {
         let expected = if bytes.len() < 9 { Ok(false) } else { Err(HelloError::TooLong) };
         assert_eq!(read_for(bytes), expected, "{bytes:?}");
     }
-    // Records of one byte each do not get further than one of many.
+    // The limit is the same for many records of one byte each.
     let bytes: Vec<u8> = [1, 0, 0xff, 0xff].into_iter().flat_map(|byte| record(&[byte])).collect();
     assert_eq!(read_for(&bytes), Err(HelloError::TooLong));
 }

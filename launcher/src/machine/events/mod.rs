@@ -70,7 +70,7 @@ pub(crate) struct Events {
     running: Option<Receiver>,
     log: Option<Receiver>,
     control: Control,
-    /// The deadline for the end of the process or of its log, set when the other one has ended.
+    /// The deadline by which both the process and its log must have ended, set when the first of them has.
     limit: Option<Instant>,
     /// The deadline for draining the control channel, set when both the process and its log have ended.
     ended: Option<Instant>,
@@ -261,7 +261,7 @@ impl Events {
             Progress::Connected(stream) => Some(stream),
             Progress::Ended => None,
         };
-        // This drops the listener, which removes its file, so no other process can connect.
+        // Replacing `control` drops the listener and removes its file, so no other process can connect.
         match (stream, std::mem::replace(&mut self.control, Control::Closed)) {
             (Some(stream), Control::Awaited { nonce, first, .. }) => {
                 check_peer(&stream, self.vmm.pid())?;

@@ -96,7 +96,7 @@ impl Volumes {
         Self { directory: state.join(NAME) }
     }
 
-    /// Creates an empty volume. Its size in bytes is rounded down to whole blocks of 4096.
+    /// Creates an empty volume. `size_bytes` is rounded down to whole blocks of 4096 bytes.
     ///
     /// # Errors
     /// [`VolumeError::Exists`], [`VolumeError::BadName`], [`VolumeError::BadSize`], or errors of the operating system.
@@ -166,7 +166,7 @@ impl Volumes {
         let _guard = self.guard_of(name)?;
         let locked = disk::open(&self.directory.join(name), name)
             .and_then(|disk| self.lock_disk(name, &disk).map(|()| disk));
-        // Remove the disk first. If this command is killed then, the rest of the directory is not a volume.
+        // Remove the disk first. If this command is then killed, what is left is not a volume.
         let _locked = locked?;
         let directory = self.directory.join(name);
         absent(&directory.join(DISK), |path| fs::remove_file(path))?;

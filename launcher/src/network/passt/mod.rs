@@ -78,7 +78,7 @@ pub(crate) enum Device {
     /// passt, which connects the guest to the host's network.
     Host(Passt),
     /// A device without a network, for a box that declares the host's network and does not get it. The box's init
-    /// expects the device. It waits, because this end of it is open and nothing reads it.
+    /// expects the device. Nothing reads this end of the device, so packets of the guest wait.
     Nothing { _end: UnixStream },
 }
 

@@ -210,7 +210,7 @@ fn a_guest_that_reads_no_requests_stops_nothing_and_is_noticed() {
         data: vec![0; box_contract::wire::MAX_OUTPUT],
     };
     let request = HostMessage::Input(input);
-    // More than a socket's buffer holds.
+    // More bytes than fit into a socket's buffer.
     (0..100).for_each(|_| pair.channel.send(&request).unwrap());
     pair.guest.write_all(&bytes_of(&[good_hello()])).unwrap();
     assert!(pair.receive().unwrap());

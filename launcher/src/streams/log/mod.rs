@@ -37,8 +37,8 @@ const PART_COST: usize = 128;
 /// The greatest number of parts of trajectories: all full parts, and the last part of each trajectory.
 const MAX_PARTS: usize = MAX_TRAJECTORIES / MAX_OUTPUT + MAX_TRAJECTORY_FILES;
 
-/// The logs of a box. Each component has a separate log, so that neither pushes out the other's output; the filter has
-/// one log for both.
+/// The logs of a box. Each component has a separate log, so that the output of one does not replace the output of the
+/// other. The filter has one log for both components.
 #[derive(Debug)]
 pub struct Logs {
     agent: Log,

@@ -191,7 +191,7 @@ fn may_enter(frame: &[u8], flows: &Flows) -> bool {
     let from = address(header, 12);
     match header[9] {
         _ if from == SHARED_GATEWAY => false,
-        // These are answers, because passt listens at no TCP port and sends no pings of its own.
+        // TCP and ICMP frames from passt are answers, because passt listens at no TCP port and sends no pings itself.
         TCP | ICMP => true,
         UDP => ports(packet).is_some_and(|(port, own)| flows.has((from, port, own))),
         _ => false,
