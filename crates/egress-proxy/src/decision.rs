@@ -69,7 +69,7 @@ pub enum Verdict {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         allow: Option<String>,
     },
-    /// The connection could not be made, or was interrupted, without a decision of the filter against it.
+    /// The connection could not be made, or was interrupted. The filter did not deny it.
     Failed {
         /// The reason, as text.
         reason: String,

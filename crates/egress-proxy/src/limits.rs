@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// After a pause, the bytes of this fraction of a second may pass at once: an eighth.
+/// After a pause, as many bytes may pass at once as the rate permits in `1 / BURST` seconds.
 const BURST: u32 = 8;
 
 /// The names that a box asked for within the last minute, each once. The limit bounds how much a box can communicate to
@@ -47,7 +47,7 @@ impl Names {
 #[derive(Debug)]
 pub(crate) struct ByteRate {
     bytes_per_second: u64,
-    /// When the rate will have permitted all bytes that have passed.
+    /// The time at which the rate will have permitted all bytes that have passed.
     paid: Mutex<Instant>,
 }
 

@@ -77,7 +77,7 @@ impl<S> Metered<S> {
 }
 
 impl Metered<TcpStream> {
-    /// Wraps a server's stream, which has a count and a rate.
+    /// Wraps a server's stream, whose bytes are counted and limited.
     pub(crate) fn server(stream: TcpStream, count: Arc<Count>, pace: Arc<ByteRate>) -> Self {
         Self { stream, count, pace: Some(pace), wait: None }
     }

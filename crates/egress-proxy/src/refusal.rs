@@ -72,7 +72,7 @@ impl Refusal {
         Some(format!("allow {}", PeerPlan { peer, port }))
     }
 
-    /// Returns whether the filter refused the connection, and the network did not fail.
+    /// Returns whether the filter refused the connection. Otherwise the connection failed for another reason.
     fn is_denial(&self) -> bool {
         match self {
             Self::Target(_) | Self::Rules(_) | Self::Hello(_) | Self::Request(_) => true,

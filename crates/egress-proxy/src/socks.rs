@@ -63,7 +63,7 @@ where
     }
 }
 
-/// Reads a client's request. `None` if the request is unsupported, which the client was told.
+/// Reads a client's request. `None` if the request is unsupported.
 async fn handshake<S>(stream: &mut S) -> io::Result<Option<(String, u16)>>
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -59,7 +59,7 @@ impl Peer {
         }
     }
 
-    /// Returns whether an address belongs to this network. `false` for names.
+    /// Returns whether this is a network that contains an address. `false` for names.
     pub(crate) fn has_address(&self, address: IpAddr) -> bool {
         match self {
             Self::Name(_) | Self::Below(_) => false,

@@ -59,7 +59,7 @@ pub struct Rules {
 /// Why the box may not connect to a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
-    /// The box has no network, whatever its rules say.
+    /// The user has started the box without a network.
     #[error("the box was started without a network")]
     Closed,
     /// No rule allows the host.
@@ -170,7 +170,7 @@ impl Rules {
         }
     }
 
-    /// Returns whether a rule allows this address, and not only its name, and the box's user has consented to it.
+    /// Returns whether a rule allows this address itself, and the box's user has consented to it.
     fn names_address(&self, address: IpAddr, port: u16) -> bool {
         self.allow.iter().any(|rule| rule.peer.has_address(address) && rule.allows(port))
             && self.local.iter().any(|local| local.has(address, port))

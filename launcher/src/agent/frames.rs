@@ -10,8 +10,8 @@ pub(super) const MAX_MESSAGE: usize = 1 << 20;
 /// The greatest size of all messages of an answer together, in bytes, including [`COST`] for each.
 pub(super) const MAX_ALL: usize = 16 << 20;
 const HEAD: usize = 5;
-/// What each message adds to its size in the sum that [`MAX_ALL`] limits, in bytes. This bounds the number of small
-/// messages, because a decoded message takes more memory than its bytes.
+/// How many bytes each message adds to the sum that [`MAX_ALL`] limits, in addition to its size. This bounds the number
+/// of small messages, because a decoded message takes more memory than its bytes.
 pub(super) const COST: usize = 64;
 
 /// Splits received bytes into messages.

@@ -40,7 +40,7 @@ named_enum! {
         Start "start",
         /// The agent of the box is ready.
         Ready "ready",
-        /// The box has connected to a host, or was denied to: the filter has decided, and the connection has ended.
+        /// The filter has denied a connection of the box, or has allowed it and the connection has ended.
         Connection "connection",
         /// The business application's main program has ended with a different status than before.
         BusinessEnd "business-end",
@@ -57,7 +57,7 @@ pub struct RecordWatch {
     boxes: Boxes,
     /// The records of the last read, by their names.
     seen: BTreeMap<String, Record>,
-    /// The filters' logs of the boxes.
+    /// The readers of the filters' logs, by the names of the boxes.
     networks: BTreeMap<String, LogReader>,
 }
 

@@ -42,7 +42,7 @@ pub fn from_box(
     let unpacking = unpacking.map_err(OsError::system("start a thread that unpacks"))?;
     let read = archive_from_box(client, inside, Box::new(writer));
     match (read, joined(unpacking)) {
-        // If the thread failed, too, a failure to write to the pipe is only a consequence of its error.
+        // If unpacking failed, the failure to write to its pipe is only a consequence.
         (Err(error), Ok(_)) => Err(error),
         (Err(error), Err(_)) if !matches!(error, ClientError::Stream(StreamError::Output(_))) => {
             Err(error)

@@ -97,7 +97,7 @@ enum Event {
     Message(GuestMessage),
     /// The supervisor has closed the connection.
     HungUp,
-    /// A signal requests the end.
+    /// A signal requests the end of this command.
     Signal(i32),
     /// Input for the command; empty at the end of the input, which is reported once.
     Input(Vec<u8>),

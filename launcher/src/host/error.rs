@@ -33,7 +33,7 @@ pub enum KvmError {
     /// KVM gave up on the box's own kernel.
     #[error("this host's KVM cannot run the box's kernel ({INTERNAL_ERROR})")]
     Kernel,
-    /// The test guest was killed, did not end in time, or had no process.
+    /// The test guest was killed, did not end in time, or its process could not be started.
     #[error("it is not known whether this host's KVM can run a guest: {0}")]
     Unknown(String),
 }
@@ -49,7 +49,7 @@ pub enum Allowed {
     Everybody,
 }
 
-/// Why a box exceeds the resources of this host that it may use.
+/// Which of its limits on this host a box exceeds.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PolicyError {

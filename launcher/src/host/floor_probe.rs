@@ -1,7 +1,7 @@
 //! Measures the lower bound of every start: a kernel with an init that only connects to the host.
 //!
-//! No box with the same kernel starts faster on the same host, because a box also has a larger init, a disk and an
-//! agent.
+//! No box with the same kernel starts faster on the same host, because a box also has to start its init, its disk and
+//! its agent.
 
 use std::path::{Path, PathBuf};
 use std::thread;

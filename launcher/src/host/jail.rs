@@ -14,7 +14,7 @@ use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 use vmm::{CONTROL_SOCKET, Vmm, VmmError, confine};
 
-/// The hidden subcommand that confines its process.
+/// The hidden subcommand that confines the process in which it runs.
 pub const SUBCOMMAND: &str = "jail-trial";
 /// The time limit of the confined process, which needs some milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -47,7 +47,7 @@ struct Subject {
 }
 
 impl Memory {
-    /// Uses the file in `state`. [`Self::note`] creates both.
+    /// Uses the file in `state`. [`Self::note`] creates the file and the directory if they are missing.
     pub fn new(state: &Path, device: &Path) -> Self {
         Self { path: state.join(NAME), device: device.to_owned() }
     }

@@ -106,7 +106,7 @@ impl Facts {
             bounds_supervisor: control_group::bounds_supervisor(),
             forbidden_by: isolation::forbidden(),
             has_landlock: isolation::has_landlock(),
-            // Must be last: its signals stay blocked.
+            // Must be last, because the signals that this trial blocks stay blocked.
             jail: jail::try_jail(program, Path::new(kvm::DEVICE), base),
         }
     }

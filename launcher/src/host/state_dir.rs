@@ -31,9 +31,9 @@ pub fn is_entry_name(text: &str) -> bool {
 }
 
 /// Checks that the nearest existing ancestor of `path` belongs to this user or to root, and that no other user can
-/// replace its entries. If root created files in a user's directory, that user could not use them. Another user's link
-/// may lead anywhere. The directories below the ancestor are used by path, so a user who can rename one could make this
-/// process remove files of another directory.
+/// replace its entries. There are three reasons. If root created files in a user's directory, that user could not use
+/// them. Another user's link may lead anywhere. The directories below the ancestor are used by path, so a user who can
+/// rename one could make this process remove files of another directory.
 ///
 /// # Errors
 /// [`ErrorKind::PermissionDenied`], and errors of the operating system.
@@ -103,7 +103,7 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<String>, OsError> {
     Ok(names)
 }
 
-/// Opens a file, and creates a missing one with access for this user alone.
+/// Opens a file to read and write it. Creates a missing file with access for this user alone.
 ///
 /// # Errors
 /// Errors of the operating system.

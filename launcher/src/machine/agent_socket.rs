@@ -41,8 +41,8 @@ const MAX_ALL: usize = 32 << 20;
 const STALLED: Duration = Duration::from_secs(10);
 /// How often to check whether a client that has stopped sending has also stopped reading.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long libkrun may refuse a connection. The queue of libkrun's socket has five places, and libkrun accepts no
-/// connection before the VM runs.
+/// How long libkrun may refuse a connection. The queue of libkrun's socket has room for five connections, and libkrun
+/// accepts none before the VM runs.
 const NO_PLACE: Duration = Duration::from_secs(10);
 /// The time between two attempts to connect to libkrun.
 const AGAIN: Duration = Duration::from_millis(10);
@@ -155,7 +155,7 @@ fn is_own(client: &UnixStream) -> bool {
     client.peer_cred().is_ok_and(|it| it.uid() == geteuid().as_raw() || it.uid() == 0)
 }
 
-/// Forwards a connection until the agent has ended it, or its client has stopped sending and reading.
+/// Forwards a connection until the agent has ended it, or the client has stopped sending and reading.
 async fn carry(client: UnixStream, inner: PathBuf, backlog: Backlog) {
     let Some(agent) = connect(&inner).await else { return };
     let ((mut from_client, to_client), (from_agent, mut to_agent)) =

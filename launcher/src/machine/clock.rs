@@ -22,9 +22,9 @@ pub fn process_start() -> Result<Instant, OsError> {
 
 /// Splits the time from the start to the arrival of the "ready" message into phases.
 ///
-/// The host has measured `total` and `jail`, and the guest the other phases. From `jail` to `ready`, a phase that
-/// exceeds the rest of the total is reduced to that rest. `vmm` is the remainder, so the phases always add up to the
-/// total.
+/// The host has measured `total` and `jail`, and the guest the other phases. In the order `jail`, `kernel`, `init`,
+/// `ready`, a phase that exceeds the rest of the total is reduced to that rest. `vmm` is the remainder, so the phases
+/// always add up to the total.
 pub fn phases(total: Duration, jail: Duration, guest: &Timing) -> Phases {
     let total_ns = nanoseconds(total);
     let mut left = total_ns;

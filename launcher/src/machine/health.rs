@@ -11,7 +11,7 @@ use crate::streams::output::Route;
 /// The maximum number of bytes of a check's output that are shown.
 const MAX_REASON: usize = 4096;
 
-/// Returns the command that runs a component's check. Init kills it after `limit`.
+/// Returns the command that runs a component's check. Init kills the check after `limit`.
 pub fn check(component: ComponentName, limit: Duration) -> Exec {
     let timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
     let exec = Exec::new(component, vec!["health".to_owned()]);

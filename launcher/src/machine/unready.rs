@@ -11,8 +11,8 @@ use crate::machine::health;
 use crate::streams::StreamError;
 use crate::streams::output::Route;
 
-/// The id of the command that runs the check. The supervisor assigns small ids first, so it does not use this one for
-/// another command meanwhile.
+/// The id of the command that runs the check. The supervisor starts later and assigns small ids first, so late messages
+/// about the check do not match its commands.
 const CHECK: ProgramId = ProgramId(254);
 /// The time limit of the check.
 const LIMIT: Duration = Duration::from_millis(600);

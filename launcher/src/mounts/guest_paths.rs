@@ -5,7 +5,7 @@ use box_contract::rules::{AtPlace, excludes, is_place};
 use box_contract::{RunPlan, SecretDelivery};
 use safe_text::shown;
 
-/// Why a path is not free.
+/// Why the path of a mount is not free.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum Taken {
@@ -42,7 +42,7 @@ fn check(guest: &str) -> Result<(), String> {
 /// another one: `/a` and `/a/b` do not conflict.
 ///
 /// # Errors
-/// The first path that is not free.
+/// The first path in `places` that is not free.
 pub fn check_free(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
     for (at, place) in places.iter().enumerate() {
         let other = of_box(plan).find(|it| excludes(*it, (AtPlace::Mount, place)));

@@ -1,4 +1,4 @@
-//! Directories of the host that components see.
+//! Shares: directories of the host that components see.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -91,9 +91,9 @@ impl HostShare {
         &self.directory.path
     }
 
-    /// Returns the path of this read-only share relative to the writable share `outer`: `a` for `/src/a` at `/work/a`
-    /// in `/src` at `/work`. `None` if `outer` does not contain this share, or if the box sees it at another relative
-    /// path.
+    /// Returns the path of this read-only share relative to the writable share `outer`: for example, `a` if `outer` is
+    /// `/src` at `/work`, and this share is `/src/a` at `/work/a`. `None` if `outer` does not contain this share, or if
+    /// the box sees it at another relative path.
     fn path_in(&self, outer: &Self) -> Option<&Path> {
         let path = self.host().strip_prefix(outer.host()).ok()?;
         let is_below = Path::new(&self.guest) == Path::new(&outer.guest).join(path);
@@ -122,9 +122,9 @@ impl HostShare {
         ShareRecord { host, guest, writable: self.is_writable() }
     }
 
-    /// Returns whether `path` leads to this directory or into it, also through symbolic links and bind mounts, and also
-    /// into a file system that is mounted below the directory. Returns `true` as well if a symbolic link on the way to
-    /// `path` is in this directory, because a box that can replace the link controls its target.
+    /// Returns whether `path` leads to this directory or into it. Symbolic links, bind mounts and file systems that are
+    /// mounted below the directory are followed. Also returns `true` if a symbolic link on the way to `path` is in this
+    /// directory, because a box that can replace the link controls its target.
     pub fn has(&self, path: &Path) -> bool {
         let Ok(own) = self.way.identity() else { return true };
         let mounted = kernel::mounted_below(self.host()).unwrap_or_default();
@@ -132,7 +132,8 @@ impl HostShare {
         places(path).iter().any(|it| seen.around(it).is_some())
     }
 
-    /// Returns whether this directory is the one at `path` or is inside it, also through symbolic links and bind mounts.
+    /// Returns whether this directory is the directory at `path` or is inside it, also through symbolic links and bind
+    /// mounts.
     pub fn is_in(&self, path: &Path) -> bool {
         self.way.is_in(&Known::of([path.to_owned()]))
     }
@@ -188,8 +189,8 @@ pub fn devices(disks: usize, shares: &[HostShare], network: NetworkMode) -> usiz
 /// `None` if there are too many shares to number.
 pub(crate) fn mounts(shares: &[HostShare], (uid, gid): (u32, u32)) -> Option<Mounts> {
     let sources = sources(shares.iter().map(|it| &it.directory))?;
-    // If `outer` has another scope than `inner`, a component may see `inner` only through `outer`. Mount `inner` in
-    // both components then, so that its files have the same owners in both.
+    // If `outer` has another scope than `inner`, a component may see `inner` only through `outer`. Then `inner` is
+    // mounted in both components, so that its files have the same owners in both.
     let scope = |inner: &HostShare| {
         let is_wider =
             |outer: &HostShare| inner.path_in(outer).is_some() && outer.scope != inner.scope;

@@ -29,8 +29,8 @@ const HELLO: Duration = Duration::from_secs(10);
 /// How many frames of streams may wait for a component that does not read them. Each frame has at most
 /// [`MAX_STREAM_DATA`](box_contract::wire::MAX_STREAM_DATA) bytes.
 const MAX_FRAMES: usize = 32;
-/// How many short answers may wait. Our init never reaches this limit, because it waits for the answer to each of its
-/// few questions.
+/// How many short answers may wait for a component that does not read them. Our init never reaches this limit, because
+/// it waits for the answer to each of its few questions.
 const MAX_ANSWERS: usize = 4096;
 /// The size of the buffer between a stream and the filter, in bytes.
 const BUFFER: usize = 16 << 10;

@@ -46,7 +46,7 @@ pub use given::Given;
 pub use passt::why_no_network;
 pub use publish::Published;
 
-/// How many clients of a published port may wait until the component has connected.
+/// How many clients the queue of a component has room for, and how many may wait for that room at each published port.
 const MAX_WAITING: usize = 64;
 /// The pause after a failure to accept a connection, for example because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -203,7 +203,7 @@ async fn welcome(listener: TcpListener, port: u16, door: Sender<Visitor>) {
                 let _unsupported = setsockopt(&client, sockopt::KeepAlive, &true);
                 let door = door.clone();
                 let visitor = Visitor { client, port, since: Instant::now() };
-                // The client waits until the component has connected.
+                // The client waits until the component's queue has room.
                 waiting.spawn(async move { drop(door.send(visitor).await) });
             }
             Ok(_) => {}

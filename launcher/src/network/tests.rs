@@ -82,7 +82,7 @@ impl Guest {
         }
     }
 
-    /// Returns the next message that is no credit.
+    /// Returns the next message that is not [`HostNetwork::Credit`].
     async fn hear_more(&mut self) -> Option<HostNetwork> {
         loop {
             match self.hear().await {

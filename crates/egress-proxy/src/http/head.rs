@@ -12,7 +12,8 @@ use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use crate::refusal::Refusal;
 use crate::state::{Filter, Settings};
 
-/// Header lines that are meant only for the next hop (RFC 9110, section 7.6.1), and Expect, which this proxy answers.
+/// The names of header lines that are meant only for the next hop (RFC 9110, section 7.6.1), and Expect, which this
+/// proxy answers.
 const HOP: [HeaderName; 9] = [
     CONNECTION,
     EXPECT,

@@ -1,6 +1,6 @@
 //! Reads which server a TLS client asks for in its first message.
 //!
-//! After [RFC 8446](https://www.rfc-editor.org/rfc/rfc8446) (records in section 5.1, ClientHello in 4.1.2) and [RFC
+//! Follows [RFC 8446](https://www.rfc-editor.org/rfc/rfc8446) (records in section 5.1, ClientHello in 4.1.2) and [RFC
 //! 6066, section 3](https://www.rfc-editor.org/rfc/rfc6066#section-3).
 
 use crate::{Host, Target};

@@ -230,6 +230,7 @@ impl Events {
 
     /// Waits up to [`SETTLE`] for the last messages of a failing VM, and calls `each` with its output and its exits.
     /// Returns the first event that is neither a message nor [`Event::HungUp`]: at the latest, [`Event::Deadline`].
+    /// `None` after an error.
     pub(crate) async fn settle(&mut self, each: &mut dyn FnMut(GuestMessage)) -> Option<Event> {
         let (deadline, mut kept) = (Instant::now() + SETTLE, 0_u32);
         loop {
@@ -349,7 +350,7 @@ async fn read(log: &mut Option<Receiver>, chunk: &mut [u8]) -> io::Result<usize>
 /// seen the end.
 async fn end(running: Option<&Receiver>) {
     match running {
-        // After an error, the process's end cannot be awaited. The end of its log and the deadline still are.
+        // After an error, the process's end cannot be awaited. The end of its log and the deadline still end the run.
         Some(running) if running.readable().await.is_ok() => {}
         _ => pending().await,
     }

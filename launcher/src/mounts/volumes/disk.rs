@@ -59,7 +59,7 @@ pub(super) fn open(directory: &Path, name: &str) -> Result<File, VolumeError> {
     Ok(options.open(&path).map_err(OsError::file("open", &path))?)
 }
 
-/// Checks that a disk still has the size in its record, which its file system relies on.
+/// Checks that a disk still has the size in its record, because its file system relies on that size.
 ///
 /// # Errors
 /// [`VolumeError::Damaged`].

@@ -269,8 +269,8 @@ pub(crate) fn watched(stream: UnixStream) -> io::Result<Watched> {
     Watched::from_std(stream)
 }
 
-/// Returns [`SETTLE`] after init has stopped reading requests. Until then, the last messages of a connection that is
-/// about to end can still arrive.
+/// Waits until init has stopped reading requests, and then for [`SETTLE`], in which the last messages of a connection
+/// that is about to end can still arrive.
 async fn is_not_read(requests: &mpsc::Sender<Request>, since: Option<Instant>) {
     requests.closed().await;
     sleep_until((since.unwrap_or_else(Instant::now) + SETTLE).into()).await;

@@ -32,7 +32,7 @@ const DECISIONS: &str = "network.log";
 const EVENTS: &str = "events.log";
 /// The log of the trajectories.
 const TRAJECTORIES: &str = "atif.log";
-/// What a part of a trajectory costs in addition to its bytes.
+/// How much of the limit for trajectories each part uses in addition to its bytes.
 const PART_COST: usize = 128;
 /// The greatest number of parts of trajectories: all full parts, and the last part of each trajectory.
 const MAX_PARTS: usize = MAX_TRAJECTORIES / MAX_OUTPUT + MAX_TRAJECTORY_FILES;

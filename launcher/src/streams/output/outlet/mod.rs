@@ -101,7 +101,7 @@ impl Write for Outlet {
         Ok(data.len())
     }
 
-    /// A no-op, because the pump writes all bytes at once.
+    /// A no-op, because the pump writes all bytes without waiting for more.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
