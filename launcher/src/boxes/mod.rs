@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <state>/boxes/                   0700
-//! <state>/boxes/.lock              held while a record is created, removed or swept
+//! <state>/boxes/.lock              locked while a record is created, removed or swept
 //! <state>/boxes/.locks/NAME        locked by the supervisor; removed once the record has the end of the box
 //! <state>/boxes/NAME/record.json   the state of the box
 //! <state>/boxes/NAME/agent.log     output of the agent; business.log: of the business application's main program

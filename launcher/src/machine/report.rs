@@ -138,7 +138,7 @@ impl CommandReport {
     }
 }
 
-/// Returns the object that `boxlaunch run --json` prints for a run. The caller adds the command and the error, if any.
+/// Returns the object that `boxlaunch run --json` prints for a run. The caller adds the command and the errors.
 /// `agent_socket` is the socket through which clients reached the agent's port.
 pub fn run_report(
     digest: Digest,

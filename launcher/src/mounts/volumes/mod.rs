@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <state>/volumes/                    0700
-//! <state>/volumes/.lock               held while a volume is created, examined, taken or removed
+//! <state>/volumes/.lock               locked while a volume is created, examined, taken or removed
 //! <state>/volumes/NAME/record.json    its size, and the last box that used it
 //! <state>/volumes/NAME/disk           an ext4 file system; locked while a VM uses it
 //! ```
