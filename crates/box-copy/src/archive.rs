@@ -1,4 +1,4 @@
-//! Writes an archive: entries, each a header and its content, and the end.
+//! Writes an archive: a header and the content of each entry, and then two blocks of zeros.
 
 use std::io::{self, Read, Write};
 
@@ -6,33 +6,33 @@ use tar::{EntryType, Header};
 
 use crate::{BLOCK, SHORT, padding};
 
-/// How many bytes are copied at once.
+/// The size in bytes of the buffer for copying a file's content.
 const PIECE: usize = 128 << 10;
 
-/// Writes an archive entry by entry, without times and owners. In an archive that this crate can unpack, all paths begin with the
-/// same name.
+/// Writes an archive entry by entry, without times and owners. All paths should begin with the same name, because
+/// [`unpack`](crate::unpack) requires this of an archive from a box.
 #[derive(Debug)]
 pub struct Archive<W: Write>(W);
 
 impl<W: Write> Archive<W> {
-    /// Begins an archive.
+    /// Begins an archive that is written to `to`.
     pub const fn new(to: W) -> Self {
         Self(to)
     }
 
-    /// Adds a directory.
+    /// Adds a directory with the mode 0755.
     ///
     /// # Errors
-    /// The writer's.
+    /// The writer's error.
     pub fn directory(&mut self, path: &[u8]) -> io::Result<()> {
         let head = Head { kind: EntryType::Directory, mode: 0o755, size: 0, mtime: 0 };
         put_header(&mut self.0, head, &[path, b"/"].concat(), b"")
     }
 
-    /// Adds a file with these permissions.
+    /// Adds a file with the permissions `mode`.
     ///
     /// # Errors
-    /// The writer's.
+    /// The writer's error.
     pub fn file(&mut self, path: &[u8], mode: u32, content: &[u8]) -> io::Result<()> {
         let size = content.len() as u64;
         let head = Head { kind: EntryType::Regular, mode, size, mtime: 0 };
@@ -41,10 +41,10 @@ impl<W: Write> Archive<W> {
         pad(&mut self.0, size)
     }
 
-    /// Adds a file of so many bytes, which a reader has.
+    /// Adds a file whose content is the next `size` bytes of `from`.
     ///
     /// # Errors
-    /// The writer's and the reader's; [`io::ErrorKind::UnexpectedEof`] if the reader has less.
+    /// The error of the writer or of `from`, or [`io::ErrorKind::UnexpectedEof`] if `from` ends before `size` bytes.
     pub fn copy(
         &mut self,
         path: &[u8],
@@ -71,25 +71,25 @@ impl<W: Write> Archive<W> {
         pad(&mut self.0, size)
     }
 
-    /// Adds a symbolic link.
+    /// Adds a symbolic link at `path` that points to `target`.
     ///
     /// # Errors
-    /// The writer's.
+    /// The writer's error.
     pub fn link(&mut self, path: &[u8], target: &[u8]) -> io::Result<()> {
         let head = Head { kind: EntryType::Symlink, mode: 0o777, size: 0, mtime: 0 };
         put_header(&mut self.0, head, path, target)
     }
 
-    /// Ends the archive.
+    /// Writes the end of the archive, and flushes the writer.
     ///
     /// # Errors
-    /// The writer's.
+    /// The writer's error.
     pub fn finish(mut self) -> io::Result<()> {
         end(&mut self.0)
     }
 }
 
-/// The fields of a header other than names.
+/// The fields of a header, without the entry's name and target.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) kind: EntryType,
@@ -99,7 +99,7 @@ pub(crate) struct Head {
     pub(crate) mtime: u64,
 }
 
-/// Writes a header. A name or target that does not fit it goes into an extra header before it.
+/// Writes a header. A `name` or `target` of more than [`SHORT`] bytes is written in an extra entry before the header.
 pub(crate) fn put_header(
     archive: &mut dyn Write,
     head: Head,
@@ -132,12 +132,12 @@ pub(crate) fn put_header(
     archive.write_all(header.as_bytes())
 }
 
-/// Fills the last block of a content.
+/// Writes zeros after a content of `size` bytes until its last block is full.
 pub(crate) fn pad(archive: &mut dyn Write, size: u64) -> io::Result<()> {
     archive.write_all(&[0; BLOCK][..padding(size)])
 }
 
-/// Ends an archive: with two blocks of zeros.
+/// Writes the end of an archive: two blocks of zeros.
 pub(crate) fn end(archive: &mut dyn Write) -> io::Result<()> {
     archive.write_all(&[0; 2 * BLOCK])?;
     archive.flush()

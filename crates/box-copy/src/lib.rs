@@ -8,7 +8,7 @@ mod unpack;
 
 /// The size of a block of a tar archive, in bytes.
 const BLOCK: usize = 512;
-/// The greatest length of a name, or of a link's target, that fits a header.
+/// The maximum length in bytes of an entry's name or of a link's target in a header.
 const SHORT: usize = 100;
 
 use std::ffi::OsStr;
@@ -20,18 +20,19 @@ pub use pack::{LeftOut, pack};
 pub use place::{CopyEnd, at_path, by_path};
 pub use unpack::{Author, unpack};
 
-/// How many names a path of an archive has at most.
+/// The maximum number of names in a path of an archive.
 const MAX_DEPTH: usize = 256;
 
-/// Returns the name of a path in an archive: its last name, or `.` if only the content of the directory is meant.
+/// Returns the name under which the entry at `path` is packed: the path's last name. Returns `.` if the path ends with `/.` or
+/// has no last name, as `/` and `..`.
 fn name_of(path: &Path) -> &OsStr {
     let is_content = path.as_os_str().as_bytes().ends_with(b"/.");
     path.file_name().filter(|_| !is_content).unwrap_or(OsStr::new("."))
 }
 
-/// Returns how many bytes fill the last block of a content of this size.
+/// Returns the number of bytes between the end of a content of `size` bytes and the end of its last block.
 fn padding(size: u64) -> usize {
-    // Less than a block.
+    // The remainder is less than `BLOCK`, so the conversion cannot fail.
     usize::try_from(size.wrapping_neg() % BLOCK as u64).unwrap_or(0)
 }
 

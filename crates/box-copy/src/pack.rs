@@ -1,8 +1,8 @@
-//! Packs a path as an archive.
+//! Packs the file, directory or symbolic link at a path into an archive.
 //!
-//! Another program may change the files meanwhile. In a box, it may try to have a file copied that it cannot read. Each
-//! name is therefore opened relative to its open directory without following a link, and checked again once it is open.
-//! Only directories and files are opened.
+//! Another program may change the files during the copy. In a box, such a program may try to get a copy of a file that it cannot
+//! read. So each name is opened relative to its open directory and without following a link, and the type of an open file is
+//! checked again. Only directories and files are opened.
 
 use std::ffi::{CString, OsStr};
 use std::fmt;
@@ -20,18 +20,18 @@ use crate::MAX_DEPTH;
 use crate::archive::{self, Head, pad, put_header};
 use crate::place::CopyEnd;
 
-/// How much is written at a time, in bytes: a pipe holds as much.
+/// The size of a write, in bytes. It is the capacity of a pipe ([pipe(7)](https://man7.org/linux/man-pages/man7/pipe.7.html)).
 const BUFFER: usize = 64 << 10;
 
-/// How much is read of a file whose size is not known, in bytes.
+/// The maximum size, in bytes, of a file that the kernel generates and reports as empty, such as `/proc/self/status`.
 const MAX_GENERATED: u64 = 16 << 20;
 
-/// How many entries were left out: devices, pipes, sockets, and links that lead out.
+/// The number of entries that a copy left out, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Devices, pipes and sockets.
     pub special: usize,
-    /// Symbolic links that lead out of the copied path.
+    /// Symbolic links whose targets are outside the copied directory.
     pub links: usize,
 }
 
@@ -46,10 +46,11 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Writes an archive of the entry at a place and all entries below it. No symbolic link is followed.
+/// Writes an archive of the entry at `from` and, if it is a directory, of all entries below it. Symbolic links are packed and not
+/// followed.
 ///
 /// # Errors
-/// Errors of the files, with their paths, and of the writer.
+/// The errors of the files, with their paths, and of the writer.
 pub fn pack(from: &CopyEnd, archive: impl Write) -> io::Result<LeftOut> {
     let mut packing = Packing {
         archive: BufWriter::with_capacity(BUFFER, archive),
@@ -64,20 +65,20 @@ pub fn pack(from: &CopyEnd, archive: impl Write) -> io::Result<LeftOut> {
 
 struct Packing<W: Write> {
     archive: BufWriter<W>,
-    /// The path before all names, for messages.
+    /// The path of the directory to which the names are relative, for messages.
     base: PathBuf,
     left_out: LeftOut,
 }
 
 impl<W: Write> Packing<W> {
-    /// Adds the path to an error.
+    /// Adds `path`, which is relative to the base, to an error.
     fn at(&self, path: &Path) -> impl Fn(Error) -> Error + use<W> {
         // A slash at the end is not part of the path.
         let shown: PathBuf = self.base.join(path).components().collect();
         move |error| Error::new(error.kind(), format!("{}: {error}", shown.display()))
     }
 
-    /// Writes a name of a directory, under its path in the archive.
+    /// Writes the entry `name` of the directory `parent`. `path` is the entry's path in the archive.
     fn put(&mut self, parent: &OwnedFd, name: &OsStr, path: &Path, depth: usize) -> io::Result<()> {
         let failed = self.at(path);
         let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -128,7 +129,7 @@ impl<W: Write> Packing<W> {
         Ok(())
     }
 
-    /// Writes as many bytes of a file as its header has.
+    /// Writes a file. If the file grows during the copy, the bytes beyond the size in its header are left out.
     fn put_file(&mut self, file: &mut File, path: &Path) -> io::Result<()> {
         let stat = fstat(&*file).map_err(|errno| self.at(path)(errno.into()))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -161,7 +162,7 @@ impl<W: Write> Packing<W> {
         pad(&mut self.archive, size)
     }
 
-    /// Writes a file that is empty, or whose size is unknown before it is read, e.g. in `/proc`.
+    /// Writes a file that is reported as empty. It may have content that the kernel generates, such as a file in `/proc`.
     fn put_generated(&mut self, file: &mut File, stat: &Stat, path: &Path) -> io::Result<()> {
         let mut content = Vec::new();
         file.take(MAX_GENERATED + 1).read_to_end(&mut content).map_err(self.at(path))?;
@@ -177,7 +178,7 @@ impl<W: Write> Packing<W> {
     }
 }
 
-/// Returns the names in a directory in their order.
+/// Returns the names in a directory, sorted by their bytes.
 fn names(directory: &OwnedFd) -> io::Result<Vec<CString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(directory)? {

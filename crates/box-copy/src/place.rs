@@ -1,5 +1,5 @@
-//! The place of a copy: an open directory, and perhaps a name in it. If another program exchanges a directory on the way, the place
-//! stays the same.
+//! The source or destination of a copy: an open directory, and perhaps a name in it. Because the directory is open, another
+//! program that replaces a directory of the path does not redirect the copy.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,13 +19,13 @@ pub struct CopyEnd {
     pub(crate) directory: OwnedFd,
     /// The path of the directory, for messages.
     pub(crate) path: PathBuf,
-    /// The name in the directory. `None` for the directory itself.
+    /// The name in the directory. `None` means the directory itself.
     pub(crate) name: Option<OsString>,
 }
 
 impl CopyEnd {
-    /// Finds the source that a path names: the entry of its last name, or the content of the directory if the path ends with
-    /// `/.`. `find` opens a directory by its path, such as [`by_path`].
+    /// Opens the source at `path`: the entry with the path's last name, or the content of the directory if the path ends with
+    /// `/.`. `find` opens a directory by its path, as [`by_path`] does.
     ///
     /// # Errors
     /// The errors of `find`.
@@ -39,9 +39,9 @@ impl CopyEnd {
         }
     }
 
-    /// Finds the destination that a path names: inside the directory at the path, or else under its last name. A symbolic link to
-    /// a directory counts as a directory only if the path ends with a slash. `find` opens a directory by its path, such as
-    /// [`by_path`].
+    /// Opens the destination at `path`. If there is a directory at `path`, the copy is placed inside it, and otherwise the copy
+    /// gets the path's last name. A symbolic link to a directory is used as a directory only if the path ends with `/` or `/.`.
+    /// `find` opens a directory by its path, as [`by_path`] does.
     ///
     /// # Errors
     /// The errors of `find`.
@@ -69,10 +69,10 @@ impl CopyEnd {
         Ok(Self { directory, path: path.to_owned(), name: name.map(OsStr::to_owned) })
     }
 
-    /// Checks that something is there.
+    /// Checks that the name exists in the directory.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error, with the path.
     pub fn check(&self) -> io::Result<()> {
         let Some(name) = &self.name else { return Ok(()) };
         let found = statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -86,7 +86,8 @@ impl CopyEnd {
             .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Directory)
     }
 
-    /// Goes into the directory of the name, if there is one. A link is none: it may be the copy of one that a box has made.
+    /// If the name is a directory, opens it, and returns it without a name. A symbolic link is not followed, because it may be a
+    /// copy of a link that a box has made.
     pub(crate) fn enter(self) -> io::Result<Self> {
         let Some(name) = &self.name else { return Ok(self) };
         let path = self.path.join(name);
@@ -98,21 +99,20 @@ impl CopyEnd {
     }
 }
 
-/// Opens a directory by its path, through all symbolic links, with `O_PATH`
-/// ([open(2)](https://man7.org/linux/man-pages/man2/open.2.html)). This is right if the links are by users who could also do the
-/// copy themselves, as in the guest.
+/// Opens a directory by its path with `O_PATH` ([open(2)](https://man7.org/linux/man-pages/man2/open.2.html)), and follows all
+/// symbolic links. Use it only if everybody who can make these links could also do the copy, as in the guest.
 ///
 /// # Errors
-/// The operating system's, with the path.
+/// The operating system's error, with the path.
 pub fn by_path(path: &Path) -> io::Result<OwnedFd> {
-    // The caller need not be able to read the directory.
+    // `O_PATH` needs no permission to read the directory.
     let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
     openat(CWD, path, flags, Mode::empty()).map_err(|errno| at_path(path, errno.into()))
 }
 
-/// Returns an error with the path at which it happened, without bytes that move a terminal.
+/// Adds the path at which an error happened to its text. Bytes that a terminal could interpret are escaped.
 pub fn at_path(path: &Path, error: io::Error) -> io::Error {
-    // A slash at the end of a path, or `/.`, is no part of its name.
+    // Removes a slash or `/.` at the end.
     let path: PathBuf = path.components().collect();
     let path = path.into_os_string().into_vec().escape_ascii().to_string();
     io::Error::new(error.kind(), format!("{path}: {error}"))
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns which directory is asked for, and the name in it.
+    /// Returns the path of the directory that was opened, and the name in it.
     fn parts(place: &CopyEnd) -> (String, Option<&str>) {
         let name = place.name.as_deref().and_then(OsStr::to_str);
         (place.path.display().to_string(), name)

@@ -1,10 +1,10 @@
-//! How digests are computed.
+//! Computes digests.
 
 use std::io::{self, BufReader, Read, Write};
 
 use crate::{Algorithm, TypedDigest};
 
-/// Bytes that are read from a reader at once.
+/// The size of the buffer for reading, in bytes.
 const BUFFER: usize = 256 << 10;
 
 /// An [`Algorithm`] that this build can compute: `Sha256` with the feature `sha256`, `Blake3` with
@@ -13,7 +13,7 @@ pub trait HashAlgorithm: Algorithm {
     /// The state of a computation.
     type State: Clone + Default + std::fmt::Debug;
 
-    /// Hashes further bytes.
+    /// Adds bytes to the computation.
     fn update(state: &mut Self::State, bytes: &[u8]);
 
     /// Returns the digest of the bytes that were added.
@@ -46,7 +46,7 @@ impl HashAlgorithm for crate::Blake3 {
     }
 }
 
-/// Hashes and counts bytes that come in pieces.
+/// Hashes and counts bytes that arrive in pieces.
 #[derive(Debug, Clone)]
 pub struct Hasher<A: HashAlgorithm> {
     state: A::State,
@@ -96,11 +96,11 @@ impl<A: HashAlgorithm> TypedDigest<A> {
         hasher.digest()
     }
 
-    /// Hashes everything that a reader gives, without holding it in memory. Returns the digest and
+    /// Hashes all bytes of a reader, without loading them into memory at once. Returns the digest and
     /// the number of bytes.
     ///
     /// # Errors
-    /// The reader's.
+    /// The reader's error.
     pub fn of_reader(reader: impl Read) -> io::Result<(Self, u64)> {
         let mut hasher = Hasher::default();
         io::copy(&mut BufReader::with_capacity(BUFFER, reader), &mut hasher)?;

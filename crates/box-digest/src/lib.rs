@@ -11,22 +11,22 @@ use std::marker::PhantomData;
 pub use hash::{HashAlgorithm, Hasher};
 pub use text::{ParseDigestError, algorithm, hex};
 
-/// A sha256: the digests of OCI documents, of blobs and of fetched files.
+/// A SHA-256: the digest of an OCI document, a blob or a fetched file.
 pub type Digest = TypedDigest<Sha256>;
 
-/// A BLAKE3: the digests of trees and of the files in them.
+/// A BLAKE3: the digest of a tree, or of a file in a tree.
 pub type Blake3Digest = TypedDigest<Blake3>;
 
 /// The digest of some content by the algorithm `A`.
 ///
-/// Its text is the algorithm's name, a colon and 64 lower-case hexadecimal digits.
+/// Its text is the algorithm's name, a colon and 64 lower-case hexadecimal digits, such as `sha256:e3b0…`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypedDigest<A> {
     bytes: [u8; 32],
     algorithm: PhantomData<A>,
 }
 
-/// A digest by either algorithm. Its text begins with the algorithm.
+/// A SHA-256 or BLAKE3 digest. Its text begins with the algorithm's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AnyDigest {
     /// Written `sha256:` and 64 hexadecimal digits.
@@ -48,7 +48,7 @@ impl From<Blake3Digest> for AnyDigest {
 }
 
 impl AnyDigest {
-    /// Returns the algorithm and the first 12 hexadecimal digits, for a person.
+    /// Returns the algorithm and the first 12 hexadecimal digits, for messages.
     pub fn short(&self) -> String {
         match self {
             Self::Sha256(digest) => format!("{}:{}", Sha256::NAME, digest.short()),
@@ -59,7 +59,7 @@ impl AnyDigest {
 
 /// The algorithm of a [`TypedDigest`]: [`Sha256`] or [`Blake3`].
 pub trait Algorithm: Debug + Copy + Ord + Hash + Send + Sync + 'static {
-    /// The name in front of the colon.
+    /// The algorithm's name in the text of a digest, before the colon.
     const NAME: &'static str;
 }
 
@@ -95,7 +95,7 @@ impl<A> TypedDigest<A> {
         hex(&self.bytes)
     }
 
-    /// Returns the first 12 hexadecimal digits, which tell two digests apart for a person.
+    /// Returns the first 12 hexadecimal digits, for messages.
     pub fn short(&self) -> String {
         hex(&self.bytes[..6])
     }

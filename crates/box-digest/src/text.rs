@@ -13,7 +13,7 @@ use crate::{Algorithm, AnyDigest, Blake3, TypedDigest};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ParseDigestError {
-    /// The text names no algorithm, or another one.
+    /// The text does not begin with the expected algorithm.
     #[error("the digest {text:?} does not start with \"{expected}:\"")]
     Algorithm { text: String, expected: &'static str },
     /// The part after the colon is not 64 lower-case hexadecimal digits.
@@ -85,7 +85,7 @@ impl<'de, A: Algorithm> Deserialize<'de> for TypedDigest<A> {
     }
 }
 
-/// Reads `blake3:` and takes everything else for a sha256.
+/// Parses a text that begins with `blake3:` as a BLAKE3, and every other text as a SHA-256.
 impl FromStr for AnyDigest {
     type Err = ParseDigestError;
 
@@ -127,9 +127,9 @@ impl<T: FromStr<Err = ParseDigestError>> Visitor<'_> for TextVisitor<T> {
     }
 }
 
-/// Returns the algorithm of a text that is meant as a digest, of an algorithm that is supported here
-/// or not: `blake3:`, or `sha` with a number and a colon (OCI image-spec descriptor.md, "Registered
-/// algorithms"). What follows the colon may be anything.
+/// Returns the algorithm of a text that looks like a digest, or `None` for other texts. The text must begin with `blake3:`, or
+/// with `sha`, a number and a colon (OCI image-spec descriptor.md, "Registered algorithms"). The algorithm may be unsupported,
+/// and the text after the colon is not checked: `sha512:12ab` has the algorithm `sha512`.
 pub fn algorithm(text: &str) -> Option<&str> {
     let (algorithm, _) = text.split_once(':')?;
     let number = algorithm.strip_prefix("sha").unwrap_or_default();

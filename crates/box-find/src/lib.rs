@@ -13,36 +13,36 @@ use box_digest::Digest;
 use box_layout::{Documents, OpenBox, OpenError, Places};
 use safe_text::shown;
 
-/// What separates a box from the digest that it has to have, and begins that digest.
+/// The separator between a box and the digest that it must have, with the digest's prefix: `hello@sha256:…`.
 const PINNED: &[u8] = b"@sha256:";
 
 /// An error from finding a box.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum FindError {
-    /// The text is neither a path nor a digest, and can be no name.
+    /// The text is neither a path nor a digest nor a valid name.
     #[error("{} is neither a path nor the name of a box", shown(text))]
     NotAName {
         text: String,
         /// Whether there is a box at this path.
         is_here: bool,
     },
-    /// The text after `@` or the whole one begins like a digest, and is none.
+    /// The text, or its part after `@`, begins with `sha256:` but is not a digest.
     #[error("{0:?} is not a digest")]
     BadDigest(String),
-    /// The text ends like the name of a box in a registry, and names no registry.
+    /// The text ends with a tag but names no registry, such as `hello:v1`.
     #[error("{} names no registry", shown(text))]
     NoHost { text: String },
-    /// The path has the name of a file with boxes, e.g. `hello.tar`.
+    /// The path is a file with the suffix of an archive, such as `hello.tar`.
     #[error("{} is a file, not the directory of a box", shown(&.0.display().to_string()))]
     File(PathBuf),
-    /// The text begins like the name of a box in a registry, and is none.
+    /// The text begins with a registry but is not a valid name of a box there, such as `ghcr.io/A`.
     #[error("{} is not the name of a box in a registry: {reason}", shown(text))]
     BadRemote { text: String, reason: &'static str },
-    /// The store has no box that was pulled under this name, or only with another digest.
+    /// The store has no box that was pulled under this name, or only one with another digest.
     #[error("the store has no box that was pulled as {0}")]
     NotPulled(Box<RemoteName>),
-    /// The store knows no box of this name.
+    /// The store has no box with this name.
     #[error("no box has the name {name} in the store {}", shown(&store.display().to_string()))]
     NoName {
         name: String,
@@ -50,13 +50,13 @@ pub enum FindError {
         /// Whether the current directory has a box of this name.
         is_here: bool,
     },
-    /// A name or a digest was given, and no store.
+    /// The text is a name or a digest, but the caller passed no store.
     #[error("no directory for the store")]
     NoStore,
-    /// The store has no box of this digest.
+    /// The store has no box with this digest.
     #[error("the store has no box {0}")]
     NoBox(Digest),
-    /// The box is not the one that was meant.
+    /// The box does not have the expected digest.
     #[error("the box has the digest {found}, not {expected}")]
     OtherBox { expected: Digest, found: Digest },
     /// The store cannot be read.
@@ -70,7 +70,7 @@ pub enum FindError {
     Open(#[from] OpenError),
 }
 
-/// The stores in which boxes are looked for.
+/// The stores in which boxes are searched.
 #[derive(Debug, Clone, Default)]
 pub struct Stores {
     /// The user's store, if its directory is known.
@@ -80,7 +80,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Opens the host's shared store. `None` if there is none.
+    /// Opens the host's shared store. Returns `None` if the user names none, or if the named directory has none.
     ///
     /// # Errors
     /// [`FindError::Base`].
@@ -89,19 +89,19 @@ impl Stores {
     }
 }
 
-/// One store alone.
+/// Uses only the user's store, without a shared store.
 impl From<Option<&Path>> for Stores {
     fn from(own: Option<&Path>) -> Self {
         Self { own: own.map(Path::to_owned), base: None }
     }
 }
 
-/// The text with which a user names a box, for example `hello`, `./hello.box` or `ghcr.io/acme/hello:v1`. The last is a reference
-/// of an [OCI registry](https://github.com/opencontainers/distribution-spec/blob/main/spec.md).
+/// The text with which a user names a box, for example `hello`, `./hello.box` or `ghcr.io/acme/hello:v1`. The last example is a
+/// name in an [OCI registry](https://github.com/opencontainers/distribution-spec/blob/main/spec.md).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoxReference {
     kind: Kind,
-    /// The digest that the box has to have.
+    /// The digest that the box must have, for a path or name with `@sha256:…`.
     pinned: Option<Digest>,
 }
 
@@ -117,13 +117,13 @@ enum Kind {
 #[derive(Debug)]
 pub struct Found {
     places: Places,
-    /// The digests that the box must have: the ones that the user wrote, and the one of its name in the store.
+    /// The digests that the box must match: the ones that the user wrote, and the one that the store has for the name.
     expected: Vec<Digest>,
     /// The directory of the store, if it can be used.
     root: Option<PathBuf>,
-    /// Why the store cannot be used. Reported if the directory lacks blobs.
+    /// Why the store cannot be used. Reported if the box's directory lacks blobs.
     unusable: Option<FindError>,
-    /// Locks the store's boxes until this box is open.
+    /// Prevents deletions in the store until the box is open.
     _boxes: Option<StoredBoxes>,
 }
 
@@ -146,7 +146,7 @@ impl BoxReference {
         Ok(Self { kind: Kind::parse(bytes)?, pinned })
     }
 
-    /// Returns whether the text has the digest of the box.
+    /// Returns whether the text contains a digest that the box must have.
     pub fn names_digest(&self) -> bool {
         match &self.kind {
             Kind::Digest(_) => true,
@@ -155,17 +155,18 @@ impl BoxReference {
         }
     }
 
-    /// Names a box by its digest.
+    /// Creates the reference to the box with this digest.
     pub const fn of_digest(digest: Digest) -> Self {
         Self { kind: Kind::Digest(digest), pinned: None }
     }
 
-    /// Returns the digest after its name or its path, which the box has to have.
+    /// Returns the digest that the box must have, if the text is a path or name with `@sha256:…`. The digest of a name in a
+    /// registry is in [`RemoteName::digest`] instead.
     pub const fn pinned(&self) -> Option<Digest> {
         self.pinned
     }
 
-    /// Returns the path of the directory that it names, if it names one.
+    /// Returns the path of the box, if the reference is a path.
     pub fn path(&self) -> Option<&Path> {
         match &self.kind {
             Kind::Path(path) => Some(path),
@@ -173,7 +174,7 @@ impl BoxReference {
         }
     }
 
-    /// Returns the name of the store that it is, if it is one.
+    /// Returns the name of the box in the store, if the reference is such a name.
     pub fn name(&self) -> Option<&str> {
         match &self.kind {
             Kind::Name(name) => Some(name),
@@ -181,7 +182,7 @@ impl BoxReference {
         }
     }
 
-    /// Returns the name in a registry that it is, if it is one.
+    /// Returns the name of the box in a registry, if the reference is such a name.
     pub fn remote(&self) -> Option<&RemoteName> {
         match &self.kind {
             Kind::Remote(name) => Some(name),
@@ -189,19 +190,22 @@ impl BoxReference {
         }
     }
 
-    /// Returns the name of the box on another host: its name in the store or in a registry.
+    /// Returns the name that the box can have on another host: its name in the store, or its name and tag in a registry.
     pub fn label(&self) -> Option<String> {
         let name = self.name().map(str::to_owned);
-        // A tag is a name there; a digest alone is none, and finds the box by itself.
+        // A name in a registry without a tag has a digest, which is enough to find the box on the other host.
         name.or_else(|| Some(self.remote().filter(|it| it.tag.is_some())?.unpinned().to_string()))
     }
 
-    /// Finds the box. Blobs that a directory lacks are looked up in the store. Without a store the box must be complete.
+    /// Finds the box. Blobs that a box's directory lacks are looked up in the stores. Without a store, the directory must be
+    /// complete.
     ///
     /// # Errors
-    /// [`FindError::File`], [`FindError::NoName`], [`FindError::NotPulled`], [`FindError::NoBox`] and [`FindError::Store`].
-    /// [`Found::open`] checks whether there is a box at a path. A complete directory needs no store, so an unusable store is no
-    /// error for it.
+    /// [`FindError::File`] for a path. [`Found::open`] checks later whether there is a box at the path. It reports an unusable
+    /// store only if the directory lacks blobs.
+    ///
+    /// For other references: [`FindError::NoStore`], [`FindError::NoName`], [`FindError::NotPulled`], [`FindError::NoBox`],
+    /// [`FindError::Store`] and [`FindError::Base`].
     pub fn find(&self, stores: impl Into<Stores>) -> Result<Found, FindError> {
         let stores = stores.into();
         let root = match (&self.kind, &stores.own) {
@@ -222,11 +226,11 @@ impl BoxReference {
         Ok(Found { places, expected, root, unusable: None, _boxes: Some(boxes) })
     }
 
-    /// Returns the digest of the box of a store that it names.
+    /// Returns the digest of the box in the store `root` to which this reference refers.
     ///
     /// # Errors
-    /// [`FindError::NoName`], [`FindError::Store`], and [`FindError::OtherBox`] if the digest that the user wrote is another one.
-    /// [`FindError::NoStore`] of a path, which names no box of a store.
+    /// [`FindError::NoName`], [`FindError::NotPulled`], [`FindError::Store`], and [`FindError::OtherBox`] if the user wrote
+    /// another digest. [`FindError::NoStore`] for a path, which refers to no box of a store.
     pub fn digest_in(&self, root: &Path) -> Result<Digest, FindError> {
         let found = self.digest_of(&StoredBoxes::open(root)?, root)?;
         match self.pinned.filter(|it| *it != found) {
@@ -235,7 +239,7 @@ impl BoxReference {
         }
     }
 
-    /// Looks up which box of a store is meant.
+    /// Returns the digest of the box in `boxes`, the boxes of the store `root`.
     fn digest_of(&self, boxes: &StoredBoxes, root: &Path) -> Result<Digest, FindError> {
         match &self.kind {
             Kind::Digest(digest) => Ok(*digest),
@@ -247,7 +251,7 @@ impl BoxReference {
                     is_here: is_box(Path::new(name)),
                 })
             }
-            // A digest is one box, wherever it came from.
+            // The digest alone identifies the box, even if it was pulled under another name.
             Kind::Remote(RemoteName { digest: Some(pin), .. }) if boxes.directory(pin).is_dir() => {
                 Ok(*pin)
             }
@@ -257,19 +261,19 @@ impl BoxReference {
                 };
                 let mut pulled = boxes.pulled(&name.unpinned().to_string())?.filter(is_it);
                 if pulled.is_none() && name.digest.is_some() {
-                    // It was fetched by its digest, as its tag meant another box.
+                    // The box is recorded without its tag if it was fetched by its digest because the tag meant another box.
                     let by_digest = RemoteName { tag: None, ..name.clone() }.to_string();
                     pulled = boxes.pulled(&by_digest)?.filter(is_it);
                 }
                 let missing = || FindError::NotPulled(Box::new(name.clone()));
                 pulled.map(|it| it.digest).ok_or_else(missing)
             }
-            // A path needs no store: it was found before.
+            // A path refers to no box of a store. `find` handles paths itself.
             Kind::Path(_) => Err(FindError::NoStore),
         }
     }
 
-    /// Names the box in a directory.
+    /// Returns the box in `directory`. Its missing blobs may be in the stores.
     fn at(&self, directory: &Path, stores: &Stores) -> Found {
         let own = stores.own.as_deref().map(StoredBoxes::blobs_of).transpose();
         let own = own.map_err(FindError::from);
@@ -308,14 +312,14 @@ impl Kind {
 }
 
 impl Found {
-    /// Adds a digest that the box has to have.
+    /// Adds a digest that the box must have.
     #[must_use]
     pub fn expect(mut self, digest: Option<Digest>) -> Self {
         self.expected.extend(digest);
         self
     }
 
-    /// Opens the box, and checks that it is the one that was meant.
+    /// Opens the box, and checks its digest.
     ///
     /// # Errors
     /// [`FindError::Open`] and [`FindError::OtherBox`].
@@ -326,25 +330,25 @@ impl Found {
         }
     }
 
-    /// Opens the box as [`Self::open`] does, to run it. As long as the second value is there, the store keeps the box; it is `None` if
-    /// the store does not have it.
+    /// Opens the box like [`Self::open`], and marks it as running: the store keeps the box until the returned [`Held`] is
+    /// dropped. [`Held`] is `None` if the store does not have the box.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The errors of [`Self::open`].
     pub fn open_to_run(self) -> Result<(OpenBox, Option<Held>), FindError> {
         let opened = match OpenBox::open(self.places.clone()) {
             Ok(opened) => self.check(opened.digest).map(|()| opened)?,
             Err(error) => return Err(self.explain(error)),
         };
-        // Before the store is let go of.
+        // Marks the box while `self` still prevents deletions in the store.
         let held = self.root.as_deref().and_then(|root| hold(root, &opened.digest));
         Ok((opened, held))
     }
 
-    /// Reads the documents of the box, and checks that it is the one that was meant.
+    /// Reads the documents of the box, and checks its digest.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The errors of [`Self::open`].
     pub fn documents(self) -> Result<Documents, FindError> {
         match Documents::read(self.places.clone()) {
             Ok(documents) => self.check(documents.digest).map(|()| documents),
@@ -352,7 +356,8 @@ impl Found {
         }
     }
 
-    /// Adds the reason why the store was not used, if the box lacks blobs that may be there.
+    /// Converts the error of opening the box. If the box lacks a blob and the store cannot be used, returns the reason for that,
+    /// because the blob may be in the store.
     fn explain(self, error: OpenError) -> FindError {
         match (error, self.unusable) {
             (OpenError::Absent { .. }, Some(unusable)) => unusable,
@@ -368,32 +373,33 @@ impl Found {
     }
 }
 
-/// Returns whether a text is a path. One whose first part could be the name of a server is none, as images are named so.
+/// Returns whether a text is a path: by its beginning or end, or because it has a `/` after a part that is no server. For
+/// example, `out/hello` is a path, and `ghcr.io/hello` is a name in a registry.
 fn is_path(bytes: &[u8]) -> bool {
     let has_directory = bytes.contains(&b'/') && !RemoteName::begins(bytes);
     is_written_as_path(bytes) || has_directory
 }
 
-/// Returns whether a path has the name of a file with boxes.
+/// Returns whether a path is a file with the suffix of an archive.
 fn is_archive(path: &Path) -> bool {
     let name = path.as_os_str().as_bytes();
     let ends = PATH_ENDS[1..].iter().any(|end| name.ends_with(end.as_bytes()));
     ends && path.is_file()
 }
 
-/// Returns whether a directory may be a box.
+/// Returns whether a directory is probably a box, because it contains the file `oci-layout`.
 fn is_box(path: &Path) -> bool {
     path.join("oci-layout").is_file()
 }
 
-/// Returns whether a text is a path by its beginning or its end.
+/// Returns whether a text is a path by its beginning or its end: `/a`, `./a`, `../a`, `a/`, `a.box`, `.` or `..`.
 fn is_written_as_path(bytes: &[u8]) -> bool {
     let ends = bytes.ends_with(b"/") || PATH_ENDS.iter().any(|end| bytes.ends_with(end.as_bytes()));
     let begins = [&b"/"[..], b"./", b"../"].iter().any(|it| bytes.starts_with(it));
     begins || ends || [&b"."[..], b".."].contains(&bytes)
 }
 
-/// Returns whether a text without a server ends in a tag: `hello:v1`, `acme/hello:v1`.
+/// Returns whether the last part of a text has a tag, and the text is neither a path nor a digest: `hello:v1`, `acme/hello:v1`.
 fn is_tagged(bytes: &[u8]) -> bool {
     let last = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     last.contains(&b':') && !is_written_as_path(bytes) && !bytes.starts_with(&PINNED[1..])
@@ -549,7 +555,7 @@ mod tests {
         for pin in [String::new(), format!("@{digest}"), format!("@{registry_digest}")] {
             assert_eq!(open(&format!("ghcr.io/acme/hello:v1{pin}")).unwrap(), digest);
         }
-        // The tag moves, and the box is still the one with this digest.
+        // The tag means another box now. The digest still finds the first box.
         let reference = "ghcr.io/acme/hello:v1".to_owned();
         let moved = Pulled { reference, digest: registry_digest, registry_digest, is_asked: true };
         store.note_pulled(&moved).unwrap();

@@ -38,7 +38,7 @@ pub enum Cap {
 }
 
 impl Cap {
-    /// Parses the value of an option.
+    /// Parses the value of the option `--max-size`.
     ///
     /// # Errors
     /// A message with the expected form.
@@ -65,8 +65,8 @@ impl Cap {
         Self::parse(&text).map_err(|wrong| format!("{VARIABLE} is {:?}: {wrong}", shown(&text)))
     }
 
-    /// Returns the limit in bytes for the store in the directory `root`, or `None` if there is no limit. A disk of unknown size
-    /// ([statvfs(3)](https://man7.org/linux/man-pages/man3/statvfs.3.html) fails) counts as large.
+    /// Returns the limit in bytes for the store in the directory `root`, or `None` if there is no limit. The default is 20 GiB if
+    /// the size of the disk is unknown because [statvfs(3)](https://man7.org/linux/man-pages/man3/statvfs.3.html) fails.
     pub fn bytes(self, root: &Path) -> Option<u64> {
         match self {
             Self::None => None,

@@ -46,11 +46,12 @@ pub fn collect(root: &Path, rules: &Rules) -> Result<Report, StoreError> {
 /// Collects in the store `root` if it is larger than `cap`, after a command has added `added` bytes to it (see
 /// [`box_cache::Store::added`]). Returns the report if something was removed, or if the store is still too large.
 ///
-/// Does not read the store if `added` is 0. While the command has its store open, everything that it made or used is kept.
+/// Does not read the store if `added` is 0. While the command has the store open, everything that the command made or used is
+/// kept.
 ///
 /// # Errors
-/// The errors of [`Collector::open`], [`Collector::size`] and [`Collector::collect`]. A store that another process has locked, or
-/// that has no roots, is no error: it is not collected.
+/// The errors of [`Collector::open`], [`Collector::size`] and [`Collector::collect`], except [`StoreError::Busy`] and
+/// [`StoreError::NoRoots`]: then the store is not collected.
 pub fn after_adding(root: &Path, added: u64, cap: Cap) -> Result<Option<Report>, StoreError> {
     let Some(cap) = cap.bytes(root).filter(|_| added > 0) else { return Ok(None) };
     let Some(collector) = Collector::open(root)? else { return Ok(None) };

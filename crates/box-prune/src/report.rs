@@ -73,8 +73,8 @@ pub fn size_line(report: &Report, dry_run: bool) -> String {
     format!("{freed}; the store has {}{most}", readable(report.after))
 }
 
-/// Formats the warning that the store is still too large after a collection, because everything in it is kept. `with_advice` is
-/// for callers that do not print the reasons.
+/// Formats the warning that the store is still too large after a collection, because everything in it is kept. Returns `None` if
+/// it is small enough. `with_advice` is for callers that do not print the reasons.
 pub fn over(report: &Report, store: &Path, with_advice: bool) -> Option<String> {
     let cap = report.cap.filter(|_| report.is_over())?;
     let store = shown(&store.display().to_string());

@@ -1,9 +1,9 @@
 //! Extracts a plain ELF kernel from libkrunfw's shared library.
 //!
-//! libkrunfw contains the kernel as data of a shared library and three numbers in its code. Loading that library on
-//! every host would execute code from a box. So the kernel is extracted when the box is built, and a box contains an
-//! ELF file that is only ever read: one segment, at the physical address to which libkrun would have mapped it, and
-//! the entry point.
+//! libkrunfw is a shared library with the kernel as data, and with the kernel's load address, entry address and size as
+//! numbers in its code. If a box contained the library, each host would have to execute its code. So the kernel is
+//! extracted when the box is built, and the box contains an ELF file that is only read: one segment, at the physical
+//! address to which libkrun would have mapped it, and the entry point.
 //!
 //! Source: [libkrunfw's](https://github.com/containers/libkrunfw) `utils/bin2cbundle.py`, which generates
 //! `krunfw_get_kernel(load_addr, entry_addr, size)` for the array `KERNEL_BUNDLE`.
@@ -27,7 +27,7 @@ pub enum KernelError {
     /// The library has the right symbols, but not the expected code or data.
     #[error("it is a libkrunfw whose {0} this version does not understand")]
     Unknown(&'static str),
-    /// The kernel is not the one with this name.
+    /// The kernel is not the one that the Boxfile names.
     #[error("it is not the kernel \"{}\", but {found:?}", wanted.name())]
     Other {
         /// The expected kernel.
@@ -49,15 +49,15 @@ fn lacks(needs: &[Need]) -> String {
 /// borrowed from the source file, which can have hundreds of megabytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel<'file> {
-    /// The first bytes. Empty if the source file itself is the kernel.
+    /// The first bytes: the ELF headers. Empty if the source file itself is the kernel.
     pub head: Vec<u8>,
-    /// The other bytes.
+    /// The bytes after `head`.
     pub data: &'file [u8],
     /// The version in the kernel's data, such as `Linux version 6.12.113`. Empty if it has none.
     pub version: String,
 }
 
-/// A bundle in a library: the kernel's bytes, its load address and its entry address.
+/// The kernel in a libkrunfw library: its bytes, its load address and its entry address.
 struct Bundle<'data> {
     load: u64,
     entry: u64,
@@ -82,7 +82,8 @@ pub fn extract(file: &[u8]) -> Result<Kernel<'_>, KernelError> {
     Ok(Kernel { head, data, version: version(file) })
 }
 
-/// Like [`extract`], for the kernel with a name. `krunfw` accepts any kernel, because there are many builds of libkrunfw.
+/// Like [`extract`], and checks that the kernel is the `wanted` one. Every kernel is accepted for [`KernelName::Krunfw`],
+/// because there are many builds of libkrunfw.
 ///
 /// # Errors
 /// [`KernelError`].
@@ -94,7 +95,8 @@ pub fn extract_named(wanted: KernelName, file: &[u8]) -> Result<Kernel<'_>, Kern
     Ok(kernel)
 }
 
-/// Like [`extract`], for a box with this plan. A kernel whose configuration is known must have all options that the plan needs.
+/// Like [`extract`], and checks that the kernel has all options that a box with this plan needs. A kernel that does not contain
+/// its configuration is accepted.
 ///
 /// # Errors
 /// [`KernelError`].
@@ -105,7 +107,7 @@ pub fn extract_for<'file>(plan: &RunPlan, file: &'file [u8]) -> Result<Kernel<'f
     if lacking.is_empty() { Ok(kernel) } else { Err(KernelError::Lacks(lacking)) }
 }
 
-/// Finds the bundle of a library.
+/// Finds the kernel in a libkrunfw library.
 fn bundle<'data>(file: &ElfFile64<'data, Endianness>) -> Result<Bundle<'data>, KernelError> {
     let symbol = |name: &str| {
         let found = file.dynamic_symbols().find(|it| it.name() == Ok(name));
@@ -136,7 +138,7 @@ fn bytes_at<'data>(
     bytes.ok_or(KernelError::Unknown("sections"))
 }
 
-/// Reads the three numbers that the function stores through its three pointers, in their order.
+/// Reads the three numbers that `krunfw_get_kernel` stores through its three pointers, in the order of the parameters.
 ///
 /// A compiler writes each as `mov qword [register], imm32`: `REX.W C7 /0` without displacement
 /// ([Intel SDM](https://www.intel.com/sdm) vol. 2, MOV). The function is a few dozen bytes long and ends with `ret`.
@@ -156,7 +158,7 @@ fn stored_numbers(code: &[u8]) -> Option<[u64; 3]> {
     numbers.try_into().ok()
 }
 
-/// Returns the headers of an ELF file with one segment, and its data. Trailing zeros are left out, because guest
+/// Returns the headers of an ELF file with one segment, and the segment's data. Trailing zeros are left out, because guest
 /// memory is zero at the start.
 fn wrap<'data>(bundle: &Bundle<'data>) -> (Vec<u8>, &'data [u8]) {
     const DATA_OFFSET: u64 = 0x1000;

@@ -1,5 +1,5 @@
-//! The configuration with which a kernel was compiled, compressed, between two marks in its data (`CONFIG_IKCONFIG`;
-//! [kernel/configs.c](https://github.com/torvalds/linux/blob/master/kernel/configs.c)).
+//! The configuration with which a kernel was compiled. A kernel with `CONFIG_IKCONFIG` contains it, compressed, between
+//! two marks ([kernel/configs.c](https://github.com/torvalds/linux/blob/master/kernel/configs.c)).
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,7 +12,7 @@ use memchr::memmem;
 pub const CONFIG_START: &[u8] = b"IKCFG_ST";
 /// The maximum number of marks to examine.
 const MAX_MARKS: usize = 16;
-/// The maximum size of a configuration, in bytes. One with every option has some 300 KiB.
+/// The maximum size of a configuration, in bytes. A configuration with every option has some 300 KiB.
 const MAX_TEXT: u64 = 4 << 20;
 
 /// A kernel's configuration.
@@ -20,10 +20,10 @@ const MAX_TEXT: u64 = 4 << 20;
 pub struct Config(BTreeMap<String, String>);
 
 impl Config {
-    /// Returns the configuration in a kernel's data. `None` if it has none, as libkrunfw's.
+    /// Returns the configuration in a kernel's data, or `None` if there is none, as in libkrunfw's kernel.
     pub fn of(elf: &[u8]) -> Option<Self> {
-        // The mark is also a constant in code that searches for it, so the data after it decides. A kernel has few
-        // such marks; a file with many is no kernel.
+        // Code that searches for the mark contains it, too. So only a mark with a valid configuration after it is used. A
+        // kernel has few such marks; a file with many is no kernel.
         let starts = memmem::find_iter(elf, CONFIG_START).take(MAX_MARKS);
         starts.filter_map(|at| elf.get(at + CONFIG_START.len()..)).find_map(Self::unpacked)
     }
@@ -40,8 +40,9 @@ impl Config {
         Self(options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// Returns whether an option, without its prefix `CONFIG_`, is built into the kernel and works in a box. A module
-    /// does not count, because a box has none. Landlock must be in the list of enabled security modules, too.
+    /// Returns whether an option, without its prefix `CONFIG_`, is built into the kernel and works in a box. An option that is
+    /// built as a module is refused, because a box has no modules. Landlock must also be in `CONFIG_LSM`, the list of enabled
+    /// security modules.
     pub fn has(&self, option: &str) -> bool {
         let is_built_in = self.0.get(option).is_some_and(|value| value == "y");
         is_built_in && (option != Need::LANDLOCK || self.starts("landlock"))

@@ -14,7 +14,7 @@ pub enum PackageError {
     #[error("{command} failed: {output}")]
     Pip {
         command: String,
-        /// The last line of its output.
+        /// The last line of pip's standard error.
         output: String,
     },
     /// pip succeeded and left no wheel.

@@ -27,7 +27,7 @@ pub const SYSTEM_LIBRARIES: [&str; 6] = [
 /// The maximum size of a file with a kernel, in bytes: an ELF kernel, a libkrunfw, or a package with one.
 pub const MAX_FILE: u64 = box_contract::rules::MAX_KERNEL;
 
-/// A package of the Python index, pinned to one file for linux on x86-64.
+/// A package of the Python index, pinned to its wheel for Linux on x86-64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Package {
     /// The package's name in the index.
@@ -103,7 +103,7 @@ pub fn is_wheel(file: &[u8]) -> bool {
     file.starts_with(zip::LOCAL_HEADER)
 }
 
-/// Checks that bytes have a sha256, given in hexadecimal.
+/// Checks that the sha256 of `bytes` is `expected`, in hexadecimal. `what` names the bytes in the error.
 fn check(what: &str, bytes: &[u8], expected: &'static str) -> Result<(), PackageError> {
     let found = Digest::of(bytes).hex();
     if found == expected {

@@ -1,8 +1,8 @@
 //! Downloading the package with pip.
 //!
 //! `python3 -m pip` searches modules in the current directory first, so that a file `pip.py` or `json.py` of a
-//! checkout would be executed. So Python starts in another directory: an empty one, or `/`. The option `-I` would
-//! also hide a pip that was installed with `--user`, and `-P` requires Python 3.11.
+//! checkout would be executed. So Python starts in another directory: an empty one, or `/`. The option `-I` is no
+//! alternative, because it would also hide a pip that was installed with `--user`. `-P` requires Python 3.11.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ pub fn has_pip() -> bool {
     run(pip(Path::new("/")).arg("--version")).is_ok_and(|output| output.status.success())
 }
 
-/// Downloads [`PACKAGE`] into an empty directory that no other user can write to, and returns the wheel's bytes.
-/// There is no timeout, and pip's output is captured.
+/// Downloads [`PACKAGE`] into `directory`, and returns the wheel's bytes. The directory must be empty, and no other user
+/// may be able to write to it. There is no timeout, and pip's output is captured.
 ///
 /// # Errors
-/// There is no pip, it fails, or the wheel has another sha256.
+/// [`PackageError`]: there is no pip, pip fails, or the wheel has another sha256.
 pub fn download(directory: &Path) -> Result<Vec<u8>, PackageError> {
     let requirement = PACKAGE.requirement();
     let command = format!("pip download {requirement}");

@@ -1,7 +1,7 @@
 //! Reads one file of a zip archive, the format of wheels.
 //!
 //! Only the features that wheels use are supported: one disk, no zip64, and entries that are stored or deflated. The
-//! central directory at the end has precedence; only the length of an entry's local header is used. Checksums are not
+//! central directory at the end takes precedence: of an entry's local header, only the length is used. Checksums are not
 //! verified, because the caller compares the sha256. Source:
 //! [APPNOTE.TXT](https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT) of PKWARE, 6.3.10.
 
@@ -17,7 +17,7 @@ pub(crate) const LOCAL_HEADER: &[u8] = b"PK\x03\x04";
 const CENTRAL_HEADER: &[u8] = b"PK\x01\x02";
 /// The first bytes of the record that ends an archive (4.3.16).
 const END: &[u8] = b"PK\x05\x06";
-/// The lengths of these three without names, extra fields and comments.
+/// The lengths of the three headers above in bytes, without their names, extra fields and comments.
 const LOCAL_LENGTH: usize = 30;
 const CENTRAL_LENGTH: usize = 46;
 const END_LENGTH: usize = 22;
@@ -76,7 +76,7 @@ impl Entry<'_> {
         let mut file = Vec::new();
         match self.method {
             STORED => file.extend_from_slice(packed),
-            // One byte more than declared shows that there are more.
+            // Reads one byte more than declared, to detect a file that is longer than declared.
             DEFLATED => {
                 let most = self.size.min(MAX_FILE) + 1;
                 DeflateDecoder::new(packed).take(most).read_to_end(&mut file).ok()?;
@@ -106,7 +106,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Writes an archive of files: their names, their content, and whether they are deflated.
+    /// Returns an archive of files: their names, their content, and whether they are deflated.
     pub(crate) fn archive(files: &[(&str, &[u8], bool)]) -> Vec<u8> {
         let (mut archive, mut directory) = (Vec::new(), Vec::new());
         for (name, bytes, deflated) in files {

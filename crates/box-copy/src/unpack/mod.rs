@@ -1,16 +1,16 @@
 //! Unpacks an archive at a path.
 //!
-//! The author of the archive is hostile, and so is every other program with access to the directories: on the host the box has
-//! written the archive, and in the box another program may change the files. These rules keep the archive's names inside the
+//! The author of the archive may be hostile, and so may every other program with access to the directories. On the host, the box
+//! has written the archive. In the box, another program may change the files. These rules keep the archive's entries inside the
 //! destination:
 //!
-//! - Every name is a single name, used relative to an open directory, which is opened without following links.
-//! - A file is made under a temporary name, and renamed when it is complete. It replaces an existing entry and never follows it.
-//!   A symbolic link is made and never followed.
-//! - An archive from a box contains only the requested path: all of its paths begin with that name, and its symbolic links do not
-//!   lead out of it, because readers of the copy follow them.
+//! - Each path is resolved name by name, relative to open directories that are opened without following links.
+//! - A file is created under a temporary name, and renamed when it is complete. The rename replaces an existing entry and never
+//!   follows it. A symbolic link is created and never followed.
+//! - All paths in an archive from a box must begin with the last name of the requested path. Its symbolic links that lead out of
+//!   the requested directory are left out, because readers of the copy would follow them.
 //! - Files get at most the permissions that a new file of this user gets.
-//! - Paths are bounded in length and depth. Of the extensions of tar only long names are supported.
+//! - Paths are limited in length and depth. Of the extensions of tar, only long names are supported.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -28,9 +28,9 @@ use tar::{EntryType, Header};
 use crate::place::{CopyEnd, at_path};
 use crate::{BLOCK, LeftOut, MAX_DEPTH, name_of, padding};
 
-/// How many names are tried for a file while it is written.
+/// The maximum number of temporary names to try for a file.
 const TRIES: u32 = 100;
-/// How much may follow the end of an archive: programs fill their last record.
+/// The maximum number of bytes to read after the end of an archive. Programs such as tar fill the last record with zeros.
 const MAX_REST: u64 = 1 << 20;
 
 /// The first bytes of a gzip stream (RFC 1952, section 2.3.1).
@@ -39,17 +39,17 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// The author of an archive.
 #[derive(Debug, Clone, Copy)]
 pub enum Author<'a> {
-    /// A box that was asked for a path, and may have made another one.
+    /// A box from which this path was requested. It may send other paths.
     Box(&'a Path),
-    /// The user who unpacks it.
+    /// The user who unpacks the archive.
     User,
 }
 
-/// Unpacks an archive at a place: into the directory if there is one, or else under its name. An existing file of the same name
-/// is replaced; directories are merged. No symbolic link is followed.
+/// Unpacks an archive at `to`: inside the directory `to` if it exists, and otherwise under the name of `to`. Existing files of
+/// the same names are replaced, and directories are merged. No symbolic link is followed.
 ///
 /// # Errors
-/// Errors of the archive, and of the files with their paths. Entries that were already unpacked stay.
+/// The errors of the archive, and of the files with their paths. Entries that were already unpacked stay.
 pub fn unpack(mut archive: impl Read, to: CopyEnd, author: Author<'_>) -> io::Result<LeftOut> {
     let archive: &mut dyn Read = &mut archive;
     let mut unpacking = Unpacking::at(to.enter()?, author);
@@ -69,12 +69,12 @@ pub fn unpack(mut archive: impl Read, to: CopyEnd, author: Author<'_>) -> io::Re
             }
         }
     }
-    // A writer that still fills its last record would take its end for an error.
+    // A writer that is still filling its last record would fail if this end of the pipe were closed.
     io::copy(&mut archive.take(MAX_REST), &mut io::sink())?;
     if is_empty { Err(odd("there is nothing in it")) } else { Ok(unpacking.left_out) }
 }
 
-/// Reads the next header; `None` at the end, which is a block of zeros.
+/// Reads the next header. Returns `None` at the end of the archive, which is a block of zeros.
 fn next_header(archive: &mut dyn Read) -> io::Result<Option<Header>> {
     let mut header = Header::new_old();
     let block = header.as_mut_bytes();
@@ -97,7 +97,7 @@ fn next_header(archive: &mut dyn Read) -> io::Result<Option<Header>> {
     }
 }
 
-/// Reads a long path, which ends with a NUL byte.
+/// Reads the long path or target in the content of an extra entry. It may end with a NUL byte, which is removed.
 fn long(archive: &mut dyn Read, size: u64) -> io::Result<Vec<u8>> {
     if size > PATH_MAX as u64 + 1 {
         return Err(odd("it has a path that is too long"));
@@ -108,7 +108,7 @@ fn long(archive: &mut dyn Read, size: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Copies a content, and skips what fills its last block.
+/// Copies a content of `size` bytes, and skips the padding of its last block.
 fn copy(archive: &mut dyn Read, size: u64, to: &mut dyn Write) -> io::Result<()> {
     if io::copy(&mut archive.take(size), to)? != size {
         return Err(odd("it ends within a file"));
@@ -117,7 +117,7 @@ fn copy(archive: &mut dyn Read, size: u64, to: &mut dyn Write) -> io::Result<()>
     rest.map_err(|_| odd("it ends within a file"))
 }
 
-/// An entry, without its path.
+/// An entry of the archive, without its path.
 struct Entry {
     kind: EntryType,
     mode: u32,
@@ -132,11 +132,11 @@ fn odd(what: &str) -> Error {
 
 /// The destination of an archive.
 struct Unpacking<'a> {
-    /// The directory in which everything is made.
+    /// The directory to which the paths of the archive are relative.
     base: OwnedFd,
-    /// Its path, for messages.
+    /// The path of `base`, for messages.
     directory: PathBuf,
-    /// The name that replaces the first name of each path.
+    /// The name that replaces the first name of each path. `None` if the entries keep their names.
     renamed: Option<Vec<u8>>,
     author: Author<'a>,
     left_out: LeftOut,
@@ -182,13 +182,13 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// Returns the path of names, for messages.
+    /// Returns the path with these names below the base, for messages.
     fn shown(&self, names: &[Vec<u8>]) -> Vec<u8> {
         let names = names.iter().map(|name| OsStr::from_bytes(name));
         names.fold(self.directory.clone(), |path, name| path.join(name)).into_os_string().into_vec()
     }
 
-    /// Returns whether a box was asked for something under its name.
+    /// Returns whether an entry with a name was requested from a box, rather than a directory's content (`/.`).
     fn is_named(&self) -> bool {
         matches!(self.author, Author::Box(source) if name_of(source) != ".")
     }
@@ -223,7 +223,7 @@ impl<'a> Unpacking<'a> {
         target: &[u8],
     ) -> Result<(), Errno> {
         let Some((name, directories)) = names.split_last() else { return Ok(()) };
-        // The copied directory itself is the first of them, unless it is the base.
+        // The first of `directories` is the copied directory itself, unless the base is the copied directory.
         let depth = directories.len().checked_sub(usize::from(self.is_named()));
         if matches!(self.author, Author::Box(_)) && !stays_within(target, depth) {
             self.left_out.links += 1;
@@ -232,8 +232,8 @@ impl<'a> Unpacking<'a> {
         make_symlink(parent, name, target)
     }
 
-    /// Checks that the base directory exists before its entries, if a box was asked for the content of a directory. Otherwise the
-    /// box's first entry would be made in its place, and links would be resolved from there.
+    /// Checks that an archive of a directory's content (`/.`) from a box begins with the directory. Otherwise the box's first
+    /// entry would be created in place of the directory, and links would be resolved from there.
     fn check_has_base(&self) -> io::Result<()> {
         let is_content = matches!(self.author, Author::Box(_)) && !self.is_named();
         match is_content && self.renamed.is_some() {
@@ -242,7 +242,7 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// Makes the base directory of the archive's content, if it is missing.
+    /// Creates the destination of a directory's content (`/.`) if it is missing, and uses it as the base from then on.
     fn make_base(&mut self, mode: u32) -> Result<(), Errno> {
         if let Some(name) = self.renamed.take() {
             make_directory(&self.base, &name, mode)?;
@@ -268,7 +268,7 @@ impl<'a> Unpacking<'a> {
             |draft: &str| linkat(&directory, first.as_slice(), parent, draft, AtFlags::empty());
         let (draft, ()) = with_draft(link)?;
         renameat(parent, draft.as_str(), parent, name)?;
-        // Renaming a file to another hard link of the same inode is a no-op.
+        // Renaming a file to another hard link of the same inode is a no-op, and the draft stays.
         let _ = unlinkat(parent, draft.as_str(), AtFlags::empty());
         Ok(())
     }
@@ -278,18 +278,19 @@ impl<'a> Unpacking<'a> {
 const UNKNOWN: &str =
     "it has other entries than directories, files and links, or is not in the GNU tar format";
 
-/// Returns whether a link's target leads nowhere else, from so many directories below the top. Names after `..` could be
-/// links themselves, so `..` comes first or not at all.
+/// Returns whether the target of a link stays inside the copied directory. `depth` is the number of directories between that
+/// directory and the link: 2 for the link `top/a/b/link`. `..` is accepted only at the start of the target, because a name before
+/// a later `..` could itself be a link.
 fn stays_within(target: &[u8], depth: Option<usize>) -> bool {
     let mut names = target.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
     let up = names.by_ref().take_while(|name| *name == b"..").count();
-    // `take_while` has taken the first name after these, too; it is not `..`.
+    // `take_while` has also consumed the first name after the leading `..`. That name is not `..`.
     !target.starts_with(b"/")
         && depth.is_some_and(|depth| up <= depth)
         && names.all(|name| name != b"..")
 }
 
-/// Makes an entry under an unused temporary name. Returns the name and the result of `make`.
+/// Creates an entry under an unused temporary name. Returns the name and the result of `make`.
 fn with_draft<T>(make: impl Fn(&str) -> Result<T, Errno>) -> Result<(String, T), Errno> {
     let process = std::process::id();
     for number in 0..TRIES {
@@ -302,7 +303,7 @@ fn with_draft<T>(make: impl Fn(&str) -> Result<T, Errno>) -> Result<(String, T),
     Err(Errno::EXIST)
 }
 
-/// Makes a directory that this user can use; one that is there is used.
+/// Creates a directory that this user can read, change and enter. An existing directory is accepted.
 fn make_directory(parent: &OwnedFd, name: &[u8], mode: u32) -> Result<(), Errno> {
     match mkdirat(parent, name, permissions(mode) | Mode::RWXU) {
         Err(Errno::EXIST) => open_directory(parent, name).map(drop),
@@ -322,7 +323,7 @@ fn make_file(
     let put = || renameat(parent, draft.as_str(), parent, name).map_err(Error::from);
     let made = copy(archive, entry.size, &mut &file).and_then(|()| put());
     if made.is_err() {
-        // The error at hand matters more than another one.
+        // Returns the first error, even if the draft cannot be removed.
         let _ = unlinkat(parent, draft.as_str(), AtFlags::empty());
     }
     made
@@ -333,7 +334,7 @@ fn make_symlink(parent: &OwnedFd, name: &[u8], target: &[u8]) -> Result<(), Errn
     symlinkat(target, parent, name)
 }
 
-/// Removes the entry of a name, unless it is a directory.
+/// Removes the entry `name` if it exists. Fails if it is a directory.
 fn make_room(parent: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     match unlinkat(parent, name, AtFlags::empty()) {
         Err(Errno::NOENT) => Ok(()),
@@ -341,7 +342,7 @@ fn make_room(parent: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Returns the permissions of a new file; this process's umask takes its part of them.
+/// Returns the permissions of a new file, without the set-user-ID, set-group-ID and sticky bits. The kernel applies the umask.
 fn permissions(mode: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o777)
 }

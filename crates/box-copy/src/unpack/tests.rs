@@ -1,4 +1,4 @@
-//! Copies arrive unchanged, and hostile archives reach no other file.
+//! Tests that copies are unchanged, and that hostile archives change no file outside the destination.
 
 use std::fs::{self, Permissions, read_link, symlink_metadata};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,7 +12,7 @@ use tempfile::{TempDir, tempdir};
 use super::*;
 use crate::{LeftOut, by_path, pack};
 
-/// Copies as from a box. Returns the entries that both ends left out.
+/// Packs `from` and unpacks it at `to`, as for a copy out of a box. Returns the entries that both ends left out.
 fn copy(from: &Path, to: &Path) -> io::Result<LeftOut> {
     let mut archive = Vec::new();
     let LeftOut { special, .. } = pack(&CopyEnd::source(from, by_path)?, &mut archive)?;
@@ -160,7 +160,7 @@ fn hostile_archives_reach_nothing_else() {
         }
         assert_eq!(fs::read(&secret).unwrap(), b"secret", "{entries:?}");
     }
-    // Links that lead out are left out. A later entry of such a name becomes a file.
+    // Links to a target outside the directory are left out. A later file with the name of such a link is created.
     for target in ["../secret", "/secret", "a/../../secret", ".."] {
         let linked = archive(&[(Symlink, b"s", target), (Regular, b"s", "mine")]);
         assert_eq!(unpack_as(".", &linked, &inside).unwrap(), LeftOut { special: 0, links: 1 });
@@ -253,7 +253,7 @@ proptest! {
     }
 }
 
-/// Without the directory's entry, the box's first entry would be made in its place.
+/// Without the directory's entry, the box's first entry would be created in place of the directory.
 #[test]
 fn the_content_of_a_directory_begins_with_the_directory() {
     let dir = tempdir().unwrap();
