@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! checksum   32 bytes: sha256 of the line "boxbuild record 2\n" and of all bytes after the checksum
-//! blobs      their number as a 64-bit little-endian number, then 32 bytes for each
-//! actions    the same with the keys of other records
-//! value      the rest
+//! blobs      the number of referenced blobs (64-bit, little-endian), then 32 bytes for each digest
+//! actions    the number of referenced records (64-bit, little-endian), then 32 bytes for each key
+//! value      all other bytes
 //! ```
 //!
-//! A [collection](crate::collect) reads the references. A record keeps the blobs to which it refers, and counts as used whenever
-//! a record that refers to it is used. A record of an earlier format has another checksum, and so counts as absent.
+//! A [collection](crate::collect) reads the references. While a record exists, the blobs to which it refers are kept. Each use of
+//! a record is also a use of the records to which it refers. A record of an earlier format does not match its checksum, and so is
+//! treated as absent.
 
 use std::fs;
 use std::io;
@@ -22,17 +23,17 @@ use crate::error::IoContext;
 use crate::store::{open_existing, write_whole};
 use crate::{ActionKey, KeyHasher, Store, StoreError};
 
-/// The size limit of a record in bytes. The index of a layer with a million entries takes a tenth of it.
+/// The size limit of a record in bytes. The index of a layer with a million entries takes a tenth of the limit.
 const MAX_RECORD_BYTES: u64 = 1 << 30;
 /// The first bytes of the hashed text, so that a record of another format has another checksum.
 const FORMAT: &[u8] = b"boxbuild record 2\n";
 
-/// The references of a record. Its value is useless without them.
+/// The blobs and records to which a record refers. The record's value is useless without them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Refers<'a> {
-    /// Blobs, which stay in the store as long as the record.
+    /// Blobs, which stay in the store while the record exists.
     pub blobs: &'a [Digest],
-    /// Other records that the action used. They count as used when this record is used.
+    /// Other records that the action used. Each use of this record is also a use of them.
     pub actions: &'a [ActionKey],
 }
 
@@ -136,8 +137,8 @@ impl Store {
         write_whole(self.root(), &self.action_path(key), &Record::encode(value, refers))
     }
 
-    /// Notes the use of a blob that no action made, for example a file from the network. A collection then treats it like the
-    /// result of an action.
+    /// Notes the use of a blob that no action made, for example a file from the network. A collection then treats the blob like
+    /// the result of an action.
     ///
     /// # Errors
     /// [`StoreError::File`] or [`StoreError::Full`].
@@ -149,8 +150,8 @@ impl Store {
         self.record_action(&key, &[], &Refers::to(&[*blob]))
     }
 
-    /// Removes the record of an action, if there is one, so that the action runs again. Its data stays for processes that read it
-    /// at the moment. The next run replaces it.
+    /// Removes the record of an action, if there is one, so that the action runs again. The data of the action stays, because
+    /// other processes may be reading it. The next run of the action replaces the data.
     ///
     /// # Errors
     /// [`StoreError::File`].

@@ -12,12 +12,12 @@ use crate::error::IoContext;
 use crate::store::open_existing;
 use crate::{ActionKey, StoreError, StoredBoxes};
 
-/// A store that is only read. The store that uses it keeps no copy of its content except the manifests of
-/// boxes. It usually belongs to root, who fills it for all users. Other users can read it if they can read its directory, because
-/// its files are then readable, too.
+/// A store that is only read. A user's store that reads a base copies nothing from it except the manifests of boxes. The base
+/// usually belongs to root, who fills it for all users. Users who can read its directory can also read its content, because its
+/// files are then readable, too.
 ///
-/// It is used without a lock, because other users cannot take its locks. Its content can therefore disappear at any time, and
-/// then counts as absent.
+/// A base is read without locks, because only its owner can take them. So its content can disappear at any time, and is then
+/// treated as absent.
 #[derive(Debug, Clone)]
 pub struct Base {
     root: PathBuf,
@@ -27,7 +27,8 @@ impl Base {
     /// Opens the store in the directory `root`. Returns `None` if there is none.
     ///
     /// # Errors
-    /// The errors of [`StoredBoxes::blobs_of`]. Another user who can write to this store could change the boxes.
+    /// The errors of [`StoredBoxes::blobs_of`]. Among them is [`StoreError::Shared`] if another user can write to this store, and
+    /// so could change the boxes.
     pub fn open(root: &Path) -> Result<Option<Self>, StoreError> {
         StoredBoxes::blobs_of(root)?;
         for part in ["actions", "data"].map(|name| root.join(name)) {
@@ -40,7 +41,7 @@ impl Base {
         Ok(is_there.then(|| Self { root: root.to_owned() }))
     }
 
-    /// Returns whether `root` is the directory of this store, by whichever path.
+    /// Returns whether `root` is the directory of this store, even if the paths differ, as with a symbolic link.
     pub(crate) fn is_at(&self, root: &Path) -> bool {
         let place = |path: &Path| path.metadata().map(|it| (it.dev(), it.ino())).ok();
         self.root == root || (place(root).is_some() && place(&self.root) == place(root))

@@ -37,11 +37,11 @@ impl<'store> RawBlob<'store> {
         file.seek(SeekFrom::Start(size)).map(drop)
     }
 
-    /// Flushes the bytes to the disk and names the file by their digest. An existing file of this
-    /// name is replaced. It has the same content unless it is damaged, so that this repairs it.
+    /// Flushes the bytes to the disk, and names the file by their digest. Replaces an existing file of
+    /// this name, which has the same content unless it is damaged. So a damaged blob is repaired.
     pub(crate) fn publish(self, blob: &Digest) -> Result<(), StoreError> {
         let path = self.store.blob_path(blob);
-        // Noted before the file exists, so that every collection sees the blob as used.
+        // Noted before the file gets its name, so that every collection finds that the blob is used.
         self.store.session().use_blob(blob);
         if !path.exists() {
             let size = self.draft.file().metadata().map_or(0, |it| it.len());

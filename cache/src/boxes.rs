@@ -29,7 +29,7 @@ use crate::{KeyHasher, Label, Named, Owner, Publishing, Pulled, Store, StoreErro
 pub(crate) const MAX_RECORD_BYTES: u64 = 16 << 10;
 /// The file in a box's directory that names its manifest.
 pub(crate) const INDEX: &str = "index.json";
-/// How long to wait while another process holds the gate. Only a collection does, and not for long.
+/// How long to wait for the gate while a collection of another process holds it. A collection releases it at short intervals.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A box of a store.
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct StoredBox {
     /// The digest of the box.
     pub digest: Digest,
-    /// When the box got its label, or when its documents were written if it has none.
+    /// When the box got its label. For a box without a label, when its documents were written.
     pub since: SystemTime,
     /// The label. A box with several labels is listed once for each.
     pub label: Option<Label>,
@@ -45,7 +45,7 @@ pub struct StoredBox {
     pub owner: Option<Owner>,
 }
 
-/// Reads the boxes of a store, and creates no files. While it is open, no process deletes content of the store.
+/// Reads the boxes of a store, and creates no files. While this value exists, no process deletes content of the store.
 #[derive(Debug)]
 pub struct StoredBoxes {
     root: PathBuf,
@@ -66,14 +66,15 @@ impl StoredBoxes {
         Ok(Self { root: root.to_owned(), base: None, _gate: gate })
     }
 
-    /// Adds the boxes of another store. If both have the same name or reference, this store takes precedence.
+    /// Adds the boxes of `base`. If both stores have the same name or reference, this store takes precedence. If `base` is this
+    /// store, it is ignored.
     #[must_use]
     pub fn with_base(self, base: Option<Base>) -> Self {
         let base = base.filter(|it| !it.is_at(&self.root));
         Self { base, ..self }
     }
 
-    /// Returns the directories of both stores.
+    /// Returns the directory of this store, and then of the base.
     fn roots(&self) -> impl Iterator<Item = &Path> {
         [&*self.root].into_iter().chain(self.base.as_ref().map(Base::root))
     }
@@ -98,7 +99,7 @@ impl StoredBoxes {
         Ok(blobs)
     }
 
-    /// Returns the meaning of a name, if the store has it.
+    /// Returns the box that has a name, with the owner of the name. Returns `None` if no box has the name.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -193,10 +194,10 @@ fn labelled(root: &Path) -> Result<Vec<StoredBox>, StoreError> {
     Ok(all)
 }
 
-/// Returns the boxes of a store, with the time when each one's documents were written.
+/// Returns the boxes of a store, each with the time when its documents were written.
 fn boxes(root: &Path) -> Result<Vec<(Digest, SystemTime)>, StoreError> {
     let directory = root.join("boxes");
-    // The directory's own time is the time of the last use.
+    // Not the time of the directory, which is the last use of the box.
     let since = |hex: &str| directory.join(hex).join(INDEX).symlink_metadata()?.modified();
     let entries = entries(&directory)?.into_iter();
     let boxes = entries
@@ -204,29 +205,30 @@ fn boxes(root: &Path) -> Result<Vec<(Digest, SystemTime)>, StoreError> {
     Ok(boxes.collect())
 }
 
-/// How long the start of a box waits for the lock that marks it as running.
+/// How long the start of a box waits for the lock that marks the box as running.
 const UNLOCKED_WITHIN: Duration = Duration::from_millis(500);
 
-/// Marks a box as running, so that it is not deleted, until it is dropped.
+/// Marks a box as running until this value is dropped. A running box is not deleted.
 #[derive(Debug)]
 pub struct Held {
-    /// The shared lock ends with the process.
+    /// The locked `index.json` of the box. The kernel releases the shared lock if the process is killed.
     _file: File,
 }
 
 /// Marks a box of a store as used, and as running until the returned value is dropped. Returns `None` if the store does not have
-/// the box, or if this user cannot lock its file.
+/// the box, or if its `index.json` cannot be locked within [`UNLOCKED_WITHIN`].
 pub fn hold(root: &Path, digest: &Digest) -> Option<Held> {
     let directory = box_directory(root, digest);
     let file = open_existing(&directory.join(INDEX)).ok()??;
-    // A collection holds the exclusive lock for a moment. In a store that all users can read, another user can hold it indefinitely.
+    // A collection holds the exclusive lock for a moment. In a store that all users can read, another user can hold the lock
+    // indefinitely.
     lock_within(|| file.try_lock_shared(), UNLOCKED_WITHIN).ok().filter(|is_taken| *is_taken)?;
     touch(&directory);
     Some(Held { _file: file })
 }
 
 impl Store {
-    /// Notes that a box of this store is used.
+    /// Notes the use of a box of this store: sets the time of its directory to now.
     pub(crate) fn use_box(&self, digest: &Digest) {
         touch(&self.box_directory(digest));
     }
@@ -241,8 +243,8 @@ impl Store {
         blobs(self.root())
     }
 
-    /// Adds a box that is being published ([`Self::publish`]) to this store, so that its digest finds it. `documents` are the
-    /// names and bytes of the two files in [`Self::box_directory`]. Returns whether the box is new.
+    /// Adds a box that is being published ([`Self::publish`]) to this store, so that it can be found by its digest. `documents`
+    /// are the names and bytes of the two files in [`Self::box_directory`]. Returns whether the box is new.
     ///
     /// # Errors
     /// [`StoreError::File`], [`StoreError::Full`] and [`StoreError::Busy`].
@@ -256,7 +258,7 @@ impl Store {
         self.use_box(digest);
         self.own_manifest(digest)?;
         if has(&directory, documents) {
-            // The process that wrote them may have been killed before it flushed the directory.
+            // The process that wrote the documents may have been killed before it flushed the directory.
             let parent = parent_of(&directory);
             return flush_names(parent).context("flush", parent).map(|()| false);
         }
@@ -272,17 +274,17 @@ impl Store {
         };
         let written = documents.iter().try_for_each(write).context("write", &directory);
         written.map_err(|error| error.within(self.root()))?;
-        // Only the store writes there, so a damaged directory is replaced.
         if is_readable(self.root()) {
             let permissions = Permissions::from_mode(directory_mode(self.root()));
             fs::set_permissions(draft.path(), permissions).context("write", &directory)?;
         }
+        // Replaces an existing directory. Only the store writes there, so other documents are damaged ones.
         let done = draft.finish_over(|_| Ok(()));
         done.map(|_| is_new).map_err(|error| self.publish_error(&directory, error))
     }
 
-    /// Copies the manifest of a box that only the base has, because a collection of this store needs it to know the blobs of the
-    /// box.
+    /// Copies the manifest of a box from the base if this store lacks it. A collection of this store reads the manifest to find
+    /// the blobs of the box.
     fn own_manifest(&self, digest: &Digest) -> Result<(), StoreError> {
         let is_own = self.blob_path(digest).exists();
         let Some(bytes) = self.read(digest).ok().filter(|_| !is_own) else { return Ok(()) };
@@ -291,7 +293,7 @@ impl Store {
         writer.commit().map(drop)
     }
 
-    /// Removes a box from the list of boxes: neither its digest nor a name finds it. Its blobs stay.
+    /// Removes a box from the list of boxes, so that it is no longer found by its digest or by a name. Its blobs stay.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -313,18 +315,19 @@ impl Store {
         }
     }
 
-    /// Gives a box a name. The box that had the name keeps only its digest. A name that already means this box still belongs to
-    /// the same Boxfile. Returns the previous meaning if the name belonged to a Boxfile that is gone.
+    /// Gives a box a name, and takes the name from the box that had it before. If another Boxfile that exists has given the name
+    /// to this box, the name still belongs to that Boxfile. Returns the previous box and owner of the name if the owner was
+    /// another one and is gone: an archive, or a Boxfile that does not exist any more.
     ///
     /// # Errors
-    /// [`StoreError::NameTaken`] if the name means another box of another Boxfile that still exists, or, for
-    /// [`Owner::Archive`], any other box; [`StoreError::File`] and [`StoreError::Full`].
+    /// [`StoreError::NameTaken`] if another Boxfile that exists has given the name to another box, or, for [`Owner::Archive`], if
+    /// any other box has the name; [`StoreError::File`] and [`StoreError::Full`].
     pub fn name_box(&self, name: &str, named: &Named) -> Result<Option<Named>, StoreError> {
         let before = self.write_name(name, named, may_name)?;
         Ok(before.filter(|it| it.owner.boxfile() != named.owner.boxfile() && it.owner.is_gone()))
     }
 
-    /// Gives a box a name, even if another box has it. Returns the previous meaning.
+    /// Gives a box a name, even if another box has the name. Returns the previous box and owner of the name.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
@@ -332,7 +335,7 @@ impl Store {
         self.write_name(name, named, |_, before, named| Ok(before != Some(named)))
     }
 
-    /// Writes the file of a name if `may` returns true. Returns the previous meaning.
+    /// Writes the file of a name if `may` returns true. Returns the previous box and owner of the name.
     fn write_name(
         &self,
         name: &str,
@@ -347,7 +350,7 @@ impl Store {
         if may(name, before.as_ref(), named)? {
             write_whole(self.root(), &path, &named.encode())?;
         } else if named.owner == Owner::Archive {
-            // The box already has the name. Loading a box means that it has to be kept, in this store.
+            // The box already has the name. A loaded box must be kept, so the owner in this store becomes one that keeps the box.
             let owner = match before.as_ref().map(|it| it.owner.clone()) {
                 Some(Owner::Boxfile(boxfile)) => Owner::Tagged(boxfile),
                 owner => owner.unwrap_or(Owner::Archive),
@@ -360,7 +363,8 @@ impl Store {
         Ok(before)
     }
 
-    /// Returns the current meaning of a name, for a new owner. A loaded box cannot take a name from the shared store either.
+    /// Returns the current box and owner of a name. Also looks in the base if the new owner is [`Owner::Archive`], because a
+    /// loaded box cannot take a name from a box there either.
     fn name_before(&self, name: &str, owner: &Owner) -> Result<Option<Named>, StoreError> {
         let stores = if *owner == Owner::Archive { 2 } else { 1 };
         let paths = self.roots().take(stores).filter_map(|root| name_path(root, name));
@@ -384,13 +388,13 @@ impl Store {
         first(self.roots().map(|root| pulled(root, reference)))
     }
 
-    /// Returns the directories of both stores.
+    /// Returns the directory of this store, and then of the base.
     fn roots(&self) -> impl Iterator<Item = &Path> {
         [self.root()].into_iter().chain(self.base().map(Base::root))
     }
 
-    /// Records the reference under which a box was pulled. The box that was pulled under it before keeps only its digest. A
-    /// reference that the user has pulled stays marked as such if a start fetches it later.
+    /// Records the reference under which a box was pulled, and takes it from the box that was pulled under it before. If a user
+    /// has pulled the reference, [`Pulled::is_asked`] stays true when a start fetches it later.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
@@ -398,8 +402,8 @@ impl Store {
         self.write_pulled(pulled, |_| true).map(drop)
     }
 
-    /// Like [`Self::note_pulled`], for the reference that an archive gives a box. If the reference means another box, nothing is
-    /// written and that box is returned. The registry's digest of the same box is kept.
+    /// Like [`Self::note_pulled`], for the reference that an archive gives a box. If the reference means another box, writes
+    /// nothing and returns that box. If it means the same box, the registry's digest of the box is kept.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
@@ -408,8 +412,8 @@ impl Store {
         Ok(before.filter(|it| it.digest != pulled.digest))
     }
 
-    /// Writes the file of a reference if it is new, or if `may` returns true for its current meaning. Returns the previous
-    /// meaning.
+    /// Writes the file of a reference if the reference is new, or if `may` returns true for its current box. Returns the previous
+    /// box.
     fn write_pulled(
         &self,
         pulled: &Pulled,
@@ -438,15 +442,15 @@ impl Store {
         Ok(before)
     }
 
-    /// Notes that a directory elsewhere has a box without its blobs. This store keeps the blobs as long as the directory exists.
-    /// The path has to be absolute.
+    /// Notes a thin directory: a directory outside the store with a box whose blobs are in this store. This store keeps the blobs
+    /// while the directory exists. The path must be absolute.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
     pub fn add_root(&self, directory: &Path) -> Result<(), StoreError> {
         let bytes = directory.as_os_str().as_bytes();
         let path = self.root().join("roots").join(Digest::of(bytes).hex());
-        // Touched, because the root of a missing directory is removed unless it is young.
+        // Touched, because a collection removes an old root whose directory does not exist. This build has not created it yet.
         if path.exists() {
             touch(&path);
             return Ok(());
@@ -463,7 +467,7 @@ pub(crate) fn box_directory(root: &Path, digest: &Digest) -> PathBuf {
     root.join("boxes").join(digest.hex())
 }
 
-/// Returns whether a directory has exactly these documents, and only this user can change them.
+/// Returns whether a directory has all of these documents with exactly these bytes, and no other user can change them.
 fn has(directory: &Path, documents: &[(&str, Vec<u8>)]) -> bool {
     documents.iter().all(|(name, bytes)| {
         let Ok(file) = open_regular(&directory.join(name), Links::Refuse) else { return false };
@@ -472,7 +476,8 @@ fn has(directory: &Path, documents: &[(&str, Vec<u8>)]) -> bool {
     })
 }
 
-/// Lists the entries of a directory whose names are UTF-8, with the time of the last change. A missing directory has no entries.
+/// Lists the entries of a directory whose names are UTF-8, each with the time of its last change. A missing directory has no
+/// entries.
 pub(crate) fn entries(directory: &Path) -> Result<Vec<(String, SystemTime)>, StoreError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -481,7 +486,7 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<(String, SystemTime)>, Sto
     let mut names = Vec::new();
     for entry in entries {
         let entry = entry.context("read", directory)?;
-        // Another process may have removed it in the meantime.
+        // Another process may have removed the entry in the meantime.
         let changed = entry.metadata().and_then(|it| it.modified());
         names.extend(entry.file_name().into_string().ok().zip(changed.ok()));
     }
@@ -621,7 +626,7 @@ mod tests {
         place.store.note_pulled(&pulled(b"1", false)).unwrap();
         let other = place.store.offer_pulled(&pulled(b"2", true)).unwrap();
         assert_eq!((other, found()), (Some(pulled(b"1", false)), pulled(b"1", false)));
-        // For the same box: it is kept from now on, with the registry's digest.
+        // If the same box is offered, it is kept from now on, with the registry's digest.
         let offered = Pulled { registry_digest: Digest::of(b"1"), ..pulled(b"1", true) };
         assert_eq!(place.store.offer_pulled(&offered).unwrap(), None);
         assert_eq!(found(), pulled(b"1", true));

@@ -1,5 +1,6 @@
-//! Writing a large blob: one thread writes it, a second one hashes it, and a third one flushes it to the disk in the
-//! meantime, so that the commit has little to wait for. If no thread can be started, the writer hashes the bytes.
+//! Writing a large blob: one thread writes the bytes, a second one hashes them, and a third one flushes them to the disk
+//! in the meantime, so that the commit has to wait only for the last bytes. If no thread can be started for hashing, the
+//! writer hashes the bytes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,31 +13,36 @@ use box_digest::{Digest, Hasher, Sha256};
 use crate::blob::RawBlob;
 use crate::{Store, StoreError};
 
-/// The bytes in one message to the hashing thread. It is small because several layers are written at the same time.
+/// The size of one message to the hashing thread, in bytes. It is small because several layers are written at the same time.
 const PIECE: usize = 256 << 10;
 /// The number of messages that may wait for the hashing thread.
 const WAITING: usize = 4;
-/// The number of bytes after which the written bytes are flushed to the disk.
+/// The interval between two flushes to the disk, in written bytes.
 const FLUSHED: u64 = 64 << 20;
 
-/// Writes a blob whose digest is not known yet, with a separate thread for hashing. Without a commit, the bytes are
-/// removed. Bytes after a mark can be discarded.
+/// Writes a blob whose digest is not known yet, with separate threads for hashing and flushing. Without a commit, the
+/// bytes are removed. Bytes after a mark can be discarded.
 #[derive(Debug)]
 pub struct BulkWriter<'scope, 'store> {
     raw: RawBlob<'store>,
     hashing: Hashing<'scope>,
     flushing: Option<Flushing<'scope>>,
+    /// The bytes that are not written yet, at most [`PIECE`].
     piece: Vec<u8>,
+    /// The number of written bytes, without `piece`.
     size: u64,
-    /// The size at the mark.
+    /// The value of `size` at the mark.
     marked: u64,
 }
 
-/// A message to the hasher, in the order of the writes.
+/// A message to the hasher. The messages are sent in the order of the writes.
 #[derive(Debug)]
 enum HashMessage {
+    /// Hashes more bytes.
     Piece(Arc<Vec<u8>>),
+    /// Sets the mark after the bytes so far.
     Mark,
+    /// Discards the bytes after the mark.
     Back,
 }
 
@@ -93,7 +99,7 @@ impl<'scope> Hashing<'scope> {
     }
 }
 
-/// The thread that flushes the blob at intervals. Without it, all bytes are flushed at the end.
+/// The thread that flushes the blob at intervals. Without this thread, all bytes are flushed at the end.
 type Flushing<'scope> = (SyncSender<()>, ScopedJoinHandle<'scope, io::Result<()>>);
 
 impl<'scope, 'store> BulkWriter<'scope, 'store> {
@@ -152,7 +158,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
         self.hashing.tell(HashMessage::Back)
     }
 
-    /// Writes the collected bytes while they are hashed.
+    /// Sends the bytes in `piece` to the hasher, and writes them.
     fn pass_on(&mut self) -> io::Result<()> {
         if self.piece.is_empty() {
             return Ok(());
@@ -181,7 +187,7 @@ impl Write for BulkWriter<'_, '_> {
         Ok(length)
     }
 
-    /// Does nothing. A piece is written when it is full, and the last one by the commit.
+    /// Does nothing. `write` writes a piece when it is full, and `commit` writes the last piece.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

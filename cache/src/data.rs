@@ -1,4 +1,4 @@
-//! The data of an action: bytes that belong to its record, and that their reader verifies.
+//! The data of an action: bytes that belong to the action's record, and that each reader has to verify.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -24,7 +24,7 @@ impl Store {
     /// Starts the data of an action.
     ///
     /// Unlike a blob, data is neither hashed nor flushed to the disk. It may be wrong after a crash,
-    /// so readers compare each part with its hash.
+    /// so readers must compare each part of it with the part's hash.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -46,7 +46,7 @@ impl Store {
         file.ok_or_else(absent).context("open", &path)
     }
 
-    /// Removes the data of an action, if there is some. Processes that have it open can still read it.
+    /// Removes the data of an action, if there is any. Processes that have the file open can still read it.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -60,7 +60,7 @@ impl Store {
 }
 
 impl DataWriter<'_> {
-    /// Assigns the data to an action. Earlier data of the action is replaced.
+    /// Publishes the data as the data of the action `key`. Earlier data of the action is replaced.
     ///
     /// # Errors
     /// [`StoreError::File`] or [`StoreError::Full`]. The store is then unchanged.

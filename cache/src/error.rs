@@ -42,7 +42,7 @@ pub enum StoreError {
     /// Another process keeps the store locked.
     #[error("another process keeps the store {} locked", .0.display())]
     Busy(PathBuf),
-    /// The store has blobs but no references to any. It may be damaged, so nothing is deleted.
+    /// The store has blobs but no references to any of them. The store may be damaged, so nothing is deleted.
     #[error("the store {} has blobs, and nothing that refers to any of them", .0.display())]
     NoRoots(PathBuf),
     /// The store does not have the blob.
@@ -64,8 +64,8 @@ impl StoreError {
         Self::full(inner.map(|it| it as &(dyn Error + 'static)).or_else(|| error.source())?)
     }
 
-    /// Returns whether `error` or one of its causes is [`StoreError::Missing`]. A blob that existed before was deleted in the
-    /// meantime.
+    /// Returns whether `error` or one of its causes is [`StoreError::Missing`]. If the blob existed before, a collection has
+    /// deleted it in the meantime.
     pub fn is_missing(error: &(dyn Error + 'static)) -> bool {
         if let Some(Self::Missing(_)) = error.downcast_ref() {
             return true;
@@ -75,7 +75,7 @@ impl StoreError {
         cause.is_some_and(Self::is_missing)
     }
 
-    /// Converts the error of a full file system into [`StoreError::Full`].
+    /// Converts the error of a full file system or an exceeded quota into [`StoreError::Full`].
     pub(crate) fn within(self, root: &Path) -> Self {
         match self {
             Self::File(error) if is_full(&error.source) => Self::Full(root.to_owned()),

@@ -1,9 +1,9 @@
-//! The gate: a process that begins to use something holds it shared for a moment, and a process that deletes holds it
-//! exclusively.
+//! The gate: a process that begins to use an object of the store holds the gate shared for a moment, and a process that deletes
+//! objects holds it exclusively.
 //!
-//! To take the gate, a process first has to pass `turn`, which a waiting collection holds. So a shared holder that comes later
-//! queues behind the collection, and a series of builds cannot keep a collection out. Both are locks of
-//! [flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html).
+//! A process that takes the gate first takes the lock `turn`, which a waiting collection holds. So a process that wants the gate
+//! shared later waits behind the collection, and a series of builds cannot keep a collection out. The gate and `turn` are
+//! [flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html) locks.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -19,7 +19,7 @@ use crate::error::IoContext;
 
 /// The pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The lock file of the gate, and the one that has to be passed first.
+/// The lock file of the gate, and the lock file that is locked before it.
 pub(crate) const FILES: [&str; 2] = ["gate", "turn"];
 
 /// The gate of a store, held until it is dropped.
@@ -27,7 +27,7 @@ pub(crate) const FILES: [&str; 2] = ["gate", "turn"];
 pub(crate) struct Gate {
     /// The file whose lock is the gate.
     pub(crate) file: File,
-    /// The turn, for an exclusive holder.
+    /// The locked file `turn`. Only an exclusive holder keeps it.
     _turn: Option<File>,
 }
 
@@ -83,8 +83,8 @@ fn existing(root: &Path) -> Result<[Option<File>; 2], StoreError> {
     Ok([file?, turn?])
 }
 
-/// Opens a lock file, and creates it if necessary. A symbolic link is refused. Its mode keeps other users out, because
-/// read access is enough to lock a file. It is opened for writing because NFS requires that for an exclusive lock.
+/// Opens a lock file, and creates it if necessary. A symbolic link is refused. The mode of the file keeps other users out,
+/// because read access is enough to lock a file. The file is opened for writing because NFS requires that for an exclusive lock.
 pub(crate) fn open_lock(path: &Path) -> Result<File, StoreError> {
     let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
     let opened = match made {
@@ -147,7 +147,7 @@ mod tests {
         assert!(Gate::share_within(root, Duration::ZERO).unwrap().is_some());
     }
 
-    /// Four threads hold the gate, and each one releases it only after another one has taken it.
+    /// Four threads hold the gate shared. Each one takes it again before it releases it, so that the gate is never free.
     #[test]
     fn holders_that_follow_each_other_without_a_gap_keep_nobody_out() {
         let directory = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ mod tests {
                     let mut held = Gate::share(root).unwrap();
                     while !is_done.load(Ordering::Relaxed) {
                         sleep(Duration::from_millis(3));
-                        // Does not wait for the next holder: a collection in the queue would wait for this thread.
+                        // Does not wait for the gate while it holds it, because a waiting collection waits for this thread.
                         held = match Gate::share_within(root, Duration::ZERO) {
                             Ok(Some(next)) => next,
                             _ => {

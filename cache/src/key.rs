@@ -47,7 +47,7 @@ impl fmt::Debug for ActionKey {
 pub struct KeyHasher(Hasher<Sha256>);
 
 impl KeyHasher {
-    /// Starts the key of a kind of action. `epoch` has to change whenever the action's output would.
+    /// Starts the key of a kind of action. `epoch` must change whenever the action produces another output from the same parts.
     pub fn new(action: &str, epoch: u32) -> Self {
         Self(Hasher::default()).part(action.as_bytes()).part(&epoch.to_le_bytes())
     }

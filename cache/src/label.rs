@@ -13,7 +13,7 @@ use crate::StoreError;
 use crate::boxes::MAX_RECORD_BYTES;
 use crate::error::IoContext;
 
-/// The meaning of a name.
+/// The box that has a name, and the owner of the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// The digest of the box.
@@ -27,9 +27,9 @@ pub struct Named {
 pub enum Owner {
     /// The Boxfile that declares the name in `box`. The name means the newest box of this Boxfile.
     Boxfile(PathBuf),
-    /// A Boxfile, but a person chose the name for this box, so that the box is kept.
+    /// The Boxfile of a box for which a person chose the name. The box is kept.
     Tagged(PathBuf),
-    /// No Boxfile, because the box was loaded from an archive. The box is kept, and a build may take the name.
+    /// No Boxfile, because the box was loaded from an archive. The box is kept until a build takes the name.
     Archive,
 }
 
@@ -62,7 +62,7 @@ impl Owner {
         !matches!(self, Self::Boxfile(_))
     }
 
-    /// Returns whether the owner is gone: its Boxfile does not exist any more, or there never was one.
+    /// Returns whether the owner is gone: its Boxfile does not exist any more, or the owner is an archive.
     pub(crate) fn is_gone(&self) -> bool {
         self.boxfile().is_none_or(is_gone)
     }
@@ -105,7 +105,7 @@ pub struct Pulled {
     pub digest: Digest,
     /// The digest of the registry's manifest when the box was pulled.
     pub registry_digest: Digest,
-    /// Whether a person pulled the box, so that it is kept. Otherwise, a start fetched it, and can fetch it again.
+    /// Whether a person pulled the box, so that the box is kept. If false, a start fetched the box, and can fetch it again.
     pub is_asked: bool,
 }
 
@@ -140,7 +140,7 @@ fn line(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 1..]))
 }
 
-/// What identifies a box of the store for a user, besides its digest.
+/// A name or reference by which a user finds a box of the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
     /// A name.
@@ -165,7 +165,7 @@ impl Label {
         }
     }
 
-    /// Returns the box that the label means in a store.
+    /// Returns the box that has the label in the store `root`.
     pub(crate) fn means(&self, root: &Path) -> Result<Option<Digest>, StoreError> {
         let Some(path) = self.path(root) else { return Ok(None) };
         Ok(match self {
@@ -193,7 +193,7 @@ pub(crate) fn pulled_path(root: &Path, reference: &str) -> PathBuf {
     root.join("pulled").join(Digest::of(reference.as_bytes()).hex())
 }
 
-/// Returns whether the file of a name has to be written. Refuses to take the name from a Boxfile that still exists or, for a
+/// Returns whether the file of a name must be written. Refuses to take the name from another Boxfile that still exists or, for a
 /// loaded box, from any other box.
 pub(crate) fn may_name(
     name: &str,
@@ -214,7 +214,7 @@ pub(crate) fn may_name(
     }
 }
 
-/// Returns whether there is no file at `path`. If it cannot be examined, it counts as existing.
+/// Returns whether there is no file at `path`. A path that cannot be examined is treated as existing.
 pub(crate) fn is_gone(path: &Path) -> bool {
     let kind = path.symlink_metadata().map_err(|error| error.kind());
     matches!(kind, Err(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))

@@ -18,17 +18,18 @@ use crate::{ActionKey, Store, StoreError};
 #[derive(Debug)]
 pub struct ActionLock {
     path: PathBuf,
-    /// The file whose lock counts. Its name only makes it possible to find it.
+    /// The locked file. Other processes find it at `path`.
     _file: File,
     /// The paths of all locks that the same open store holds.
     held: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
-/// The state of an open store that the locks of actions need.
+/// Reports once that an open store waits for another process.
 pub(crate) struct Waiting {
     /// Reports that the store waits for another process.
     tell: Box<dyn Fn() + Send + Sync>,
     reported: Once,
+    /// The paths of all locks that this open store holds. A wait for one of them is not reported.
     held: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
@@ -38,7 +39,7 @@ impl Waiting {
         Self { tell: Box::new(tell), reported: Once::new(), held: Arc::default() }
     }
 
-    /// Reports that the store waits for another process, unless this process holds the lock or it was reported before.
+    /// Reports that the store waits for another process, unless this process holds the lock or a wait was reported before.
     fn for_other(&self, path: &Path) {
         let is_own = self.held.lock().unwrap_or_else(PoisonError::into_inner).contains(path);
         if !is_own {
@@ -46,7 +47,7 @@ impl Waiting {
         }
     }
 
-    /// Reports that the store waits for another process, unless it was reported before.
+    /// Reports that the store waits for another process, unless a wait was reported before.
     pub(crate) fn say(&self) {
         self.reported.call_once(|| (self.tell)());
     }
@@ -72,7 +73,7 @@ impl Store {
         }
     }
 
-    /// Like [`Self::lock_action`], but waits for at most `time`, and then returns `None`.
+    /// Like [`Self::lock_action`], but waits for at most one second and `time`, and then returns `None`.
     ///
     /// # Errors
     /// The errors of [`Self::lock_action`].
@@ -103,8 +104,8 @@ impl Store {
     }
 }
 
-/// Opens a lock file, and creates it if necessary. Returns `None` if its holder removed it in the meantime. It is opened for
-/// writing because NFS requires that for an exclusive lock.
+/// Opens a lock file, and creates it if necessary. Returns `None` if its holder removed it in the meantime. The file is opened
+/// for writing because NFS requires that for an exclusive lock.
 fn open(path: &Path) -> Result<Option<File>, StoreError> {
     // Other users must not open it, because read access is enough to lock a file.
     match File::options().write(true).create_new(true).mode(0o600).open(path) {
@@ -124,7 +125,8 @@ fn open(path: &Path) -> Result<Option<File>, StoreError> {
     }
 }
 
-/// Returns whether the file still has this name. A lock on a removed file does not keep out processes that come later.
+/// Returns whether `file` is still the file at `path`. A lock on a removed file does not exclude a process that creates the file
+/// again.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let file = file.metadata()?;
     match fs::symlink_metadata(path) {
@@ -136,8 +138,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for ActionLock {
     fn drop(&mut self) {
-        // Removed before the lock is released: the process that takes the lock next then finds that the file has no name, and
-        // starts again. A file that cannot be removed does no harm.
+        // Removed before the lock is released: a process that waits for this lock then finds that the file is removed, and starts
+        // again. A file that cannot be removed does no harm.
         fs::remove_file(&self.path).ok();
         self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.path);
     }
@@ -202,7 +204,7 @@ mod tests {
         };
         wait_for(store.lock_action(&key).unwrap());
         assert_eq!(reported.load(Ordering::SeqCst), 0);
-        // A second open store stands for another process.
+        // A second open store represents another process.
         let other = Store::open(directory.path()).unwrap();
         for _ in 0..2 {
             wait_for(other.lock_action(&key).unwrap());

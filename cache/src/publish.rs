@@ -1,4 +1,4 @@
-//! Publishing a box: nothing is deleted between the check of its blobs and the names that keep them.
+//! Publishing a box: nothing is deleted between the check that its blobs exist and the write of a name that keeps them.
 
 use box_digest::Digest;
 
@@ -6,9 +6,9 @@ use crate::session::Publishing;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Begins to publish a box. Checks that all its blobs exist, by their sizes, and keeps them until the caller has written the
-    /// names that keep them afterwards. If blobs are missing, they were deleted during the build, and the box has to be built
-    /// again.
+    /// Begins to publish a box. Checks that all its blobs exist with the right sizes, and prevents deletions until the returned
+    /// value is dropped. By then, the caller must have written the names that keep the blobs. A missing blob was deleted during
+    /// the build, and the box must be built again.
     ///
     /// # Errors
     /// [`StoreError::Missing`] and [`StoreError::File`].

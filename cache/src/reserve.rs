@@ -12,7 +12,7 @@ use crate::{Store, StoreError};
 const PART: u64 = 20;
 /// The reserve is at most this many bytes, because a twentieth of a large disk would be too much.
 const MAX_RESERVE: u64 = 1 << 30;
-/// The free space is checked again after this many bytes. Smaller files are written without a check.
+/// The number of bytes after which the free space is checked again. Smaller files are written without a check.
 const STEP: u64 = 16 << 20;
 
 impl Store {
@@ -33,7 +33,7 @@ impl Store {
     }
 }
 
-/// Writes a file as long as the reserve stays free.
+/// Writes a file, and fails if less than the reserve stays free.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
     /// The number of bytes since the last check.
@@ -56,8 +56,9 @@ impl Reserve {
     }
 }
 
-/// Copies a file as long as the reserve stays free. [`io::copy`] uses `copy_file_range`, which can share the bytes
-/// ([copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html)).
+/// Copies a file, and fails if less than the reserve stays free. [`io::copy`] uses
+/// [copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html), with which both files can share the bytes
+/// on the disk.
 ///
 /// # Errors
 /// The errors of [`Reserve::write`].
@@ -71,7 +72,7 @@ pub(crate) fn copy(from: &File, mut to: &File) -> io::Result<()> {
     }
 }
 
-/// Checks the free space of a file's file system.
+/// Checks that the reserve of a file's file system is free.
 fn check(file: &File) -> io::Result<()> {
     match space(file) {
         Some([size, free]) if free < reserved(size) => Err(io::ErrorKind::StorageFull.into()),
@@ -79,15 +80,15 @@ fn check(file: &File) -> io::Result<()> {
     }
 }
 
-/// Returns the size and the free space of a file's file system in bytes. Returns `None` if the file system has no fixed size; it
-/// then reports by itself when it is full.
+/// Returns the size and the free space of a file's file system in bytes. Returns `None` if the size is unknown. The file system
+/// then reports when it is full.
 fn space(file: &File) -> Option<[u64; 2]> {
     let StatVfs { f_blocks, f_bavail, f_frsize, .. } = fstatvfs(file).ok()?;
     let sizes = [f_blocks, f_bavail].map(|it| it.saturating_mul(f_frsize));
     (f_blocks > 0).then_some(sizes)
 }
 
-/// Returns the reserve of a file system of `size` bytes.
+/// Returns the number of bytes to leave free on a file system of `size` bytes.
 const fn reserved(size: u64) -> u64 {
     let part = size / PART;
     if part < MAX_RESERVE { part } else { MAX_RESERVE }

@@ -1,8 +1,8 @@
-//! Sessions: the content that processes with the open store have used.
+//! Sessions: the content that processes which have the store open have used.
 //!
-//! Each session has a file in `sessions/`, whose lock it holds until its process ends. The name of the file contains the start of
-//! the session in nanoseconds since 1970. The file contains the digests of the used blobs, 32 bytes each. A collection keeps
-//! these blobs, and everything that was made or used since the oldest session began.
+//! Each session has a file in `sessions/`, and holds the file's lock until the session or its process ends. The name of the file
+//! contains the start of the session in nanoseconds since 1970. The file contains the digests of the used blobs, 32 bytes each. A
+//! collection keeps these blobs, and everything that was made or used since the oldest session began.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -42,7 +42,7 @@ pub(crate) struct Session {
 
 #[derive(Debug)]
 struct Used {
-    /// The lock of this file shows that the process lives.
+    /// The file of the session. Its lock shows that the process is alive.
     file: File,
     blobs: HashSet<Digest>,
     records: HashSet<ActionKey>,
@@ -67,10 +67,10 @@ impl Session {
         }
     }
 
-    /// Notes that this process uses a blob, before it checks whether the blob exists.
+    /// Notes that this process uses a blob. Call it before checking whether the blob exists.
     ///
-    /// A note that cannot be written because the disk is full is no error: when a build publishes its box, it finds that the blob
-    /// is gone.
+    /// A note that cannot be written, for example on a full disk, is no error. If a collection then removes the blob, the build
+    /// notices that when it publishes its box.
     pub(crate) fn use_blob(&self, blob: &Digest) {
         if self.used().blobs.contains(blob) {
             return;
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Notes that this process uses a record, before it reads the record. The time of the record's file is its last use.
+    /// Notes that this process uses a record: sets the time of the record's file to now. Call it before reading the record.
     pub(crate) fn use_record(&self, key: &ActionKey, path: &Path) {
         if self.used().records.contains(key) {
             return;
@@ -94,13 +94,13 @@ impl Session {
         }
     }
 
-    /// Takes the gate, unless this process holds it.
+    /// Takes the gate shared, unless this process already holds it for a publication.
     fn pass(&self) -> Option<Gate> {
         let is_held = self.publishing.load(Ordering::SeqCst) > 0;
         if is_held { None } else { Gate::share(&self.root).ok() }
     }
 
-    /// Takes the gate for the time of a publication.
+    /// Takes the gate shared until the publication ends.
     pub(crate) fn publish(&self) -> Result<Publishing<'_>, StoreError> {
         let gate = Gate::share(&self.root)?;
         self.publishing.fetch_add(1, Ordering::SeqCst);
@@ -112,8 +112,8 @@ impl Session {
     }
 }
 
-/// Keeps everything in the store until it is dropped; see [`Store::publish`](crate::Store::publish). Hold it for milliseconds
-/// only: a collection waits for it, and other processes wait for the collection.
+/// Prevents deletions in the store until this value is dropped; see [`Store::publish`](crate::Store::publish). Hold it for
+/// milliseconds only: a collection waits for it, and other processes wait for the collection.
 #[derive(Debug)]
 pub struct Publishing<'s> {
     session: &'s Session,
@@ -133,7 +133,7 @@ impl Drop for Session {
     }
 }
 
-/// Sets the time of a file or directory to now. In a read-only store it stays unchanged.
+/// Sets the modification time of a file or directory to now. In a read-only store, the time stays unchanged.
 pub(crate) fn touch(path: &Path) {
     if let Ok(file) = open_regular(path, Links::Refuse) {
         drop(file.set_modified(SystemTime::now()));
@@ -181,7 +181,7 @@ impl Living {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let nanos = name.split_once('-').and_then(|(nanos, _)| nanos.parse().ok());
         let Some(began) = nanos.map(Duration::from_nanos) else { return Ok(()) };
-        // The session may have ended in the meantime. Anything but a file is no session.
+        // The session may have ended in the meantime. An entry that is not a regular file is no session.
         let Ok(Some(file)) = open_existing(path) else { return Ok(()) };
         if file.try_lock().is_ok() {
             self.ended.push(path.to_owned());
@@ -194,7 +194,8 @@ impl Living {
         Ok(())
     }
 
-    /// Returns whether `time` is later than the start of the oldest session. If the clock was set back since, returns true.
+    /// Returns whether the oldest session had already begun at `time`. Also returns true if the clock was set back since that
+    /// session began.
     pub(crate) fn covers(&self, time: SystemTime, now: SystemTime) -> bool {
         self.since.is_some_and(|since| since <= time || now < since)
     }

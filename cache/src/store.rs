@@ -26,7 +26,7 @@ use crate::{ActionKey, StoreError, reserve};
 /// The mode of a blob, in the store and in a box: read-only.
 pub(crate) const BLOB_MODE: u32 = 0o444;
 const VERSION: &str = "boxbuild store 1\n";
-/// The size limit of the file `version` in bytes. An error shows the content of a foreign one.
+/// The size limit of the file `version` in bytes. An error message shows the content of a foreign file.
 const MAX_VERSION_BYTES: u64 = 4096;
 /// How long to wait for a lock before the wait is reported.
 pub(crate) const UNSEEN: Duration = Duration::from_secs(1);
@@ -35,8 +35,8 @@ const PARTS: [&str; 14] = [
     "blobs", "actions", "data", "tmp", "locks", "boxes", "names", "pulled", "roots", "sessions",
     "lock", "gate", "turn", "version",
 ];
-/// The only other entry that may be in a new store's directory: the kernel of the virtual host, which may be in the user's cache
-/// directory before the store.
+/// The only other entry that may be in a new store's directory: the kernel of the virtual host, which may have been written to
+/// the user's cache directory before the store was created.
 const NEIGHBOUR: &str = "virtual-host";
 /// The directories among [`PARTS`].
 pub(crate) const DIRECTORIES: [&str; 10] = [
@@ -81,8 +81,8 @@ impl Store {
         Self::open_waiting(root, || {})
     }
 
-    /// Opens the store like [`Store::open`]. Calls `waiting` when it first waits for another process for more than a second, now
-    /// or later in [`Store::lock_action`].
+    /// Opens the store like [`Store::open`]. Calls `waiting` once, when the store first waits for another process for more than a
+    /// second, here or later in [`Store::lock_action`].
     ///
     /// # Errors
     /// The errors of [`Store::open`].
@@ -123,7 +123,7 @@ impl Store {
         })
     }
 
-    /// Adds the content of another store for reading. If it is the same store, it is ignored.
+    /// Adds the content of `base` for reading. If `base` is this store, it is ignored.
     #[must_use]
     pub fn with_base(self, base: Option<Base>) -> Self {
         let base = base.filter(|it| !it.is_at(&self.root));
@@ -135,7 +135,7 @@ impl Store {
         self.base.as_ref()
     }
 
-    /// Returns the state for reports about waiting.
+    /// Returns the value that reports waiting for other processes.
     pub(crate) const fn waiting(&self) -> &Waiting {
         &self.waiting
     }
@@ -151,15 +151,15 @@ impl Store {
     /// Writes bytes as a blob. A no-op if the store has the blob undamaged.
     ///
     /// # Errors
-    /// [`StoreError::File`].
+    /// [`StoreError::File`] or [`StoreError::Full`].
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
         self.put_pieces(&[bytes])
     }
 
-    /// Like [`Self::put`], for bytes in several pieces.
+    /// Like [`Self::put`], for one blob whose bytes are in several slices.
     ///
     /// # Errors
-    /// [`StoreError::File`].
+    /// [`StoreError::File`] or [`StoreError::Full`].
     pub fn put_pieces(&self, pieces: &[&[u8]]) -> Result<Digest, StoreError> {
         let mut hasher = Hasher::<Sha256>::default();
         pieces.iter().for_each(|piece| hasher.update(piece));
@@ -216,7 +216,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Removes a blob, if it exists. Only for a blob that every other reader makes again if it is missing.
+    /// Removes a blob, if it exists. Call it only for a blob that all its readers make again if it is missing.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -224,7 +224,8 @@ impl Store {
         remove(&self.blob_path(blob))
     }
 
-    /// Converts the error of writing a blob.
+    /// Converts the I/O error of writing a blob into [`StoreError::Full`] if the disk is full, and into [`StoreError::File`]
+    /// otherwise.
     pub fn write_error(&self, error: io::Error) -> StoreError {
         StoreError::from(FileError::of("write a blob in", &self.root)(error)).within(&self.root)
     }
@@ -232,12 +233,12 @@ impl Store {
     /// Copies a blob to an empty file, and makes that file read-only. On btrfs and XFS, both files share the bytes on the disk
     /// until one is changed. The file is not flushed to the disk.
     ///
-    /// The copy is never a hard link, because a program that can write to it, such as a box to a shared directory, would change
-    /// the store.
+    /// The copy is never a hard link, because a program that can write to the copy, such as a program in a box that shares the
+    /// directory, would change the store.
     ///
     /// # Errors
-    /// An I/O error, also [`io::ErrorKind::StorageFull`] if too little space would stay free. It wraps a [`StoreError`] if the
-    /// store does not have the blob.
+    /// An I/O error. It is [`io::ErrorKind::StorageFull`] if too little space would stay free, and wraps a [`StoreError`] if the
+    /// blob is missing or cannot be opened.
     pub fn export(&self, blob: &Digest, to: &File) -> io::Result<()> {
         let from = self.open_blob(blob).map_err(io::Error::other)?;
         reserve::copy(&from, to)?;
@@ -249,8 +250,8 @@ impl Store {
         &self.root
     }
 
-    /// Returns the number of bytes that were added through this value: new blobs and data of actions. Records are small and do
-    /// not count.
+    /// Returns the number of bytes that were added through this value: new blobs and data of actions. Records are not included,
+    /// because they are small.
     pub fn added(&self) -> u64 {
         self.added.load(Ordering::Relaxed)
     }
@@ -300,12 +301,12 @@ pub(crate) fn check_new(root: &Path) -> Result<(), StoreError> {
 /// Opens the lock file of the store, and creates it if necessary.
 fn open_lock(path: &Path) -> Result<File, StoreError> {
     let lock = gate::open_lock(path)?;
-    // Earlier versions made it readable for other users. A file that belongs to root stays unchanged.
+    // Earlier versions made the file readable for other users. Fails without harm if the file belongs to another user.
     lock.set_permissions(Permissions::from_mode(0o600)).ok();
     Ok(lock)
 }
 
-/// Takes a shared lock. Calls `waiting` if that takes longer than [`UNSEEN`].
+/// Takes a shared lock. Calls `waiting` if this takes longer than [`UNSEEN`].
 fn share(lock: &File, waiting: impl FnOnce()) -> io::Result<()> {
     if lock_within(|| lock.try_lock_shared(), UNSEEN)? {
         return Ok(());
@@ -314,8 +315,8 @@ fn share(lock: &File, waiting: impl FnOnce()) -> io::Result<()> {
     lock.lock_shared()
 }
 
-/// Creates missing directories. Refuses a directory that another user can change, because records decide the content of boxes.
-/// Refuses a symbolic link, because files in the directory are removed.
+/// Creates the missing directories of the store. Refuses a directory that another user can change, because records decide the
+/// content of boxes. Refuses a symbolic link, because files in the directory are removed.
 fn make_directories(root: &Path) -> Result<(), StoreError> {
     for path in [root.to_owned()].into_iter().chain(DIRECTORIES.map(|name| root.join(name))) {
         let is_closed = PRIVATE.iter().any(|name| path == root.join(name));
@@ -382,7 +383,7 @@ pub(crate) fn is_readable(root: &Path) -> bool {
     root.metadata().is_ok_and(|it| it.permissions().mode() & OTHERS == OTHERS)
 }
 
-/// Starts a file of the store. It is in `tmp/` until it is finished.
+/// Starts a file of the store. The file is in `tmp/` until it is finished.
 pub(crate) fn draft(root: &Path, mode: u32) -> Result<FileDraft, StoreError> {
     let tmp = root.join("tmp");
     let draft = FileDraft::within(&tmp, mode).context("make a file in", &tmp);
@@ -610,11 +611,12 @@ mod tests {
         }
     }
 
-    /// The directory of a 64 KiB file system, in the process that has one.
+    /// The environment variable with the directory of the file system of [`run_on_a_small_disk`]. Only the process that it starts
+    /// has this variable.
     const SMALL_DISK: &str = "BOX_CACHE_TEST_SMALL_DISK";
 
-    /// Runs a test of this program again in a mount namespace, for users other than root also in a user namespace, in which a
-    /// directory is a file system of 64 KiB. The file system ends with the process.
+    /// Runs a test of this program again, in a mount namespace with a file system of 64 KiB. Users other than root also need a
+    /// user namespace. The file system disappears when the process ends.
     fn run_on_a_small_disk(test: &str) {
         let directory = tempfile::tempdir().unwrap();
         let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;

@@ -1,12 +1,14 @@
-//! Checks whether a file has the content of a blob, and remembers large files that passed, so that an unchanged build need not
-//! hash them again.
+//! Checks whether a file has the content of a blob, and remembers large files that passed the check, so that an unchanged build
+//! need not hash them again.
 //!
-//! A blob's name does not prove its content: a disk may damage it, or a program may write to a box. So each file is hashed before
-//! it is used again. For the rootfs of a large box, this would take longer than all other steps. A file above [`ALWAYS_HASHED`]
-//! is therefore hashed only if it has changed since the last time (see [`host_fs::stamp`]), or if that was longer than
-//! [`VOUCHED_FOR`] ago. Damage by a disk changes no time of a file, and is found in a large file within that time.
+//! A blob's name does not prove its content: a disk may damage the file, or a program may write to a box. So each file is hashed
+//! before it is used again. For the rootfs of a large box, this would take longer than all other steps. A file that is larger
+//! than [`ALWAYS_HASHED`] is therefore hashed only if it has changed since it was last hashed (see [`host_fs::stamp`]), or if it
+//! was last hashed more than [`VOUCHED_FOR`] ago. Damage by a disk changes no time of a file, so in a large file it may stay
+//! unnoticed for that long.
 //!
-//! For each digest, the store remembers the last [`MAX_LINES`] files that passed, among its blobs and in the boxes that it wrote.
+//! For each digest, the store remembers the last [`MAX_LINES`] files that passed: blobs of the store, and files of the boxes that
+//! the store wrote.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,8 +21,8 @@ use crate::{ActionKey, KeyHasher, Refers, Store, StoreError};
 
 /// Files up to this size in bytes are always hashed, which takes some 3 ms on one core.
 const ALWAYS_HASHED: u64 = 4 << 20;
-/// How long a large file is not hashed again, during which damage by a disk stays unnoticed. With a week, a box of 1 GiB that is
-/// built each day costs 0.6 s a week.
+/// How long a large file is not hashed again. During this time, damage by a disk stays unnoticed. With a week, the hashing for a
+/// box of 1 GiB that is built each day takes 0.6 s a week.
 const VOUCHED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The number of remembered files for each digest.
 const MAX_LINES: usize = 16;
@@ -34,7 +36,7 @@ impl Store {
 
     /// Returns whether an open file, of this store or elsewhere, has the content of a blob.
     ///
-    /// A note that cannot be written is no error. The file is then hashed again the next time.
+    /// If the note about a checked file cannot be written, this is no error, and the file is hashed again the next time.
     ///
     /// # Errors
     /// An I/O error from reading the file.
@@ -43,7 +45,7 @@ impl Store {
     }
 
     /// Notes that a file has the content of a blob, because this process hashed the bytes as it wrote them. The next command then
-    /// need not hash the file. Nothing is noted if a change since then could be invisible.
+    /// need not hash the file. Notes nothing if the file's times could not show a later change (see [`host_fs::stamp`]).
     pub fn note_written(&self, blob: &Digest, file: &File) {
         let Some(stamp) = Stamp::of(file).ok().filter(|_| is_large(file)) else { return };
         let now = SystemTime::now();
@@ -91,8 +93,8 @@ fn key(blob: &Digest) -> ActionKey {
     KeyHasher::new("vouched", 2).part(blob.as_bytes()).finish()
 }
 
-/// Returns the lines of the files with this content: the second since 1970 in which the file was hashed, a space, and the line of
-/// [`Stamp::record`]. An unreadable record has no lines.
+/// Returns a line for each remembered file with this content: the time in seconds since 1970 at which the file was hashed, a
+/// space, and the line of [`Stamp::record`]. An unreadable record has no lines.
 fn lines(store: &Store, key: &ActionKey) -> Vec<String> {
     let record = store.action(key).ok().flatten();
     let text = record.and_then(|it| String::from_utf8(it).ok()).unwrap_or_default();
@@ -118,8 +120,8 @@ fn vouches(line: &str, stamp: &Stamp, now: SystemTime) -> bool {
     is_recent(hashed, now) && stamp.is_recorded(line)
 }
 
-/// Returns whether a file that was hashed at `hashed` (in seconds) need not be hashed again. A time in the future does not count,
-/// because the clock was changed.
+/// Returns whether a file that was hashed at `hashed` (in seconds since 1970) need not be hashed again. Returns false for a time
+/// in the future, because the clock was changed.
 fn is_recent(hashed: &str, now: SystemTime) -> bool {
     let age = hashed.parse().ok().and_then(|hashed| seconds(now).checked_sub(hashed));
     age.is_some_and(|age| age < VOUCHED_FOR.as_secs())
@@ -137,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// Longer than a file has to be unchanged before its stamp counts.
+    /// Longer than a file must be unchanged before its stamp is recorded.
     const A_WHILE: Duration = Duration::from_millis(50);
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -14,7 +14,7 @@ use crate::error::IoContext;
 use crate::gate::Gate;
 use crate::{Label, StoreError};
 
-/// The prefix of a file in `tmp/` that was removed from the store and not freed yet.
+/// The prefix of a file in `tmp/` that was moved there to be deleted.
 const GONE: &str = "gone-";
 
 /// The number of files that are moved even if there is no time left, so that a collection always ends.
@@ -40,8 +40,8 @@ struct Carrier<'r> {
     done: Done,
 }
 
-/// Carries out `plan` until `end`, while the gate is held exclusively. A kill at any moment leaves only boxes with all their
-/// blobs.
+/// Carries out `plan` until `end`, while the caller holds the gate exclusively. If the process is killed at any moment, the boxes
+/// that are left have all their blobs.
 pub(super) fn out(
     root: &Path,
     gate: &Gate,
@@ -49,8 +49,8 @@ pub(super) fn out(
     ended: &[PathBuf],
     end: Instant,
 ) -> Result<Done, StoreError> {
-    // Marks the store, so that the next collection accepts blobs without references. The mark is the length of an empty file,
-    // because that takes no space on a full disk.
+    // Marks a store that this plan leaves without references, so that the next collection accepts blobs without references. The
+    // mark is the length 1 of the file `gate`, because setting it takes no space on a full disk.
     gate.file.set_len(plan.empties.into()).context("mark", root)?;
     let mut carrier = Carrier { root, end, done: Done::default() };
     carrier.done.is_all = carrier.carry(plan)?;
@@ -99,7 +99,7 @@ impl Carrier<'_> {
         Ok(true)
     }
 
-    /// Moves a file or directory to `tmp/`. A missing one is no error. Returns whether there is time for more.
+    /// Moves a file or directory to `tmp/`. A missing one is no error. Returns whether there is time for another one.
     fn take(&mut self, part: &str, name: &str) -> Result<bool, StoreError> {
         take(self.root, part, name)?;
         self.done.moved += 1;
@@ -120,7 +120,7 @@ fn take(root: &Path, part: &str, name: &str) -> Result<(), StoreError> {
     let gone = root.join("tmp").join(format!("{GONE}{part}-{name}"));
     match fs::rename(&path, &gone) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        // An entry of this name was moved before and is not freed yet. A directory cannot be renamed onto it.
+        // An entry of this name was moved before and is not deleted yet. A directory cannot be renamed onto it.
         Err(error) if is_occupied(&error) => {
             free_gone(root);
             fs::rename(&path, gone).context("remove", &path)

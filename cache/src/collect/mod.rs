@@ -1,17 +1,21 @@
 //! Collection: reduces a store to a size limit, and removes unused content.
 //!
-//! **What is kept, regardless of the size.** A running box, a box to which a person gave a name, a box to which an existing thin
-//! directory elsewhere refers, a box that was made or used within the last hour, and everything that is used by a process that
-//! has the store open; see [`Why`]. Other boxes and records are removed by age, the least recently used first, until the store is
-//! small enough. A blob is removed with the last box or record that refers to it. Blobs without references are always removed.
+//! **What is kept, regardless of the size.** Running boxes; boxes that a person named, pulled or loaded; boxes of thin
+//! directories; boxes that were made or used within the last hour; boxes with foreign files in their directories; and everything
+//! that is used by a process that has the store open. See [`Why`]. A *thin directory* is a directory outside the store that has
+//! the documents of a box, but not its blobs.
+//!
+//! **What is removed.** Other boxes and records, the least recently used first, until the store is small enough. A blob is
+//! removed with the last box or record that refers to it. Blobs without references are always removed.
 //!
 //! **Concurrency.** A collection reads the store twice: first without blocking other processes, and then only the changes, while
 //! it holds the gate exclusively. While it holds the gate, it removes names, boxes and records first and blobs last, each by one
-//! `rename` or `unlink`. After a tenth of a second it releases the gate, deletes the moved files, and starts again if there is
-//! more. So no process waits for long. Between two rounds, other processes find an object either complete or absent.
+//! `rename` to `tmp/` or by one `unlink`. After a tenth of a second, it releases the gate, deletes the renamed files, and starts
+//! another round if there is more to remove. So no process waits for long. Between two rounds, other processes find an object
+//! either complete or absent.
 //!
 //! **Crash story.** A collection that is killed leaves a consistent store, with a part of the plan carried out. Files that were
-//! moved and not deleted are in `tmp/`, with names that begin with `gone-`. The next collection deletes them.
+//! renamed but not deleted are in `tmp/`, with names that begin with `gone-`. The next collection deletes them.
 
 mod carry;
 #[cfg(test)]
@@ -39,21 +43,21 @@ pub(crate) use carry::free_gone;
 use plan::plan;
 use scan::{Known, Scan, size_of_directory};
 
-/// How long to wait for the gate, which other processes hold for a moment when they begin to use something. Then the collection
-/// fails.
+/// How long a collection waits for the gate before it fails. Other processes hold the gate only for a moment, when they begin to
+/// use an object.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest time for which a collection blocks other processes.
 const AT_ONCE: Duration = Duration::from_millis(100);
-/// The pause in which other processes can take the gate.
+/// The pause between two rounds, in which other processes can take the gate.
 const BETWEEN: Duration = Duration::from_millis(20);
 
 /// Reads the formats that the collector does not know: box manifests and thin directories.
 pub trait Contents {
-    /// Returns the blobs to which a box manifest refers, or `None` if it is no such manifest.
+    /// Returns the blobs to which a box manifest refers, or `None` if `manifest` is not a box manifest.
     fn blobs(&self, manifest: &[u8]) -> Option<Vec<Digest>>;
 
-    /// Returns the box in a directory outside the store: its digest, and the blobs to which its manifest refers. `blobs` is the
-    /// store's blob directory, which has the files that the directory lacks. Returns `None` if there is no box.
+    /// Returns the box in the thin directory `directory`: its digest, and the blobs to which its manifest refers. `blobs` is the
+    /// store's blob directory, which has the blobs that `directory` lacks. Returns `None` if there is no box in `directory`.
     fn thin(&self, directory: &Path, blobs: &Path) -> Option<(Digest, Vec<Digest>)>;
 }
 
@@ -66,13 +70,14 @@ pub struct Rules {
     pub older_than: Option<Duration>,
     /// Boxes that were made or used within this time are kept. The default is [`Rules::YOUNG`].
     pub young: Duration,
-    /// Labels to remove, each only if it means this box. A box that loses its last label is removed like one of `boxes`.
+    /// Labels to remove, each with the box that must still have it. A box that loses its last label is removed like one of
+    /// `boxes`.
     pub names: BTreeMap<Label, Digest>,
     /// Boxes to remove regardless of their age, with the records of the builds that made them.
     pub boxes: BTreeSet<Digest>,
-    /// Also removes requested boxes that run or have other labels.
+    /// Whether to remove requested boxes even if they run, or have several labels of which not all are requested.
     pub is_forced: bool,
-    /// Removes nothing. The report lists what would be removed.
+    /// Whether to remove nothing, and only report what would be removed.
     pub dry_run: bool,
 }
 
@@ -103,11 +108,11 @@ pub enum Why {
     Running,
     /// A person gave the box a name.
     Tagged,
-    /// A thin directory elsewhere refers to the box.
+    /// A thin directory refers to the box.
     Thin,
     /// A process that has the store open made or used the box.
     Used,
-    /// The box was made or used within the last hour.
+    /// The box was made or used within the time [`Rules::young`].
     Young,
     /// The directory of the box contains foreign files.
     Foreign,
@@ -118,40 +123,41 @@ pub enum Why {
 pub struct Reported {
     /// The digest of the box.
     pub digest: Digest,
-    /// The names that the box has or had, sorted.
+    /// The names and references of the box. For a removed box, the ones that it had.
     pub names: Vec<String>,
-    /// The thin directories elsewhere that refer to the box.
+    /// The thin directories that refer to the box.
     pub directories: Vec<PathBuf>,
     /// Why the box is kept. `None` if it is removed, or kept only because the store is small enough.
     pub reason: Option<Why>,
-    /// The size of its blobs.
+    /// The total size of the box's blobs in bytes.
     pub bytes: u64,
 }
 
-/// The result of a collection or of a dry run. Sizes count each file in units of 4096 bytes, like file systems.
+/// The result of a collection or of a dry run. Sizes are in bytes. The size of each file is rounded up to a multiple of 4096,
+/// because file systems allocate such units.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The size of the store before.
+    /// The size of the store before the collection.
     pub before: u64,
-    /// The size of the store after.
+    /// The size of the store after the collection.
     pub after: u64,
     /// The size limit of the store.
     pub cap: Option<u64>,
     /// The boxes that were removed, the least recently used first.
     pub removed: Vec<Reported>,
-    /// The names that were removed, sorted.
+    /// The names and references that were removed.
     pub removed_names: Vec<String>,
     /// The number of removed records, which are results of build steps.
     pub removed_records: usize,
     /// The number of removed blobs.
     pub removed_blobs: usize,
-    /// The boxes that are left, sorted by digest.
+    /// The boxes that were not removed, sorted by digest.
     pub kept: Vec<Reported>,
     /// The size of the content that is kept regardless of the limit.
     pub kept_bytes: u64,
     /// The part of `kept_bytes` that is kept only because a process has the store open.
     pub used_bytes: u64,
-    /// The number of foreign files and directories, which are left as they are.
+    /// The number of foreign files and directories. They stay unchanged.
     pub foreign: usize,
 }
 
@@ -161,7 +167,7 @@ impl Report {
         self.cap.is_some_and(|cap| self.after > cap)
     }
 
-    /// Returns the part of the report that was carried out.
+    /// Returns the report without the removals that were not carried out.
     fn as_far_as(&self, done: &carry::Done) -> Self {
         let mut report = self.clone();
         report.removed.truncate(done.boxes);
@@ -187,7 +193,7 @@ impl Report {
     }
 }
 
-/// The size of a box.
+/// The size of a box in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BoxSize {
     /// The size of the blobs to which only this box refers.
@@ -221,7 +227,7 @@ impl Collector {
         Ok(Some(Self { root: root.to_owned() }))
     }
 
-    /// Returns the size of the store: its blobs, its records and their data. This takes some microseconds for each file.
+    /// Returns the size of the store's blobs, records and data in bytes. This takes some microseconds for each file.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -286,8 +292,8 @@ impl Collector {
                 return Ok(so_far);
             }
             report = Some(so_far);
-            // The first round has removed all requested labels and boxes. The request does not apply to new ones of the same
-            // names.
+            // The first round has removed all requested labels and boxes. The request does not apply to a label or box that was
+            // added again since.
             rules.names.clear();
             gone.append(&mut rules.boxes);
             gone.extend(plan.demanded);

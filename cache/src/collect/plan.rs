@@ -10,7 +10,7 @@ use super::{Report, Reported, Rules, Why};
 use crate::ActionKey;
 use crate::label::Label as Text;
 
-/// A time that is this much later than now counts as the oldest one, because the clock was changed.
+/// A time that is this much later than now is treated as the oldest possible time, because the clock was changed.
 const LATER: Duration = Duration::from_secs(60 * 60);
 
 /// What to remove, in this order.
@@ -26,9 +26,9 @@ pub(super) struct Plan {
     /// The data of actions without a record.
     pub(super) data: Vec<ActionKey>,
     pub(super) blobs: Vec<Digest>,
-    /// Whether no references are left afterwards.
+    /// Whether the plan leaves no references.
     pub(super) empties: bool,
-    /// The boxes that are removed because the rules name them.
+    /// The boxes that are removed because the rules request it, in this round or an earlier one.
     pub(super) demanded: BTreeSet<Digest>,
     pub(super) report: Report,
 }
@@ -71,11 +71,11 @@ struct Work<'s> {
     scan: &'s Scan,
     rules: &'s Rules,
     before: u64,
-    /// The size of the content that is left.
+    /// The size of the content that is not removed yet, in bytes.
     size: u64,
-    /// The number of references to each blob from the content that is left.
+    /// The number of references to each blob from the content that is not removed yet.
     counts: HashMap<Digest, usize>,
-    /// When each record was used, directly or through a record that refers to it.
+    /// When each record was last used, directly or through a record that refers to it.
     used: HashMap<ActionKey, SystemTime>,
     demanded: BTreeSet<Digest>,
     boxes: Vec<Digest>,
@@ -117,8 +117,8 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// Removes the requested boxes and labels, and the records of the builds that made such a box, because these would keep its
-    /// blobs.
+    /// Removes the requested boxes and labels, and the records of the builds that made a requested box, because these records
+    /// would keep the box's blobs.
     fn remove_demanded(&mut self) {
         let scan = self.scan;
         scan.boxes.iter().for_each(|(digest, entry)| self.remove_asked(digest, entry));
@@ -129,7 +129,8 @@ impl<'s> Work<'s> {
         records.into_iter().for_each(|(key, entry)| self.remove_record(*key, entry));
     }
 
-    /// Removes the requested labels of a box. Removes the box if it was requested or has no label left.
+    /// Removes the requested labels of a box. Also removes the box if it was requested or loses its last label, unless the rules
+    /// forbid that ([`Rules::is_forced`]).
     fn remove_asked(&mut self, digest: &Digest, entry: &BoxEntry) {
         let Rules { names, boxes, is_forced, .. } = self.rules;
         let labels = entry.labels.iter().filter(|it| names.get(&it.text) == Some(digest));
@@ -169,7 +170,7 @@ impl<'s> Work<'s> {
         let dangling = scan.dangling.iter().filter(|it| demanded(it) || !self.is_recent(it.given));
         let dangling: Vec<_> = dangling.map(|it| (it.text.clone(), None)).collect();
         self.names.extend(dangling);
-        // A build writes the root before it creates the directory.
+        // A young root is kept, because a build writes it before it creates the directory.
         let gone = scan.gone.iter().filter(|(_, changed)| !self.is_recent(*changed));
         let gone: Vec<_> = gone.map(|(name, _)| name.clone()).collect();
         self.roots.extend(gone);
@@ -388,8 +389,8 @@ impl<'s> Work<'s> {
     }
 }
 
-/// Returns the time of the last use of each record. A record counts as used whenever a record that refers to it was used, because
-/// it was needed to make that one.
+/// Returns the time of the last use of each record. Each use of a record is also a use of the records to which it refers, because
+/// they were needed to make it.
 fn used(scan: &Scan) -> HashMap<ActionKey, SystemTime> {
     let sound = scan.records.iter().filter(|(_, entry)| entry.refers.is_some());
     let mut newest: Vec<_> = sound.map(|(key, entry)| (entry.used, *key)).collect();

@@ -26,7 +26,7 @@ use crate::{ActionKey, StoreError};
 const UNIT: u64 = 4096;
 /// The size limit of a manifest in bytes.
 const MAX_MANIFEST: u64 = 1 << 20;
-/// The entries of a box's directory. `blobs` contains only an empty directory `sha256`.
+/// The entries that a build creates in a box's directory. `blobs` contains only an empty directory `sha256`.
 const OF_BOX: [&str; 3] = [INDEX, "oci-layout", "blobs"];
 
 /// The size of a file and the time of its last change.
@@ -48,11 +48,11 @@ pub(super) struct Label {
 
 #[derive(Debug, Clone)]
 pub(super) struct BoxEntry {
-    /// Whether the store has the directory of the box. If not, a thin directory elsewhere still refers to the box.
+    /// Whether the store has the directory of the box. If not, a thin directory still refers to the box.
     pub(super) is_there: bool,
     pub(super) used: SystemTime,
     pub(super) size: u64,
-    /// The blobs to which the box refers, with its manifest.
+    /// The blobs to which the box refers, and its manifest.
     pub(super) blobs: Arc<[Digest]>,
     pub(super) labels: Vec<Label>,
     pub(super) directories: Vec<Thin>,
@@ -97,7 +97,7 @@ pub(super) struct Scan {
     pub(super) data: BTreeMap<ActionKey, Item>,
     /// The labels of boxes that do not exist.
     pub(super) dangling: Vec<Label>,
-    /// The files in `roots/` whose directory is gone or has no box any more, with their times.
+    /// The files in `roots/` whose thin directory is gone or has no box any more, with the times of the files.
     pub(super) gone: Vec<(String, SystemTime)>,
     /// The number of foreign files and directories.
     pub(super) foreign: usize,
@@ -105,7 +105,7 @@ pub(super) struct Scan {
     pub(super) is_emptied: bool,
 }
 
-/// The results of a scan, so that the next one reads only the changes.
+/// The results of a scan, so that the next scan reads only the changes.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     records: HashMap<ActionKey, (Stamp, Option<Arc<Refers>>)>,
@@ -195,7 +195,7 @@ impl Scan {
         for (name, file) in entries(&directory)? {
             let digest = Digest::from_hex(&name).filter(|_| file.is_dir());
             let Some(digest) = digest else {
-                // A draft belongs to a build. If the build was killed, the next one removes the draft.
+                // A name with a leading dot is the draft of a build. If the build was killed, the next build removes the draft.
                 self.foreign += usize::from(!name.starts_with('.'));
                 continue;
             };
@@ -356,7 +356,7 @@ pub(super) fn size_of_directory(directory: &Path) -> Result<u64, StoreError> {
     Ok(files.map(|(_, file)| in_units(file.len())).sum())
 }
 
-/// Lists a directory. A missing directory is empty. Entries that another process removes in the meantime are left out.
+/// Lists a directory. A missing directory has no entries. Entries that another process removes in the meantime are left out.
 fn entries(directory: &Path) -> Result<Vec<(String, Metadata)>, StoreError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -390,8 +390,8 @@ fn read_root(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     Ok(bytes.map(|it| path_of(&it)).filter(|it| it.is_absolute()))
 }
 
-/// Returns the blobs to which a box refers. If its manifest is missing or damaged, returns only the manifest's digest; the box
-/// cannot be started then.
+/// Returns the blobs to which a box refers, and its manifest. If the manifest is missing or damaged, returns only the manifest's
+/// digest, because such a box cannot be started.
 fn blobs_of(
     digest: &Digest,
     root: &Path,
@@ -412,7 +412,7 @@ fn blobs_of(
     Ok(blobs)
 }
 
-/// Returns the digest of a manifest and of its blobs, without duplicates.
+/// Returns the digests of a manifest and of its blobs, sorted and without duplicates.
 fn with(digest: &Digest, mut blobs: Vec<Digest>) -> Arc<[Digest]> {
     blobs.push(*digest);
     blobs.sort_unstable();

@@ -46,7 +46,7 @@ fn a_thin_directory_keeps_its_box_until_it_is_gone() {
         (reason(&report), &report.kept[0].directories),
         (vec![Some(Why::Thin)], &vec![thin.clone()])
     );
-    // Even if the store has lost the directory of the box.
+    // The box is kept even if the store has lost the directory of the box.
     fs::remove_dir_all(place.root().join("boxes").join(made.hex())).unwrap();
     assert_eq!(reason(&place.collect_to(0)), [Some(Why::Thin)]);
     assert!(place.has(blob));
@@ -63,7 +63,7 @@ fn a_build_may_note_a_directory_that_it_has_not_made_yet() {
     place.collect_to(0);
     assert_eq!(list(&place.root().join("roots")).len(), 1);
     place.age(2 * HOUR);
-    // The next build notes it again.
+    // The next build notes the directory again.
     place.open().add_root(Path::new("/none/hello.box")).unwrap();
     place.collect_to(0);
     assert_eq!(list(&place.root().join("roots")).len(), 1);
@@ -130,7 +130,7 @@ fn what_a_person_tagged_pulled_or_loaded_is_kept() {
     let reference = "ghcr.io/acme/agent:v1".to_owned();
     let pulled = Pulled { reference, digest: boxes[2], registry_digest: boxes[0], is_asked: true };
     place.open().note_pulled(&pulled).unwrap();
-    // A later fetch by a start does not change that the user pulled it.
+    // A later fetch by a start does not change that the user pulled the box.
     place.open().note_pulled(&Pulled { is_asked: false, ..pulled.clone() }).unwrap();
     place.age(30 * DAY);
     let rules = Rules { older_than: Some(DAY), cap: Some(0), ..Rules::default() };

@@ -1,4 +1,4 @@
-//! Each rule for keeping content, on stores on a disk.
+//! Tests of each rule for keeping content, with stores on a disk.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -20,9 +20,9 @@ mod records;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The space of a file that is smaller than a unit.
+/// The size in a report of a file with up to 4096 bytes.
 const UNIT: u64 = 4096;
-/// The size of a record, and of a box without its blobs.
+/// The size in a report of a record, and of a box without its blobs.
 const RECORD: u64 = UNIT;
 const BOX: u64 = 4 * UNIT;
 

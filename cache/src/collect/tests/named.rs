@@ -17,13 +17,13 @@ fn what_is_asked_for_goes_with_all_that_keeps_it() {
         let names = [(Label::Name(name.to_owned()), means)].into();
         Rules { names, ..Rules::default() }
     };
-    // The name means another box in the meantime.
+    // The name is kept, because the request is for another box than the one that has the name.
     assert_eq!(place.collect(&named("a", shared)).removed_names, [""; 0]);
     let report = place.collect(&named("a", made));
     assert_eq!((report.removed_names, place.names()), (vec!["a".to_owned()], vec!["b".to_owned()]));
     assert_eq!(report.kept[0].names, ["b"]);
     assert!(place.has_box(made) && place.has_record(built));
-    // The box runs in the meantime.
+    // A running box and its last name are kept.
     for rules in [named("b", made), Rules { boxes: [made].into(), ..Rules::default() }] {
         let report = place.collect(&rules);
         assert_eq!(
@@ -65,7 +65,7 @@ fn what_was_asked_for_once_does_not_go_again_when_it_comes_back() {
     }
     place.name("a", made);
     let names = [(Label::Name("a".to_owned()), made)].into();
-    // In several rounds, because each one has no time.
+    // The deadline of each round has already passed, so the collection takes several rounds.
     let report =
         place.collector().collect_in(&Lines, &Rules { names, ..Rules::default() }, Duration::ZERO);
     let report = report.unwrap();

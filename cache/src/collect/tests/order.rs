@@ -54,12 +54,10 @@ fn what_was_not_used_for_long_goes_if_that_is_asked_for() {
     place.age(2 * HOUR);
     place.collect(&Rules { older_than: Some(DAY), ..Rules::default() });
     assert!(place.has_box(new) && !place.has_box(old));
-    // An explicit time of less than an hour takes precedence over the young age.
     let young = place.make_box(&[place.blob("young", 1)]);
     place.collect(&Rules { older_than: Some(HOUR), ..Rules::default() });
     assert!(place.has_box(young) && !place.has_box(new));
-    // A session protects content for two more seconds, because its clock differs from the file
-    // system's.
+    // An `older_than` of less than an hour also applies to young boxes. Here, a box is removed if its age is more than zero.
     place.age(Duration::from_secs(1));
     place.collect(&Rules { older_than: Some(Duration::ZERO), ..Rules::default() });
     assert!(!place.has_box(young));

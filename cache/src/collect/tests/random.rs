@@ -1,10 +1,10 @@
-//! Random stores: what is kept is complete.
+//! Tests with random stores: each box and record that is kept has all its blobs.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The content of a random store. Numbers stand for blobs.
+/// The content of a random store. A blob is represented by a number.
 #[derive(Debug, Clone)]
 struct Random {
     boxes: Vec<(Vec<u8>, u16, u8)>,
@@ -43,7 +43,7 @@ proptest! {
             let time = SystemTime::now() - u32::from(hours) * (HOUR / 4) - HOUR / 8;
             File::open(path).unwrap().set_modified(time).unwrap();
         };
-        // Boxes that have to be kept, with their blobs.
+        // Boxes that must be kept, with their blobs.
         let mut kept = Vec::new();
         let mut held = Vec::new();
         for (at, (blobs, hours, kind)) in random.boxes.iter().enumerate() {
