@@ -45,7 +45,7 @@ impl Store {
     }
 
     /// Notes that a file has the content of a blob, because this process hashed the bytes as it wrote them. The next command then
-    /// need not hash the file. Notes nothing if the file's times could not show a later change (see [`host_fs::stamp`]).
+    /// need not hash the file. Writes no note if the file's times could not show a later change (see [`host_fs::stamp`]).
     pub fn note_written(&self, blob: &Digest, file: &File) {
         let Some(stamp) = Stamp::of(file).ok().filter(|_| is_large(file)) else { return };
         let now = SystemTime::now();

@@ -9,7 +9,7 @@
 use crate::User;
 use crate::rules::{GROUP, NO_ID, PASSWD};
 
-/// The size in bytes up to which an account file is read: far above any real one.
+/// The maximum size of an account file, in bytes. Real account files are much smaller.
 pub const MAX_ACCOUNTS: u64 = 4 << 20;
 
 /// A user's ids and home directory.
@@ -22,7 +22,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns the value of `HOME` for the user.
+    /// Returns the value of `HOME` for the user: the home directory, or `/` if it is unknown.
     pub fn home(&self) -> &str {
         self.home.as_deref().unwrap_or("/")
     }
@@ -44,7 +44,8 @@ pub struct Unknown {
 /// lacks. Malformed lines are skipped.
 ///
 /// # Errors
-/// Fails if a name is in none of the files. A number needs no entry.
+/// Returns [`Unknown`] if `passwd` lacks the user's name, if `group` lacks the group's name, or if an id is [`NO_ID`]. Other
+/// numbers need no entry in the files.
 pub fn resolve(wanted: &str, passwd: &str, group: &str) -> Result<Account, Unknown> {
     let (passwd, group) = (lines(passwd), lines(group));
     let (user, named_group) = wanted.split_once(':').unwrap_or((wanted, ""));
@@ -91,7 +92,7 @@ fn supplementary(user: &str, primary: u32, group: &[Line<'_>]) -> Vec<u32> {
     ids
 }
 
-/// A line of passwd or group: its name, and its fields after the password.
+/// A line of an account file: the name, and the fields after the password.
 struct Line<'t> {
     name: &'t str,
     rest: Vec<&'t str>,
@@ -110,7 +111,7 @@ fn lines(text: &str) -> Vec<Line<'_>> {
 fn line(text: &str) -> Option<Line<'_>> {
     let mut fields = text.split(':');
     let name = fields.next().filter(|name| !name.is_empty())?;
-    // The first skipped field is the password.
+    // The skipped field is the password.
     Some(Line { name, rest: fields.skip(1).collect() })
 }
 

@@ -1,8 +1,9 @@
-//! How long ago something was, as command lines have it.
+//! Parses times with units, for command lines.
 
 use crate::size::split;
 
-/// Reads a time in seconds, such as `90s`, `10m`, `12h` or `7d`; returns `None` for anything else, and above 64 bits.
+/// Parses a time such as `90s`, `10m`, `12h` or `7d`, and returns its seconds. Returns `None` for other texts, such as `10 m`,
+/// and for times over 64 bits.
 pub fn seconds(text: &str) -> Option<u64> {
     let (number, unit) = split(text);
     let unit = match unit {

@@ -15,7 +15,8 @@ pub struct Assignment<'t> {
 }
 
 impl<'t> Assignment<'t> {
-    /// Parses a variable. A prefix before `/` that is not a component's name belongs to the variable's name.
+    /// Parses a variable. If the text before `/` is not a component's name, it belongs to the variable's name: `agents/A` is the
+    /// name of a variable.
     ///
     /// # Errors
     /// Returns the correct form, for an error message.

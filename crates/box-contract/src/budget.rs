@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::named_enum;
 
 named_enum! {
-    /// A phase of a box's start, in the order in which the phases happen. The last one is their sum.
+    /// A phase of a box's start. Each phase begins at the end of the previous one, except [`Phase::Jail`] and [`Phase::Total`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Phase {
         /// From the start of the launcher until the virtual CPU runs, without [`Phase::Jail`].
         Vmm "vmm",
-        /// The part of that time in which the VMM process is confined.
+        /// The time before the virtual CPU runs in which the launcher confines the VMM process.
         Jail "jail",
-        /// Until init's first instruction.
+        /// From the start of the virtual CPU until init's first instruction.
         Kernel "kernel",
-        /// Until the agent's program is executed.
+        /// From init's first instruction until the agent's program is executed.
         Init "init",
-        /// Until the agent's health check has passed.
+        /// From the execution of the agent's program until its health check has passed.
         Ready "ready",
-        /// From the start of the launcher until the agent is ready.
+        /// From the start of the launcher until the agent is ready: the sum of the other phases.
         Total "total",
     }
 }
@@ -74,8 +74,7 @@ impl Budget {
     }
 }
 
-/// Lists the limits that are set, in the order of the phases: `kernel 400 ms, total 900 ms`. Prints `none` if there are
-/// none.
+/// Lists the limits in the order of the phases: `kernel 400 ms, total 900 ms`. Prints `none` if there are no limits.
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = |it: Phase| Some(format!("{} {} ms", it.name(), self.limit(it)?));
@@ -101,7 +100,7 @@ pub struct Overrun {
     pub taken_ms: f64,
 }
 
-/// The duration of each phase, in milliseconds. `total` is the sum of the others.
+/// The duration of each phase, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
     /// See [`Phase::Vmm`].

@@ -26,11 +26,12 @@ pub struct Capability {
     pub number: u8,
     /// The name without `CAP_`.
     pub name: &'static str,
-    /// The rule by which a component's root user gets it.
+    /// The rule by which a component's root user gets the capability.
     pub grant: Grant,
-    /// Whether Docker's containers have it by default.
+    /// Whether Docker's containers have the capability by default.
     pub by_docker: bool,
-    /// Its purpose, or the reason why it is never granted. The text continues a sentence that begins with `it`.
+    /// The capability's purpose, or the reason why it is never granted, as the end of a sentence that begins with `it`:
+    /// `gives files to other users`.
     pub about: &'static str,
 }
 
@@ -119,7 +120,7 @@ pub static CAPABILITIES: [Capability; 41] = [
 
 /// The set of capabilities of a component's root user. Other users have none.
 ///
-/// JSON has it as a list of names, sorted by number.
+/// In JSON, the set is a list of names, sorted by number: `["CHOWN","NET_RAW"]`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities(u64);
 

@@ -149,7 +149,7 @@ error_codes! {
 }
 
 impl ErrorCode {
-    /// Returns the exit code of a command that fails with this error. A command may have a reason to use another one.
+    /// Returns the usual exit code of a command that fails with this error. Some commands use another exit code.
     pub const fn exit(self) -> u8 {
         match self {
             Self::Usage | Self::LockEntryNotFound => exit::USAGE,

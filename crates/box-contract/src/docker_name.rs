@@ -29,8 +29,8 @@ pub struct DockerName<'t> {
 }
 
 impl<'t> DockerName<'t> {
-    /// Parses a name without a digest. Returns `None` if the first part must be a host, because it has a dot or a
-    /// colon, and is malformed.
+    /// Parses a name without a digest. Returns `None` if the part before the first `/` has a dot or a colon, so that it
+    /// must be a host, but is malformed.
     ///
     /// # Examples
     /// ```

@@ -1,11 +1,11 @@
 //! Describes errors in untrusted JSON without any of its values.
 //!
-//! serde's messages quote the unexpected value. A reference can make a program read any JSON file of the host, whose
-//! values may be secret. The expected type and its position are enough to correct a document.
+//! serde's messages quote the unexpected value. A reference in a document can make a program read any JSON file of the
+//! host, whose values may be secret. The expected type and its position are enough to correct a document.
 
 use serde_json::error::Category;
 
-/// The prefixes of serde's messages that quote only the names of our types.
+/// The prefixes of serde's messages that quote only the names of this program's fields.
 const OWN: [&str; 2] = ["missing field `", "duplicate field `"];
 
 /// Describes an error in a JSON text and its position. `own` lists prefixes of messages from the caller's deserializer

@@ -146,8 +146,8 @@ impl Index {
     }
 }
 
-/// Returns the names and contents of the two files that lead to a box's manifest: [`LAYOUT_FILE`] and [`INDEX_FILE`].
-/// The arguments are the digest and the size in bytes of the manifest.
+/// Returns the names and contents of the two files of a box that are not blobs: [`LAYOUT_FILE`] and [`INDEX_FILE`].
+/// `manifest` and `size` are the digest and the size in bytes of the manifest, to which the index refers.
 pub fn documents(manifest: Digest, size: u64) -> [(&'static str, Vec<u8>); 2] {
     // Both documents are representable in JSON.
     let layout = serde_json::to_vec(&OciLayout::default()).unwrap_or_default();
@@ -188,13 +188,13 @@ pub enum RootfsError {
     /// A rootfs has exactly one blob of this type, and the manifest has none or several.
     #[error("it does not name exactly one {role} ({media_type})")]
     NotOne { role: &'static str, media_type: &'static str },
-    /// The manifest has a part of a rootfs of another epoch.
+    /// The manifest has a blob of the rootfs format of another epoch.
     #[error(
         "it names a {role} {digest}, and a box of format epoch {epoch} has {}",
         if *epoch < SEGMENTED_EPOCH { "a rootfs of one blob" } else { "a rootfs of metadata and segments" }
     )]
     OtherEpoch { role: String, digest: Digest, epoch: u32 },
-    /// A part is out of order.
+    /// The metadata is not the first layer, or a segment does not follow it without a gap.
     #[error(
         "its {role} {digest} is layer {found}, and the metadata is layer 0 and the segments follow it \
          without a gap"
@@ -203,7 +203,7 @@ pub enum RootfsError {
     /// The manifest has too many segments.
     #[error("it names {0} segments, and at most {MAX_SEGMENTS} are allowed")]
     Segments(usize),
-    /// The size of a part is zero or no multiple of its unit.
+    /// The size of a part is zero, or not a multiple of [`METADATA_UNIT`] or [`SEGMENT_UNIT`].
     #[error("its {role} {digest} has {size} bytes, and a positive multiple of {unit} is allowed")]
     Size { role: String, digest: Digest, size: u64, unit: u64 },
     /// A part occurs twice.
@@ -323,8 +323,8 @@ pub struct BoxConfig {
     pub plan: RunPlan,
     /// The guest kernel's version line, for display. It is empty if the kernel has none.
     pub kernel_version: String,
-    /// The protocol version of the control channel that the box's init speaks ([`crate::wire::PROTOCOL`]). It is absent
-    /// in older boxes: then only the greeting of init contains the version.
+    /// The protocol version of the control channel that the box's init uses ([`crate::wire::PROTOCOL`]). It is absent
+    /// in older boxes, in which only the greeting of init contains the version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<u32>,
 }

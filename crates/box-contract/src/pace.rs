@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Pace {
     per_second: u32,
-    /// The time at which all permitted events are paid for.
+    /// The time until which the recorded events use up the permitted rate. After a burst, it is in the future.
     paid: Instant,
 }
 
 impl Pace {
-    /// Creates a limiter of `per_second` events per second. 0 counts as 1.
+    /// Creates a limiter of `per_second` events per second. 0 is treated as 1.
     pub fn new(per_second: u32, now: Instant) -> Self {
         Self { per_second: per_second.max(1), paid: now }
     }

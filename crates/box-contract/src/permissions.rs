@@ -113,7 +113,7 @@ pub fn reached(plan: &NetworkPlan) -> Vec<Permission> {
 
 /// Lists the permissions of a component.
 fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<Permission> {
-    // The pattern has no `..`, as above.
+    // The pattern has no `..`, so that a new field of a component requires a decision here.
     let ComponentPlan {
         root: _,
         argv: _,

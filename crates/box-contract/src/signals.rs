@@ -21,7 +21,7 @@ pub fn number(text: &str) -> Option<u8> {
     position.and_then(|it| u8::try_from(it + 1).ok()).or_else(|| real_time(name))
 }
 
-/// The number of SIGTERM, which asks a program to end by default.
+/// The number of SIGTERM, the default signal that asks a program to end.
 pub const TERM: u8 = 15;
 
 /// Returns the name of a signal, such as `SIGTERM`, or `None` if there is no such signal.

@@ -32,7 +32,7 @@ pub const RESULT: &str = "result.json";
 pub const MAX_RESULT: usize = 1 << 20;
 /// The maximum number of bytes of a result that init sends. The extra byte shows that a result is too long.
 pub const MAX_SENT_RESULT: usize = MAX_RESULT + 1;
-/// The maximum size of a task in its JSON message, in bytes. There, the input is a JSON string.
+/// The maximum size in bytes of a task as JSON, in which the input is a JSON string.
 pub const MAX_TASK: usize = 48 << 10;
 /// The version of the files' format.
 const VERSION: u32 = 1;
@@ -166,7 +166,7 @@ pub enum TaskStatus {
         /// The time when the agent ended.
         finished_at: u64,
     },
-    /// The agent has ended in another way.
+    /// The agent has ended with another status or result, or its time was up.
     Failed {
         /// The time when the agent ended.
         finished_at: u64,

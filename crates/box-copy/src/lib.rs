@@ -23,8 +23,8 @@ pub use unpack::{Author, unpack};
 /// The maximum number of names in a path of an archive.
 const MAX_DEPTH: usize = 256;
 
-/// Returns the name under which the entry at `path` is packed: the path's last name. Returns `.` if the path ends with `/.` or
-/// has no last name, as `/` and `..`.
+/// Returns the name under which the entry at `path` is packed: the path's last name, or `.` if the path ends with `/.` or has no
+/// last name. For example, `a/b` has the name `b`, and `a/b/.`, `/` and `..` have the name `.`.
 fn name_of(path: &Path) -> &OsStr {
     let is_content = path.as_os_str().as_bytes().ends_with(b"/.");
     path.file_name().filter(|_| !is_content).unwrap_or(OsStr::new("."))

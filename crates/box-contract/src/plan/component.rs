@@ -83,7 +83,7 @@ impl Restart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ComponentPlan {
-    /// The path of the component's root in the rootfs, absolute.
+    /// The absolute path of the component's root directory in the rootfs.
     pub root: String,
     /// The program and its arguments, never joined into one string. Empty if neither the Boxfile nor the image declares
     /// a program (business only).
@@ -110,7 +110,7 @@ pub struct ComponentPlan {
     /// The capabilities of the component's root user.
     #[serde(default, skip_serializing_if = "is_default")]
     pub capabilities: Capabilities,
-    /// Whether init starts the program once the agent is ready (business only). Otherwise the program never starts.
+    /// Whether init starts the program once the agent is ready (business only). If false, the program never starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub autostart: bool,
     /// When the program is restarted (business only).
@@ -178,7 +178,7 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// All but a network.
+    /// Separate namespaces of all kinds except the network.
     pub const DEFAULT: Self = Self { mount: true, pid: true, ipc: true, uts: true, net: false };
 }
 
@@ -204,7 +204,7 @@ pub struct Limits {
 /// [setrlimit(2)](https://man7.org/linux/man-pages/man2/setrlimit.2.html). Each value is both the soft and the hard
 /// limit. `None` means the default of all processes of a box.
 ///
-/// They are no substitute for [`Limits`], because a program can multiply them by starting more processes.
+/// They are no substitute for [`Limits`], because a program can exceed each of them in total by starting more processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rlimits {

@@ -46,7 +46,7 @@ impl FieldDifference {
 /// Returns each field in which two plans differ, in the order of the fields' names.
 ///
 /// # Errors
-/// Fails if a plan is not representable in JSON. A plan that was read from a box is.
+/// Fails if a plan is not representable in JSON. Every plan that was read from a box is representable.
 pub fn differences(a: &RunPlan, b: &RunPlan) -> serde_json::Result<Vec<FieldDifference>> {
     let [mut one, mut other] = [serde_json::to_value(a)?, serde_json::to_value(b)?];
     complete(&mut one);
@@ -91,7 +91,7 @@ fn fill(object: &mut Value, defaults: &Value) {
     }
 }
 
-/// Compares two values at a path of field names. One value may be null, if only the other plan has the field.
+/// Compares two values at a path of field names. A value is null if its plan lacks the field.
 fn compare(path: &[&str], a: &Value, b: &Value, found: &mut Vec<FieldDifference>) {
     if a == b {
         return;
@@ -143,7 +143,7 @@ fn has_parts(fields: &Map<String, Value>) -> bool {
     fields.values().any(Value::is_object)
 }
 
-/// Returns the elements by name, or `None` unless each has a unique name.
+/// Returns the elements by name. Returns `None` if the list is empty, or if an element has no unique name.
 fn named(list: &[Value]) -> Option<Map<String, Value>> {
     let mut all = Map::new();
     for element in list {
@@ -182,7 +182,7 @@ fn each(
 }
 
 fn elements(path: &[&str], a: &[Value], b: &[Value], found: &mut Vec<FieldDifference>) {
-    // Duplicates count: a word that only one list contains twice is a difference.
+    // Compares how often each list contains an element: a word that only one list contains twice is a difference.
     let mut count: BTreeMap<String, (i64, &Value)> = BTreeMap::new();
     for (list, step) in [(a, -1), (b, 1)] {
         for value in list {
@@ -208,8 +208,8 @@ fn difference(path: &[&str], a: &Value, b: &Value) -> FieldDifference {
     FieldDifference { field: words(path), a, b }
 }
 
-/// Masks the probable secrets of a value, also inside an object or a list: a plan without a health check differs from one with
-/// it by the whole object.
+/// Masks the probable secrets of a value, also inside an object or a list. For example, if only one of two plans has a health
+/// check, the difference contains the whole object.
 fn masked(path: &[&str], value: &Value) -> Value {
     match (path, value) {
         ([.., "env", name], Value::String(text)) if looks_secret(name, text) => MASK.into(),
@@ -231,8 +231,8 @@ fn masked(path: &[&str], value: &Value) -> Value {
     }
 }
 
-/// Formats a path in words. An element has its list's name in the singular, and `mode` is omitted: `share data access`,
-/// `network`.
+/// Formats a path in words. A list's name before an element is in the singular (`share data access`), and `mode` at the
+/// end is omitted (`network`).
 fn words(path: &[&str]) -> String {
     let path = if path.len() > 1 { path.strip_suffix(&["mode"]).unwrap_or(path) } else { path };
     let one = |(at, name): (usize, &&str)| {

@@ -1,11 +1,11 @@
 //! The run plan: all decisions for the launcher and init, made at build time.
 //!
-//! It contains all declarations of a Boxfile. A declaration is carried out or refused, never ignored: the launcher and
-//! init do not start a box with a declaration that this version does not enforce ([`RunPlan::unsupported`]), or with a
-//! value that no version could carry out ([`RunPlan::check`]).
+//! The plan contains all declarations of a Boxfile. A declaration is carried out or refused, never ignored: the launcher
+//! and init do not start a box with a declaration that this version does not enforce ([`RunPlan::unsupported`]), or with
+//! a value that no version could carry out ([`RunPlan::check`]).
 //!
-//! An absent declaration leaves no trace in the JSON, so that a box without it keeps its digest when the language
-//! grows.
+//! The JSON does not contain a field for an absent declaration. So when a later version adds a declaration, boxes that do
+//! not use it keep their digests.
 
 mod check;
 mod component;
@@ -53,13 +53,13 @@ pub const SKILL_DEFINITION: &str = "SKILL.md";
 pub const TOOLS_PATH: &str = "/a3s/tools.json";
 /// The program by which the agent runs commands in the business component. The path is in the agent's root.
 pub const BOX_EXEC_PATH: &str = "/a3s/bin/box-exec";
-/// The socket of that program. Only the agent's user can open it.
+/// The socket to which [`BOX_EXEC_PATH`] connects. Only the agent's user can open it.
 pub const EXEC_SOCKET_PATH: &str = "/a3s/run/box-exec.sock";
 /// The directory of the rootfs that contains the components' roots: one per component, or one for both in the layout
 /// "merged".
 pub const ROOTS_PATH: &str = "/roots";
-/// The path of init in the first root, a directory in the VMM's memory. libkrun's kernel command line contains this
-/// path.
+/// The path of init in the first root, which is a directory in the VMM's memory. libkrun's kernel command line contains
+/// this path.
 pub const INIT_PATH: &str = "/init.krun";
 /// The file of the first root that the launcher writes for one boot. It can be opened once. It contains the nonce, a
 /// byte that is [`MOUNTS_FOLLOW`](crate::wire::MOUNTS_FOLLOW) or [`NO_MOUNTS`](crate::wire::NO_MOUNTS), and the
@@ -88,7 +88,7 @@ pub fn system_path(component: ComponentName) -> String {
 pub struct RunPlan {
     /// The box's name.
     pub name: String,
-    /// How the images lie in the rootfs.
+    /// The layout of the images in the rootfs.
     pub layout: Layout,
     /// The kind of the agent.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -167,7 +167,7 @@ impl RunPlan {
         own.map(|(_, guest)| guest.as_str())
     }
 
-    /// Returns whether a component contains the program that runs commands in the other component.
+    /// Returns whether a component contains [`BOX_EXEC_PATH`], which runs commands in the other component.
     pub fn calls_from(&self, component: ComponentName) -> bool {
         component == ComponentName::Agent && self.business.is_some()
     }

@@ -8,7 +8,7 @@ use crate::task::TASK_PATH;
 /// The directories that the guest provides for `task`, `logs` and `cap`.
 const SHOWN: [&str; 3] = [TASK_PATH, LOGS_PATH, "/cap"];
 
-/// Returns the reserved path that equals, contains or lies below `place`. The path must be absolute and normalized.
+/// Returns the reserved path that equals `place`, contains it, or is inside it. `place` must be absolute and normalized.
 pub fn reserved_place(place: &str) -> Option<&'static str> {
     let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
     let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];

@@ -30,7 +30,8 @@ pub struct SkillPlan {
 }
 
 impl SkillPlan {
-    /// Returns whether the texts could be from a checked definition: they are short and have no control characters.
+    /// Returns whether the name is valid, and the texts could be from a checked definition: they are short and have no
+    /// control characters.
     pub fn is_sound(&self) -> bool {
         let is_text = |text: &Option<String>, most| {
             text.as_ref()
@@ -92,7 +93,7 @@ pub struct SharePlan {
     /// The components' access to the directory.
     #[serde(default, skip_serializing_if = "is_default")]
     pub access: Access,
-    /// The components that see it.
+    /// The components that see the share.
     pub scope: Scope,
     /// The path on the host, as the Boxfile spells it. `None` if the user names the directory at launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -174,7 +175,7 @@ pub struct NetworkLimits {
 }
 
 impl NetworkLimits {
-    /// What passes unless a plan says otherwise.
+    /// The limits of a plan that declares none.
     pub const DEFAULT: Self =
         Self { connections: 128, bytes_per_second: 64 << 20, names_per_minute: 300 };
 }
@@ -195,7 +196,7 @@ named_enum! {
         None "none",
         /// Through a filtering proxy with an allow list and a deny list.
         Filtered "filtered",
-        /// As programs on the host do.
+        /// Directly, like programs on the host.
         Shared "shared",
         /// Only through the files of `/cap`.
         CapOnly "cap-only",

@@ -12,7 +12,7 @@ pub struct SandboxPlan {
     pub preset: SandboxPreset,
     /// The fallback if the kernel lacks a feature that the rules need.
     pub fallback: SandboxFallback,
-    /// The bytes of a command's output that are kept. The rest is cut off, and the result notes this.
+    /// The maximum number of bytes of a command's output that are kept. The result notes if output was cut off.
     pub max_output_bytes: u64,
     /// Directories that commands may write to, absolute, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

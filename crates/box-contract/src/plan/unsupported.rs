@@ -8,7 +8,7 @@ use crate::capabilities::Grant;
 
 use super::{ComponentName, NetworkMode, NetworkPlan, RunPlan};
 
-/// The reason for most declarations.
+/// The reason for declarations that a later version may enforce.
 const NOT_YET: &str = "not supported yet";
 
 /// A declaration that is in the plan but that this version does not enforce.

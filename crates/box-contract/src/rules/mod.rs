@@ -42,7 +42,7 @@ pub const MAX_NAMES: u32 = 100_000;
 /// The maximum number of ports per name in a box's resolver.
 pub const MAX_PORTS: usize = 8;
 
-/// The maximum number of streams that a component opens per second, and at once after an idle second.
+/// The maximum number of streams that a component may open per second. After an idle second, it may open as many at once.
 pub const MAX_OPENED: u32 = 512;
 
 /// The maximum time limit, in seconds: one day.
@@ -77,7 +77,7 @@ pub fn check_variable(text: &str) -> Result<(), &'static str> {
     if text.is_empty() || text.starts_with('=') { Err("write NAME=VALUE, or NAME") } else { Ok(()) }
 }
 
-/// Checks the working directory of a command.
+/// Checks that the working directory of a command is an absolute path.
 ///
 /// # Errors
 /// Returns the correct form, for an error message.
@@ -101,10 +101,10 @@ pub const MAX_KERNEL: u64 = 512 << 20;
 
 /// The minimum limit of a process's address space, in bytes.
 pub const MIN_ADDRESS_SPACE: u64 = 1 << 20;
-/// The maximum of a process's limits in bytes. No VM has as many bytes.
+/// The maximum value of a process's limits that are in bytes. No VM has as much memory or disk space.
 pub const MAX_BYTES: u64 = 1 << 50;
 
-/// The maximum length of a DNS label.
+/// The maximum length of a DNS label, in bytes.
 pub const MAX_LABEL: usize = 63;
 /// The maximum length of a gRPC service's name: protobuf encodes this length in one byte.
 pub const MAX_SERVICE: usize = 100;
@@ -235,7 +235,7 @@ pub fn is_normalized(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|names| names.split('/').all(is_name))
 }
 
-/// Returns the value of `PATH` in an environment, or the default.
+/// Returns the value of `PATH` in an environment, or [`SEARCH_PATH`] if the environment has none.
 pub fn search_path(env: &[String]) -> &str {
     env.iter().find_map(|variable| variable.strip_prefix("PATH=")).unwrap_or(SEARCH_PATH)
 }

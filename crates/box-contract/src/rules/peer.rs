@@ -14,8 +14,8 @@ pub fn is_peer(text: &str) -> bool {
     network(text).is_some() || peer_name(text).is_some()
 }
 
-/// Parses an IP address or a network. Returns its first address and its prefix length: `10.0.0.0/8` is `(10.0.0.0, 8)`,
-/// and a single address has its full length in bits.
+/// Parses an IP address or a network. Returns the address as written and the prefix length: `10.0.0.0/8` is
+/// `(10.0.0.0, 8)`, and `10.0.0.1` is `(10.0.0.1, 32)`.
 pub fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = text.split_once('/').unwrap_or((text, ""));
     let address: IpAddr = address.parse().ok()?;

@@ -34,7 +34,8 @@ pub enum AtPlace {
     Baked,
 }
 
-/// Returns whether two files or mounts exclude each other in one component, because one would hide the other.
+/// Returns whether two files or mounts exclude each other in one component, because one would hide the other. For example, a
+/// directory of the host at `/a` excludes a secret at `/a/key`, but not another directory of the host at `/a/b`.
 pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
     let [(outer, at), (inner, below)] =
         if is_inside(other.1, one.1) { [one, other] } else { [other, one] };
@@ -47,7 +48,7 @@ pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
 /// Each path is compared only with its ancestors in the list, of which there are few.
 ///
 /// # Errors
-/// Returns the index of the first one that another one excludes.
+/// Returns the index of an entry that another entry excludes: the first one in the order of the paths.
 pub fn check_disjoint(places: &[(AtPlace, &str)]) -> Result<(), usize> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|one, other| path_order(places[*one].1, places[*other].1));
@@ -64,8 +65,8 @@ pub fn check_disjoint(places: &[(AtPlace, &str)]) -> Result<(), usize> {
     Ok(())
 }
 
-/// Returns why a box must not propose a directory of the host for a share. The directory must be below the one in which
-/// the box is launched, so that a launch cannot expose a directory that the user did not see.
+/// Returns why a box must not propose the directory `host` for a share, or `None` if it may. The directory must be below
+/// the one in which the box is launched, so that a launch cannot expose a directory that the user did not see.
 pub fn share_host_fault(host: &str) -> Option<&'static str> {
     if host.is_empty() {
         Some("an empty path")
@@ -82,7 +83,8 @@ pub fn share_host_fault(host: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether a path has the right form for a mount point or a file in a box.
+/// Returns whether a path can be a mount point or a file in a box: it is normalized, has at most [`PATH_MAX`] bytes, and has no
+/// NUL byte.
 pub fn is_place(path: &str) -> bool {
     is_normalized(path) && path.len() <= PATH_MAX && !path.contains('\0')
 }

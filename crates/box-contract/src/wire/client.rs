@@ -44,7 +44,7 @@ pub struct RuleChange {
     pub allow: Vec<PeerPlan>,
     /// As in [`NetworkPlan::deny`].
     pub deny: Vec<PeerPlan>,
-    /// Whether these rules replace the current rules. Otherwise they are added.
+    /// Whether these rules replace the current rules. If false, they are added to the current rules.
     pub replace: bool,
 }
 
@@ -66,7 +66,7 @@ impl RuleChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Follow {
-    /// None.
+    /// No messages.
     Nothing,
     /// The agent's exit.
     End,

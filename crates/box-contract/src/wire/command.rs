@@ -29,7 +29,7 @@ pub struct Exec {
     /// The user, as [`accounts::resolve`](crate::accounts::resolve) reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Whether [`HostMessage::Input`](super::HostMessage::Input) provides the standard input. Otherwise it is empty.
+    /// Whether [`HostMessage::Input`](super::HostMessage::Input) provides the standard input. If false, the input is empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stdin: bool,
     /// The size of the command's terminal. `None` means that its standard streams are no terminal.

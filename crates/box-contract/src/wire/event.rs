@@ -117,7 +117,7 @@ impl GuestEvent {
     }
 }
 
-/// Returns the words that fit into an event. The last one may be cut.
+/// Returns the words of a command that fit into an event. The last word may be cut.
 fn cut(words: &[String]) -> Vec<String> {
     let mut room = MAX_ARGV_BYTES;
     let mut fitting = Vec::new();
@@ -133,8 +133,8 @@ fn cut(words: &[String]) -> Vec<String> {
     fitting
 }
 
-/// A part of a trajectory that the agent has left. The parts of one file are consecutive. The total size of all files
-/// is bounded by [`MAX_TRAJECTORIES`](crate::logs::MAX_TRAJECTORIES), so they need no credit, as with a task's result.
+/// A part of a trajectory file that the agent has written. The parts of one file are consecutive. Like a task's result, they
+/// need no credit, because the total size of all files is bounded by [`MAX_TRAJECTORIES`](crate::logs::MAX_TRAJECTORIES).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trajectory {
     /// The file's name. [`is_trajectory_name`] accepts it.

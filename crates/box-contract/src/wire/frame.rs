@@ -68,7 +68,7 @@ pub(super) fn read_frame(reader: &mut impl Read) -> io::Result<Option<(u8, Vec<u
     }
     let mut frame = vec![0; length];
     reader.read_exact(&mut frame)?;
-    // In place, because a copy of a secret would stay in memory.
+    // Removes the kind in place, because a copy of a secret would stay in memory.
     Ok(Some((frame.remove(0), frame)))
 }
 

@@ -1,11 +1,11 @@
 //! The control channel between `boxlaunch` and `box-init`.
 //!
 //! Init opens one vsock connection before any workload runs. A supervisor and its clients ([`ClientMessage`]), and init
-//! and `box-exec`, exchange the same messages over Unix sockets. Such a connection has only one command, which its
-//! client calls [`ProgramId::COMMAND`]. The format of a frame is
+//! and `box-exec`, exchange the same messages over Unix sockets. A connection over a Unix socket has only one command,
+//! whose id for the client is [`ProgramId::COMMAND`]. The format of a frame is
 //!
 //! ```text
-//! length: u32 little-endian   the length of the rest, 1 to MAX_FRAME
+//! length: u32 little-endian   the length of kind and body, 1 to MAX_FRAME
 //! kind:   u8                  the kind of the message
 //! body:   JSON, except for
 //!         Output:     id u8, stream u8, bytes
@@ -21,10 +21,10 @@
 //!
 //! **Flow control.** The VMM handles all connections of a box in one loop, which blocks if one of their sockets is
 //! full. A program's unread output is therefore bounded by a window that fits into a socket's buffer. Init sends at
-//! most [`WINDOW`] bytes of it, each frame at its [`Output::cost`], and then as many as the host has granted with
-//! [`HostMessage::Credit`]. While the window is full, init does not read the program's pipes, and the program waits. In
-//! the other direction, the host sends at most [`INPUT_WINDOW`] bytes of input, and then as many as init has granted.
-//! The end of input is a message, because libkrun closes a half-closed connection.
+//! most [`WINDOW`] bytes of a program's output, and then as many as the host has granted with [`HostMessage::Credit`].
+//! Each frame uses [`Output::cost`] of these bytes. While the window is full, init does not read the program's pipes, and
+//! the program waits. In the other direction, the host sends at most [`INPUT_WINDOW`] bytes of input, and then as many as
+//! init has granted. The end of input is a message, because libkrun closes a half-closed connection.
 //!
 //! The guest is untrusted as soon as it runs. A frame that is too long, malformed or of an unknown kind is an error,
 //! after which the reader closes the connection. Frames from the guest contain only data, never a path or a command.
@@ -51,8 +51,8 @@ pub const fn is_spoken(protocol: u32) -> bool {
     OLDEST_PROTOCOL <= protocol && protocol <= PROTOCOL
 }
 
-/// The text in the box-init program by which `boxbuild` recognizes it: it contains the versions of this protocol and of
-/// the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)).
+/// The text in the box-init program by which `boxbuild` recognizes the program. It contains the versions of this protocol
+/// and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)).
 pub const INIT_MARK: &str = "boxbuild box-init for protocol 8 and format epoch 4";
 
 /// Declares the messages of one direction, each with the kind and the body of its frame.
@@ -185,18 +185,18 @@ pub struct Hello {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
-    /// From the start of the virtual CPU until init's first instruction. The guest's time stamp counter measures it,
-    /// which starts at zero.
+    /// From the start of the virtual CPU until init's first instruction. It is measured with the guest's time stamp
+    /// counter, which starts at zero.
     pub kernel_ns: u64,
-    /// From then until the agent's program is executed.
+    /// From init's first instruction until the agent's program is executed.
     pub init_ns: u64,
-    /// From then until the health check has passed.
+    /// From the execution of the agent's program until its health check has passed.
     pub ready_ns: u64,
-    /// From then until this message is sent.
+    /// From the health check until this message is sent.
     pub sent_ns: u64,
 }
 
-/// A grant to send more bytes.
+/// A grant to send more bytes of a program's output or input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credit {
@@ -213,7 +213,7 @@ pub struct Credit {
 pub struct Denied {
     /// The component that attempted the connection.
     pub component: ComponentName,
-    /// The host, the reason, and the declaration that would allow it, in words.
+    /// The host, the reason, and the declaration that would allow the connection, in words.
     pub what: String,
 }
 
@@ -256,8 +256,8 @@ messages! {
         /// A variable of the plan's [`launch_variables`](crate::RunPlan::launch_variables). They are sent once each, in
         /// order, directly after the greeting and before the secrets.
         77 => Variable(Variable),
-        /// Connects a component to the host's end of the network, unless it is connected already, because one of its
-        /// ports is published.
+        /// Connects a component to the host's end of the network, if it is not connected yet. The host sends this when
+        /// one of the component's ports is published.
         76 => Connect(Connect),
     }
 }

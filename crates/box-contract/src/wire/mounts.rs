@@ -11,8 +11,8 @@ pub const NO_MOUNTS: u8 = b'-';
 /// The tag of the [virtio-fs](https://docs.kernel.org/filesystems/virtiofs.html) device for all read-only shares. Each
 /// share is a directory in it, named by the share's number.
 pub const READ_ONLY_TAG: &str = "shares";
-/// The maximum number of devices beside the ones that every box has. The VM has eleven interrupt lines, of which one
-/// stays free.
+/// The maximum number of devices in addition to the devices that every box has. The VM has eleven interrupt lines, of
+/// which one stays free.
 pub const MAX_DEVICES: usize = 4;
 
 /// Returns the number of devices that a box needs: one per disk, one per writable share, one for all read-only shares
@@ -50,7 +50,7 @@ pub struct Mount {
     pub source: MountSource,
     /// The mount point, absolute.
     pub guest: String,
-    /// The components that see it.
+    /// The components that see the mount.
     pub scope: Scope,
 }
 

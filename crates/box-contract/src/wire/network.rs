@@ -1,16 +1,16 @@
 //! A component's network streams, multiplexed over one vsock connection to the host.
 //!
-//! Init has a process for the component's end of the network. It connects to
-//! [`NETWORK_PORT`](crate::network::NETWORK_PORT) and first sends the component's name. After that, both sides open
-//! streams. The guest opens one if a program connects to the filter's proxy or to an address that stands for a name.
-//! The host opens one if a client connects to a published port.
+//! Init has a process for the component's end of the network. The process connects to
+//! [`NETWORK_PORT`](crate::network::NETWORK_PORT) and first sends the component's name. After that, both ends can open
+//! streams. The guest opens a stream if a program connects to the filter's proxy, or to an address that init has assigned
+//! to a name. The host opens a stream if a client connects to a published port.
 //!
-//! One connection for all streams prevents them from blocking the VMM's loop, which stops if one of its sockets is
-//! full: both ends always read, and each stream has a window of [`STREAM_WINDOW`] bytes in each direction. The receiver
-//! grants more bytes as it passes data on.
+//! The VMM's loop stops if one of its sockets is full. So all streams use one connection, which both ends always read, and
+//! each stream has a window of [`STREAM_WINDOW`] bytes in each direction. The receiver grants more bytes as it passes data
+//! on.
 //!
-//! The guest's streams have even numbers and the host's streams odd ones. Both count up, and no number is reused.
-//! Messages for a closed stream are dropped, because their sender may not know yet that it is closed.
+//! The guest's streams have even numbers and the host's streams odd numbers. Numbers increase and are not reused.
+//! Messages for a closed stream are dropped, because their sender may not know yet that the stream is closed.
 
 use std::io::{self, Read, Write};
 
@@ -88,7 +88,7 @@ pub enum Way {
     Http,
     /// The SOCKS5 proxy.
     Socks,
-    /// An address that stands for a name.
+    /// An address that init has assigned to a name.
     Direct {
         /// The name, as the program resolved it.
         name: String,
@@ -115,7 +115,7 @@ pub struct StreamId {
     pub stream: u32,
 }
 
-/// A grant to send more bytes.
+/// A grant to send more bytes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamCredit {
@@ -153,7 +153,7 @@ impl Body for StreamData {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LookUp {
-    /// The query's number, for the answer.
+    /// The query's number, which the answer repeats.
     pub id: u32,
     /// The name, as the program resolves it.
     pub name: String,
@@ -165,7 +165,7 @@ pub struct LookUp {
 pub struct Found {
     /// The query's number.
     pub id: u32,
-    /// The ports at which the name may be connected to. Empty if the name is denied.
+    /// The ports to which the filter allows connections under this name. Empty if the name is denied.
     pub ports: Vec<u16>,
 }
 

@@ -18,13 +18,13 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns the bytes that the frame takes from its program's window. The host grants the same number again.
+    /// Returns the number of bytes that the frame uses of its program's window. The host later grants the same number again.
     pub fn cost(&self) -> u32 {
         output_cost(self.data.len())
     }
 }
 
-/// Returns the bytes that a frame with `length` bytes of output takes from its program's window.
+/// Returns the number of bytes that a frame with `length` bytes of output uses of its program's window.
 pub fn output_cost(length: usize) -> u32 {
     FRAME_COST.saturating_add(u32::try_from(length).unwrap_or(u32::MAX))
 }
@@ -34,8 +34,8 @@ pub fn output_cost(length: usize) -> u32 {
 pub struct Window(u32);
 
 impl Window {
-    /// Records output of this cost as passed on. Returns the number of bytes to grant, if any. A grant is for a quarter
-    /// of the window, so that grants are neither frequent nor late.
+    /// Records output of this cost as passed on. Returns the number of bytes to grant, or `None` if it is less than a
+    /// quarter of the window, so that grants are neither too frequent nor too late.
     pub fn passed(&mut self, cost: u32) -> Option<u32> {
         self.0 = self.0.saturating_add(cost);
         (self.0 >= WINDOW / 4).then(|| std::mem::take(&mut self.0))

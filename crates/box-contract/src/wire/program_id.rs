@@ -53,7 +53,7 @@ impl fmt::Display for ProgramId {
     }
 }
 
-/// Serializes an id that must fit into one byte. In all messages but exits and signals, ids are one byte in every
+/// Serializes an id that must fit into one byte. In all messages except exits and signals, ids have one byte in every
 /// protocol version.
 pub(super) mod one_byte {
     use serde::{Deserialize as _, Deserializer, Serializer, ser::Error as _};

@@ -43,7 +43,7 @@ pub enum SecretError {
     /// The value has a NUL byte, but environment variables are C strings.
     #[error("it has a NUL byte, which no variable can have; declare it with a `path`")]
     Nul,
-    /// The value is not UTF-8, but environment variables of a box are.
+    /// The value is not UTF-8, but the environment variables of a box must be.
     #[error("it is not UTF-8; declare it with a `path`")]
     Encoding,
 }

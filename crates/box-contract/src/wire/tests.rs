@@ -1,4 +1,4 @@
-//! Frames round-trip, and hostile ones are refused.
+//! Tests that frames read back, and that hostile frames are refused.
 
 use super::*;
 use crate::{ComponentName, Scope};

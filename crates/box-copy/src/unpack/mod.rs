@@ -279,8 +279,8 @@ const UNKNOWN: &str =
     "it has other entries than directories, files and links, or is not in the GNU tar format";
 
 /// Returns whether the target of a link stays inside the copied directory. `depth` is the number of directories between that
-/// directory and the link: 2 for the link `top/a/b/link`. `..` is accepted only at the start of the target, because a name before
-/// a later `..` could itself be a link.
+/// directory and the link. For example, it is 2 for the link `top/a/b/link`, whose target may be `../../x` but not `../../../x`.
+/// `..` is accepted only at the start of the target, because a name before a later `..` could itself be a link.
 fn stays_within(target: &[u8], depth: Option<usize>) -> bool {
     let mut names = target.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
     let up = names.by_ref().take_while(|name| *name == b"..").count();

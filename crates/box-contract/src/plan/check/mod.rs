@@ -165,8 +165,8 @@ impl RunPlan {
         }
     }
 
-    /// Checks a plan as [`RunPlan::check`] does, but without its length. It avoids serializing the plan again if the
-    /// caller has already measured its JSON.
+    /// Checks a plan like [`RunPlan::check`], except for the length of its JSON. For callers that have already measured
+    /// the JSON, so that the plan is not serialized again.
     ///
     /// # Errors
     /// Returns the errors of [`RunPlan::check`] except [`PlanError::TooLong`].
@@ -197,7 +197,8 @@ impl RunPlan {
         wrong.or_else(|| self.wrong_gift()).map_or(Ok(()), Err)
     }
 
-    /// Finds a port of the business component that equals the agent's port: init listens on the vsock port of both.
+    /// Finds a port of the business component that equals the agent's port, because init listens on a vsock port with
+    /// the number of each.
     fn shared_port(&self, component: ComponentName) -> Option<Fault> {
         let port = self.business.as_ref().filter(|_| component == ComponentName::Business)?.port?;
         let fault = (format!("port={port}"), "the agent has the same; choose another");
@@ -340,8 +341,8 @@ fn port(plan: &ComponentPlan) -> Option<Fault> {
     Some((format!("{setting}=0"), NO_PORT))
 }
 
-/// Refuses `SYS_CHROOT` without a mount namespace: there, the component's root is only a directory, which root could
-/// leave with another `chroot`.
+/// Refuses `SYS_CHROOT` for a component without a mount namespace: its root is only a directory, which the root user could leave
+/// with another `chroot`.
 fn capabilities(plan: &ComponentPlan) -> Option<Fault> {
     let chroot = Capability::find("SYS_CHROOT").filter(|it| plan.capabilities.contains(it))?;
     let setting = format!("capabilities add {:?}", chroot.name);

@@ -22,7 +22,7 @@ const NOBODY: &str = "it is for a business application, and the box has none";
 const MIB: u64 = 1 << 20;
 
 impl RunPlan {
-    /// Finds the first resource that no start could provide, or that no Boxfile can declare.
+    /// Finds the first resource that the launcher could never provide, or that no Boxfile can declare.
     pub(super) fn wrong_gift(&self) -> Option<PlanError> {
         self.wrong_launch_variable()
             .or_else(|| self.wrong_secret())
