@@ -41,7 +41,7 @@ impl<'a> Refers<'a> {
     /// No references: the value is useful by itself.
     pub const NOTHING: Self = Self { blobs: &[], actions: &[] };
 
-    /// Refers to blobs only.
+    /// Creates references to blobs only.
     pub const fn to(blobs: &'a [Digest]) -> Self {
         Self { blobs, actions: &[] }
     }

@@ -25,9 +25,9 @@ use crate::store::{
 };
 use crate::{KeyHasher, Label, Named, Owner, Publishing, Pulled, Store, StoreError};
 
-/// The size limit in bytes of a file in `names/` or `roots/`, which has a digest and a path.
+/// The size limit in bytes of a file in `names/`, `pulled/` or `roots/`. Such a file contains digests, a path or a reference.
 pub(crate) const MAX_RECORD_BYTES: u64 = 16 << 10;
-/// The file in a box's directory that names its manifest.
+/// The file in a box's directory that refers to the box's manifest.
 pub(crate) const INDEX: &str = "index.json";
 /// How long to wait for the gate while a collection of another process holds it. A collection releases it at short intervals.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -216,7 +216,7 @@ pub struct Held {
 }
 
 /// Marks a box of a store as used, and as running until the returned value is dropped. Returns `None` if the store does not have
-/// the box, or if its `index.json` cannot be locked within [`UNLOCKED_WITHIN`].
+/// the box, or if its `index.json` cannot be locked within half a second.
 pub fn hold(root: &Path, digest: &Digest) -> Option<Held> {
     let directory = box_directory(root, digest);
     let file = open_existing(&directory.join(INDEX)).ok()??;
@@ -278,7 +278,7 @@ impl Store {
             let permissions = Permissions::from_mode(directory_mode(self.root()));
             fs::set_permissions(draft.path(), permissions).context("write", &directory)?;
         }
-        // Replaces an existing directory. Only the store writes there, so other documents are damaged ones.
+        // Replaces an existing directory. Only the store writes there, so documents that differ are damaged.
         let done = draft.finish_over(|_| Ok(()));
         done.map(|_| is_new).map_err(|error| self.publish_error(&directory, error))
     }

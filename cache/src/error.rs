@@ -13,7 +13,7 @@ use crate::Owner;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum StoreError {
-    /// The operating system refused something.
+    /// An operation on a file or directory failed.
     #[error(transparent)]
     File(#[from] FileError),
     /// The store's file system has no space left except the reserve for other programs (a twentieth of it, at most 1 GiB), or the

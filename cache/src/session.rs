@@ -1,4 +1,4 @@
-//! Sessions: the content that processes which have the store open have used.
+//! Sessions: notes about the content that is used by processes with the store open.
 //!
 //! Each session has a file in `sessions/`, and holds the file's lock until the session or its process ends. The name of the file
 //! contains the start of the session in nanoseconds since 1970. The file contains the digests of the used blobs, 32 bytes each. A
@@ -75,7 +75,8 @@ impl Session {
         if self.used().blobs.contains(blob) {
             return;
         }
-        // The gate comes before the lock of `used`, because a publishing thread holds the gate and needs that lock.
+        // Takes the gate before the lock of `used`. A publishing thread holds the gate and waits for the lock of `used`, so the
+        // opposite order could end in a deadlock.
         let _gate = self.pass();
         let mut used = self.used();
         if used.blobs.insert(*blob) {
@@ -153,7 +154,7 @@ fn name(began: SystemTime) -> String {
 /// The sessions of all running processes.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Living {
-    /// The start of the oldest session, or `None` if there is none.
+    /// The start of the oldest session, minus [`SKEW`]. `None` if there is no session.
     pub(crate) since: Option<SystemTime>,
     /// The blobs that the sessions have used.
     pub(crate) blobs: HashSet<Digest>,

@@ -71,7 +71,7 @@ fn has_bytes(
     now: SystemTime,
 ) -> io::Result<bool> {
     let size = file.metadata()?.len();
-    // A file that grows during the read does not match, and could be endless.
+    // The read is limited, because a file that grows meanwhile does not match, and could be endless.
     let hash = || Ok::<_, io::Error>(Digest::of_reader(file.take(size + 1))?.0 == *blob);
     if size <= always_hashed {
         return hash();
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_just_written_is_not_remembered() {
-        // The test may be suspended for longer than that between two calls, but not every time.
+        // The test may be suspended between two calls until the file is old enough to be remembered, but not every time.
         let fresh = (0..20).any(|_| {
             let place = TestStore::new();
             place.is_it(0, SystemTime::now()) && place.lines().is_empty()

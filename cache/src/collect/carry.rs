@@ -99,7 +99,8 @@ impl Carrier<'_> {
         Ok(true)
     }
 
-    /// Moves a file or directory to `tmp/`. A missing one is no error. Returns whether there is time for another one.
+    /// Moves the file or directory `name` in the directory `part` to `tmp/`. If it is missing, this is no error. Returns whether
+    /// there is time to move another file.
     fn take(&mut self, part: &str, name: &str) -> Result<bool, StoreError> {
         take(self.root, part, name)?;
         self.done.moved += 1;
@@ -114,7 +115,7 @@ fn remove_label(root: &Path, label: &Label, digest: Option<Digest>) -> Result<()
     path.map_or(Ok(()), |path| remove(&path))
 }
 
-/// Moves a file or directory to `tmp/`. A missing one is no error.
+/// Moves the file or directory `name` in the directory `part` to `tmp/`. If it is missing, this is no error.
 fn take(root: &Path, part: &str, name: &str) -> Result<(), StoreError> {
     let path = root.join(part).join(name);
     let gone = root.join("tmp").join(format!("{GONE}{part}-{name}"));

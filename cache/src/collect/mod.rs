@@ -46,7 +46,7 @@ use scan::{Known, Scan, size_of_directory};
 /// How long a collection waits for the gate before it fails. Other processes hold the gate only for a moment, when they begin to
 /// use an object.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest time for which a collection blocks other processes.
+/// The time after which a round of a collection removes no more files, because it blocks other processes.
 const AT_ONCE: Duration = Duration::from_millis(100);
 /// The pause between two rounds, in which other processes can take the gate.
 const BETWEEN: Duration = Duration::from_millis(20);
@@ -87,7 +87,7 @@ impl Rules {
 }
 
 impl Default for Rules {
-    /// Removes only content without references.
+    /// Returns the rules that remove only useless content, such as blobs without references.
     fn default() -> Self {
         Self {
             cap: None,
@@ -106,7 +106,7 @@ impl Default for Rules {
 pub enum Why {
     /// The box runs.
     Running,
-    /// A person gave the box a name.
+    /// A person named, pulled or loaded the box.
     Tagged,
     /// A thin directory refers to the box.
     Thin,
@@ -143,7 +143,7 @@ pub struct Report {
     pub after: u64,
     /// The size limit of the store.
     pub cap: Option<u64>,
-    /// The boxes that were removed, the least recently used first.
+    /// The boxes that were removed: the requested ones, and then the others, the least recently used first.
     pub removed: Vec<Reported>,
     /// The names and references that were removed.
     pub removed_names: Vec<String>,
@@ -256,7 +256,7 @@ impl Collector {
         self.collect_in(contents, rules, AT_ONCE)
     }
 
-    /// Runs a collection that blocks other processes for at most `at_once` in each round.
+    /// Runs a collection whose rounds end when `at_once` is over, except for a minimum of removed files.
     fn collect_in(
         &self,
         contents: &dyn Contents,

@@ -240,7 +240,7 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// Drops one reference to each blob, and removes the blobs without references.
+    /// Drops one reference to each of `blobs`, and removes the blobs that have no reference left.
     fn release(&mut self, blobs: &[Digest]) {
         for blob in blobs {
             let Some(count) = self.counts.get_mut(blob) else { continue };

@@ -40,7 +40,7 @@ pub(super) struct Item {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Label {
     pub(super) text: Text,
-    /// Whether a person gave the name or pulled the box. A name that a build gave does not keep the box.
+    /// Whether a person named, pulled or loaded the box. A name that a build gave does not keep the box.
     pub(super) is_tag: bool,
     /// When the label was given.
     pub(super) given: SystemTime,

@@ -1,5 +1,5 @@
-//! The exit codes of boxbuild and boxlaunch, and the stable codes of their errors, for scripts. `docs/errors.md`
-//! documents both.
+//! The exit codes of boxbuild and boxlaunch, and the stable codes of their errors, for scripts. `docs/errors.md` has a
+//! table of each.
 
 /// The exit codes of both programs.
 pub mod exit {

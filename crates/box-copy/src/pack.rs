@@ -73,7 +73,7 @@ struct Packing<W: Write> {
 impl<W: Write> Packing<W> {
     /// Adds `path`, which is relative to the base, to an error.
     fn at(&self, path: &Path) -> impl Fn(Error) -> Error + use<W> {
-        // A slash at the end is not part of the path.
+        // Removes a slash or `/.` at the end.
         let shown: PathBuf = self.base.join(path).components().collect();
         move |error| Error::new(error.kind(), format!("{}: {error}", shown.display()))
     }

@@ -27,7 +27,7 @@ pub enum KernelError {
     /// The library has the right symbols, but not the expected code or data.
     #[error("it is a libkrunfw whose {0} this version does not understand")]
     Unknown(&'static str),
-    /// The kernel is not the one that the Boxfile names.
+    /// The file contains another kernel than the one that was named.
     #[error("it is not the kernel \"{}\", but {found:?}", wanted.name())]
     Other {
         /// The expected kernel.

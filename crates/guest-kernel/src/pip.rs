@@ -51,7 +51,7 @@ fn run(command: &mut Command) -> Result<Output, PackageError> {
     command.stdin(Stdio::null()).output().map_err(|_| PackageError::NoPip)
 }
 
-/// Returns the last line of pip's output, which contains its error.
+/// Returns the last line of pip's standard error, which contains the reason of the failure.
 fn last_line(written: &[u8]) -> String {
     let text = String::from_utf8_lossy(written);
     let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());

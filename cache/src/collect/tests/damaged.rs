@@ -8,7 +8,7 @@ fn a_collection_that_was_killed_is_finished_by_the_next_one() {
     let blob = place.blob("a", 1);
     place.make_box(&[blob]);
     place.age(DAY);
-    // The state after a kill: the box was moved, its blobs were not, and nothing was freed.
+    // The state after a kill: the box was moved, its blobs were not, and no moved file was deleted.
     File::options().write(true).open(place.root().join("gate")).unwrap().set_len(1).unwrap();
     let taken = place.root().join("boxes");
     let [name] = &list(&taken)[..] else { panic!() };

@@ -15,7 +15,7 @@ fn the_least_recently_used_goes_first_and_no_more_than_has_to() {
             made
         })
         .collect();
-    // Each box has a blob of 5 units, a manifest of one, and 4 in its directory.
+    // Each box has a blob of 5 units, a manifest of 1 unit, and a directory of 4 units.
     let size = 10 * UNIT + 4 * (6 * UNIT + BOX);
     assert_eq!(place.collector().size().unwrap(), size - 4 * BOX);
     drop(hold(&place.root(), &boxes[0]));

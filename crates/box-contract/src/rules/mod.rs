@@ -19,7 +19,7 @@ pub use user::check_user;
 /// The maximum length of a path, in bytes (`PATH_MAX` of Linux).
 pub const PATH_MAX: usize = 4096;
 
-/// The maximum number of CPUs of a box: both kernels are built with `NR_CPUS=16`.
+/// The maximum number of CPUs of a box: both guest kernels ([`KernelName`](crate::KernelName)) are built with `NR_CPUS=16`.
 pub const MAX_CPUS: u8 = 16;
 
 /// The minimum memory of a box's VM, in MiB.
@@ -106,7 +106,7 @@ pub const MAX_BYTES: u64 = 1 << 50;
 
 /// The maximum length of a DNS label, in bytes.
 pub const MAX_LABEL: usize = 63;
-/// The maximum length of a gRPC service's name: protobuf encodes this length in one byte.
+/// The maximum length of a gRPC service's name, in bytes. Protobuf encodes lengths up to this one in one byte.
 pub const MAX_SERVICE: usize = 100;
 
 /// Returns whether `text` is a label of a host name ([RFC 1123](https://www.rfc-editor.org/rfc/rfc1123), section 2.1).

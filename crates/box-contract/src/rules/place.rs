@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 use super::{PATH_MAX, is_normalized};
 use safe_text::visible;
 
-/// Returns whether `path` equals `outer` or lies below it. Paths are compared part by part: `/capx` is not below
-/// `/cap`.
+/// Returns whether `path` equals `outer` or is inside it. Paths are compared part by part: `/cap/x` is inside `/cap`, and
+/// `/capx` is not.
 pub fn is_inside(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns whether one path equals or contains the other.
+/// Returns whether two paths are equal, or one of them contains the other, as `/a` and `/a/b`.
 pub fn overlap(one: &str, other: &str) -> bool {
     is_inside(one, other) || is_inside(other, one)
 }

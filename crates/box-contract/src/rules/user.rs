@@ -9,7 +9,7 @@ const MAX_USER_NAME: usize = 256;
 /// Checks the user of a component or a command: `USER` or `USER:GROUP`, as in an
 /// [OCI image configuration](https://github.com/opencontainers/image-spec/blob/v1.1.1/config.md). Each part is a name that
 /// useradd(8) accepts, or a number less than [`NO_ID`]. For example, `app:app` and `1000` are accepted. An empty user
-/// and [`NO_ID`] are refused, because both would run the program as root.
+/// and [`NO_ID`] are refused, because the program would run as root.
 ///
 /// # Errors
 /// Returns the correct form, for an error message.

@@ -127,7 +127,7 @@ fn cut(words: &[String]) -> Vec<String> {
         }
         let end = word.floor_char_boundary(room);
         fitting.push(word[..end].to_owned());
-        // An empty word takes room, too. A word that was cut is the last one.
+        // An empty word is counted as one byte. After a word that was cut, no room is left.
         room = if end == word.len() { room.saturating_sub(end.max(1)) } else { 0 };
     }
     fitting

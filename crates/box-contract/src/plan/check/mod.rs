@@ -126,7 +126,7 @@ pub enum PlanError {
     )]
     Hidden {
         component: ComponentName,
-        /// The path of one of them, safe for a terminal.
+        /// The path of one of the two resources, safe for a terminal.
         place: String,
     },
     /// The mounts need more devices than the VM has. The value is the number of devices that they need.
