@@ -1,4 +1,4 @@
-//! Sessions: notes about the content that is used by processes with the store open.
+//! Sessions: notes about the content that is in use by processes that have the store open.
 //!
 //! Each session has a file in `sessions/`, and holds the file's lock until the session or its process ends. The name of the file
 //! contains the start of the session in nanoseconds since 1970. The file contains the digests of the used blobs, 32 bytes each. A

@@ -18,13 +18,14 @@ pub const WITH_PATH: [&str; 3] = [OCI, OCI_ARCHIVE, DOCKER_ARCHIVE];
 
 /// A reference to an image. For example, `oci:./image:v1` and `docker://ghcr.io/acme/agent:1.2`.
 ///
-/// In each form, `tag` selects one of several images, and `digest` is the SHA-256 that the image's manifest must have.
+/// In each form, `tag` selects one of several images. `digest` is the SHA-256 that the image's manifest must have; only
+/// `docker-archive:` has no `digest`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ImageRef {
     /// An [OCI image layout](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md) directory:
     /// `oci:PATH[:TAG][@DIGEST]`.
     OciLayout {
-        /// The directory. A relative path is relative to the main Boxfile. It is neither empty nor contains NUL.
+        /// The directory. A relative path is relative to the main Boxfile. The path is not empty, and has no NUL byte.
         path: String,
         /// The tag that selects one of several images.
         tag: Option<String>,

@@ -27,7 +27,7 @@ impl KernelName {
         if Self::of(&path).is_some() { format!("./{path}") } else { path }
     }
 
-    /// Returns the name of the file in which a user keeps this kernel.
+    /// Returns the file name of this kernel in the user's data directory.
     pub const fn file(self) -> &'static str {
         match self {
             Self::Lean => "lean-kernel",

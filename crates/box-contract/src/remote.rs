@@ -7,7 +7,7 @@ use box_digest::Digest;
 use crate::docker_name::{DEFAULT_TAG, registry_host};
 use crate::rules::{is_repository, is_tag};
 
-/// The optional prefix of a name, as other tools write it.
+/// The prefix that other tools write before a name. It is optional.
 const SCHEME: &str = "docker://";
 /// The suffixes of a path to a box, or to an archive of boxes.
 pub const PATH_ENDS: [&str; 5] = [".box", ".tar", ".tar.gz", ".tgz", ".tar.zst"];
@@ -16,8 +16,8 @@ const SHA256: &str = "sha256:";
 
 /// A box in a registry, as a user names it. The registry is required: there is no default.
 ///
-/// [`Display`](fmt::Display) writes a name in the form that [`RemoteName::parse`] accepts. It adds the tag `latest` if
-/// there is neither a tag nor a digest.
+/// [`Display`](fmt::Display) writes a name in the form that [`RemoteName::parse`] accepts. [`RemoteName::parse`] adds the
+/// tag `latest` if the text has neither a tag nor a digest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RemoteName {
     /// The registry's host with an optional port, in its canonical spelling ([`registry_host`]).

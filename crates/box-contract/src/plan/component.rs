@@ -134,7 +134,7 @@ impl ComponentPlan {
         self.env.iter().find_map(|it| it.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Sets a variable of the environment, and replaces its previous value.
+    /// Sets a variable of the environment: removes its previous value, and appends the new one. The list is then not sorted.
     pub fn set_variable(&mut self, name: &str, value: &str) {
         let assigned = format!("{name}=");
         self.env.retain(|it| !it.starts_with(&assigned));

@@ -93,7 +93,7 @@ pub struct RunPlan {
     /// The kind of the agent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub agent_kind: AgentKind,
-    /// The names of the tools that the agent may see, sorted. Empty means that the agent decides.
+    /// The names of the tools that the agent may see, sorted. Empty means all tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// The agent. The box is ready when the agent is ready.

@@ -210,7 +210,7 @@ pub const KERNEL_DIRECTORIES: [&str; 3] = ["/dev", "/proc", "/sys"];
 pub const PASSWD: &str = "/etc/passwd";
 /// The group file of an image, [group(5)](https://man7.org/linux/man-pages/man5/group.5.html).
 pub const GROUP: &str = "/etc/group";
-/// The account files that the builder can merge line by line: the two above,
+/// The account files that the builder can merge line by line: [`PASSWD`], [`GROUP`],
 /// [shadow(5)](https://man7.org/linux/man-pages/man5/shadow.5.html) and
 /// [gshadow(5)](https://man7.org/linux/man-pages/man5/gshadow.5.html).
 pub const ACCOUNT_FILES: [&str; 4] = [PASSWD, GROUP, "/etc/shadow", "/etc/gshadow"];

@@ -16,7 +16,7 @@ pub fn overlap(one: &str, other: &str) -> bool {
     is_inside(one, other) || is_inside(other, one)
 }
 
-/// Orders paths so that the contents of a directory directly follow it.
+/// Orders paths so that the paths inside a directory directly follow the path of the directory.
 pub fn path_order(one: &str, other: &str) -> Ordering {
     one.split('/').cmp(other.split('/'))
 }
@@ -65,8 +65,8 @@ pub fn check_disjoint(places: &[(AtPlace, &str)]) -> Result<(), usize> {
     Ok(())
 }
 
-/// Returns why a box must not propose the directory `host` for a share, or `None` if it may. The directory must be below
-/// the one in which the box is launched, so that a launch cannot expose a directory that the user did not see.
+/// Returns why a box must not propose the directory `host` for a share, or `None` if it may. `host` must be below the
+/// directory in which the box is launched, so that a launch cannot expose a directory that the user did not see.
 pub fn share_host_fault(host: &str) -> Option<&'static str> {
     if host.is_empty() {
         Some("an empty path")

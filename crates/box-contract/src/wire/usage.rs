@@ -23,7 +23,7 @@ pub struct Usage {
 pub struct ComponentUsage {
     /// The component.
     pub component: ComponentName,
-    /// The memory of its processes, of its writable layer, and of the kernel on its behalf, in bytes.
+    /// The memory of the component's processes, of its writable layer, and of the kernel on its behalf, in bytes.
     pub memory_bytes: u64,
     /// The highest value of `memory_bytes` so far.
     pub memory_peak_bytes: u64,
@@ -31,11 +31,11 @@ pub struct ComponentUsage {
     pub memory_max_bytes: u64,
     /// The CPU time since the component's start, in microseconds.
     pub cpu_us: u64,
-    /// The number of its processes and threads.
+    /// The number of the component's processes and threads.
     pub pids: u64,
     /// The limit of `pids`.
     pub pids_max: u64,
-    /// The size of the files in its writable layer, in bytes. It is part of `memory_bytes`.
+    /// The size of the files in the component's writable layer, in bytes. It is part of `memory_bytes`.
     pub disk_bytes: u64,
     /// The capacity of the writable layer, in bytes.
     pub disk_max_bytes: u64,
