@@ -113,7 +113,7 @@ pub struct Pulled {
 const FETCHED: &[u8] = b"fetched\n";
 
 impl Pulled {
-    /// Returns the name of its file. It is a hash because a reference can be longer than a file name.
+    /// Returns the name of the box's file in `pulled/`: a hash, because a reference can be longer than a file name.
     pub(crate) fn file_name(&self) -> String {
         Digest::of(self.reference.as_bytes()).hex()
     }
@@ -201,7 +201,7 @@ pub(crate) fn may_name(
     named: &Named,
 ) -> Result<bool, StoreError> {
     let is_others = |it: &&Named| match named.owner.boxfile() {
-        // A user who loads an archive does not know the names in it.
+        // A loaded box takes no name from another box, because a user who loads an archive does not know the names in it.
         None => true,
         mine => it.owner.boxfile() != mine && !it.owner.is_gone(),
     };

@@ -107,7 +107,7 @@ impl Store {
 /// Opens a lock file, and creates it if necessary. Returns `None` if its holder removed it in the meantime. The file is opened
 /// for writing because NFS requires that for an exclusive lock.
 fn open(path: &Path) -> Result<Option<File>, StoreError> {
-    // Other users must not open it, because read access is enough to lock a file.
+    // Other users must not be able to open the lock file, because read access is enough to lock a file.
     match File::options().write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => return Ok(Some(file)),
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {

@@ -129,7 +129,7 @@ impl Drop for Publishing<'_> {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // A file that stays is removed by the next collection, because no process holds its lock.
+        // If the file cannot be removed, the next collection removes it, because no process holds its lock.
         fs::remove_file(&self.path).ok();
     }
 }

@@ -152,7 +152,7 @@ mod tests {
 
     impl TestStore {
         fn new() -> Self {
-            // On some file systems stamps are not reliable, and no file would have one.
+            // On a tmpfs, because files on some other file systems have no reliable stamps and would not be remembered.
             let directory = tempfile::tempdir_in("/dev/shm").unwrap();
             let store = Store::open(&directory.path().join("store")).unwrap();
             let place = Self { directory, store, blob: Digest::of(b"content") };

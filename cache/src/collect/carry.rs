@@ -17,7 +17,7 @@ use crate::{Label, StoreError};
 /// The prefix of a file in `tmp/` that was moved there to be deleted.
 const GONE: &str = "gone-";
 
-/// The number of files that are moved even if there is no time left, so that a collection always ends.
+/// The number of files that each round moves even if there is no time left, so that a collection always ends.
 const MIN_AT_ONCE: usize = 64;
 
 /// How much of a plan was carried out.

@@ -221,7 +221,7 @@ impl Scan {
     fn read_names(&mut self, root: &Path) -> Result<(), StoreError> {
         let directory = root.join("names");
         for (name, file) in self.files(&directory)? {
-            // A damaged name is ignored and left: a build that gives the name repairs it.
+            // A damaged name is counted as foreign, and its file stays. A build that gives the name repairs the file.
             let Ok(Some(named)) = read_name(&directory.join(&name)) else {
                 self.foreign += 1;
                 continue;
@@ -236,7 +236,7 @@ impl Scan {
         let directory = root.join("pulled");
         for (name, file) in self.files(&directory)? {
             let found = read(&directory.join(&name), Pulled::decode);
-            // A damaged reference is ignored and left: a pull repairs it.
+            // A damaged reference is counted as foreign, and its file stays. A pull repairs the file.
             let Some(Pulled { reference, digest, is_asked, .. }) =
                 found.ok().flatten().filter(|it| it.file_name() == name)
             else {

@@ -10,7 +10,7 @@
 //! - All paths in an archive from a box must begin with the last name of the requested path. Its symbolic links that lead out of
 //!   the requested directory are left out, because readers of the copy would follow them.
 //! - Files get at most the permissions that a new file of this user gets.
-//! - Paths are limited in length and depth. Of the extensions of tar, only long names are supported.
+//! - Paths are limited in length and depth. Of the extensions of tar, only long names and link targets are supported.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
