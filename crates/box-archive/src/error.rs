@@ -50,7 +50,7 @@ pub enum ArchiveError {
     /// A blob of a local box does not match its manifest.
     #[error("the blob {digest} of the box is damaged: {found}")]
     Damaged { digest: Digest, found: String },
-    /// The file has a name for a box that another box of the store has.
+    /// Another box in the store has a name that the file gives to one of its boxes.
     #[error("the name {name} belongs to {holder}, not to the box in the file")]
     NameTaken { name: String, holder: String },
     /// The store has failed.
@@ -59,10 +59,10 @@ pub enum ArchiveError {
     /// The directory or the file cannot be moved to its path.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// The path is in a box, in another image layout or in a store. These must have no other files.
+    /// The path is in a box, in another image layout or in a store, which must not contain other files.
     #[error("{} is in {}, {what}, which holds nothing else", path.display(), within.display())]
     Within { path: PathBuf, within: PathBuf, what: &'static str },
-    /// The stream cannot be written.
+    /// The output stream cannot be written.
     #[error("cannot write the output")]
     Write(#[source] io::Error),
 }

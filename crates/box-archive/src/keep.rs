@@ -1,4 +1,4 @@
-//! Gives boxes of the store their names from a file.
+//! Gives boxes in the store the names that they have in a file.
 
 use box_cache::{Named, Owner, Pulled, Store, StoreError};
 use box_contract::RemoteName;
@@ -12,9 +12,9 @@ use crate::ArchiveError;
 pub enum Names {
     /// No names: the boxes are found by their digests.
     None,
-    /// The names in the file. If another box has one of them, nothing is loaded.
+    /// The names in the file. If another box in the store has one of them, no box is loaded.
     Free,
-    /// The names in the file, even if other boxes have them.
+    /// The names in the file. Other boxes in the store lose these names.
     Replace,
 }
 
@@ -32,7 +32,7 @@ pub enum NameGiven {
 /// A valid name of a box of a store.
 enum Label {
     Name(Named),
-    /// The name of a box in a registry, with which `run` needs no registry.
+    /// A reference to a registry, such as `ghcr.io/acme/one:v1`. With it, `run` finds the box in the store.
     Pulled(Pulled),
 }
 
@@ -40,7 +40,7 @@ impl Label {
     fn new(digest: Digest, name: &str) -> Option<Self> {
         let remote = RemoteName::parse(name).ok().filter(|it| it.tag.is_some());
         if let Some(remote) = remote {
-            // The file's digest of the registry's manifest is not verified, so only the box's own digest is accepted.
+            // A digest of the registry's manifest would not be verified, so only the box digest is accepted.
             if remote.digest.is_some_and(|it| it != digest) {
                 return None;
             }
@@ -56,7 +56,7 @@ impl Label {
     }
 }
 
-/// Returns the name by which a box will be found, or `None` if it is not valid.
+/// Returns the name by which the box can be found in the store, or `None` if `name` is not valid.
 pub(crate) fn text(digest: Digest, name: &str) -> Option<String> {
     Some(match Label::new(digest, name)? {
         Label::Name(_) => name.to_owned(),
@@ -75,7 +75,7 @@ pub(crate) fn check(store: &Store, digest: Digest, name: &str) -> Result<(), Arc
     }
 }
 
-/// Gives a box a name.
+/// Gives the box of `digest` the name `name`.
 pub(crate) fn name(
     store: &Store,
     digest: Digest,
@@ -109,8 +109,8 @@ pub(crate) fn name(
     Ok(before.filter(|it| *it != digest).map_or(NameGiven::Given, NameGiven::Moved))
 }
 
-/// Returns the other box that was pulled under the same reference. A file's reference is not verified, so it must not replace
-/// that box silently.
+/// Returns the digest of another box that was pulled under the same reference. A reference in a file is not verified, so it must
+/// not replace that box silently.
 fn other_pulled(store: &Store, pulled: &Pulled) -> Result<Option<Digest>, StoreError> {
     let before = store.pulled(&pulled.reference)?.map(|it| it.digest);
     Ok(before.filter(|it| *it != pulled.digest))

@@ -13,7 +13,7 @@ use crate::{Archive, ArchiveError, Boxed};
 #[derive(Debug)]
 pub struct Plan<'a> {
     archive: &'a Archive,
-    /// The boxes.
+    /// The boxes to load.
     pub boxes: Vec<Boxed>,
     /// The blobs that the store lacks.
     pub missing: Vec<RemoteBlob>,
@@ -26,11 +26,11 @@ pub struct Loaded {
     pub digest: Digest,
     /// The names of the box in the file, and the outcome for each.
     pub names: Vec<(String, NameGiven)>,
-    /// The number of its blobs.
+    /// The number of the box's blobs.
     pub blobs: usize,
-    /// The size of its blobs, in bytes.
+    /// The size of the box's blobs, in bytes.
     pub bytes: u64,
-    /// The number of its blobs that the store lacked. A blob that is shared with an earlier box counts for the earlier box.
+    /// The number of the box's blobs that the store lacked. If boxes share a blob, only the number of the first box includes it.
     pub new_blobs: usize,
     /// The size of these blobs, in bytes.
     pub new_bytes: u64,
@@ -110,8 +110,8 @@ impl<'a> Plan<'a> {
         for it in &self.boxes {
             it.remote.keep_manifest(store)?;
         }
-        // Until the boxes have their names, this keeps garbage collection from their blobs. If a box cannot be opened, none gets
-        // a name.
+        // Until the boxes have their names, these values keep garbage collection from their blobs. If one box cannot be opened,
+        // no box gets a name.
         let published = self.boxes.iter().map(|it| it.remote.publish_in(store));
         let _published: Vec<_> = published.collect::<Result<_, _>>()?;
         let mut new: BTreeSet<_> = self.missing.iter().map(|it| it.plain.digest).collect();
@@ -119,7 +119,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Gives a box its names. `new` has the blobs that no earlier box had.
+/// Gives a box its names, and reports the load. `new` has the loaded blobs that no earlier box has.
 fn loaded(
     it: &Boxed,
     new: &mut BTreeSet<Digest>,

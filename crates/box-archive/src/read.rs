@@ -26,14 +26,14 @@ pub(crate) const MAX_MANIFESTS_BYTES: u64 = 16 << 20;
 /// A file or directory with boxes, or a stream.
 #[derive(Debug)]
 pub struct Archive {
-    /// Its description for messages.
+    /// The path, or another description of the file, for messages.
     title: String,
     place: FileSource,
-    /// The entries of its index.
+    /// The manifests in `index.json`.
     listed: Vec<Listed>,
 }
 
-/// The source of the files.
+/// The source of the files of the image layout.
 enum FileSource {
     Tar(File, MemberIndex),
     Directory(PathBuf),
@@ -53,14 +53,14 @@ impl fmt::Debug for FileSource {
 /// A box in a file.
 #[derive(Debug, Clone)]
 pub struct Boxed {
-    /// Its manifest and its stored blobs.
+    /// The manifest of the box, and its blobs as the file stores them.
     pub remote: Remote,
-    /// Its names in the file, in the order of the index.
+    /// The names of the box in the file, in the order of the index.
     pub names: Vec<String>,
 }
 
 impl Boxed {
-    /// Returns its name and its digest, for messages.
+    /// Returns the first name and the digest of the box, or only the digest if it has no name, for messages.
     pub fn called(&self) -> String {
         let digest = self.remote.digest;
         self.names.first().map_or_else(|| digest.to_string(), |name| format!("{name} ({digest})"))
@@ -71,8 +71,8 @@ impl Archive {
     /// Opens an archive or a directory. An archive that is compressed with gzip or zstd is read as a stream.
     ///
     /// # Errors
-    /// [`ArchiveError::Missing`], [`ArchiveError::File`], [`ArchiveError::NoBoxes`] and [`ArchiveError::Malformed`], and the errors of
-    /// [`Self::read`].
+    /// [`ArchiveError::Missing`], [`ArchiveError::File`], [`ArchiveError::NoBoxes`] and [`ArchiveError::Malformed`], and the
+    /// errors of [`Self::read`].
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         let title = path.display().to_string();
         if path.is_dir() {
@@ -126,7 +126,8 @@ impl Archive {
         &self.title
     }
 
-    /// Reads the manifests of the index, and returns the boxes among them in the order of the index. Their blobs are not read.
+    /// Reads the manifests of the index, and returns the boxes among them in the order of the index. Of the blobs of a box, reads
+    /// only its manifest and, for [`Form::Image`](box_registry::Form::Image), the config of the image.
     ///
     /// # Errors
     /// [`ArchiveError::NoBoxes`], and [`ArchiveError::Box`] if one of the boxes is malformed.
@@ -149,7 +150,7 @@ impl Archive {
         Ok(boxes)
     }
 
-    /// Returns the only box of a file, or the box of this digest.
+    /// Returns the box with this box digest or digest of the registry's manifest, or, for `None`, the only box of the file.
     ///
     /// # Errors
     /// As [`Self::boxes`]; [`ArchiveError::WhichBox`] and [`ArchiveError::Absent`].
@@ -180,7 +181,7 @@ impl Archive {
             _ => self.manifest(digest, size)?,
         };
         let what = format!("the manifest {digest} in {}", self.title);
-        // A box has one of these types.
+        // The manifest of a box has one of these types.
         let media_type = listed.media_type.as_deref();
         let media_type = media_type
             .map(|it| MANIFEST_TYPES.into_iter().find(|known| *known == it).unwrap_or("another"));
@@ -206,7 +207,7 @@ impl Archive {
         BoxRegistryError::Content { what: self.title.clone(), digest, reason }
     }
 
-    /// Opens a blob, and returns its size in bytes.
+    /// Opens a blob for reading, and returns its size in bytes.
     fn blob(&self, digest: &Digest) -> Result<(Box<dyn Read + '_>, u64), BoxRegistryError> {
         let what = || self.title.clone();
         let opened = self.open_file(&blob_name(digest));
@@ -227,7 +228,8 @@ impl Archive {
         Ok(Some(bytes))
     }
 
-    /// Opens a file of the layout. Returns `None` if it does not exist or is not a regular file.
+    /// Opens a file of the layout, and returns its size in bytes. Returns `None` if it does not exist, and for a stream. If it is
+    /// not a regular file, returns `None` for an archive, and an error for a directory.
     fn open_file(&self, name: &str) -> io::Result<Option<(Box<dyn Read + '_>, u64)>> {
         match &self.place {
             FileSource::Tar(file, members) => Ok(members.file(name).map(|(offset, size)| {
@@ -266,7 +268,7 @@ impl Archive {
     }
 }
 
-/// Fills a target from a reader.
+/// Fills a target with the blob of the digest and size `sent` from a reader.
 pub(crate) fn fill(
     title: &str,
     target: &Inflating<'_>,
@@ -286,7 +288,7 @@ pub(crate) fn fill(
     })
 }
 
-/// An archive before its blobs are read. A stream cannot return any blob yet.
+/// An archive while its manifests are read. In a stream, no other blob can be read yet.
 struct Early<'a>(&'a Archive);
 
 impl Origin for Early<'_> {
@@ -326,7 +328,7 @@ impl Origin for Blobs<'_> {
     }
 }
 
-/// Returns the target of a blob.
+/// Returns the target of a blob, or `None` if the blob is no longer needed.
 pub(crate) fn into<'s>(
     target: Targets<'_, 's>,
     digest: &Digest,
@@ -359,7 +361,7 @@ pub(crate) fn too_long(title: &str, name: &str, size: u64) -> ArchiveError {
     ArchiveError::Malformed { what: title.to_owned(), reason }
 }
 
-/// Returns the error of an invalid header. If it is the first, the file is not an archive.
+/// Returns the error of an invalid header. If it is the first header (`offset` 0), the file is not an archive.
 pub(crate) fn not_tar(title: &str, offset: u64, reason: String) -> ArchiveError {
     let what = title.to_owned();
     if offset == 0 {

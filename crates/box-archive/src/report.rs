@@ -28,7 +28,7 @@ impl Saved {
 }
 
 impl Plan<'_> {
-    /// Returns the line for the user before anything is read.
+    /// Returns the line that the user sees before the blobs are read.
     pub fn line(&self) -> String {
         let (new, all) = (self.missing.len(), self.blobs());
         let amounts = format!("{} of {}", readable(self.new_bytes()), readable(self.bytes()));

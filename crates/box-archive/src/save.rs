@@ -31,7 +31,7 @@ pub struct Bundle<'a> {
     entries: BTreeSet<(Digest, Option<&'a str>)>,
     /// The manifests of the boxes.
     manifests: BTreeMap<Digest, Vec<u8>>,
-    /// The other blobs, each with one of its boxes.
+    /// The other blobs, each with one of the boxes that have it.
     blobs: BTreeMap<Digest, (&'a Descriptor, &'a Documents)>,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// Writes the boxes to a new directory. On btrfs and XFS the blobs share their disk blocks with the blobs of the boxes.
+    /// Writes the boxes to a new directory. On btrfs and XFS the copied blobs share their disk blocks with the originals.
     ///
     /// # Errors
     /// As for [`Self::write_file`].
@@ -170,8 +170,8 @@ impl<'a> Bundle<'a> {
         for (digest, (named, documents)) in &self.blobs {
             let blob = open(documents, named)?;
             let mut file = new_file(&directory, &digest.hex(), 0o666).map_err(failed())?;
-            // The kernel copies ([copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html)), so the result
-            // is hashed afterwards.
+            // The kernel copies ([copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html)), so the
+            // result is hashed afterwards.
             io::copy(&mut (&blob.file).take(named.size), &mut file).map_err(failed())?;
             file.seek(SeekFrom::Start(0)).map_err(failed())?;
             let (found, _) = Digest::of_reader(&file).map_err(failed())?;
@@ -181,7 +181,7 @@ impl<'a> Bundle<'a> {
         Ok(())
     }
 
-    /// Returns the files besides the blobs.
+    /// Returns the names and the contents of `oci-layout` and `index.json`.
     fn documents(&self) -> [(&'static str, Vec<u8>); 2] {
         let descriptor = |(digest, name): &(Digest, Option<&str>)| {
             let size = self.manifests.get(digest).map_or(0, |it| it.len() as u64);
@@ -272,7 +272,7 @@ fn check_place(to: &Path) -> Result<(), ArchiveError> {
     check_output(to)
 }
 
-/// Refuses an output in a box, in another image layout or in a store, which would hold something foreign then.
+/// Refuses an output in a box, in another image layout or in a store, which must not contain other files.
 ///
 /// # Errors
 /// [`ArchiveError::Within`].
@@ -295,7 +295,7 @@ pub fn is_tar(output: &Path) -> bool {
     !is_directory && output.extension().is_some_and(|it| it == "tar")
 }
 
-/// Returns whether a path has the name of a compressed archive, a format that is not written.
+/// Returns whether `output` has the name of a compressed archive, such as `boxes.tar.gz`. Compressed archives are not written.
 pub fn is_compressed(output: &Path) -> bool {
     let extension = output.extension().and_then(|it| it.to_str()).unwrap_or_default();
     let archive =

@@ -1,8 +1,8 @@
 //! Reads an archive once, from its beginning to its end.
 //!
-//! Its first files are `oci-layout`, `index.json` and all manifests of the index. So the manifests, whose size is limited, are in
-//! memory before the first blob arrives, and the wanted blobs are known. A file that is no blob of a box is an error, because its
-//! data would have to be read, whatever its size is.
+//! The first files of the archive must be `oci-layout`, `index.json` and all manifests of the index. So the manifests, whose size
+//! is limited, are in memory before the first blob arrives, and the wanted blobs are known. A file that is no blob of a box is an
+//! error, because its data would have to be read, whatever its size is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};
@@ -19,22 +19,22 @@ use safe_text::shown;
 use crate::ArchiveError;
 use crate::read::{checked, fill, into, not_tar, too_long};
 
-/// The maximum number of bytes that are read after the end of an archive, because programs pad the last record to some kilobytes.
-/// Otherwise a program that writes to a pipe would find it closed.
+/// The maximum number of bytes that are read after the end of an archive: programs pad the last record to some kilobytes. If the
+/// padding were not read, a program that writes it to a pipe would find the pipe closed.
 const REST: u64 = 1 << 20;
 /// The maximum size of all headers before a member's data, in bytes.
 const HEADERS: u64 = 4 << 20;
 /// The maximum number of directories in an archive.
 const DIRECTORIES: usize = 1024;
 
-/// A stream whose manifests were read.
+/// A stream whose manifests have been read.
 pub(crate) struct Stream {
     title: String,
     manifests: BTreeMap<Digest, Vec<u8>>,
     members: Mutex<Members>,
 }
 
-/// The remaining members.
+/// The members of the archive that have not been read.
 struct Members {
     from: BufReader<Box<dyn Read + Send>>,
     /// The number of bytes that were read.
@@ -46,7 +46,7 @@ struct Members {
     seen: BTreeSet<Vec<u8>>,
 }
 
-/// A file of an archive. Its data is read next.
+/// A file of an archive. The reader is at the beginning of its data.
 struct File {
     name: String,
     size: u64,
@@ -151,7 +151,7 @@ impl Stream {
 
 /// The reason why the next member cannot be read.
 enum Failed {
-    /// Its headers are invalid, or an archive of boxes must not have such a member. Has the offset.
+    /// The member's headers are invalid, or an archive of boxes must not have such a member. Contains the offset of the headers.
     Unsound(u64, String),
     Read(io::Error),
 }
@@ -205,7 +205,7 @@ impl Members {
         }
     }
 
-    /// Reads a file that must come next.
+    /// Reads the next file, which must be `name`.
     fn document(&mut self, title: &str, name: &str) -> Result<Vec<u8>, ArchiveError> {
         match self.file().map_err(|error| error.named(title))? {
             None if self.seen.is_empty() => Err(ArchiveError::NoBoxes {
@@ -230,7 +230,7 @@ impl Members {
         Ok(bytes)
     }
 
-    /// Skips bytes.
+    /// Skips `size` bytes.
     fn skip(&mut self, size: u64) -> Result<(), Failed> {
         let skipped = io::copy(&mut self.from.by_ref().take(size), &mut io::sink());
         let skipped = skipped.map_err(Failed::Read)?;
@@ -245,7 +245,7 @@ impl Members {
         Err(Failed::Read(io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// Reads the padding after the end. Errors are ignored.
+    /// Reads the padding after the end of the archive. Errors are ignored.
     fn drain(&mut self) {
         drop(io::copy(&mut self.from.by_ref().take(REST), &mut io::sink()));
     }

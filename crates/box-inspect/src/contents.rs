@@ -18,12 +18,12 @@ use crate::opened::{OpenBox, OpenError};
 #[derive(Debug)]
 pub struct VerifiedContents {
     rootfs: Rootfs,
-    /// The distance of each content from the start of the rootfs.
+    /// The offset of each content in the rootfs, in bytes.
     places: HashMap<Blake3Digest, u64>,
 }
 
 impl VerifiedContents {
-    /// Opens the rootfs of a box and reads where the data of each file lie. `tree` is the box's whole tree.
+    /// Opens the rootfs of a box and reads the offset of each file's data. `tree` is the box's whole tree.
     ///
     /// # Errors
     /// [`ExportError`] if the rootfs cannot be opened or has other files.
@@ -36,7 +36,7 @@ impl VerifiedContents {
         Ok(Self { rootfs, places })
     }
 
-    /// Returns the distance of a content from the start of the segments, if it lies there.
+    /// Returns the offset of a content in the concatenated segments. `None` if it is not in a segment.
     pub fn place_in_segments(&self, content: &Blake3Digest) -> Option<u64> {
         self.places.get(content)?.checked_sub(self.rootfs.metadata().descriptor.size)
     }
@@ -55,7 +55,7 @@ impl VerifiedContents {
     /// Writes a file's content to `out` and verifies it. `path` is used in error messages only.
     ///
     /// # Errors
-    /// [`ExportError`]. `out` then has bytes that are not the content.
+    /// [`ExportError`]. The bytes that `out` then has may be wrong.
     pub fn copy(
         &self,
         path: &[u8],
@@ -72,7 +72,7 @@ impl VerifiedContents {
         limit: u64,
         out: &mut dyn Write,
     ) -> Result<(), ExportError> {
-        // An empty content is stored nowhere.
+        // An empty content has no offset.
         let offset = self.places.get(&content.hash).copied().unwrap_or_default();
         let Some((part, offset)) = self.rootfs.locate(offset) else {
             return Err(ExportError::other_data(path));
@@ -85,14 +85,14 @@ impl VerifiedContents {
     }
 }
 
-/// Returns the contents of a tree's files that have any bytes, as often as there are files.
+/// Returns the content of each file of a tree that is not empty, once for each name of the file.
 fn contents(tree: &Tree) -> impl Iterator<Item = Content> {
     let files = entries(tree).filter_map(|(_, id)| tree.inode(id).content().copied());
     files.filter(|content| content.size > 0)
 }
 
-/// Reads the distance of each content from the start of the rootfs. The names in the rootfs must be the names of
-/// `tree`, which bounds how much of it is read. The contents are not verified here, but when they are read.
+/// Reads the offset of each content in the rootfs from the metadata. The names in the rootfs must be the names of `tree`,
+/// which limits how much is read. The contents are verified only when they are read.
 fn places(metadata: &File, tree: &Tree) -> Result<HashMap<Blake3Digest, u64>, ExportError> {
     let mut places = HashMap::new();
     let mut pending = vec![(Tree::ROOT, read::root(metadata)?)];
@@ -118,7 +118,7 @@ fn places(metadata: &File, tree: &Tree) -> Result<HashMap<Blake3Digest, u64>, Ex
     Ok(places)
 }
 
-/// Returns the error of a rootfs that has other entries than its listing.
+/// Returns the error of a rootfs whose entries or attributes differ from its listing.
 pub(crate) fn other_entries() -> ExportError {
     ExportError::damaged("its entries or their attributes are not those that the listing names")
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::diff::{Entry, FirstName};
 
-/// Adds fields to an object. Null values are left out.
+/// Adds the fields whose value is not null to an object.
 pub fn with_fields<const N: usize>(mut object: Value, fields: [(&str, Value); N]) -> Value {
     for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
         object[name] = value;
@@ -15,7 +15,7 @@ pub fn with_fields<const N: usize>(mut object: Value, fields: [(&str, Value); N]
     object
 }
 
-/// Returns a path as JSON. A path that is not UTF-8 has a readable and a lossless form.
+/// Returns a path as JSON: `path`, and `path_base64` if the path is not UTF-8.
 pub fn path_json(path: &[u8]) -> Value {
     let readable = json!({ "path": String::from_utf8_lossy(path) });
     with_fields(readable, [("path_base64", json!(lossless(path)))])
@@ -60,7 +60,7 @@ pub fn shown_bytes(bytes: &[u8]) -> String {
     shown(&String::from_utf8_lossy(bytes))
 }
 
-/// Formats the origin of an entry.
+/// Formats the origin of an entry. An entry without an origin is from this host.
 pub fn origin(entry: &Entry<'_>) -> String {
     entry.origin.map_or_else(|| "this host".to_owned(), |origin| shown(&origin.to_string()))
 }

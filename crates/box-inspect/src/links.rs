@@ -8,17 +8,17 @@ use box_tree::path::{lossy, names};
 
 use crate::paths::Paths;
 
-/// Of each inode with several names: how many, and the first in the canonical order.
+/// The inodes with several names: the number of names of each, and its first name in the canonical order.
 #[derive(Debug, Default)]
 pub(crate) struct HardLinks {
-    /// How many names an inode has, and the index of the first.
+    /// The number of names of each inode, and the index of its first name in `paths`.
     named: HashMap<InodeId, (usize, usize)>,
     paths: Paths,
 }
 
 impl HardLinks {
-    /// Finds them among names in the canonical order, which are listed twice, so that only the paths
-    /// of these inodes are held.
+    /// Finds the inodes with several names. `names` lists all names in the canonical order. It is
+    /// called twice, so that only the paths of these inodes are in memory.
     pub(crate) fn of<I: Iterator<Item = (Vec<u8>, InodeId)>>(names: impl Fn() -> I) -> Self {
         let (mut seen, mut several) = (HashSet::new(), HashSet::new());
         for (_, id) in names() {
@@ -38,13 +38,13 @@ impl HardLinks {
         links
     }
 
-    /// Returns how many names an inode has that has several, and the first.
+    /// Returns the number of names of an inode and the first name. `None` if it has only one name.
     pub(crate) fn get(&self, id: InodeId) -> Option<(usize, FirstName<'_>)> {
         let (count, place) = *self.named.get(&id)?;
         Some((count, FirstName { paths: &self.paths, place }))
     }
 
-    /// Returns the first name of the inode at a path. `None` if `path` is the first name.
+    /// Returns the first name of the inode at `path`. `None` if `path` is the first or only name.
     pub(crate) fn before(&self, path: &[u8], id: InodeId) -> Option<Vec<u8>> {
         let (_, first) = self.get(id)?;
         let is_further = !first.names().eq(names(path).rev());

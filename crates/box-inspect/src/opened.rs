@@ -1,6 +1,7 @@
 //! Reads the documents of a box: manifest, config and listing.
 //!
-//! [`OpenBox`] verifies manifest and config. The blobs that boot are opened but not hashed; `boxlaunch verify` hashes them.
+//! [`OpenBox`] verifies manifest and config. It opens the kernel, the init and the rootfs but does not hash them;
+//! `boxlaunch verify` does.
 
 use std::path::PathBuf;
 
@@ -17,7 +18,7 @@ use safe_text::shown;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum OpenError {
-    /// The box cannot be opened, or a file of it is not the one that it names.
+    /// The box cannot be opened, or one of its files does not match the manifest.
     #[error(transparent)]
     Layout(#[from] box_layout::OpenError),
     /// The manifest does not name exactly one listing.
@@ -29,10 +30,10 @@ pub enum OpenError {
     /// The box lacks the component.
     #[error("the box {} has no {} component", path.display(), component.name())]
     NoComponent { path: PathBuf, component: ComponentName },
-    /// The listing is not the one that the config names.
+    /// The tree digest of the listing is not the one in the config.
     #[error("the listing of {} does not match its rootfs", path.display())]
     WrongListing { path: PathBuf },
-    /// The box is of an epoch whose rootfs this version starts, and does not compare with the listing.
+    /// This version can start a box of this epoch, but cannot compare its rootfs with its listing.
     #[error(
         "the box {} is of format epoch {epoch}: this version starts it, but cannot compare its files with its listing",
         path.display()
@@ -70,7 +71,7 @@ pub fn component(opened: &OpenBox, component: ComponentName) -> Result<&Componen
 pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
     let path = || opened.places.directory.clone();
     let Some(named) = opened.manifest.blob(LISTING_TYPE) else {
-        // Boxes of other versions may have none.
+        // Boxes of other versions may have no listing.
         return Err(OpenError::NoListing { path: path() });
     };
     let listing = Listing::decode(&opened.read_blob(named, LISTING_BYTES as u64)?)
@@ -82,7 +83,7 @@ pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
 }
 
 /// Checks that two boxes with the same listing have the same rootfs. The rootfs follows from the listing, which has every entry
-/// and the layers whose segments hold the data. A `file` of the checkout is an exception: its segment also has files that a
+/// and the layers whose segments contain the data. A `file` of the checkout is an exception: its segment also has files that a
 /// policy hides and that the listing lacks. Therefore nothing is compared if `origins`, the origins of the first box, have such
 /// files.
 ///

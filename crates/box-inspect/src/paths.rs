@@ -1,11 +1,11 @@
-//! Many paths of a tree, within bounds.
+//! Many paths of a tree, in little memory.
 
 use box_tree::{Name, Trail};
 
-/// Paths, of which each directory is in memory once.
+/// A list of paths. Each directory that they share is in memory once.
 #[derive(Debug)]
 pub(crate) struct Paths {
-    /// For each entry the index of its directory, and its name there. The first is the root.
+    /// For each path the index of its parent directory, and its name there. The first is the root.
     places: Vec<(usize, Name)>,
     trail: Trail<usize>,
 }
@@ -17,7 +17,7 @@ impl Default for Paths {
 }
 
 impl Paths {
-    /// Adds a path, which must come in the canonical order, and returns its index.
+    /// Adds a path and returns its index. Paths must be added in the canonical order.
     pub(crate) fn add(&mut self, path: &[u8]) -> usize {
         self.trail.follow(path, |above, name| {
             self.places.push((above, name.into()));
@@ -25,13 +25,13 @@ impl Paths {
         })
     }
 
-    /// Lists the names of a path, the last first.
+    /// Returns the names of the path with this index, the last one first.
     pub(crate) fn names(&self, place: usize) -> impl Iterator<Item = &[u8]> {
         let places = std::iter::successors(Some(place), |place| Some(self.places[*place].0));
         places.take_while(|place| *place != 0).map(|place| &*self.places[place].1)
     }
 
-    /// Returns the path of an index.
+    /// Returns the path with this index.
     pub(crate) fn path(&self, place: usize) -> Vec<u8> {
         let names: Vec<_> = self.names(place).collect();
         match names.as_slice() {

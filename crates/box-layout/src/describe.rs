@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::OpenBox;
 
 impl OpenBox {
-    /// Returns the digests, the run plan and the blobs of the box as a JSON object. In the plan, values
-    /// of variables and words of commands that look like secrets are masked, and `masked` lists these.
+    /// Returns the digests, the run plan and the blobs of the box as a JSON object. In the plan, values of variables and words
+    /// of commands that look like secrets are masked. The field `masked` lists them.
     pub fn report(&self) -> Value {
         let (plan, masked) = masked(self.plan());
         let blob = |blob: &Descriptor| {
@@ -34,13 +34,13 @@ impl OpenBox {
         })
     }
 
-    /// Describes the box in lines, each of them safe for a terminal and with its line end. What looks like
-    /// a secret is masked.
+    /// Describes the box as text. Each line is safe for a terminal and ends with a newline. Values that look like secrets are
+    /// masked.
     pub fn describe(&self) -> String {
         self.describe_with(|_, _| ())
     }
 
-    /// Like [`Self::describe`]. `mark` may add to the box's permissions, of which the network's are the first.
+    /// Like [`Self::describe`]. `mark` may change the box's permissions, of which the network's are the first.
     pub fn describe_with(&self, mark: impl FnOnce(&NetworkPlan, &mut [Permission])) -> String {
         let (config, plan) = (&self.config, masked(self.plan()).0);
         let mut permissions = plan.permissions();
@@ -83,8 +83,8 @@ fn under_title(permissions: &[Permission]) -> Vec<String> {
     [String::new(), "may do".to_owned()].into_iter().chain(lines).collect()
 }
 
-/// Returns the plan with [`MASK`] in place of what looks like a secret, and as JSON objects the variables
-/// and the words of commands that have it.
+/// Returns the plan with [`MASK`] instead of each value that looks like a secret, and a JSON object for each masked variable and
+/// each masked word of a command.
 fn masked(plan: &RunPlan) -> (RunPlan, Vec<Value>) {
     let (mut plan, mut found) = (plan.clone(), Vec::new());
     let business = plan.business.as_mut().map(|it| (ComponentName::Business, it));

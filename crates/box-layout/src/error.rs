@@ -28,10 +28,10 @@ pub enum OpenError {
         /// The artifact type of its manifest, if it has one.
         found: Option<String>,
     },
-    /// The layout's index does not name exactly one manifest.
+    /// The layout's index has no manifest, or more than [`MAX_MANIFESTS`](crate::MAX_MANIFESTS).
     #[error("{} names {count} manifests, and a box has one", place(path))]
     Manifests { path: PathBuf, count: usize },
-    /// The layout's index names several boxes; holds their tags and digests.
+    /// The layout's index has several boxes. `names` has their tags and digests.
     #[error("{} has {} boxes: {}", place(path), names.len(), shown(&names.join(", ")))]
     Boxes { path: PathBuf, names: Vec<String> },
     /// A file cannot be opened or read, or is too long.
@@ -51,16 +51,16 @@ pub enum OpenError {
     /// A document is not valid for its role in the box, or its plan cannot be carried out.
     #[error("{0}")]
     Malformed(String),
-    /// A file does not have the size or the content that the box names.
+    /// A file does not have its size or its digest in the manifest.
     #[error("{} has {found}, but its manifest says {expected}", place(path))]
     Different { path: PathBuf, expected: String, found: String },
-    /// The plan in the rootfs differs from the config's plan, or cannot be read for a given reason.
+    /// The plan in the rootfs differs from the config's plan, or cannot be read because of `reason`.
     #[error(
         "{PLAN_PATH} in the rootfs {} {}", place(path),
         reason.as_deref().map_or("is not the plan of the box's config".to_owned(), unreadable)
     )]
     RootfsPlan { path: PathBuf, reason: Option<String> },
-    /// The image of the rootfs is not as large as its parts together. Both are numbers of blocks.
+    /// The superblock of the rootfs does not have the size of all parts together. `found` and `expected` are numbers of blocks.
     #[error(
         "the rootfs image that begins with {} says that it has {found} blocks of 4096 bytes, but its parts have \
          {expected}",
@@ -100,18 +100,18 @@ impl OpenError {
         Self::Malformed(format!("{} is not a boxbuild document: {reason}", place(path)))
     }
 
-    /// Returns the error of a plan that no start could carry out.
+    /// Returns the error of a plan that cannot be carried out.
     pub(crate) fn plan(error: &PlanError) -> Self {
         Self::Malformed(format!("the box cannot be run: {}", shown(&error.to_string())))
     }
 
-    /// Returns the error of a file whose length is not the one that the box names.
+    /// Returns the error of a file that does not have its size in the manifest.
     pub fn size(path: PathBuf, expected: u64, found: u64) -> Self {
         let (expected, found) = (expected.to_string(), format!("{found} bytes"));
         Self::Different { path, expected, found }
     }
 
-    /// Returns the error of a file whose content is not the one that the box names.
+    /// Returns the error of a file that does not have its digest in the manifest.
     pub fn digest(path: PathBuf, expected: Digest, found: Digest) -> Self {
         let (expected, found) = (expected.to_string(), format!("the digest {found}"));
         Self::Different { path, expected, found }

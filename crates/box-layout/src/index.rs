@@ -1,7 +1,7 @@
 //! Finds the box in the index of an image layout.
 //!
-//! The manifest decides whether it is a box, and the index only names it: skopeo, oras and crane rewrite the index, without the
-//! media type and the artifact type that the OCI image-spec leaves optional, and with tags and other annotations
+//! The manifest, not the index, determines whether an entry of the index is a box. skopeo, oras and crane rewrite the index: they
+//! omit the media type and the artifact type, which the OCI image-spec leaves optional, and add tags and other annotations
 //! (<https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md>).
 
 use std::collections::{BTreeMap, HashSet};
@@ -19,7 +19,7 @@ use crate::Places;
 use crate::error::OpenError;
 use crate::read::{Document, MAX_DOCUMENT};
 
-/// The most manifests of one index that are looked at.
+/// The maximum number of manifests in an index.
 pub const MAX_MANIFESTS: usize = 64;
 /// The annotation with the tag of a manifest (OCI image-spec, annotations.md).
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
@@ -36,7 +36,7 @@ struct AnyIndex {
     manifests: Vec<Named>,
 }
 
-/// Names a manifest.
+/// An entry of the index: the descriptor of a manifest.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Named {
@@ -61,7 +61,7 @@ impl Named {
         self.artifact_type.as_deref() == Some(ARTIFACT_TYPE)
     }
 
-    /// Returns whether the manifest is a box, or cannot be read and its descriptor has the artifact type of a box.
+    /// Returns whether the manifest has the artifact type of a box. If the manifest cannot be read, the descriptor decides.
     fn is_box(&self, places: &Places) -> bool {
         if self.media_type.as_deref().is_some_and(|it| it != OCI_MANIFEST_TYPE) {
             return false;
@@ -73,7 +73,7 @@ impl Named {
         }
     }
 
-    /// Returns its tag and its digest.
+    /// Returns the manifest's tag, if it has one, and its digest.
     fn name(&self) -> String {
         let tag = self.annotations.as_ref().and_then(|it| it.get(REF_NAME));
         tag.map_or_else(|| self.digest.to_string(), |tag| format!("{tag} ({})", self.digest))
@@ -112,8 +112,8 @@ pub(crate) fn find(places: &Places) -> Result<(Descriptor, bool), OpenError> {
     }
 }
 
-/// Returns `true` if the index of an image layout has one manifest, which is a box. If the manifest is missing, the artifact type
-/// in the index decides.
+/// Returns `true` if the index of an image layout has exactly one manifest, and the manifest or its descriptor in the index has
+/// the artifact type of a box.
 pub fn names_one_box(directory: &Path) -> bool {
     read(directory).is_ok_and(|(_, manifests)| match manifests.as_slice() {
         [named] => named.is_box(&directory.into()) || named.claims(),
@@ -121,7 +121,7 @@ pub fn names_one_box(directory: &Path) -> bool {
     })
 }
 
-/// Reads the index, and lists its manifests, each once: one of several tags is named several times.
+/// Reads the index, and lists each manifest once: the index has an entry for each tag of a manifest.
 fn read(directory: &Path) -> Result<(Document, Vec<Named>), OpenError> {
     let document = Document::unnamed(directory, INDEX_FILE)?;
     let mut manifests = manifests_of(&document)?;
@@ -144,16 +144,16 @@ fn manifests_of(document: &Document) -> Result<Vec<Named>, OpenError> {
 pub struct Listed {
     /// The media type, if the index has one.
     pub media_type: Option<String>,
-    /// Its sha256.
+    /// The sha256 of the manifest.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// The size of the manifest, in bytes.
     pub size: u64,
-    /// The names that the index gives it, in its order.
+    /// The tags of the manifest, in the order of the index.
     pub names: Vec<String>,
 }
 
-/// Lists the manifests of an index, each once and in its order: at most one more than [`MAX_MANIFESTS`]. The path is for
-/// messages.
+/// Lists each manifest of an index once, in the order of the index. Stops after one more than [`MAX_MANIFESTS`], so that the
+/// caller can detect a longer index. `path` is for messages.
 ///
 /// # Errors
 /// [`OpenError::Malformed`].

@@ -28,8 +28,8 @@ pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {
     directory.join(blob_name(digest))
 }
 
-/// Returns the OCI image layout directory that contains a path, even if the path does not exist. A file at such a path would not
-/// be part of the layout.
+/// Returns the OCI image layout directory that contains `path`, which need not exist. A new file at `path` would not be part of
+/// the layout.
 pub fn layout_above(path: &Path) -> Option<PathBuf> {
     let mut above = path.ancestors().skip(1);
     let nearest = above.find_map(|it| Path::new(".").join(it).canonicalize().ok())?;
@@ -51,8 +51,7 @@ pub enum EntryKind {
     Directory,
 }
 
-/// Returns the kind that an entry of a box's directory has, or `None` if a box has no entry of this
-/// path. The path is relative to the box's directory.
+/// Returns the kind of the entry at `path`, relative to the directory of a box. `None` if boxes have no entry at this path.
 pub fn entry_kind(path: &Path) -> Option<EntryKind> {
     match path.to_str()? {
         LAYOUT_FILE | INDEX_FILE => Some(EntryKind::File),

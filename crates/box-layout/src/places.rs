@@ -25,12 +25,12 @@ pub struct Places {
     pub directory: PathBuf,
     /// The directory of a store's blobs, each under its digest in hexadecimal.
     pub store: Option<PathBuf>,
-    /// The blobs of the host's shared store, for blobs that the first store lacks.
+    /// The directory of the blobs of the host's shared store, for blobs that `store` lacks.
     pub base: Option<PathBuf>,
 }
 
 impl Places {
-    /// Takes the directory of a box, and the directory of a store's blobs.
+    /// Combines the directory of a box and the directory of a store's blobs.
     pub fn new(directory: impl Into<PathBuf>, store: Option<&Path>) -> Self {
         Self { directory: directory.into(), store: store.map(Path::to_owned), base: None }
     }
@@ -41,8 +41,8 @@ impl Places {
         Self { base, ..self }
     }
 
-    /// Opens the file of a blob for reading. Messages name `action` as the purpose. If the directory
-    /// has a wrong file of this name, the store's file is not used.
+    /// Opens the file of a blob for reading. `action` is the verb in messages. If the box's directory has an entry of this
+    /// name that cannot be opened as a regular file, the stores are not used.
     ///
     /// # Errors
     /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
@@ -61,7 +61,7 @@ impl Places {
         })
     }
 
-    /// Returns the path of a blob. It is in the store only if the directory has no entry of its name.
+    /// Returns the path of a blob: the first candidate that exists, or the path in the box's directory if none exists.
     pub(crate) fn find(&self, digest: &Digest) -> PathBuf {
         let is_absent = |path: &Path| {
             let found = path.symlink_metadata();
@@ -79,7 +79,7 @@ impl Places {
     }
 }
 
-/// The directory alone.
+/// The directory of a box, without a store.
 impl<P: AsRef<Path> + ?Sized> From<&P> for Places {
     fn from(directory: &P) -> Self {
         Self::new(directory.as_ref(), None)

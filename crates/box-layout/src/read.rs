@@ -1,4 +1,4 @@
-//! Reads the documents of a box, bounded and compared with their digests.
+//! Reads the documents of a box within bounds, and compares them with their digests.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use crate::{Blob, OpenError, Places};
 
-/// The greatest length of layout, index and manifest, in bytes.
+/// The maximum size of `oci-layout`, `index.json` and a manifest, in bytes.
 pub const MAX_DOCUMENT: u64 = 1 << 20;
 
-/// A document's bytes, and the file that they are from.
+/// The bytes of a document, and the path of its file.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) path: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// Reads a file of the box that no digest names.
+    /// Reads a file of the box that is not a blob: `oci-layout` or `index.json`.
     pub(crate) fn unnamed(directory: &Path, name: &str) -> Result<Self, OpenError> {
         let path = directory.join(name);
         let file = open_regular(&path, Links::Refuse);
@@ -36,12 +36,12 @@ impl Document {
         }
     }
 
-    /// Takes bytes that are from a file.
+    /// Wraps the bytes of a file that the caller has read. `path` is for messages.
     pub(crate) fn of(path: &Path, bytes: Vec<u8>) -> Self {
         Self { path: path.to_owned(), bytes, is_private: true }
     }
 
-    /// Reads the blob that a descriptor names.
+    /// Reads the blob of a descriptor, and compares it with the descriptor's size and digest.
     pub(crate) fn named(
         places: &Places,
         descriptor: &Descriptor,
@@ -62,11 +62,10 @@ impl Document {
         Ok(Self { path, bytes, is_private: true })
     }
 
-    /// Parses the document. An object must be written as an object: serde alone would also accept a
-    /// list of its values.
+    /// Parses the document. A struct must be a JSON object: serde alone would also accept an array of its fields' values.
     pub(crate) fn parse<T: DeserializeOwned + Serialize>(&self) -> Result<T, OpenError> {
         let parsed: T = self.read()?;
-        // The builder writes it so; to compare the bytes takes a fifth of the time.
+        // The builder writes these bytes. Comparing them takes a fifth of the time of the check below.
         if serde_json::to_vec(&parsed).is_ok_and(|written| written == self.bytes) {
             return Ok(parsed);
         }
@@ -76,7 +75,7 @@ impl Document {
         }
     }
 
-    /// Returns the document as it is.
+    /// Parses the document as untyped JSON.
     pub(crate) fn value(&self) -> Result<Value, OpenError> {
         self.read()
     }
@@ -89,7 +88,7 @@ impl Document {
         OpenError::malformed(&self.path, &reason)
     }
 
-    /// Checks a field that has one value in every box.
+    /// Checks a field that has the same value in every box.
     pub(crate) fn expect(
         &self,
         field: &'static str,
@@ -108,7 +107,7 @@ impl Document {
     }
 }
 
-/// Returns `true` if a document has an object wherever it is written with one.
+/// Returns `true` if `given` has no other value at a position at which `written` has an object.
 fn has_the_objects_of(given: &Value, written: &Value) -> bool {
     match (given, written) {
         (Value::Object(given), Value::Object(written)) => written.iter().all(|(key, written)| {

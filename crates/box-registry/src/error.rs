@@ -9,14 +9,14 @@ use oci_registry::RegistryError;
 
 /// An error of a push or a pull of a box.
 ///
-/// A message repeats no text from a registry but digests, sizes and quoted media types.
+/// From a registry, a message repeats only digests, sizes, and quoted texts such as media types and error codes.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum BoxRegistryError {
     /// A request to the registry has failed, or the registry sent other content than was requested.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// The local box cannot be read.
+    /// A local or pulled box cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The reference leads to an artifact or image that is not a box.
@@ -48,7 +48,7 @@ pub enum BoxRegistryError {
     /// A blob in a file with boxes does not match the manifest of its box.
     #[error("the blob {digest} in {what} is damaged: {reason}")]
     Content { what: String, digest: Digest, reason: String },
-    /// A file with boxes is read as a stream, and a document in it comes too late: it was needed at an earlier position.
+    /// A file with boxes is read as a stream, and a document in it comes after the position at which it is needed.
     #[error("{what} has the document {digest} too late for a reader that cannot go back")]
     Later { what: String, digest: Digest },
 }

@@ -34,7 +34,7 @@ pub enum Form {
     Artifact,
     /// An image, for registries that reject artifacts.
     Image,
-    /// The box's manifest and plain blobs, as another tool copied them. For example, `skopeo copy` does.
+    /// The box's manifest and plain blobs, as another tool copied them, such as `skopeo copy`.
     Plain,
 }
 
@@ -108,7 +108,7 @@ impl Form {
         }
     }
 
-    /// Returns the form of a box's manifest, or `None` if the manifest is not for a box.
+    /// Returns the form of a registry's manifest, or `None` if the manifest is not for a box.
     pub(crate) fn of(document: &Document) -> Option<Self> {
         let is_artifact = document.artifact_type.as_deref() == Some(ARTIFACT_TYPE);
         match &*document.config.media_type {
@@ -137,7 +137,7 @@ impl Form {
 }
 
 impl Document {
-    /// Returns the manifest of a box in this form. The first layer is the box's manifest.
+    /// Returns the registry's manifest of a box in this form. The first element of `layers` must be the box's manifest.
     pub(crate) fn of_box(form: Form, config: Descriptor, layers: &[Layer<'_>]) -> Self {
         let annotations = match (form, layers.first()) {
             (Form::Image, Some(manifest)) => {
@@ -157,8 +157,8 @@ impl Document {
         }
     }
 
-    /// Returns the plain digest, the plain size and the stored blob of each layer with these annotations. The first of several
-    /// layers with the same plain digest counts.
+    /// Returns the plain digest, the plain size and the stored blob of each layer that has both as annotations. Of several layers
+    /// with the same plain digest, returns the first.
     pub(crate) fn annotated(&self) -> BTreeMap<Digest, (u64, Sent)> {
         let mut found = BTreeMap::new();
         for layer in &self.layers {
@@ -204,7 +204,7 @@ impl Sent {
 }
 
 impl ImageConfig {
-    /// Returns the config of an image with these layers. The first layer is the box's manifest.
+    /// Returns the config of an image with these layers. The first element must be the box's manifest.
     pub(crate) fn of_box(layers: &[Layer<'_>]) -> Self {
         let digests = || layers.iter().map(|it| it.plain.digest);
         let labels = digests().take(1).map(|it| (DIGEST_LABEL.to_owned(), it.to_string()));

@@ -38,7 +38,7 @@ pub struct InflatingDraft<'s> {
     plain: Plain<'s>,
 }
 
-/// The plain bytes.
+/// The plain bytes of a blob that is being fetched, with the expected digest and size.
 struct Plain<'s> {
     draft: Box<dyn SinkDraft + 's>,
     hasher: Hasher<Sha256>,
@@ -69,7 +69,7 @@ impl fmt::Debug for InflatingDraft<'_> {
 }
 
 impl Inflating<'_> {
-    /// Reads a blob of this stored digest and size from the beginning of `from`, and writes its plain bytes to the sink.
+    /// Reads the stored blob with the digest and size `sent` from the beginning of `from`. Writes its plain bytes to the sink.
     ///
     /// # Errors
     /// [`FillError`]; the sink then keeps nothing.

@@ -1,8 +1,8 @@
-//! Remembers the compressed form of plain blobs. If a registry still has it, a push need not compress the blob again to know its
-//! digest.
+//! Remembers the digest and size of the compressed form of plain blobs. If a registry still has the compressed form, a push does
+//! not compress the blob again.
 //!
-//! A record means that these compressed bytes decompress to this plain blob. This was verified when the record was written, and
-//! does not depend on the version of zstd. A push compresses again if the registry does not have the remembered bytes.
+//! A record means that the compressed bytes decompress to the plain blob. It stays true if the version of zstd changes. A push
+//! compresses the blob again if the registry does not have the remembered bytes.
 
 use box_cache::{ActionKey, KeyHasher, Refers, Store};
 use box_digest::Digest;

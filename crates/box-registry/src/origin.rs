@@ -28,13 +28,13 @@ pub trait Origin {
 /// A manifest of an origin, verified against the digest that named it.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Its description for messages.
+    /// The description of the manifest, for messages.
     pub what: String,
     /// Its media type, if it is a known one.
     pub media_type: Option<&'static str>,
-    /// The sha256 of its bytes.
+    /// The sha256 of `bytes`.
     pub digest: Digest,
-    /// The manifest.
+    /// The manifest, as JSON.
     pub bytes: Vec<u8>,
 }
 

@@ -22,7 +22,7 @@ use crate::sink::Sink;
 pub struct Plan {
     /// The repository of the box.
     pub repository: Repository,
-    /// The box.
+    /// The box in the registry.
     pub remote: Remote,
     /// The blobs that the sink lacks.
     pub missing: Vec<RemoteBlob>,
@@ -37,11 +37,12 @@ pub struct Pulled {
     pub digest: Digest,
     /// How many blobs were fetched.
     pub blobs: usize,
-    /// How many bytes of blobs were fetched.
+    /// The size of the fetched blobs as the registry stores them, in bytes.
     pub bytes: u64,
 }
 
-/// Resolves a reference to a box, and determines which of its blobs a sink lacks. No blob is fetched.
+/// Resolves a reference to a box, and determines which of its blobs a sink lacks. Fetches only the documents of
+/// [`Remote::read`].
 ///
 /// # Errors
 /// The errors of [`Remote::read`], and [`BoxRegistryError::Sink`].
@@ -93,8 +94,8 @@ pub struct Fetched {
 /// Fetches blobs of an origin into a sink, and remembers their compressed form. A later push to the same registry need not
 /// compress them.
 ///
-/// If another process is fetching a blob into the same store, waits for it and does not fetch the blob. A thread waits only while
-/// it fetches nothing, so there is no deadlock.
+/// If another process is fetching a blob into the same store, waits at most two minutes for that process instead of fetching the
+/// blob. A thread waits only while it fetches nothing, so there is no deadlock.
 ///
 /// # Errors
 /// [`BoxRegistryError`]. Complete blobs stay in the sink.
@@ -120,7 +121,7 @@ pub fn fetch(
         begun.lock().unwrap_or_else(PoisonError::into_inner).insert(*digest);
         Ok(Some(blob.inflating(sink, claim)))
     })?;
-    // These blobs were decompressed, which has verified them.
+    // These blobs have been decompressed and verified.
     let begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(store) = sink.store() {
         for RemoteBlob { plain, sent } in missing.iter().filter(|it| begun.contains(&it.digest())) {
@@ -154,8 +155,8 @@ impl Plan {
     /// Fetches the missing blobs in parallel, and then the box's manifest, so a sink with the manifest has the whole box. After
     /// an interrupted pull, complete blobs are not fetched again.
     ///
-    /// If another process is fetching a blob into the same store, waits for it and does not fetch the blob. A thread waits only
-    /// while it fetches nothing, so there is no deadlock between two pulls.
+    /// If another process is fetching a blob into the same store, waits at most two minutes for that process instead of fetching
+    /// the blob. A thread waits only while it fetches nothing, so there is no deadlock between two pulls.
     ///
     /// # Errors
     /// [`BoxRegistryError::Store`] if the store has no space for the box, before anything is fetched;
@@ -192,7 +193,7 @@ impl Remote {
 }
 
 /// Claims a blob, and waits while another process has claimed it. The wait is limited, because the other process may read from a
-/// slow stream. It does no harm if both fetch the blob.
+/// slow stream. It does no harm if both processes fetch the blob.
 fn claim(blob: &RemoteBlob, sink: &dyn Sink) -> io::Result<Option<ActionLock>> {
     let Some(store) = sink.store() else { return Ok(None) };
     let key = known::key("pull", &blob.plain.digest);

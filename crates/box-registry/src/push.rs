@@ -24,14 +24,14 @@ use crate::parallel;
 /// The destination of a push.
 #[derive(Debug, Clone, Copy)]
 pub struct Destination<'a> {
-    /// The repository.
+    /// The repository to push to.
     pub repository: &'a Repository,
-    /// The tag.
+    /// The tag that the box gets.
     pub tag: &'a Tag,
     /// Another repository of the same registry that may have some of the blobs.
     pub mount_from: Option<&'a Repository>,
-    /// Whether to trust the registry's manifest at the tag about its blobs. Every user who may push there can have written it. If
-    /// it was wrong, a push without `reuse` corrects it.
+    /// Whether to trust the digests in the registry's manifest at the tag. Every user who may push to the tag can have written
+    /// that manifest. If it is wrong, a push without `reuse` corrects it.
     pub reuse: bool,
     /// A directory for unnamed temporary files, which need as much space as the largest blob.
     pub scratch: &'a Path,
@@ -61,7 +61,7 @@ struct There {
     registry_digest: Digest,
     box_digest: Option<Digest>,
     form: Form,
-    /// The plain digests of its layers.
+    /// The plain size and the stored blob of each layer, by its plain digest.
     layers: BTreeMap<Digest, (u64, Sent)>,
 }
 
@@ -81,8 +81,8 @@ struct Push<'a> {
     mounted: AtomicUsize,
 }
 
-/// Pushes a box. If the registry's manifest at the destination is for the same box, nothing is sent. A registry that rejects the
-/// artifact gets the box as [`Form::Image`].
+/// Pushes a box. If the registry's manifest at the destination is for the same box, and `reuse` is set, nothing is sent. A
+/// registry that rejects the artifact gets the box as [`Form::Image`].
 ///
 /// # Errors
 /// [`BoxRegistryError`]. The blobs that were sent stay in the registry without a manifest, and the next push does not send them
@@ -157,7 +157,7 @@ impl There {
         Some(Self { registry_digest: manifest.digest, box_digest, form, layers })
     }
 
-    /// Returns whether this is the same box, with all its blobs.
+    /// Returns whether the destination has the same box, with a plausible stored blob for each of its blobs.
     fn is_of(&self, opened: &OpenBox) -> bool {
         let has = |it: &&Descriptor| reusable(&self.layers, it).is_some();
         self.box_digest == Some(opened.digest) && opened.manifest.blobs().iter().all(has)

@@ -27,7 +27,7 @@ const MAX_IMAGE_CONFIG: u64 = 1 << 20;
 /// A box in a registry or in a file with boxes. Its blobs are not fetched yet.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// The sha256 of the registry's manifest, which `@sha256:…` of a registry means.
+    /// The sha256 of the registry's manifest: the digest in a reference such as `ghcr.io/acme/app@sha256:…`.
     pub registry_digest: Digest,
     /// The box digest: the sha256 of the box's manifest.
     pub digest: Digest,
@@ -100,7 +100,7 @@ impl Remote {
         Self::of(&Repo { registry, repository }, found)
     }
 
-    /// Reads the box of an origin's manifest: the box's manifest, and the config of [`Form::Image`].
+    /// Reads the box of the manifest `found` in `origin`: the box's manifest, and the config of [`Form::Image`].
     ///
     /// # Errors
     /// As for [`Self::read`], and the errors of the origin.
@@ -136,8 +136,8 @@ impl Remote {
 }
 
 impl Remote {
-    /// Adds the box, whose blobs and manifest are in the store, to the boxes of the store, if it can be opened. Until the
-    /// returned value is dropped, garbage collection deletes none of its blobs; name the box before.
+    /// Adds the box to the boxes of the store, if it can be opened. Its blobs and its manifest must be in the store. Until the
+    /// returned value is dropped, garbage collection deletes none of these blobs. Name the box before dropping the value.
     ///
     /// # Errors
     /// [`BoxRegistryError::Store`] and [`BoxRegistryError::Open`].
@@ -156,12 +156,12 @@ impl Remote {
     }
 }
 
-/// Returns the stored blob of a blob that is stored plain.
+/// Returns the description of a stored blob that is not compressed.
 fn plain(blob: &Descriptor) -> Option<Sent> {
     Some(Sent { digest: blob.digest, size: blob.size, is_zstd: false })
 }
 
-/// The stored blobs of a registry's manifest, by their plain digests.
+/// The plain size and the stored blob of each layer of a registry's manifest, by its plain digest.
 type Sources = BTreeMap<Digest, (u64, Sent)>;
 
 impl Reader<'_> {
@@ -213,7 +213,7 @@ impl Reader<'_> {
         for (layer, id) in layers.iter().zip(ids) {
             let sent = Sent::of(layer).map_err(|reason| self.malformed(reason))?;
             let known = sizes.get(id).map(|(size, _)| *size);
-            // Without the annotation, the size is known from the box's manifest.
+            // Without the annotation, the plain size of a compressed layer is not known before the box's manifest is read.
             let size = known.unwrap_or(if sent.is_zstd { UNKNOWN } else { sent.size });
             places.entry(*id).or_insert((size, sent));
         }
@@ -233,7 +233,7 @@ impl Reader<'_> {
         self.fetch(&RemoteBlob { plain, sent }, MAX_DOCUMENT)
     }
 
-    /// Parses the box's manifest. Its meaning is checked when the box is opened.
+    /// Parses the box's manifest. Most of its rules are checked when the box is opened.
     fn manifest(&self, bytes: &[u8]) -> Result<Manifest, BoxRegistryError> {
         let document: Document = serde_json::from_slice(bytes)
             .map_err(|_| self.malformed("the manifest of its box is malformed"))?;
@@ -285,7 +285,7 @@ impl Reader<'_> {
     }
 }
 
-/// Stands for the unknown size of a plain layer.
+/// The plain size of a layer in [`Sources`] if it is not known.
 const UNKNOWN: u64 = u64::MAX;
 
 /// Returns the maximum size of a blob of this media type, in bytes.

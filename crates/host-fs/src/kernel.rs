@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The types of file systems that are interfaces of the kernel, and of those for devices. A process that writes there
-/// as root can change the host, and one that reads there learns about its processes.
+/// The types of file systems that are interfaces of the kernel or contain devices. A process that writes to them as root
+/// can change the host, and a process that reads them learns about the host's processes.
 const KERNELS: [&str; 19] = [
     "binfmt_misc",
     "bpf",
@@ -28,8 +28,8 @@ const KERNELS: [&str; 19] = [
     "tracefs",
 ];
 
-/// Returns the mount point of the kernel's file system that contains a path without links, if one does. If several
-/// mounts contain the path, the innermost one applies: users keep files in `/dev/shm`, for example.
+/// Returns the mount point of the kernel's file system that contains `path`, which must have no links. `None` if the
+/// innermost mount around `path` stores files of users, such as `/dev/shm` in `/dev`.
 ///
 /// # Errors
 /// The operating system's error, for example if `/proc` is not mounted.
@@ -37,8 +37,8 @@ pub fn around(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(innermost(&mounts()?, path))
 }
 
-/// Returns the mount point of a file system of the kernel that contains a directory without links or is mounted below
-/// it, if there is one.
+/// Returns the mount point of a file system of the kernel that contains `directory` or is mounted below it. `directory`
+/// must have no links.
 ///
 /// # Errors
 /// The errors of [`around`].
@@ -49,7 +49,7 @@ pub fn around_or_below(directory: &Path) -> io::Result<Option<PathBuf>> {
     Ok(below.or_else(|| innermost(&mounts, directory)))
 }
 
-/// Returns the mount points below a directory without links, including bind mounts of the same file system.
+/// Returns the mount points below `directory`, which must have no links. Includes bind mounts of the same file system.
 ///
 /// # Errors
 /// The errors of [`around`].
@@ -80,7 +80,7 @@ fn mounts() -> io::Result<Vec<Mount>> {
 
 fn innermost(mounts: &[Mount], path: &Path) -> Option<PathBuf> {
     let around = mounts.iter().filter(|it| path.starts_with(&it.place));
-    // If two have the same mount point, the later one hides the other.
+    // If two mounts have the same mount point, the later one hides the earlier one.
     let innermost = around.max_by_key(|it| it.place.iter().count())?;
     innermost.is_kernel().then(|| innermost.place.clone())
 }

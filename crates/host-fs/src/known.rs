@@ -52,7 +52,7 @@ impl Identity {
 pub struct Known(Vec<(PathBuf, Identity)>);
 
 impl Known {
-    /// Remembers the directories at these paths. Paths that do not exist are left out.
+    /// Remembers the directories at these paths. Paths that do not exist are ignored.
     pub fn of(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let found = paths.into_iter().filter_map(|path| {
             let real = path.canonicalize().ok()?;
@@ -79,14 +79,15 @@ impl Known {
         self.find(Identity::of(directory).ok()?)
     }
 
-    /// Returns the innermost known directory that contains a path without links, or is that path. The path need not exist.
+    /// Returns the innermost known directory that contains `path` or is at `path`, which has no links and need not exist.
     pub fn around(&self, path: &Path) -> Option<&Path> {
         path.ancestors().find_map(|it| self.same(it))
     }
 }
 
-/// Returns the paths that determine the target of `path`: each link on the way, and the end, which need not exist.
-/// The returned paths have no links on the way.
+/// Returns the paths that determine the target of `path`: each link on the way, and the target, which need not exist.
+/// The parents of the returned paths have no links. For `/a/link/x`, if `/a/link` leads to `/b`, it returns `/a/link`
+/// and `/b/x`.
 pub fn places(path: &Path) -> Vec<PathBuf> {
     let (mut places, mut steps) = (Vec::new(), Steps::of(path));
     let mut at = fs::canonicalize(".").unwrap_or_default();

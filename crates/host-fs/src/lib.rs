@@ -86,12 +86,12 @@ pub fn user_directory(
     absolute_path(variable(name)).or_else(|| Some(named_path(variable("HOME"))?.join(default)))
 }
 
-/// Returns the path in a variable of that specification. It requires that relative paths are ignored.
+/// Returns the path in a variable of the XDG specification, which requires programs to ignore relative paths.
 pub fn absolute_path(value: Option<OsString>) -> Option<PathBuf> {
     named_path(value).filter(|it| it.is_absolute())
 }
 
-/// Returns the path in a variable. An empty value counts as unset.
+/// Returns the path in a variable. `None` if the value is empty.
 pub fn named_path(value: Option<OsString>) -> Option<PathBuf> {
     value.filter(|it| !it.is_empty()).map(PathBuf::from)
 }

@@ -2,7 +2,7 @@
 //!
 //! A program with a writable directory, such as one in a box, can leave a link there. If the user later names a file
 //! in that directory, the link would redirect the user to another file. So a link may only lead to files of the
-//! checkout in which it lies. Links of the system are exempt, because `/home` is a link on some hosts.
+//! checkout that contains the link. Links of the system are exempt, because `/home` is a link on some hosts.
 //!
 //! Such a program may also run at the same time, and replace directories on the way at any moment. So the path is
 //! resolved once, from one open directory to the next, and the checked file is the opened file.
@@ -26,7 +26,7 @@ use crate::steps::{Step, Steps};
 use crate::upward::{Repository, Search};
 use crate::way::{Found, Way};
 
-/// The links outside of `/` in the
+/// The links below subdirectories of `/` in the
 /// [Filesystem Hierarchy Standard](https://refspecs.linuxfoundation.org/FHS_3.0/fhs/index.html).
 const OF_SYSTEM: [&str; 2] = ["/var/run", "/var/lock"];
 
@@ -34,7 +34,7 @@ const OF_SYSTEM: [&str; 2] = ["/var/run", "/var/lock"];
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum NamedError {
-    /// A link leads out of its tree.
+    /// A link leads out of `tree`: its repository, or its directory if it is in no repository.
     #[error("{} is a link: the path leads to {}, which is not among the files of {}", link.display(), target.display(), tree.display())]
     Leads { link: PathBuf, target: PathBuf, tree: PathBuf },
     /// The operating system failed.
@@ -52,7 +52,7 @@ pub fn open(path: &Path, search: &Search) -> Result<File, NamedError> {
     Ok(FileSlot::of_file(path, search)?.open()?)
 }
 
-/// Finds the way to a directory that a user named. Links are followed by the rules of [`open`], including the last one.
+/// Opens the way to a directory that a user named. Links are followed by the rules of [`open`], even if `path` ends in one.
 ///
 /// # Errors
 /// [`NamedError`].
@@ -76,7 +76,7 @@ pub struct FileSlot {
 }
 
 impl FileSlot {
-    /// Resolves the path of an existing file. Links are followed by the rules of [`open`], including the last one.
+    /// Resolves the path of an existing file. Links are followed by the rules of [`open`], even if `path` ends in one.
     ///
     /// # Errors
     /// [`NamedError`].
@@ -149,8 +149,8 @@ struct Walk<'s> {
     left: Steps,
     goal: Goal,
     search: &'s Search,
-    /// The links on it that another program may have put there. All are checked, because a link of the user can
-    /// precede one from a box.
+    /// The links on the path that another program may have made. All are checked, because a link of the user can lead to
+    /// a link from a box.
     links: Vec<Link>,
 }
 
@@ -163,7 +163,7 @@ impl<'s> Walk<'s> {
         Ok((walk, name))
     }
 
-    /// Goes through directories and links, and returns the name of the file at the end, if there is one.
+    /// Resolves the remaining steps. Returns the name of the file at the end, or `None` if the path ends with a directory.
     fn go(&mut self) -> io::Result<Option<OsString>> {
         while let Some(step) = self.left.next() {
             match step {
@@ -182,7 +182,7 @@ impl<'s> Walk<'s> {
         Ok(None)
     }
 
-    /// Enters a directory or follows a link. Returns whether `name` is the file at the end instead.
+    /// Enters the directory or follows the link `name`. Returns `true` if `name` is the file at the end of the path instead.
     fn pass(&mut self, name: &OsStr) -> io::Result<bool> {
         let may_be_file = self.goal == Goal::File && self.left.is_empty();
         match self.way.look(name)? {
@@ -211,7 +211,7 @@ impl<'s> Walk<'s> {
         self.left.follow(Path::new(&OsString::from_vec(target.into_bytes())))
     }
 
-    /// Checks that all links may lead to a path without links, which is the directory or a file in it.
+    /// Checks that all links may lead to `path`, which is the last directory of the way, or a file in it, without links.
     fn check(&self, path: &Path) -> Result<(), NamedError> {
         let astray = self.links.iter().find(|link| !link.may_lead(&self.way, path));
         astray.map_or(Ok(()), |Link { at, tree, .. }| {
@@ -229,7 +229,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// A link that another program may have put there, and the directory to whose files it may lead.
+/// A link that another program may have made, and the tree to whose files it may lead.
 struct Link {
     at: PathBuf,
     tree: PathBuf,
@@ -244,24 +244,24 @@ impl Link {
         Ok(Self { at, tree, identity })
     }
 
-    /// Returns whether the link may lead to the path at the end of the way.
+    /// Returns whether the link may lead to `path`, at the end of `way`.
     fn may_lead(&self, way: &Way, path: &Path) -> bool {
         let Ok(inner) = path.strip_prefix(&self.tree) else { return false };
-        // A repository's metadata can contain keys, and no file of the repository has to lead there.
+        // A repository's metadata can contain keys, and no link has to lead to it.
         way.identity_of(&self.tree) == Some(self.identity) && !inner.iter().any(is_repository)
     }
 }
 
-/// Returns whether only root can have made a link. `is_roots` states whether root owns the link and all directories
-/// above it. That is not enough if this process is root, because a box may then write as root: only the links of
-/// every system are exempt in that case.
+/// Returns whether a link is exempt: it is in `/`, in [`OF_SYSTEM`], or only root can have made it. `is_roots` states
+/// whether root owns the link, and only root can change its directory and the ancestors. If this process is root,
+/// `is_roots` is ignored, because a box may then write as root.
 fn is_of_system(link: &Path, is_roots: bool) -> bool {
     (is_roots && !geteuid().is_root())
         || link.parent() == Some(Path::new("/"))
         || OF_SYSTEM.iter().any(|it| link.as_os_str() == OsStr::new(it))
 }
 
-/// Returns the repository that contains a directory without links, or the directory itself.
+/// Returns the usable repository that contains `directory`, or `directory` itself. It must have no links.
 fn around(directory: &Path, search: &Search) -> PathBuf {
     match search.repository(directory) {
         Repository::At(found, _) => found,

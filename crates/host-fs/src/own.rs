@@ -1,7 +1,7 @@
 //! The directories and files of boxbuild among a user's files, the user's files that affect a build, and the
 //! installed programs. boxlaunch uses the same list: no box may write to these paths.
 //!
-//! Other modules and programs take the names of these variables from here.
+//! All other modules and programs use these constants for the names of the variables.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::{absolute_path, named_path, user_directory};
 
 /// The variable for the directory of the store.
 pub const STORE: &str = "BOXBUILD_STORE";
-/// The variable for the directory of a store that is only read, such as one for all users of a host.
+/// The variable for the directory of a read-only store, such as a store for all users of a host.
 pub const STORE_RO: &str = "BOXBUILD_STORE_RO";
 /// The variable for the path of the init.
 pub const INIT: &str = "BOXBUILD_INIT";
@@ -61,7 +61,7 @@ pub enum Purpose {
     Program,
     /// The first process of boxes.
     Init,
-    /// The kernel of boxes, unless the path is a word for one.
+    /// The kernel of boxes. Instead of a path, it can be a word such as `lean`.
     Kernel,
     /// The configuration of registries.
     Registries,
@@ -82,7 +82,7 @@ pub struct OwnFile {
     pub named_by: Option<&'static str>,
 }
 
-/// Returns all such files that variables name, and the default files with credentials of docker and podman.
+/// Returns the user's files that environment variables name, and the default files with credentials of docker and podman.
 /// `variable` returns a variable's value.
 pub fn files(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
     let named = [
@@ -103,7 +103,7 @@ pub fn files(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
     named.into_iter().filter_map(file).chain(credentials).collect()
 }
 
-/// Returns the programs that are installed with `program`, and the candidates for the init.
+/// Returns `program`, the candidates for boxbuild and boxlaunch, and the candidates for the init.
 pub fn installed(program: &Path) -> Vec<OwnFile> {
     let file = |purpose| move |path| OwnFile { purpose, path, named_by: None };
     let others = PROGRAMS.iter().flat_map(|name| built_places(program, name));
@@ -111,7 +111,7 @@ pub fn installed(program: &Path) -> Vec<OwnFile> {
     programs.chain(init_places(program).into_iter().map(file(Purpose::Init))).collect()
 }
 
-/// Returns the candidates for box-init, for the path of boxbuild: the installed path and the results of
+/// Returns the paths at which box-init may be, if boxbuild is at `program`: the installed path and the results of
 /// [`built_places`].
 pub fn init_places(program: &Path) -> Vec<PathBuf> {
     let above = program.parent().and_then(Path::parent).unwrap_or(program);
@@ -120,7 +120,8 @@ pub fn init_places(program: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Returns the candidates for another program: in the directory of `program`, or in cargo's output for static programs.
+/// Returns the paths at which the program `name` may be: in the directory of `program`, and, if that directory is in cargo's
+/// output, in the output for static programs.
 pub fn built_places(program: &Path, name: &str) -> Vec<PathBuf> {
     let beside = program.parent().unwrap_or(program);
     let above = beside.parent().unwrap_or(beside);
@@ -131,8 +132,8 @@ pub fn built_places(program: &Path, name: &str) -> Vec<PathBuf> {
     places
 }
 
-/// Returns the files that may have credentials, in the order of the search: podman's, then docker's. Each has the
-/// variable that names it, if one does.
+/// Returns the files that may have credentials, in the order of the search: podman's, then docker's. Each comes with the
+/// variable that names it, or `None` for a default path.
 pub fn credentials(
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<(PathBuf, Option<&'static str>)> {
@@ -237,7 +238,7 @@ mod tests {
         assert!(found(&[]).is_empty());
     }
 
-    /// A variable missing from the list could hide a secret from its reader, or be removed from this module's environment.
+    /// boxlaunch reads no secret from these variables, because it needs them itself.
     #[test]
     fn every_variable_is_listed() {
         let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());

@@ -1,20 +1,19 @@
 //! Checks who else can change a file or a directory.
 //!
-//! There is one rule: a trusted user must own it, and it must not be writable for all users or for an untrusted group. Open
-//! handles are checked, because a path can lead elsewhere by the time of use. The trusted users are one of:
+//! There is one rule: a trusted user must own the file or directory, and neither all users nor an untrusted group may write
+//! to it. Open handles are checked, because a path can lead elsewhere by the time of use. The trusted users are one of:
 //!
 //! - [`Trusted::alone`]: root and this user, for files that boxbuild itself made, and for files that are read long
 //!   after the check;
-//! - [`Trusted::this_user`]: their groups in addition, for files that are used because they exist. On most systems a
-//!   user's group has no other members, and with a umask of 002 all files of the user are writable for it;
-//! - [`Trusted::of_user`]: in addition the user who became root with sudo.
+//! - [`Trusted::this_user`]: in addition the groups of root and this user, for files that are used because they exist. On
+//!   most systems a user's group has no other members, and with a umask of 002 it may write to all files of the user;
+//! - [`Trusted::of_user`]: in addition the user who became root with sudo, and that user's group.
 //!
-//! There is one variation, [`Trusted::exchanger`], for a directory in which a file is made: a sticky directory, such
-//! as `/tmp`, is as good as one to which only trusted users may write.
+//! There is one exception, [`Trusted::exchanger`], for a directory in which a file is made: a sticky directory, such as
+//! `/tmp`, may be writable for all users, because they cannot replace each other's files there.
 //!
-//! A file that was found, and that the user did not name, must not come from a stranger: a user who can write to its directory
-//! can replace it. git's [`safe.directory`](https://git-scm.com/docs/git-config)
-//! exists for the same reason.
+//! If a search found a file that the user did not name, its directory is checked as well: a user who can write to the
+//! directory can replace the file. git's [`safe.directory`](https://git-scm.com/docs/git-config) exists for the same reason.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -38,9 +37,9 @@ const STICKY: u32 = 0o1000;
 /// The users and groups that may change a file or a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trusted {
-    /// Their user ids.
+    /// The user ids.
     pub users: Vec<u32>,
-    /// The ids of groups without other members.
+    /// The group ids. All members of these groups are trusted.
     pub groups: Vec<u32>,
 }
 
@@ -70,13 +69,14 @@ impl fmt::Display for Stranger {
 }
 
 impl Trusted {
-    /// Trusts this user and their group, which on most systems has no other members, and root, who
-    /// could replace this program itself.
+    /// Trusts root, who could replace this program itself, this user, and the groups of both. On most systems a user's
+    /// group has no other members.
     pub fn this_user() -> Self {
         Self { users: vec![0, geteuid().as_raw()], groups: vec![0, getegid().as_raw()] }
     }
 
-    /// Trusts in addition the user who became root with sudo. `variable` returns a variable's value.
+    /// Like [`this_user`](Self::this_user), and trusts the user who became root with sudo, and that user's group.
+    /// `variable` returns the value of an environment variable.
     pub fn of_user(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let mut trusted = Self::this_user();
         let sudo = |name| variable(name)?.to_str()?.parse::<u32>().ok();
@@ -97,7 +97,8 @@ impl Trusted {
         Self { users: vec![0], groups: Vec::new() }
     }
 
-    /// Returns another user who can change an open file, or the entries of an open directory. `path` is the path for the result.
+    /// Returns an untrusted user who can change an open file, or the entries of an open directory. `path` is its path for
+    /// the result.
     ///
     /// # Errors
     /// The operating system's error.
@@ -105,11 +106,11 @@ impl Trusted {
         Ok(self.judge(&fstat(open)?, path))
     }
 
-    /// Returns another user who can replace files that this user makes in a directory, or who made the link to the
-    /// directory. In a chain of links, only the first is checked.
+    /// Returns an untrusted user who can replace files that this user makes in `directory`, or who owns the symbolic link
+    /// at that path. In a chain of links, only the first is checked.
     ///
     /// # Errors
-    /// The operating system's error, for example if it is no directory.
+    /// The operating system's error, for example if the path does not lead to a directory.
     pub fn exchanger(&self, directory: &Path) -> io::Result<Option<Stranger>> {
         let link = fstat(openat(CWD, directory, LOOK | OFlags::NOFOLLOW, Mode::empty())?)?;
         let mut found = fstat(openat(CWD, directory, LOOK | OFlags::DIRECTORY, Mode::empty())?)?;
@@ -121,7 +122,8 @@ impl Trusted {
         Ok(of_link.or_else(|| self.judge(&found, directory)))
     }
 
-    /// Returns another user who can change or replace a file, a symbolic link on the way to it, or a directory of any of these.
+    /// Returns an untrusted user who can change or replace `file`, or, if it is a symbolic link, any file in its chain of
+    /// links. The parent directory of each is checked as well.
     ///
     /// # Errors
     /// The operating system's error, for example if the file does not exist.

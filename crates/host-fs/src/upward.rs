@@ -1,4 +1,4 @@
-//! The search through the directories above a given one, for files that the user did not name.
+//! Searches the ancestors of a directory for files that the user did not name.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,8 +9,8 @@ use crate::known::Known;
 use crate::named_path;
 use crate::trust::{Stranger, Trusted};
 
-/// The names that mark the root of a repository: of git (in worktrees and submodules it is a file), of Jujutsu and of
-/// Mercurial. Files in them are not checked in.
+/// The entries that mark the root of a repository of git, Jujutsu or Mercurial. Their files are not checked in. In
+/// worktrees and submodules, `.git` is a file.
 pub const REPOSITORIES: [&str; 3] = [".git", ".jj", ".hg"];
 
 /// The limits of a search.
@@ -25,25 +25,25 @@ pub struct Search {
 /// The repository that contains a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repository {
-    /// This directory has the entry of [`REPOSITORIES`] with this name.
+    /// The root of the repository, and its entry from [`REPOSITORIES`].
     At(PathBuf, &'static str),
-    /// This directory has it, too, but is not used, for this reason.
+    /// The root of a repository that is not used, its entry from [`REPOSITORIES`], and the reason.
     Unused(PathBuf, &'static str, String),
-    /// No such directory exists within the limits of the search.
+    /// No repository exists within the limits of the search.
     None,
 }
 
 impl Search {
-    /// Returns the search for this user. It ends at the user's home, and at the home of each user whose files are
-    /// used. `variable` returns a variable's value.
+    /// Returns the limits of a search by this user. The homes are `$HOME` and the homes of all trusted users. `variable`
+    /// returns the value of an environment variable.
     pub fn of_user(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let trusted = Trusted::of_user(&variable);
         let home = named_path(variable("HOME")).into_iter();
         Self { homes: Known::of(home.chain(homes(&trusted.users))), trusted }
     }
 
-    /// Returns the ancestors of a directory without links, the nearest first. They end at the first home directory, at
-    /// `/`, or at the border of the file system.
+    /// Returns the ancestors of `start`, the nearest first, up to the first home, `/`, or the border of the file system.
+    /// Returns none if `start` is a home. `start` is the path of a directory, without links.
     pub fn above<'p>(&self, start: &'p Path) -> impl Iterator<Item = &'p Path> {
         let device = |path: &Path| fs::metadata(path).ok().map(|it| it.dev());
         let own = device(start);
@@ -54,14 +54,15 @@ impl Search {
         searched.map(|(_, directory)| directory)
     }
 
-    /// Returns whether a directory without links is a user's home or `/`: its files do not belong to one checkout. A
-    /// home with a second mount point is recognized at both.
+    /// Returns whether `directory`, a path without links, is a user's home or `/`: its files do not belong to one
+    /// checkout. A home with two mount points is recognized at both.
     pub fn is_home(&self, directory: &Path) -> bool {
         directory == Path::new("/") || self.homes.same(directory).is_some()
     }
 
-    /// Finds the root of the nearest repository, from a directory without links upward. A repository above `start`
-    /// counts only if all directories up to it belong to trusted users, and if it is no user's home.
+    /// Finds the root of the nearest repository, from `start` upward. A repository in a user's home itself is not used. A
+    /// repository above `start` is used only if no untrusted user can change its root or a directory in between.
+    /// `start` is the path of a directory, without links.
     pub fn repository(&self, start: &Path) -> Repository {
         let Some((found, name)) = std::iter::once(start)
             .chain(self.above(start))
@@ -76,7 +77,8 @@ impl Search {
         }
     }
 
-    /// Returns which other user could have made the repository above `start`, or could write to a directory in between.
+    /// Returns why an untrusted user could have made the repository `found`, or can change a directory between `found`
+    /// and `start`. `None` if no untrusted user could, or if `found` is `start`.
     fn stranger(&self, start: &Path, found: &Path, name: &str) -> Option<String> {
         if start == found {
             return None;
@@ -90,7 +92,7 @@ impl Search {
     }
 }
 
-/// Returns the home directories of users from [passwd(5)](https://man7.org/linux/man-pages/man5/passwd.5.html):
+/// Returns the home directories of `users` from [passwd(5)](https://man7.org/linux/man-pages/man5/passwd.5.html):
 /// `HOME` may be unset or another user's.
 fn homes(users: &[u32]) -> Vec<PathBuf> {
     let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -111,7 +113,7 @@ fn reason(stranger: Stranger) -> String {
     }
 }
 
-/// Returns the name that marks a directory as the root of a repository, if it has one.
+/// Returns the first entry of [`REPOSITORIES`] that exists in `directory`.
 fn mark(directory: &Path) -> Option<&'static str> {
     REPOSITORIES.into_iter().find(|name| directory.join(name).symlink_metadata().is_ok())
 }

@@ -1,5 +1,5 @@
-//! The way to a directory: open handles of all directories from `/` to it. Each was opened by its name in the one
-//! before it, without following a link. Replacing a directory on the way afterwards has no effect.
+//! The way to a directory: open handles of all directories from `/` to it. Each was opened relative to the handle of its
+//! parent, without following a link. Replacing a directory on the way afterwards has no effect.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -32,7 +32,7 @@ struct Opened {
     path: PathBuf,
 }
 
-/// The entry of a name in a directory.
+/// The type of a directory entry, with its open handle.
 pub(crate) enum Found {
     Directory(OwnedFd),
     Link(OwnedFd),
@@ -41,7 +41,7 @@ pub(crate) enum Found {
 }
 
 impl Way {
-    /// Finds the way to a directory by a path that may have links.
+    /// Opens the way to the directory at `path`, which may contain links.
     ///
     /// # Errors
     /// The operating system's error, or that a directory on the way was replaced meanwhile.
@@ -49,7 +49,7 @@ impl Way {
         Self::of_open(&openat(CWD, path, DIRECTORY, Mode::empty())?)
     }
 
-    /// Finds the way to an open directory.
+    /// Opens the way to an open directory.
     fn of_open(open: &OwnedFd) -> io::Result<Self> {
         let way = Self::to(&fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()))?)?;
         if way.identity()? != Identity::of_open(open)? {
@@ -58,10 +58,10 @@ impl Way {
         Ok(way)
     }
 
-    /// Opens the way to a directory by its absolute path without links.
+    /// Opens the way to the directory at `path`, which must be absolute and without links.
     ///
     /// # Errors
-    /// The operating system's error, also for a link on the way.
+    /// The operating system's error, for example for a link on the way.
     pub fn to(path: &Path) -> io::Result<Self> {
         let mut way = Self::root()?;
         for name in path.iter().skip(1) {
@@ -92,7 +92,7 @@ impl Way {
         &self.last().path
     }
 
-    /// Returns the handle of the directory, and closes the others.
+    /// Returns the handle of the directory, and closes the handles of its ancestors.
     pub fn into_open(mut self) -> OwnedFd {
         self.below.pop().unwrap_or(self.root).open
     }
@@ -105,23 +105,23 @@ impl Way {
         Identity::of_open(self.open())
     }
 
-    /// Returns the identity of the directory at this path, if it is on the way.
+    /// Returns the identity of the directory at `path`, if the way contains that directory.
     pub(crate) fn identity_of(&self, path: &Path) -> Option<Identity> {
         Identity::of_open(self.open_of(path)?).ok()
     }
 
-    /// Returns the handle of the directory at this path, if it is on the way.
+    /// Returns the handle of the directory at `path`, if the way contains that directory.
     pub(crate) fn open_of(&self, path: &Path) -> Option<BorrowedFd<'_>> {
         self.places().find(|it| it.path == path).map(|it| it.open.as_fd())
     }
 
-    /// Returns whether the directory is one of the known ones, or is in one.
+    /// Returns whether `known` contains the directory or one of its ancestors.
     pub fn is_in(&self, known: &Known) -> bool {
         let identity = |it: &Opened| Identity::of_open(&it.open).ok();
         self.places().filter_map(identity).any(|it| known.find(it).is_some())
     }
 
-    /// Returns whether only root can change the entries of the directory, or move it.
+    /// Returns whether only root can change the entries of the directory and of its ancestors.
     pub(crate) fn is_roots(&self) -> io::Result<bool> {
         for place in self.places() {
             if Trusted::root().changer(&place.open, &place.path)?.is_some() {
@@ -135,20 +135,20 @@ impl Way {
         std::iter::once(&self.root).chain(&self.below)
     }
 
-    /// Goes to the directory above.
+    /// Shortens the way to the parent directory. A no-op at `/`.
     pub(crate) fn up(&mut self) {
         self.below.pop();
     }
 
-    /// Enters a directory that was found in this one.
+    /// Extends the way by `open`, the subdirectory `name` of the directory.
     pub(crate) fn enter(&mut self, open: OwnedFd, name: &OsStr) {
         let path = self.path().join(name);
         self.below.push(Opened { open, path });
     }
 
-    /// Opens the entry with this name.
+    /// Opens the entry `name` of the directory, without following a link.
     pub(crate) fn look(&self, name: &OsStr) -> io::Result<Found> {
-        // Opening it as a directory also triggers an automount.
+        // `O_DIRECTORY` also triggers an automount.
         match openat(self.open(), name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
             Err(Errno::NOTDIR | Errno::LOOP) => {}
             opened => return Ok(Found::Directory(opened?)),
@@ -161,7 +161,7 @@ impl Way {
         })
     }
 
-    /// Follows a link of the kernel, whose target can differ from its text.
+    /// Lets the kernel follow one of its links, such as `/proc/self/cwd`, whose target can differ from its text.
     pub(crate) fn through(&self, name: &OsStr) -> io::Result<Self> {
         Self::of_open(&openat(self.open(), name, DIRECTORY, Mode::empty())?)
     }

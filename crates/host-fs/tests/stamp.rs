@@ -1,6 +1,6 @@
 //! Stamps on real mounts, and on a disk that cannot be flushed.
 //!
-//! A test that needs another environment runs itself again in it. [`INSIDE`] has the directory for it.
+//! A test that needs such an environment starts itself again in it. The second process gets its directory in [`INSIDE`].
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "it is a test")]
 
@@ -15,8 +15,8 @@ use host_fs::stamp::Stamp;
 /// Set in the second process: the directory to work in.
 const INSIDE: &str = "HOST_FS_TEST_INSIDE";
 
-/// Mounts three file systems in the directory of the first argument, and runs the rest: `plain` is
-/// a tmpfs, `fuse` shows its files with an mtime for a ctime, and `over` is an overlayfs over `fuse`.
+/// Mounts file systems in the directory of the first argument, and runs the other arguments as a command: `plain` is on a
+/// tmpfs, `fuse` shows the files of `plain` with their mtime as ctime, and `over` is an overlayfs over `fuse`.
 const MOUNTS: &str = r#"
 set -e
 mount -t tmpfs none "$1"
@@ -56,7 +56,7 @@ fn inside() -> Option<PathBuf> {
     env::var_os(INSIDE).map(PathBuf::from)
 }
 
-/// Returns the record of a file as if it had been left alone for a minute before it was hashed.
+/// Returns the record of a file as if it had been unchanged for a minute before it was hashed.
 fn record(path: &Path) -> Option<String> {
     let file = File::open(path).unwrap();
     Stamp::of(&file).unwrap().record(&file, SystemTime::now() + Duration::from_secs(60))

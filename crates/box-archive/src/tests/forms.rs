@@ -39,7 +39,7 @@ impl Made {
     }
 }
 
-/// Makes an archive of a box in this form; returns it with the box digest.
+/// Returns an archive of a box in this form, and the box digest.
 fn made(form: Form) -> (Vec<u8>, Digest) {
     let (files, mut made) = (&boxes(&["one"])[0], Made::default());
     let manifest = fs::read(files.manifest_path()).unwrap();

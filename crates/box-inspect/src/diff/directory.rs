@@ -19,7 +19,7 @@ use rustix::fs::{lgetxattr, llistxattr, llistxattr_query, major, minor};
 
 use super::{Side, SideKind};
 
-/// Attributes that the host's security policy adds to every file.
+/// The attribute that the host's security policy adds to every file.
 const OF_THE_HOST: &[u8] = b"security.selinux";
 /// The limits of Linux for a list of names and for a value: `XATTR_LIST_MAX` and `XATTR_SIZE_MAX`
 /// in [limits.h](https://github.com/torvalds/linux/blob/master/include/uapi/linux/limits.h).
@@ -71,7 +71,7 @@ impl Walk {
         self.hash()
     }
 
-    /// Adds the entry at a path. A further name of a known inode returns that inode.
+    /// Adds the entry at a path. If it is another name of an inode that was added before, returns that inode.
     fn add(&mut self, path: &Path) -> Result<InodeId, FileError> {
         let found = fs::symlink_metadata(path).map_err(failed(path))?;
         let number = (found.dev(), found.ino());

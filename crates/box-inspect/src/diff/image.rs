@@ -30,7 +30,7 @@ pub enum ImageFault {
     Layer(#[from] LayerError),
     /// The layers together exceed a limit of memory.
     Excess(#[from] Excess),
-    /// Its paths together are longer than a box may have.
+    /// The paths of the image together are longer than the paths of a box may be.
     #[error("the image has too many files to list")]
     Paths(#[from] ListingError),
 }
@@ -70,10 +70,10 @@ fn image(
     })?;
     let both = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id]));
     Total::of(both.clone().map(|(_, index)| index)).check()?;
-    // The component does not matter: an image's origin is not shown (`Side::origin`).
+    // The component does not matter: the origin of an image's entry is shown without it (`Side::origin`).
     let component = ComponentName::Agent;
     let tree = flatten(component, both)?;
-    // A build refuses such paths, too.
+    // A build has the same limit for paths.
     check_paths(&tree)?;
     let layers: Vec<Digest> = image.layers.iter().map(|layer| layer.diff_id).collect();
     let images = vec![ImageOrigin { component, layers }];

@@ -33,15 +33,15 @@ pub struct Difference<'a> {
 /// How two trees differ at a path.
 #[derive(Debug)]
 pub enum Change<'a> {
-    /// Only the second tree has it.
+    /// Only the second tree has an entry at the path.
     Added(Entry<'a>),
-    /// Only the first tree has it.
+    /// Only the first tree has an entry at the path.
     Removed(Entry<'a>),
-    /// Both trees have it, and this is the first field that differs.
+    /// Both trees have an entry at the path. Contains the first field that differs.
     Changed(Field, Entry<'a>, Entry<'a>),
 }
 
-/// Compares two trees at a path and below. Fields in `ignored` count as equal.
+/// Compares two trees at a path and below. Fields in `ignored` are not compared.
 ///
 /// The differences are in the canonical order, a directory before its entries. The iterator is lazy, because all
 /// differences together can take many times the memory of both trees.

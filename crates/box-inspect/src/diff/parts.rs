@@ -12,14 +12,14 @@ use crate::opened::OpenBox;
 pub struct PartDifference {
     /// The part's role: `init`, `kernel`, `config` or `listing`.
     pub name: &'static str,
-    /// Its digest in the first box. `None` if that box lacks it.
+    /// The part's digest in the first box. `None` if that box lacks it.
     pub a: Option<Digest>,
-    /// Its digest in the second box. `None` if that box lacks it.
+    /// The part's digest in the second box. `None` if that box lacks it.
     pub b: Option<Digest>,
 }
 
-/// Compares init and kernel of two boxes. Config and listing follow from the rootfs and these two,
-/// so they are compared only if all else is `equal`.
+/// Compares the init and the kernel of two boxes. The config and the listing follow from these and
+/// the rootfs, so they are compared only if init and kernel are equal, and the trees (`equal`).
 pub fn parts(a: &OpenBox, b: &OpenBox, equal: bool) -> Vec<PartDifference> {
     let differing = |names: &[(&'static str, &str)]| -> Vec<PartDifference> {
         let parts = names.iter().map(|(name, media_type)| PartDifference {

@@ -166,7 +166,7 @@ fn below<'a>(
 pub struct Entry<'a> {
     /// The entry's mode, owner, times, attributes and content.
     pub inode: &'a Inode,
-    /// Where the entry came from, if that is known.
+    /// The origin of the entry. `None` for a directory of this host.
     pub origin: Option<NamedOrigin<'a>>,
     /// The number of names (hard links) of the inode in the compared tree. Always 1 for a directory.
     pub names: usize,

@@ -14,8 +14,8 @@ struct Shown<'d> {
     below: usize,
 }
 
-/// Formats the differences, line by line. The content of a directory that only one side has is
-/// counted, not listed.
+/// Formats the differences, line by line. For a directory that only one side has, shows the number
+/// of entries below it instead of the entries.
 pub fn lines<'d>(
     differences: impl Iterator<Item = Difference<'d>> + 'd,
     parts: &'d [PartDifference],

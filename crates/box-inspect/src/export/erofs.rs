@@ -16,7 +16,7 @@ const CHUNK: usize = 1 << 20;
 /// Copies the rootfs of a box, if it matches the listing.
 ///
 /// # Errors
-/// [`ExportError`]. `out` then has bytes that are not the rootfs.
+/// [`ExportError`]. The bytes that `out` then has may be wrong.
 pub fn copy_rootfs(opened: &OpenBox, out: &mut dyn Write) -> Result<Written, ExportError> {
     verify::files(opened)?;
     let rootfs = opened.open_rootfs().map_err(OpenError::from)?;

@@ -15,7 +15,7 @@ use box_tree::Meta;
 use oci_layer::TAR_BLOCK as BLOCK;
 
 const PATH: usize = 100;
-/// The largest numbers for which the fields have digits.
+/// The largest numbers that fit the octal digits of a header's fields.
 const MAX_ID: u64 = 0o777_7777;
 const MAX_LONG: u64 = 0o777_7777_7777;
 
@@ -74,7 +74,7 @@ impl Member<'_> {
         header.octal(116..124, id(self.meta.gid));
         header.octal(136..148, fitting(mtime, MAX_LONG));
         header.bytes(157, self.target);
-        // The EROFS writer refuses numbers beyond 12 and 20 bits.
+        // The numbers fit: the EROFS writer refuses major numbers beyond 12 bits and minor numbers beyond 20 bits.
         header.octal(329..337, id(self.device.0));
         header.octal(337..345, id(self.device.1));
         header.finish()
@@ -124,7 +124,7 @@ fn check_xattr(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Writes `LENGTH KEY=VALUE\n`. The length counts its digits, too.
+/// Writes `LENGTH KEY=VALUE\n`. `LENGTH` is the length of the whole record, including its digits.
 fn record(key: &[u8], value: &[u8]) -> Vec<u8> {
     let rest = key.len() + value.len() + 3;
     let mut length = rest + 1;

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The tree is the tree of the box's listing. The data of its files are read from the rootfs. Every content is hashed
-//! when it is read, so a damaged box gives an error and never wrong bytes.
+//! when it is read, so exporting a damaged box returns an error.
 //!
 //! Only `dir` writes names from a box to the host's file system; the module `directory` describes how they stay inside
 //! their directory. The bytes of all other forms depend on the box alone.
@@ -46,7 +46,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// Takes the whole tree of a box.
+    /// Selects the whole tree of a box.
     ///
     /// # Errors
     /// [`ExportError`] if the box cannot be read.
@@ -55,7 +55,7 @@ impl Export {
         Ok(Self { contents: VerifiedContents::open(opened, &tree)?, tree, plan: None })
     }
 
-    /// Takes the root of a component.
+    /// Selects the root of a component.
     ///
     /// # Errors
     /// [`ExportError`] if the box cannot be read or lacks the component.
@@ -83,7 +83,7 @@ impl Export {
         Written::count(out, |out| tar::write(&self.tree, &self.contents, out))
     }
 
-    /// Counts the files of [`Self::directory`] that give rights on the host.
+    /// Counts the files that [`Self::directory`] makes and that give rights on the host.
     pub fn privileged(&self, ownership: Ownership) -> Privileged {
         Privileged::of(&self.tree, ownership)
     }

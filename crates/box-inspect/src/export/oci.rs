@@ -26,7 +26,7 @@ use super::member::{Flag, Member};
 use super::{Export, ExportError, Written, place, tar};
 use crate::opened::OpenBox;
 
-/// Returns the component to export: the named one, or the only one.
+/// Returns the component to export: `named`, or the only component of the box.
 ///
 /// # Errors
 /// [`ExportError::WhichComponent`] if the box has two components and none is named.
@@ -46,7 +46,7 @@ pub fn component_of(
 pub struct OciImage<'a> {
     export: &'a Export,
     layer: Written,
-    /// Config and manifest.
+    /// The config and the manifest, as JSON.
     documents: [Vec<u8>; 2],
 }
 

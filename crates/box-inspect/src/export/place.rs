@@ -35,7 +35,7 @@ pub fn file<T>(
 /// # Errors
 /// [`PublishError::Exists`] and errors of the operating system.
 pub(super) fn directory(to: &Path, mode: u32) -> Result<DirectoryDraft, ExportError> {
-    // Removes a slash at the end, with which a symbolic link would be followed.
+    // Removes a slash at the end, because it would follow a symbolic link.
     check_absent(&to.components().collect::<std::path::PathBuf>())?;
     Ok(DirectoryDraft::beside(to, mode)?)
 }

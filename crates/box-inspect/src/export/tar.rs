@@ -90,7 +90,7 @@ pub(super) fn put(member: Member<'_>, out: &mut dyn Write) -> Result<(), ExportE
 
 /// Pads a member's data with zeros to a whole block.
 pub(super) fn fill_up(size: u64, out: &mut dyn Write) -> Result<(), ExportError> {
-    // Less than 512.
+    // The number of bytes in the last, incomplete block.
     let over = usize::try_from(size % BLOCK as u64).unwrap_or_default();
     let zeros = [0; BLOCK];
     out.write_all(&zeros[..(BLOCK - over) % BLOCK]).map_err(ExportError::Write)

@@ -1,4 +1,4 @@
-//! Round trips of trees through archives, and trees that a form cannot hold.
+//! Round trips of trees through archives, and trees that a form cannot represent.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -73,7 +73,7 @@ fn any_meta() -> impl Strategy<Value = Meta> {
     )
 }
 
-/// The type of an entry: a further name of an earlier one, a directory, or a leaf.
+/// The type of an entry: a hard link to an earlier entry, a directory, or a leaf.
 #[derive(Debug, Clone)]
 enum Entry {
     Link(prop::sample::Index),

@@ -1,8 +1,8 @@
 //! Verifies a whole box: every blob, and that its parts agree with each other.
 //!
-//! Digests alone do not prove that the listing matches the rootfs: a person who changes a box can compute them again. The
-//! metadata follow from the listing, the data of the files and their offsets in the segments. They are therefore generated again
-//! and compared.
+//! Digests alone do not prove that the listing matches the rootfs: a person who changes a box can compute new digests. The
+//! metadata follow from the listing, the data of the files and their offsets in the segments. So this module generates the
+//! metadata again and compares them.
 
 use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter};
@@ -23,10 +23,10 @@ use crate::contents::{VerifiedContents, other_entries};
 use crate::error::{ExportError, ROOTFS};
 use crate::opened::{self, OpenBox, OpenError};
 
-/// Something of a box that was checked.
+/// The result of one check of a box.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// The role of a blob, or `files` and `plan` for what compares parts with each other.
+    /// `manifest`, the role of a blob, or `files` or `plan` for a check that compares parts with each other.
     pub name: String,
     /// The digest of a blob, or a description of what was compared.
     pub subject: String,
@@ -87,7 +87,7 @@ pub fn files(opened: &OpenBox) -> Result<(), ExportError> {
     let source = VerifiedContents::open(opened, &tree)?;
     let rootfs = opened.open_rootfs().map_err(OpenError::from)?;
     metadata(&tree, &source, &rootfs)?;
-    // A file can have a million names.
+    // Each content is hashed once, because a file can have a million names.
     let mut seen = HashSet::new();
     for (path, id) in entries(&tree) {
         let Some(content) = tree.inode(id).content() else { continue };
@@ -98,8 +98,8 @@ pub fn files(opened: &OpenBox) -> Result<(), ExportError> {
     Ok(())
 }
 
-/// Checks that the metadata are the ones that a build writes for a tree whose contents lie in the segments as these
-/// metadata say.
+/// Checks that a build would write the same metadata for `tree`. The offsets of the contents in the segments are taken from
+/// the checked metadata.
 fn metadata(tree: &Tree, source: &VerifiedContents, rootfs: &Rootfs) -> Result<(), ExportError> {
     let size = rootfs.metadata().descriptor.size;
     let place = |content: &Blake3Digest| source.place_in_segments(content);

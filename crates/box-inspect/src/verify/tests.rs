@@ -40,7 +40,7 @@ impl Files {
         self.tree.link(directory, name.as_bytes(), inode);
     }
 
-    /// Returns the metadata and the segment of a rootfs, in which the large file lies.
+    /// Returns the metadata of a rootfs, and its segment, which contains the large file.
     fn image(&mut self) -> [Vec<u8>; 2] {
         let mut segment = vec![7; 10_000];
         let large = Content::of(&segment).hash;
@@ -53,7 +53,7 @@ impl Files {
     }
 }
 
-/// Makes a box of these files, with a rootfs that may be another, under digests that are all right.
+/// Makes a box with the listing of `files` and the rootfs `rootfs`, which may be of other files. All digests match.
 fn sealed(config: BoxConfig, files: &Files, rootfs: &[Vec<u8>; 2]) -> (TestBox, OpenBox) {
     let made = TestBox::with_segments(&config, vec![rootfs[1].clone()]);
     let config = BoxConfig { tree: files.tree.digest(), ..config };
@@ -122,9 +122,9 @@ fn other_entries_and_attributes_under_the_old_listing_are_found() {
     let [mut longer, segment] = Files::new().image();
     longer.extend(vec![0; 1 << 20]);
     let (_made, opened) = sealed(config(), &files, &[longer, segment.clone()]);
-    // The large file would lie in what was added.
+    // The offset of the large file is in the added bytes.
     assert!(wrong(&opened)[0].contains("/bin/large does not have the content"));
-    // A content that the segment has lies in the metadata, which no build writes.
+    // The metadata contain a content that the segment also contains, which no build writes.
     let mut metadata = Vec::new();
     let mut own = Files::new();
     let behind = Behind { alignment: METADATA_UNIT, size: 12_288, place: &|_| None };

@@ -22,20 +22,20 @@ use crate::places::Places;
 use crate::read::{Document, MAX_DOCUMENT};
 use crate::rootfs::Rootfs;
 
-/// An open box: its documents are verified, the blobs that boot are open.
+/// An open box: its documents are verified, and its kernel, init and rootfs are open.
 #[derive(Debug)]
 pub struct OpenBox {
-    /// The directories with its files.
+    /// The directories with the files of the box.
     pub places: Places,
     /// The box digest: sha256 of the manifest.
     pub digest: Digest,
-    /// Whether only root and this user can change the index, which has the manifest's digest.
+    /// Whether only root and this user can change `index.json`, which contains the manifest's digest.
     pub has_private_index: bool,
-    /// Verified against the digest in the index.
+    /// The manifest, verified against the digest in the index.
     pub manifest: Manifest,
-    /// Verified against the digest in the manifest.
+    /// The config, verified against the digest in the manifest.
     pub config: BoxConfig,
-    /// The bytes of the config, which are UTF-8: what init is given to read.
+    /// The bytes of the config, which are UTF-8. The init reads them.
     pub config_bytes: Vec<u8>,
     /// The root file system, an EROFS image.
     pub rootfs: Rootfs,
@@ -45,31 +45,32 @@ pub struct OpenBox {
     pub kernel: Blob,
 }
 
-/// A blob of a box: opened, and neither measured nor hashed.
+/// An open blob of a box. Neither its size nor its digest has been checked.
 #[derive(Debug)]
 pub struct Blob {
-    /// For messages: what counts is the open file.
+    /// The path at the time of opening, for messages.
     pub path: PathBuf,
-    /// The blob's digest and size, as the box names them.
+    /// The blob's digest and size in the manifest.
     pub descriptor: Descriptor,
-    /// Open for reading; its bytes are not verified.
+    /// The file, open for reading. Its bytes are not verified.
     pub file: File,
-    /// Whether the store has it, and not the directory of the box.
+    /// Whether the file is in a store instead of the directory of the box.
     pub is_stored: bool,
 }
 
-/// The documents of a box, verified. No blob is opened.
+/// The verified manifest and config of a box. No other blob is opened.
 #[derive(Debug)]
 pub struct Documents {
-    /// The directories with its files.
+    /// The directories with the files of the box.
     pub places: Places,
     /// The box digest: sha256 of the manifest.
     pub digest: Digest,
-    /// Whether only root and this user can change the index, which has the manifest's digest.
+    /// Whether only root and this user can change `index.json`, which contains the manifest's digest.
     pub has_private_index: bool,
-    /// Verified against the digest in the index. Names exactly one init and kernel, and a rootfs of the config's epoch.
+    /// The manifest, verified against the digest in the index. It has exactly one init, one kernel, and a rootfs of the config's
+    /// epoch.
     pub manifest: Manifest,
-    /// Verified against the digest in the manifest.
+    /// The config, verified against the digest in the manifest.
     pub config: BoxConfig,
     /// The bytes of the config.
     pub config_bytes: Vec<u8>,
@@ -107,7 +108,7 @@ impl Documents {
         Ok(Self { places, digest, has_private_index, manifest, config, config_bytes })
     }
 
-    /// Returns `true` for the descriptor of a blob that boots.
+    /// Returns `true` for the descriptor of the init, of the kernel, or of a part of the rootfs.
     pub fn boots(&self, descriptor: &Descriptor) -> bool {
         let mut in_memory =
             IN_MEMORY.iter().map(|(_, media_type, _)| self.manifest.blob(media_type));
@@ -119,7 +120,7 @@ impl Documents {
     /// Opens the files of the root file system.
     ///
     /// # Errors
-    /// [`OpenError::File`] or [`OpenError::NotRegular`] of one of them.
+    /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`] of the first file that cannot be opened.
     pub fn open_rootfs(&self) -> Result<Rootfs, OpenError> {
         let malformed = |reason: &str| OpenError::malformed(&self.places.directory, reason);
         let named = self.manifest.rootfs(self.config.epoch);
@@ -131,14 +132,14 @@ impl Documents {
     /// Opens the file of a blob that the manifest names.
     ///
     /// # Errors
-    /// [`OpenError::File`] or [`OpenError::NotRegular`].
+    /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
     pub fn open_blob(&self, descriptor: &Descriptor) -> Result<Blob, OpenError> {
         Blob::open(&self.places, descriptor)
     }
 }
 
-/// The roles and media types of the blobs that boot and are in memory while the box runs, as the rootfs is not, and the
-/// most bytes that each may have.
+/// The role, the media type and the maximum size in bytes of each boot blob that is in memory while the box runs. The rootfs
+/// is not.
 const IN_MEMORY: [(&str, &str, u64); 2] =
     [("init", INIT_TYPE, MAX_INIT), ("kernel", KERNEL_TYPE, MAX_KERNEL)];
 
@@ -146,7 +147,7 @@ impl OpenBox {
     /// Opens the box in a directory. Files that are missing there are looked up in the store, if `places` has one.
     ///
     /// # Errors
-    /// The errors of [`Documents::read`], and an error if a blob that boots cannot be opened.
+    /// The errors of [`Documents::read`], and an error if the kernel, the init or the rootfs cannot be opened.
     pub fn open(places: impl Into<Places>) -> Result<Self, OpenError> {
         let documents = Documents::read(places)?;
         let directory = &documents.places.directory;
@@ -177,7 +178,7 @@ impl OpenBox {
         &self.config.plan
     }
 
-    /// Returns the box's files: the path of each in the directory of a complete box, and its current path.
+    /// Returns the box's files: the path of each relative to the directory of a complete box, and its current path.
     pub fn files(&self) -> Vec<(PathBuf, PathBuf)> {
         let named = self.manifest.blobs();
         let digests = iter::once(self.digest).chain(named.into_iter().map(|it| it.digest));
@@ -186,13 +187,13 @@ impl OpenBox {
         [LAYOUT_FILE, INDEX_FILE].map(own).into_iter().chain(blobs).collect()
     }
 
-    /// Returns the blobs that boot: the kernel, the init, and the parts of the rootfs in their order.
+    /// Returns the boot blobs: the kernel, the init, and the parts of the rootfs in their order.
     pub fn boot_blobs(&self) -> impl Iterator<Item = &Blob> + Clone {
         [&self.kernel, &self.init].into_iter().chain(self.rootfs.parts())
     }
 
-    /// Checks that the image of the rootfs is as large as its parts; see [`Rootfs::check_superblock`]. A box of epoch 3 has one
-    /// blob, and nothing to compare.
+    /// Checks that the superblock of the rootfs has the size of all parts together; see [`Rootfs::check_superblock`]. A no-op for
+    /// a box of epoch 3, whose rootfs is one blob.
     ///
     /// # Errors
     /// [`OpenError::Superblock`], [`OpenError::Different`] or [`OpenError::File`].
@@ -203,8 +204,8 @@ impl OpenBox {
         self.rootfs.check_superblock()
     }
 
-    /// Checks the plan in the rootfs of a box of epoch 3, whose init reads it; see [`Blob::check_plan`]. A box of a later
-    /// epoch has none there.
+    /// Checks the plan in the rootfs of a box of epoch 3, whose init reads it; see [`Blob::check_plan`]. The rootfs of a box of a
+    /// later epoch has no plan.
     ///
     /// # Errors
     /// [`OpenError::RootfsPlan`], or [`OpenError::File`].
@@ -231,7 +232,7 @@ impl OpenBox {
     /// Opens the file of a blob that the manifest names.
     ///
     /// # Errors
-    /// [`OpenError::File`] or [`OpenError::NotRegular`].
+    /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
     pub fn open_blob(&self, descriptor: &Descriptor) -> Result<Blob, OpenError> {
         Blob::open(&self.places, descriptor)
     }
@@ -263,7 +264,7 @@ impl Blob {
     /// [`OpenError::Different`], or [`OpenError::File`].
     pub fn verify(&self) -> Result<(), OpenError> {
         self.check_size()?;
-        // Other holders of the descriptor share its position.
+        // Duplicates of the file descriptor share its position, so it is not used.
         let hashed = Digest::of_reader(Section::new(&self.file, 0, u64::MAX));
         let (found, _) = hashed.map_err(|error| OpenError::File {
             action: "read",
@@ -277,8 +278,8 @@ impl Blob {
         Err(OpenError::digest(self.path.clone(), expected, found))
     }
 
-    /// Checks that the plan in this rootfs, which init reads, equals the config's plan, which all other programs read. Only the
-    /// metadata on the path to this file are read, and nothing is hashed.
+    /// Checks that the plan in this rootfs, which init reads, equals the config's plan, which all other programs read. Reads only
+    /// the plan and the metadata on the path to it, and hashes nothing.
     ///
     /// # Errors
     /// [`OpenError::RootfsPlan`], or [`OpenError::File`].
@@ -314,14 +315,14 @@ impl Blob {
     }
 }
 
-/// Checks that the directory is an OCI image layout of the known version.
+/// Checks that the directory is an OCI image layout of the supported version.
 fn check_layout(directory: &Path) -> Result<(), OpenError> {
     let document =
         Document::unnamed(directory, LAYOUT_FILE).map_err(|error| missing(directory, error))?;
     check_version(&document)
 }
 
-/// Checks that the bytes of a file `oci-layout` are of the known version. The path is for messages.
+/// Checks that the bytes of a file `oci-layout` have the supported version. `path` is for messages.
 ///
 /// # Errors
 /// [`OpenError::Malformed`].
@@ -334,7 +335,7 @@ fn check_version(document: &Document) -> Result<(), OpenError> {
     document.expect("imageLayoutVersion", &layout.image_layout_version, LAYOUT_VERSION)
 }
 
-/// Decides whether the box is missing, or a file of it.
+/// Replaces the error for `oci-layout` if the directory is missing, is no directory, or is not an image layout.
 fn missing(directory: &Path, error: OpenError) -> OpenError {
     let path = place(directory);
     let OpenError::File { error: reason, .. } = &error else { return error };
@@ -348,7 +349,7 @@ fn missing(directory: &Path, error: OpenError) -> OpenError {
     })
 }
 
-/// Parses the manifest of a box. The error for another artifact has its type.
+/// Parses the manifest of a box. The error for another artifact contains its type.
 fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, OpenError> {
     let found = &document.value()?["artifactType"];
     if found != ARTIFACT_TYPE {
@@ -362,7 +363,7 @@ fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, Ope
     Ok(manifest)
 }
 
-/// Reads the config, which must be of an epoch that this version reads, and returns its bytes, too.
+/// Reads the config, which must be of an epoch that this version reads. Also returns its bytes.
 fn read_config(places: &Places, named: &Descriptor) -> Result<(BoxConfig, Vec<u8>), OpenError> {
     let config = Document::named(places, named, MAX_CONFIG)?;
     let parsed = config.parse::<BoxConfig>();

@@ -53,7 +53,7 @@ fn a_box_of_epoch_3_opens_with_its_plan_in_the_rootfs() {
     );
 }
 
-/// Digests are right in all of them.
+/// The digests match in all cases, so only the number of blocks can be wrong.
 #[test]
 fn an_image_that_claims_more_or_fewer_blocks_is_refused() {
     for (claimed, is_right) in
@@ -208,7 +208,7 @@ fn remove(object: &mut Value, name: &str) {
     object.as_object_mut().unwrap().remove(name).unwrap();
 }
 
-/// Writes another manifest into a box's directory, and names it in the index, too.
+/// Writes another manifest into a box's directory, and adds it to the index.
 fn add_manifest(made: &TestBox, manifest: &Value) {
     let named = made.put(OCI_MANIFEST_TYPE, &serde_json::to_vec(manifest).unwrap());
     let named =

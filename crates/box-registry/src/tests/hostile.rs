@@ -214,7 +214,7 @@ fn a_blob_has_a_size_that_a_box_may_have() {
     }
 }
 
-/// Otherwise only one of them would be fetched, and the box would seem to be complete.
+/// If two blobs had the same layer, only one of them would be fetched, and the box would seem to be complete.
 #[test]
 fn two_blobs_are_not_one_layer() {
     let (stage, files) = (Stage::new(Rules::default()), test_box());

@@ -22,7 +22,7 @@ fn a_plan_says_what_is_missing() {
     stage.store.put(&bytes).unwrap();
     let before = stage.registry.lines().len();
     let plan = stage.plan().unwrap();
-    // The registry's manifest and the box's.
+    // The registry's manifest, and the box's manifest.
     assert_eq!(stage.count(before, "GET"), 2);
     assert_eq!((plan.blobs(), plan.missing.len()), (8, 7));
     assert!(plan.missing.iter().all(|it| it.plain.digest != named.digest));
@@ -145,7 +145,7 @@ fn a_pull_that_ended_between_blobs_goes_on_with_the_rest() {
     let files = test_box();
     let limit = Arc::new(AtomicUsize::new(usize::MAX));
     let (left, gets) = (Arc::clone(&limit), AtomicUsize::new(0));
-    // The registry rejects the requests after this many blobs.
+    // The registry rejects the requests after `limit` blobs.
     let deed = move |request: &Request, _: usize| {
         let is_blob = request.method() == "GET" && request.path().contains("/blobs/");
         let number = is_blob.then(|| gets.fetch_add(1, Ordering::Relaxed))?;

@@ -115,7 +115,7 @@ fn blobs_without_a_manifest_are_not_sent_again() {
     assert_eq!(again.registry_digest, first.registry_digest);
 }
 
-/// The registry rejects uploads after this many blobs.
+/// The registry rejects uploads after `limit` blobs.
 #[test]
 fn a_push_that_ended_between_blobs_goes_on_with_the_rest() {
     let limit = Arc::new(AtomicUsize::new(4));

@@ -15,8 +15,8 @@ use crate::known::{Identity, Known};
 /// reader does not see it.
 ///
 /// A home below that directory is not part of the checkout, because its keys and tokens are never checked in. There
-/// is one exception: if the file whose author names the paths (a Boxfile, for example) lies in such a home, the
-/// directory of that file is readable.
+/// is one exception: if the file whose author names the paths (a Boxfile, for example) is in a subdirectory of such a
+/// home, that subdirectory is readable.
 #[derive(Debug, Clone)]
 pub struct Bounds {
     /// The directory, or why it was not found.
@@ -26,7 +26,7 @@ pub struct Bounds {
     homes: Known,
 }
 
-/// Something lies in a home.
+/// The path is in a home below the checkout. Contains the path of the home.
 #[derive(Debug, thiserror::Error)]
 #[error("{} is a home directory, and no part of the checkout", .0.display())]
 pub struct InHome(pub PathBuf);
@@ -38,7 +38,7 @@ impl Bounds {
         Self { root: Ok(root), own: own.to_owned(), homes }
     }
 
-    /// Refuses everything, for a directory that was not found.
+    /// Refuses all paths, because the directory was not found.
     pub fn none() -> Self {
         Self { root: Err(Errno::NOENT), own: PathBuf::new(), homes: Known::default() }
     }
@@ -51,7 +51,8 @@ impl Bounds {
         self.root.as_ref().map_err(|error| (*error).into())
     }
 
-    /// Checks an open directory on the way to `wanted`. `at` is its path; both are below the root and have no links.
+    /// Returns [`InHome`] if `open`, a directory on the way to `wanted`, is a home without the exception of [`Bounds`].
+    /// `at` is the path of `open`. Both paths are below the root and have no links.
     pub(super) fn check(&self, open: &OwnedFd, at: &Path, wanted: &Path) -> io::Result<()> {
         let is_around_own = at != self.own && self.own.starts_with(at);
         if is_around_own && wanted.starts_with(&self.own) {
@@ -70,6 +71,6 @@ impl<P: AsRef<Path> + ?Sized> From<&P> for Bounds {
 }
 
 fn found(root: &Path) -> Result<Root, Errno> {
-    // An error without a number means that the directory was replaced meanwhile.
+    // An error without an errno means that the directory was replaced meanwhile.
     Root::of(root).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::STALE))
 }

@@ -68,7 +68,7 @@ impl<'b> Directory<'b> {
         statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Opens an entry, or returns its type if it is not opened.
+    /// Opens the entry `name` if it is a directory or a regular file. Returns the target of a symbolic link.
     ///
     /// # Errors
     /// The operating system's error, [`InHome`](super::InHome) for a home, or an error for an entry that was replaced meanwhile.

@@ -68,9 +68,9 @@ pub fn check(checkout: &Path, path: &Path) -> io::Result<PathBuf> {
     explained(path, inside(checkout, path))
 }
 
-/// Opens a regular file for reading, or returns `None` if its path leads out of the checkout. The file is opened name
-/// by name, without following links, from the directory in the bounds. So the result holds even if another program
-/// changes or replaces the checkout meanwhile.
+/// Opens a regular file for reading, or returns `None` if its path leads out of the checkout. The path is opened one
+/// component at a time, without following links, from the directory in the bounds. So the file is in the checkout
+/// even if another program changes or replaces the checkout meanwhile.
 ///
 /// # Errors
 /// The errors of [`inside`], [`InHome`], or that it is no regular file.
@@ -81,7 +81,7 @@ pub fn open_inside(checkout: &Bounds, path: &Path) -> io::Result<Option<File>> {
     open_below(checkout, inner).map(Some)
 }
 
-/// Opens a regular file name by name. A link on the way is an error: it was put there after the path was resolved.
+/// Opens a regular file, one path component at a time. A link on the way is an error: it was made after the path was resolved.
 fn open_below(checkout: &Bounds, inner: &Path) -> io::Result<File> {
     let directory = handle(checkout, inner.parent().unwrap_or(inner))?;
     let name = inner.file_name().map_or(Path::new("."), Path::new);
@@ -143,7 +143,7 @@ fn explained<T>(path: &Path, found: io::Result<Option<T>>) -> io::Result<T> {
     }
 }
 
-/// Returns the path of a directory within the checkout.
+/// Returns the path of `directory` relative to `checkout`, or the empty path if it is not in the checkout.
 ///
 /// # Errors
 /// The operating system's error.
@@ -161,7 +161,7 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Replaces the content of a file atomically, or makes the file. An existing file keeps its permissions. A symbolic
-/// link is followed, and may not lead out of its directory.
+/// link is followed, and must not lead out of the directory that contains the link.
 ///
 /// # Errors
 /// The operating system's error, or [`LeadsOut`].

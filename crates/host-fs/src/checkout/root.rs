@@ -17,7 +17,7 @@ use crate::way::Way;
 #[derive(Debug, Clone)]
 pub struct Root {
     way: Arc<Way>,
-    /// A path on that way.
+    /// The path of this directory, which `way` contains.
     path: PathBuf,
 }
 
@@ -31,7 +31,7 @@ impl Root {
         Ok(Self { path: way.path().to_owned(), way: Arc::new(way) })
     }
 
-    /// Returns the directory at this path without links, if it is this one or one of its ancestors.
+    /// Returns the directory at `path`, which has no links, if it is on the way to the directory that was opened.
     pub fn around(&self, path: &Path) -> Option<Self> {
         self.way.open_of(path)?;
         Some(Self { way: Arc::clone(&self.way), path: path.to_owned() })

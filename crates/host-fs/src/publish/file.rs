@@ -22,7 +22,7 @@ pub struct FileDraft {
 }
 
 impl FileDraft {
-    /// Makes an empty file in a directory, with the permissions `mode` less the umask.
+    /// Makes an empty file in a directory, with the permissions `mode`, masked by the umask.
     ///
     /// # Errors
     /// The operating system's error, without a path.
@@ -85,14 +85,14 @@ impl FileDraft {
     /// Flushes the file and renames it to `to`. An existing file there is replaced in one step.
     ///
     /// # Errors
-    /// The operating system's error. Unless the last flush failed, an old file is unchanged.
+    /// The operating system's error. An old file at `to` is unchanged, unless only the last flush failed.
     pub fn finish_over(self, to: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         self.finish_over_unflushed(to)?;
         flush_names(parent_of(to))
     }
 
-    /// Flushes a file that was made by [`FileDraft::at`], and renames it to that place. An existing file there is
+    /// Flushes a file that was made by [`FileDraft::at`], and renames it to the same `place`. An existing file there is
     /// replaced in one step.
     ///
     /// # Errors

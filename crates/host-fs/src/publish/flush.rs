@@ -13,8 +13,8 @@ use super::parent::{flush, flush_names, open_directory, parent_of};
 /// The number of files and directories that are flushed one by one. Beyond it, flushing the whole file system once is faster.
 const MAX_EACH: usize = 512;
 
-/// Makes a directory and its missing ancestors, with the permissions `mode` less the umask, and flushes the names of
-/// the new ones.
+/// Makes a directory and its missing ancestors, with the permissions `mode`, masked by the umask, and flushes their
+/// names.
 ///
 /// # Errors
 /// The operating system's error.
@@ -39,15 +39,15 @@ fn create_directory(path: &Path, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Flushes all files in a directory, from the leaves up.
+/// Flushes all files in a directory, and each directory after its entries.
 ///
-/// If there are too many, or one may not be opened, it flushes the whole file system instead.
+/// If there are more than [`MAX_EACH`] entries, or one cannot be opened, it flushes the whole file system instead.
 pub(super) fn flush_tree(root: &File) -> io::Result<()> {
     let mut left = MAX_EACH;
     if each(root.as_fd(), &mut left)? { Ok(()) } else { Ok(rustix::fs::syncfs(root)?) }
 }
 
-/// Flushes the entries of a directory and then the directory. Returns `false` if there are more than `left` or one
+/// Flushes the entries of a directory and then the directory. Returns `false` if it has more than `left` entries or one
 /// cannot be opened.
 fn each(parent: BorrowedFd<'_>, left: &mut usize) -> io::Result<bool> {
     let Ok(entries) = Dir::read_from(parent) else { return Ok(false) };

@@ -1,7 +1,8 @@
 //! Files and directories in a directory that is being filled.
 //!
-//! Another program may write to that directory meanwhile, for example a running box with a share of its parent. So each name is
-//! made relative to the open directory and must be new: no link is followed, and no existing file is opened.
+//! Another program may write to that directory meanwhile, for example a running box with a share of its parent. So each
+//! file is made relative to the open directory, and its name must be new: no link is followed, and no existing file is
+//! opened.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +12,7 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 
 use super::open_directory;
 
-/// Makes a file in an open directory and opens it for reading and writing, with the permissions `mode` less the umask.
+/// Makes a file in an open directory and opens it for reading and writing, with the permissions `mode`, masked by the umask.
 ///
 /// # Errors
 /// The operating system's error: [`io::ErrorKind::AlreadyExists`] if the name exists, even as a dangling link.

@@ -10,15 +10,15 @@
 //! 3. The parent directory is flushed.
 //! 4. After an exchange, the caller checks the old directory, which is then removed or exchanged back.
 //!
-//! **Locks.** Every draft holds a [flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html) as long as the
-//! process that makes it lives. A directory keeps it under its final name until its publisher has finished, and a
-//! publisher locks a directory before it replaces it. So publishers of one destination take turns for the exchange
-//! and the check, but fill their drafts at the same time.
+//! **Locks.** A publisher locks its draft with [flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html) until it has
+//! finished or its process ends. The lock stays when the draft gets its final name. A publisher also locks the old
+//! directory before replacing it. So publishers of one destination take turns for the exchange and the check, but fill
+//! their drafts at the same time.
 //!
 //! **Leftovers.** A killed process leaves a draft whose lock is free. The next publisher in the same directory removes it. While
 //! a draft's name may refer to an old directory that is not checked yet, the name ends in a tag of the destination
-//! and `-old`. Only publishers of the same destination remove such a leftover, and only if it passes the same check.
-//! If the file system has no such locks (NFS), no draft is taken for a leftover.
+//! and `-old`. Only publishers of the same destination remove such a leftover, and only if it passes their check. If
+//! the file system does not support locks (NFS), no leftover is removed.
 
 mod directory;
 mod file;

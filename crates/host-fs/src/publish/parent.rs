@@ -1,4 +1,4 @@
-//! The directory that drafts are made in, and the locks and names of its entries.
+//! The directory in which drafts are made, and the locks and names of its entries.
 
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
@@ -39,7 +39,7 @@ pub(super) enum Lock {
     Held,
     /// Another handle holds it.
     Taken,
-    /// The file system has no such locks.
+    /// The file system does not support locks.
     Unsupported,
 }
 
@@ -149,8 +149,8 @@ impl Parent {
     /// Renames an entry to a name that does not exist, in this directory or another one. Returns [`Errno::EXIST`] if
     /// the name exists.
     ///
-    /// If the file system cannot guarantee that, a file or an empty directory that another process makes there at the
-    /// same moment is replaced.
+    /// If the file system does not support `RENAME_NOREPLACE`, a file or an empty directory that another process makes
+    /// at `to` at the same moment is replaced.
     pub(super) fn rename_new(
         &self,
         from: &str,
@@ -191,7 +191,7 @@ pub fn flush_names(directory: &Path) -> io::Result<()> {
     Parent::open(directory)?.flush()
 }
 
-/// Returns the directory that holds a path's last component.
+/// Returns the parent directory of `path`, or `.` if `path` is a single name.
 pub fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -220,9 +220,9 @@ pub(super) fn is_unsupported(error: Errno) -> bool {
 /// The kinds of names of drafts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DraftName {
-    /// A draft of its publisher.
+    /// A draft, or an old directory that has passed its check.
     Draft,
-    /// Possibly the old directory of the destination with this tag.
+    /// A draft or the unchecked old directory of the destination with this tag.
     Aside(u64),
 }
 
@@ -244,7 +244,7 @@ impl DraftName {
         u64::from_str_radix(tag, 16).ok().map(Self::Aside)
     }
 
-    /// Returns the name for a draft while it may be the old directory of a destination.
+    /// Returns the name of `draft` during its exchange with the destination `last`, when the name may refer to either.
     pub(super) fn aside(draft: &str, last: &OsStr) -> String {
         format!("{draft}-{:0DIGITS$x}{ASIDE}", tag(last))
     }
@@ -256,7 +256,7 @@ pub(super) fn tag(last: &OsStr) -> u64 {
     last.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-/// Returns the last component of a path, as a name in [`parent_of`] it.
+/// Returns the last component of `path`: its name in [`parent_of`] `path`.
 pub(super) fn last_of(path: &Path) -> &OsStr {
     path.components().next_back().map(|it| it.as_os_str()).unwrap_or_default()
 }

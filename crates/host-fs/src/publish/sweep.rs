@@ -16,10 +16,10 @@ const LOOKED_AT: usize = 1 << 16;
 /// The maximum number of leftovers to remove at once.
 const REMOVED: usize = 64;
 
-/// Removes the drafts beside a destination that killed processes of this user left: their locks are free.
+/// Removes the drafts beside the destination `to` that killed processes of this user left: their locks are free.
 ///
-/// A directory that may have been at this destination is removed if `accept` returns `true` for its path. One that
-/// was at another destination stays. Failures are ignored, because a leftover only takes space.
+/// A directory that may have been at `to` is removed only if `accept` returns `true` for its path. A directory that may
+/// have been at another destination is kept. Failures are ignored, because a leftover only takes space.
 pub fn sweep(to: &Path, accept: impl Fn(&Path) -> bool) {
     if let Ok(parent) = Parent::open(parent_of(to)) {
         sweep_in(&parent, last_of(to), accept);
@@ -64,7 +64,7 @@ fn lock_leftover(parent: &Parent, name: &str) -> Option<File> {
     free.then_some(file)
 }
 
-/// Returns whether it is a file or directory of this user.
+/// Returns whether `found` is the state of a file or directory of this user.
 fn is_own(found: &Stat) -> bool {
     let kind = FileType::from_raw_mode(found.st_mode);
     matches!(kind, FileType::Directory | FileType::RegularFile)

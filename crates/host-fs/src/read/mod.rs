@@ -99,7 +99,7 @@ pub fn read_file(path: &Path, links: Links, limit: u64) -> Result<Vec<u8>, ReadE
 /// Returns the bytes of the file at `path` as text.
 ///
 /// # Errors
-/// That they are not UTF-8, with the line and column of the first invalid byte.
+/// That the bytes are not UTF-8, with the line and column of the first invalid byte.
 pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -163,7 +163,7 @@ pub fn read_open_prefix(file: &File, most: u64) -> io::Result<Vec<u8>> {
     take(file, length.min(most), most)
 }
 
-/// Reads a part of a file without using the position of the handle, so that several readers can share it.
+/// Reads a part of a file without using the position of the handle, so that several readers can share the handle.
 #[derive(Debug)]
 pub struct Section<F> {
     file: F,

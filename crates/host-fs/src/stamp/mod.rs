@@ -61,8 +61,8 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// the next boot (since Linux 6.8).
 const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-/// The state of a file at one moment. Two equal stamps are of the same file, which was not written to in between as
-/// far as its file system can show.
+/// The state of a file at one moment. Two equal stamps belong to the same file, and its file system has recorded no
+/// write in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     /// Device, inode, size, mtime, ctime and, on an anonymous device, boot and mount.
@@ -99,7 +99,7 @@ impl Stamp {
             |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         let mtime = nanoseconds(found.mtime(), found.mtime_nsec());
         let ctime = nanoseconds(found.ctime(), found.ctime_nsec());
-        // A time before 1970 counts as 1970.
+        // A time before 1970 is treated as 1970.
         let since_epoch = Duration::from_nanos(u64::try_from(ctime).unwrap_or(0));
         Self {
             text: format!("{} {} {} {mtime} {ctime}", found.dev(), found.ino(), found.size()),
@@ -129,7 +129,7 @@ impl Stamp {
         is_flushed.then(|| self.text.clone())
     }
 
-    /// Returns `true` if `line` is the record of this stamp, so that the file has the same content as then.
+    /// Returns `true` if `line` is the record of this stamp, so that the file has the same content as when it was recorded.
     pub fn is_recorded(&self, line: &str) -> bool {
         self.lasting && self.text == line
     }

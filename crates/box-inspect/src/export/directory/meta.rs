@@ -19,8 +19,8 @@ const CAPABILITY: &[u8] = b"security.capability";
 pub enum Ownership {
     /// The owners in the box, with devices and all extended attributes. Only root can do that.
     Box,
-    /// The caller. Devices, set-user-ID and set-group-ID bits are left out, which would give away the caller's rights, and so are
-    /// all extended attributes but `user.*`.
+    /// The caller. Leaves out devices, extended attributes except `user.*`, and set-user-ID and set-group-ID bits, which would
+    /// give the caller's rights to other users.
     Caller,
 }
 
@@ -49,7 +49,7 @@ impl LeftOut {
     }
 }
 
-/// What [`Ownership::Box`] made that gives rights on the host to every user who can access the directory.
+/// The number of files that give rights on the host to every user who can access the directory. [`Ownership::Box`] makes them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Privileged {
     /// Names of devices.
@@ -72,7 +72,7 @@ impl Privileged {
         })
     }
 
-    /// Counts such files in `tree`. All counts are zero for [`Ownership::Caller`].
+    /// Counts the names of such files in `tree`. All counts are zero for [`Ownership::Caller`].
     pub(crate) fn of(tree: &Tree, ownership: Ownership) -> Self {
         let mut counted = Self::default();
         if ownership == Ownership::Caller {
@@ -90,7 +90,7 @@ impl Privileged {
     }
 }
 
-/// Sets the metadata of entries, as far as the ownership allows.
+/// Sets the metadata of entries. Skips and counts the metadata that the ownership leaves out.
 #[derive(Debug)]
 pub(super) struct MetaSetter {
     ownership: Ownership,
@@ -119,8 +119,8 @@ impl MetaSetter {
         })
     }
 
-    /// Sets the permissions of a file or directory, and its times. This comes after the attributes, because the permissions may
-    /// forbid to set those.
+    /// Sets the permissions of a file or directory, and its times. Must be called after [`set_meta`](Self::set_meta), because the
+    /// permissions can forbid setting attributes.
     pub(super) fn finish(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<(), Errno> {
         rustix::fs::fchmod(file, self.mode(meta))?;
         rustix::fs::futimens(file, &times(meta))

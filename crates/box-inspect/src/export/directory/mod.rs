@@ -5,11 +5,11 @@
 //!
 //! - The directory is new. It is made next to its final path under an unpredictable name, with
 //!   access for its owner alone, and renamed when it is complete.
-//! - Every name is a single name, used relative to an open directory: a tree has no `/`, no `..`
-//!   and no two entries of one name. A directory is opened without following links, right after it
-//!   was made.
-//! - Nothing is overwritten. Of the entries that were made, only directories are opened again,
-//!   without following links. Devices and pipes are never opened.
+//! - Every name is used relative to an open directory. It contains no `/` and is not `..`, and no
+//!   two entries of a directory have the same name. A directory is opened without following links,
+//!   right after it was made.
+//! - No file is overwritten. Of the entries that were made, only directories are opened for reading
+//!   again, without following links. Links, devices and pipes are opened only with `O_PATH`.
 //!
 //! Directories get their owners, permissions and times when they are complete, the deepest first,
 //! so that no permission prevents the making of an entry. The umask has no effect.
@@ -141,7 +141,7 @@ impl Extraction<'_> {
         rustix::fs::linkat(directory, first, parent, name, AtFlags::empty())
     }
 
-    /// Opens a directory of the export, name by name.
+    /// Opens a directory of the export, one name of its path at a time, without following links.
     fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let mut directory = rustix::io::fcntl_dupfd_cloexec(&self.root, 0)?;
         for name in names(path) {
@@ -150,8 +150,8 @@ impl Extraction<'_> {
         Ok(directory)
     }
 
-    /// Sets the metadata of the directories, the deepest first. Permissions come last, because they
-    /// can prevent everything else.
+    /// Sets the metadata of the directories, the deepest first. Sets the permissions last, because
+    /// they can prevent all other changes.
     fn finish_directories(&mut self) -> Result<(), ExportError> {
         let tree = self.tree;
         let directories = entries(tree).filter(|(_, id)| tree.inode(*id).names().is_some());
@@ -175,7 +175,7 @@ fn new_file(parent: BorrowedFd<'_>, name: &[u8]) -> Result<File, Errno> {
     rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
 }
 
-/// Makes a symbolic link, device, pipe or socket.
+/// Makes a symbolic link, a device or a pipe.
 fn make_special(parent: BorrowedFd<'_>, name: &[u8], leaf: &Leaf) -> Result<(), Errno> {
     let node = |kind, (major, minor)| {
         let device = rustix::fs::makedev(major, minor);

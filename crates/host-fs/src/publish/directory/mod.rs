@@ -18,7 +18,7 @@ use super::parent::{
 use super::sweep::{remove, sweep};
 use crate::FileError;
 
-/// The timeout for the lock of a destination. The lock is held for an exchange and a check.
+/// The timeout for the lock of a destination. Another publisher holds it during its exchange and check.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
 /// The number of attempts at a destination that other processes change meanwhile.
@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 1000;
 /// How a directory replaced another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
-    /// In one step, or there was no old one: the old or the new directory existed at every moment.
+    /// In one step: at every moment the old or the new directory existed. Also if there was no old directory.
     Atomic,
     /// The file system has no `RENAME_EXCHANGE`. A crash between the two steps would have left no destination, and the
     /// old directory beside it under a temporary name.
@@ -74,7 +74,7 @@ pub struct DirectoryDraft {
     finished: bool,
 }
 
-/// The directory itself, to fill it by [`new_file`](super::new_file) and [`new_directories`](super::new_directories).
+/// The handle of the directory, to fill it by [`new_file`](super::new_file) and [`new_directories`](super::new_directories).
 impl AsFd for DirectoryDraft {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
@@ -82,7 +82,7 @@ impl AsFd for DirectoryDraft {
 }
 
 impl DirectoryDraft {
-    /// Makes an empty directory beside its destination, with the permissions `mode` less the umask, and removes
+    /// Makes an empty directory beside its destination, with the permissions `mode`, masked by the umask, and removes
     /// leftovers there. A slash at the end of the destination is ignored, because it would follow a symbolic link.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl DirectoryDraft {
 
     /// Flushes the directory and renames it to the destination, which must not exist.
     ///
-    /// The parent directory stays the same, so this needs no write permission for the directory itself.
+    /// The rename needs no write permission for the draft itself, because the parent directory stays the same.
     ///
     /// # Errors
     /// [`PublishError`]. The directory is removed, unless only the last flush failed.
@@ -128,7 +128,7 @@ impl DirectoryDraft {
     ///
     /// # Errors
     /// The error of `accept`, or [`PublishError`]. The old directory is then at the destination again, except after
-    /// [`PublishError::NotRestored`], which has its path.
+    /// [`PublishError::NotRestored`], which has its path, and after a failure of the last flush.
     pub fn finish_over(
         mut self,
         accept: impl Fn(&Path) -> Result<(), PublishError>,
@@ -137,7 +137,7 @@ impl DirectoryDraft {
         let swap = self.place(&accept)?;
         self.finished = true;
         self.parent.flush().map_err(|source| self.failed("flush", source))?;
-        // Only after the flush, because until then a power failure may bring back the old directory.
+        // Until the flush, a power failure may bring back the old directory, so it is removed afterwards.
         remove(&self.parent, &self.name);
         sweep(&self.to, |path| accept(path).is_ok());
         Ok(swap)
@@ -248,12 +248,12 @@ impl DirectoryDraft {
         restored.map_err(|errno| self.not_restored(aside, errno))
     }
 
-    /// Returns the name for the draft while it may be the old directory.
+    /// Returns the draft's name during the exchange, when the name may refer to the old directory.
     fn aside(&self) -> String {
         DraftName::aside(&self.name, &self.last)
     }
 
-    /// Renames the draft, or the directory that has its name, in the parent.
+    /// Renames the directory that has the draft's name, and stores the new name.
     fn rename(&mut self, name: &str) -> Result<(), PublishError> {
         let renamed = self.parent.rename(&self.name, name);
         renamed.map_err(|errno| self.failed("write", errno))?;
