@@ -1,4 +1,4 @@
-//! A package database as large as may be, in a process of its own: how much memory its document takes.
+//! Measures, in a separate process, the memory that the document of a very large package database takes.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
@@ -12,14 +12,14 @@ use box_inspect::sbom::Subject;
 use box_tree::listing::{ImageOrigin, Listing, Origins};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, ReadContent, Tree};
 
-/// The limit of an apk database, less the size of the last package.
+/// The size of the database, which is a little below the limit of an apk database, in bytes.
 const SIZE: usize = 62 << 20;
-/// A document may have 100,000, which takes this test a quarter of a minute.
+/// The number of packages. With the maximum of 100,000, this test takes a quarter of a minute.
 const PACKAGES: usize = 40_000;
-/// The most memory of the process, in KiB: twice that of the database.
+/// The maximum memory of the process, in KiB: twice the size of the database.
 const MOST: u64 = 2 * (SIZE as u64 >> 10);
 
-/// Writes the database when it is asked for, so that the test has none of its own.
+/// Generates the database when it is read, so that the test does not keep it in memory.
 struct Database;
 
 impl ReadContent for Database {
@@ -72,7 +72,7 @@ fn listing() -> Listing {
     }
 }
 
-/// Returns the most memory that this process has had, in KiB.
+/// Returns the peak memory of this process, in KiB.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

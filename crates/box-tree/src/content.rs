@@ -6,10 +6,10 @@ use std::os::unix::fs::FileExt;
 
 use box_digest::{Blake3Digest, Hasher};
 
-/// How many bytes are read at once.
+/// The size of a read, in bytes.
 const CHUNK: usize = 256 << 10;
 
-/// The content of a regular file: BLAKE3 of its bytes, and how many they are.
+/// The content of a regular file: the BLAKE3 hash of its bytes, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Content {
     /// BLAKE3 of the bytes.
@@ -18,10 +18,10 @@ pub struct Content {
     pub size: u64,
 }
 
-/// A content was not copied.
+/// The reason why a content was not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// The file has other bytes there, or ends before.
+    /// The file has other bytes at the offset, or ends too early.
     #[error("the data is damaged")]
     Damaged,
     /// The file cannot be read.
@@ -41,7 +41,7 @@ impl Content {
     /// Hashes a stream to its end.
     ///
     /// # Errors
-    /// The stream's.
+    /// The error of the stream.
     pub fn of_reader(reader: impl Read) -> io::Result<Self> {
         let (hash, size) = Blake3Digest::of_reader(reader)?;
         Ok(Self { hash, size })
@@ -50,13 +50,13 @@ impl Content {
     /// Copies the content from an offset of a file to `out`, and verifies it.
     ///
     /// # Errors
-    /// [`CopyError`]; `out` has some bytes then that are not to be used.
+    /// [`CopyError`]. The bytes that `out` then has must not be used.
     pub fn copy(self, file: &File, offset: u64, out: &mut dyn Write) -> Result<(), CopyError> {
         self.copy_head(self.size, file, offset, out)
     }
 
-    /// Copies the first `limit` bytes of the content, and reads no others. Only a content that is
-    /// not longer is verified.
+    /// Copies and reads at most the first `limit` bytes of the content. Verifies the content only if
+    /// it is not longer than `limit`.
     ///
     /// # Errors
     /// As [`Self::copy`].

@@ -44,14 +44,14 @@ pub fn entries(tree: &Tree) -> impl Iterator<Item = (Vec<u8>, InodeId)> + '_ {
     std::iter::from_fn(move || names.next().map(|(path, id)| (path.to_vec(), id)))
 }
 
-/// Every name of a tree in the canonical order. Its paths are lent until the next one.
+/// Visits every name of a tree in the canonical order. A returned path is borrowed until the next call.
 #[derive(Debug)]
 pub struct Names<'t> {
     tree: &'t Tree,
-    /// Whether the root is still to come.
+    /// Whether the next name is the root.
     at_root: bool,
     path: Vec<u8>,
-    /// The directories that are open: the length of each one's path, and its names to come.
+    /// The directories on the current path: the length of the path of each, and its remaining names.
     open: Vec<(usize, btree_map::Iter<'t, Name, InodeId>)>,
 }
 

@@ -26,10 +26,10 @@ const CHAR_DEVICE: u8 = 6;
 const BLOCK_DEVICE: u8 = 7;
 const FIFO: u8 = 8;
 
-/// The most bytes that the names and values of one inode's extended attributes have.
+/// The maximum size of the names and values of one inode's extended attributes, in bytes.
 pub const XATTR_BYTES: usize = 128 << 10;
 
-/// The bytes end too early, or no writer makes them.
+/// The bytes end too early, or no [`Writer`] writes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncated;
 
@@ -66,7 +66,8 @@ impl Writer {
         self.u64(content.size);
     }
 
-    /// Writes an inode at its first name, or the number of the entry that was its first.
+    /// Writes an inode if `first` is `None`. Otherwise writes a further name of the inode: `first` is the number of the
+    /// entry with its first name.
     pub fn entry(&mut self, inode: &Inode, first: Option<u32>) {
         match (first, &inode.kind) {
             (Some(first), _) => {

@@ -1,4 +1,4 @@
-//! The fields of an entry by which two are compared.
+//! Compares two entries field by field.
 
 use box_contract::named_enum;
 use box_digest::AnyDigest;
@@ -6,13 +6,13 @@ use safe_text::shown;
 
 use super::{Content, Inode, Meta};
 
-/// The longest value of an extended attribute that is shown as it is; of others, a hash.
+/// The maximum length of an extended attribute's value that is shown, in bytes. A longer value is shown as its hash.
 const MAX_SHOWN_VALUE: usize = 64;
 
-/// A field in which two entries differ, and both values: in one line, safe for a terminal.
+/// A field in which two entries differ, and both values, each as one line that is safe for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldDifference {
-    /// The field's name; of extended attributes `xattr NAME`, with the first that differs.
+    /// The name of the field. For extended attributes, `xattr NAME` with the first attribute that differs.
     pub field: String,
     /// The values of the two entries.
     pub values: [String; 2],
@@ -106,8 +106,8 @@ impl Field {
 }
 
 impl Meta {
-    /// Returns the first extended attribute, by name, of which two inodes have different values or
-    /// only one has any.
+    /// Returns the name of the first extended attribute, by name, that has different values in two
+    /// inodes or that only one of them has.
     pub fn differing_xattr<'a>(&'a self, other: &'a Self) -> Option<&'a [u8]> {
         let differing =
             self.xattrs.iter().find(|(name, value)| other.xattrs.get(*name) != Some(value));

@@ -20,8 +20,8 @@ impl Tree {
         self.link(directory, name, root);
     }
 
-    /// Takes over the inodes of `other`, without a name for its root. For an inode that is one with
-    /// an inode of this tree, `known` leads to that.
+    /// Adds the inodes of `other` to this tree, without a name for its root. `known` maps inodes of
+    /// `other` to the inodes of this tree that replace them.
     pub fn absorb<'k>(
         &mut self,
         other: &Self,

@@ -29,11 +29,11 @@ pub use walk::{Follow, LookupError, Step, Walk};
 
 /// Reads the bytes of the files of a tree.
 pub trait ReadContent {
-    /// Writes the first `limit` bytes of a content to `out`, and reads no others. Only a content
-    /// that is not longer is verified.
+    /// Reads at most the first `limit` bytes of a content, and writes them to `out`. Verifies the
+    /// content only if it is not longer than `limit`.
     ///
     /// # Errors
-    /// When the content is missing or damaged, or cannot be read or written.
+    /// If the content is missing or damaged, or cannot be read or written.
     fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()>;
 
     /// Writes a content to `out`, and verifies it.
@@ -44,7 +44,7 @@ pub trait ReadContent {
         self.copy_head(content, content.size, out)
     }
 
-    /// Reads the first `limit` bytes of a content, or all that it has, as [`Self::copy_head`] does.
+    /// Reads at most the first `limit` bytes of a content, like [`Self::copy_head`].
     ///
     /// # Errors
     /// As [`Self::copy_head`].
@@ -57,7 +57,7 @@ pub trait ReadContent {
     /// Reads a small content whole.
     ///
     /// # Errors
-    /// As [`Self::copy_content`], and when the content has more than `limit` bytes.
+    /// As [`Self::copy_content`], and if the content has more than `limit` bytes.
     fn read(&mut self, content: Content, limit: u64) -> io::Result<Vec<u8>> {
         if content.size > limit {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
@@ -105,7 +105,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Returns metadata with the given permissions, owned by root, of the year 1970.
+    /// Returns metadata with the permissions `mode`, owned by root, with the mtime 0.
     pub const fn root_owned(mode: u16) -> Self {
         Self { mode, uid: 0, gid: 0, mtime: 0, mtime_nsec: 0, xattrs: BTreeMap::new() }
     }
@@ -145,7 +145,7 @@ pub enum Kind {
 pub struct Inode {
     /// Owner, permissions, time, attributes.
     pub meta: Meta,
-    /// The type, with what only that type has.
+    /// The type, with its specific data.
     pub kind: Kind,
     /// The entry's origin. No digest depends on it.
     pub origin: Origin,
@@ -200,7 +200,7 @@ impl Inode {
         Self { meta, kind: Kind::Directory(BTreeMap::new()), origin: Origin::Generated }
     }
 
-    /// Returns anything else that the builder makes.
+    /// Returns an inode of another type that the builder makes.
     pub const fn leaf(meta: Meta, leaf: Leaf) -> Self {
         Self { meta, kind: Kind::Leaf(leaf), origin: Origin::Generated }
     }
@@ -220,18 +220,18 @@ impl Inode {
     }
 }
 
-/// A file tree. The root is a directory and is always there.
+/// A file tree. It always has a root, which is a directory.
 #[derive(Debug, Clone)]
 pub struct Tree {
-    /// Some may have lost their last name; those count for nothing.
+    /// All inodes that were added. An inode without a name is not part of the tree.
     inodes: Vec<Inode>,
-    /// How many parts of symbolic links were followed while the tree was made.
+    /// The number of names in the symbolic links that were followed while the tree was made.
     detours: usize,
 }
 
 impl Default for Tree {
-    /// Returns an empty tree whose root is as an image without an entry for its root has it:
-    /// `0755`, owned by root, of the year 1970.
+    /// Returns an empty tree. Its root has the attributes of the root of an image that has no entry
+    /// for it: `0755`, owned by root, mtime 0.
     fn default() -> Self {
         Self { inodes: vec![Inode::directory(Meta::root_owned(0o755))], detours: 0 }
     }
@@ -253,13 +253,13 @@ impl Tree {
 
     /// Adds an inode without a name.
     pub fn add(&mut self, inode: Inode) -> InodeId {
-        // Neither the layers of an image nor a listing make as many as 2^32.
+        // Neither the layers of an image nor a listing have as many as 2^32 inodes.
         let id = u32::try_from(self.inodes.len()).unwrap_or(u32::MAX);
         self.inodes.push(inode);
         InodeId(id)
     }
 
-    /// Returns how many inodes were made, including inodes without a name.
+    /// Returns the number of inodes that were added, including inodes without a name.
     pub const fn made(&self) -> usize {
         self.inodes.len()
     }
@@ -284,21 +284,21 @@ impl Tree {
         (inode.meta, inode.origin) = (meta.clone(), origin);
     }
 
-    /// Takes a name from a directory, with all that is below it.
+    /// Removes a name from a directory, with all entries below it.
     pub fn unlink(&mut self, directory: InodeId, name: &[u8]) {
         if let Kind::Directory(names) = &mut self.inode_mut(directory).kind {
             names.remove(name);
         }
     }
 
-    /// Takes all names from a directory.
+    /// Removes all names from a directory.
     pub fn clear(&mut self, directory: InodeId) {
         if let Kind::Directory(names) = &mut self.inode_mut(directory).kind {
             names.clear();
         }
     }
 
-    /// Returns the directory of this name, and creates it if necessary.
+    /// Returns the directory of this name. Makes it if there is no entry, and in place of an entry that is not a directory.
     pub fn ensure_directory(&mut self, directory: InodeId, name: &[u8]) -> InodeId {
         match self.child(directory, name) {
             Some(child) if self.inode(child).names().is_some() => child,

@@ -3,20 +3,20 @@
 use super::{InodeId, Tree, is_name, path};
 use crate::walk::{Follow, LookupError, Step, Walk};
 
-/// The limit of names in symbolic links that are followed for all paths of an image, or all links of a skill. A real image has
-/// two or three for each entry; without a limit, a million entries could have thousands each.
+/// The maximum number of names in the symbolic links that are followed for all paths of an image, or for all links of a skill. A
+/// real image has two or three for each entry; without a limit, a million entries could have thousands each.
 pub const MAX_DETOURS: usize = 1 << 23;
-/// How many directories may be above one that an archive does not name.
+/// The maximum depth of a directory that is made although no archive contains it.
 const MAX_DEPTH: usize = 1024;
 
-/// The end of a path that was followed without symbolic links.
+/// The reason why [`Tree::reach`] finds no entry: the path ends at `last`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreached {
     /// The last inode on the path: a directory that lacks the next name, or a leaf in the way.
     pub last: InodeId,
     /// The normalized path of `last`.
     pub path: Vec<u8>,
-    /// The name after it.
+    /// The name on the path after `last`.
     pub name: Vec<u8>,
 }
 
@@ -45,8 +45,8 @@ impl Tree {
         self.lookup_in(Self::ROOT, path, &mut unbounded)
     }
 
-    /// Resolves a path for a process whose root is a directory of the tree: symbolic links do not lead out of it. The names in
-    /// the links are counted down from `left`. Returns `None` if there is no entry, or if `left` reaches zero.
+    /// Resolves a path for a process whose root is a directory of the tree: symbolic links do not lead out of it. The number of
+    /// names in the links is subtracted from `left`. Returns `None` if there is no entry, or if `left` reaches zero.
     pub fn lookup_in(&self, root: InodeId, path: &[u8], left: &mut usize) -> Option<InodeId> {
         let mut walk = Walk::new(self, root, path, Follow::All);
         let end = loop {
@@ -80,14 +80,14 @@ impl Tree {
     /// Follows a path to a directory; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`LookupError`] where something else is in the way.
+    /// [`LookupError`] if a name on the path is not a directory.
     pub fn find_directory(&mut self, path: &[u8]) -> Result<Option<InodeId>, LookupError> {
         let reached = self.walk(path)?;
         Ok(reached.absent.is_empty().then_some(reached.here))
     }
 
-    /// Follows a path, also over names that are missing: `absent/../there` leads to `there`, as
-    /// extractors read it.
+    /// Follows a path, even through missing names: `absent/../there` leads to `there`, as in
+    /// extractors.
     fn walk(&mut self, path: &[u8]) -> Result<Reached, LookupError> {
         let mut walk = Walk::new(self, Self::ROOT, path, Follow::All);
         let end = over_absent(&mut walk);
@@ -104,13 +104,13 @@ impl Tree {
     }
 }
 
-/// The end of a path that may lead over missing names.
+/// The end of a path that may have missing names.
 struct Reached {
     /// The last entry that exists.
     here: InodeId,
-    /// How many directories below the root it is.
+    /// The depth of `here` below the root.
     depth: usize,
-    /// The names below it that are missing.
+    /// The missing names below `here`.
     absent: Vec<Vec<u8>>,
 }
 

@@ -1,22 +1,22 @@
-//! An estimate of the memory of entries. Layers and listings are bounded by it, since both come from strangers.
+//! Estimates the memory of entries, to limit layers and listings, which are untrusted.
 
 use super::{Inode, Kind, Leaf, Meta};
 
-/// Bytes of memory that the entries of all layers of a build may take, with the directories that no entry names.
-/// 900,000 files take it, or 400,000 directories.
+/// The maximum memory of the entries of all layers of a build, in bytes, with the directories that have no entry. 900,000
+/// files take this much, or 400,000 directories.
 pub const MAX_LAYERS: usize = 320 << 20;
 
-/// Bytes of memory that an entry takes at most at one time, from the decoded layer to the written rootfs. A million
-/// empty files take 440 bytes each at the peak of a build, its programs and buffers included.
+/// The peak memory of an entry, in bytes, from the decoded layer to the written rootfs. A million empty files take 440
+/// bytes each at the peak of a build, including its programs and buffers.
 pub const LEAF: usize = 340;
-/// Bytes of memory for the entry that records where a file's content is, until the content is written.
+/// The memory of the record of a content's offset, in bytes, which is kept until the content is written.
 pub const CONTENT: usize = 128;
-/// Bytes of memory that a directory of a tree takes: a block of names, and another one in the image that is written.
+/// The memory of a directory of a tree, in bytes: a block of names, and another block in the image that is written.
 pub const DIRECTORY: usize = 760;
-/// Bytes of memory that a further name of an inode takes, or a whiteout.
+/// The memory of a further name of an inode, or of a whiteout, in bytes.
 pub const NAME: usize = 240;
-/// Bytes of memory that an inode's extended attributes take beyond their bytes and [`Meta::xattrs_cost`]: the first
-/// makes a block with room for eleven.
+/// The memory of an inode's extended attributes in addition to [`Meta::xattrs_cost`], in bytes: the first attribute
+/// allocates a block for eleven.
 const ATTRIBUTES: usize = 640;
 
 /// Returns the memory of an inode that is not a directory.
@@ -34,12 +34,12 @@ pub fn directory_entry(meta: &Meta) -> usize {
     LEAF + attributes(meta)
 }
 
-/// Returns what extended attributes take.
+/// Returns the memory of extended attributes.
 pub fn attributes(meta: &Meta) -> usize {
     if meta.xattrs.is_empty() { 0 } else { ATTRIBUTES + 2 * meta.xattrs_cost() }
 }
 
-/// Returns what so many directories of a tree take, without their attributes.
+/// Returns the memory of `count` directories of a tree, without their extended attributes.
 pub const fn directories(count: usize) -> usize {
     count.saturating_mul(DIRECTORY)
 }

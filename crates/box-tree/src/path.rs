@@ -45,7 +45,7 @@ fn means_something(name: &[u8]) -> bool {
     !matches!(name, [] | [b'.'])
 }
 
-/// Returns a path in its one absolute form: a slash before each name. The root is empty.
+/// Returns a path in its only absolute form: a slash before each name. Returns an empty path for the root.
 pub fn normalize(path: &[u8]) -> Vec<u8> {
     let mut absolute = Vec::with_capacity(path.len() + 1);
     for name in names(path) {
@@ -65,8 +65,8 @@ pub fn lossy(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-/// Splits a path without a slash at its end into the path of its directory, also without one, and
-/// its name.
+/// Splits a path into the path of its directory and its name. Neither the path nor the directory
+/// ends with a slash.
 pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match memrchr(b'/', path) {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
@@ -74,7 +74,7 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Appends a name to the absolute path of a directory; a slash at the directory's end is one.
+/// Appends a name to the absolute path of a directory, which may end with a slash.
 pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let directory = directory.strip_suffix(b"/").unwrap_or(directory);
     [directory, b"/", name].concat()

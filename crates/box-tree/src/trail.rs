@@ -11,7 +11,7 @@ use crate::path::{names, shared};
 pub struct Trail<P> {
     root: P,
     last: Vec<u8>,
-    /// The places on the last path: the length of each one's path.
+    /// The values on the last path, each with the length of its path.
     open: Vec<(usize, P)>,
 }
 

@@ -5,24 +5,24 @@ use std::collections::VecDeque;
 
 use crate::{InodeId, Tree, path};
 
-/// How many symbolic links one path may lead through: `MAXSYMLINKS` of Linux.
+/// The maximum number of symbolic links on one path: `MAXSYMLINKS` of Linux.
 const MAX_LINKS: usize = 40;
-/// The limit of names in one path, including the names in its links.
+/// The maximum number of names in one path, including the names in its links.
 const MAX_PARTS: usize = 4096;
 
-/// Why a path leads nowhere.
+/// Why a path cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
-    /// A part of the path is a file, a device or a pipe.
+    /// A name on the path is a file, a device or a pipe.
     #[error("{:?} is not a directory", String::from_utf8_lossy(.0))]
     NotADirectory(Vec<u8>),
     /// More than 40 symbolic links.
     #[error("too many symbolic links")]
     TooManyLinks,
-    /// More parts, or directories, than any path of a real image has.
+    /// The path has too many names or directories, or a link on it contains an invalid name.
     #[error("the path is too long once its links are followed")]
     TooLong,
-    /// More parts of links than all paths of a real image have.
+    /// The links of all paths together have more than [`MAX_DETOURS`](crate::MAX_DETOURS) names.
     #[error("the image's paths lead through too many symbolic links in all")]
     TooManyDetours,
 }
@@ -32,7 +32,7 @@ pub enum LookupError {
 pub enum Follow {
     /// The links in the directories of the path. The last entry is not followed if it is a link.
     Parents,
-    /// All of them.
+    /// All links, including a link at the end of the path.
     All,
 }
 
@@ -71,18 +71,18 @@ impl<'t> Walk<'t> {
         Self { tree, root, follow, trail: Vec::new(), pending, links: 0, parts: 0, detours: 0 }
     }
 
-    /// Returns the entry to which the walk has come.
+    /// Returns the current entry of the walk.
     pub fn here(&self) -> InodeId {
         self.trail.last().map_or(self.root, |(_, id)| *id)
     }
 
-    /// Returns the path of that entry below the root, with a slash before each name and without
-    /// links. The root itself is empty.
+    /// Returns the path of the current entry below the root, with a slash before each name and
+    /// without links. Empty for the root.
     pub fn path(&self) -> Vec<u8> {
         joined(self.trail.iter().map(|(name, _)| name))
     }
 
-    /// Returns the path of that entry with the names after it that are left.
+    /// Returns the path of the current entry, followed by the remaining names.
     pub fn path_ahead(&self) -> Vec<u8> {
         joined(self.trail.iter().map(|(name, _)| name).chain(&self.pending))
     }
@@ -92,12 +92,12 @@ impl<'t> Walk<'t> {
         self.pending.front().map(Vec::as_slice)
     }
 
-    /// Returns how many names the links had that were followed so far.
+    /// Returns the number of names in the links that were followed so far.
     pub(crate) const fn detours(&self) -> usize {
         self.detours
     }
 
-    /// Returns how many directories below the root the walk has come.
+    /// Returns the depth of the current entry below the root.
     pub(crate) const fn depth(&self) -> usize {
         self.trail.len()
     }
@@ -127,7 +127,7 @@ impl<'t> Walk<'t> {
         Ok(Step::Taken)
     }
 
-    /// Takes the next name from the path without entering it; `None` at the end.
+    /// Removes the next name from the path without entering it. Returns `None` at the end.
     ///
     /// # Errors
     /// [`LookupError::TooLong`] after 4096 names.
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Has the kernel walk through a copy of the tree on the disk, with that as the root.
+    /// Lets the kernel resolve the path in a copy of the tree on the disk, with `root` as the root directory.
     fn walked_by_linux(root: &Path, path: &[u8], follow: Follow) -> Outcome {
         let directory = open(root, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
         let flags = match follow {
@@ -199,7 +199,7 @@ mod tests {
             Follow::All => OFlags::PATH,
         };
         let walk = || openat2(&directory, path, flags, Mode::empty(), ResolveFlags::IN_ROOT);
-        // The kernel does not follow `..` while anything is renamed, by whomever (openat2(2), EAGAIN).
+        // The kernel returns EAGAIN for `..` while any process renames a file (openat2(2)).
         let found = std::iter::repeat_with(walk).find(|found| !matches!(found, Err(Errno::AGAIN)));
         let found = found.unwrap()?;
         let number = std::os::fd::AsRawFd::as_raw_fd(&found);

@@ -9,11 +9,11 @@ use box_tree::encoding::Writer;
 use box_tree::listing::{LISTING_MEMORY, Listing, Origins};
 use box_tree::{Inode, Leaf, Meta, entries};
 
-/// The part of the root in [`LISTING_MEMORY`].
+/// The memory of the root, as an estimate for [`LISTING_MEMORY`].
 const ROOT: usize = 760;
-/// The part of each other entry: its name, a leaf, and its one attribute.
+/// The memory of each other entry: its name, a leaf, and its only attribute.
 const ENTRY: usize = 7 + 340 + 640 + 2 * (64 + 7);
-/// The most memory of the process, in MiB: the listing has 27 MiB.
+/// The maximum memory of the process, in MiB. The listing has 27 MiB.
 const MOST: u64 = 512;
 
 /// Returns the listing of a root with so many pipes, each with an attribute.
@@ -40,7 +40,7 @@ fn listing(count: usize) -> Vec<u8> {
     out.0
 }
 
-/// Returns the most memory that this process has had, in MiB.
+/// Returns the peak memory of this process, in MiB.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

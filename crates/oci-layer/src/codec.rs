@@ -1,7 +1,7 @@
 //! The stored form of a [`LayerIndex`].
 //!
-//! `"boxbuild layer 3\n"`, the bytes of the archive as a u64, then the number of changes and each change, then the
-//! number of contents in the pack and each content, then the same of the segment. Numbers are little-endian, byte strings are a
+//! `"boxbuild layer 3\n"`, the size of the archive as a u64, then the number of changes and each change, then the
+//! number of contents in the pack and each content, then the same for the segment. Numbers are little-endian, byte strings are a
 //! u32 length and the bytes:
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! content  BLAKE3 32 bytes, size u64
 //! ```
 //!
-//! Where contents lie follows from the sizes of those before them.
+//! The offset of a content follows from the sizes of the contents before it.
 //!
 //! [`encoding`]: box_tree::encoding
 
@@ -27,18 +27,18 @@ use super::{
 /// The version of the decoder and of this form; it is part of the cache key of a decoded layer.
 pub const DECODER_EPOCH: u32 = 6;
 
-/// Bytes that are written at once.
+/// The size of a write, in bytes.
 const PIECE: usize = 64 << 10;
 
 const MAGIC: &[u8] = b"boxbuild layer 3\n";
 
-/// A stored index cannot be used.
+/// The reason why a stored index cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
     /// The bytes are no index of this version.
     #[error("the stored index of a layer is damaged")]
     Damaged,
-    /// With the other layers, the layer is too much.
+    /// With the other layers, the layer exceeds a limit.
     #[error(transparent)]
     Together(#[from] Excess),
 }
@@ -50,7 +50,7 @@ impl From<Truncated> for IndexError {
 }
 
 impl LayerIndex {
-    /// Writes the stored form piece by piece. As a whole it would take nearly as much memory again.
+    /// Writes the stored form piece by piece. The whole form would take nearly as much memory as the index.
     ///
     /// # Errors
     /// The errors of `to`.
@@ -85,7 +85,7 @@ impl LayerIndex {
     ///
     /// # Errors
     /// [`IndexError::Damaged`] for anything that [`LayerIndex::write`] does not write; [`IndexError::Together`] if the layers
-    /// are too much together.
+    /// together exceed a limit.
     pub fn decode(bytes: &[u8], total: &Total) -> Result<Self, IndexError> {
         let mut input = Reader::new(bytes.strip_prefix(MAGIC).ok_or(IndexError::Damaged)?);
         let mut index = Self { archive_size: input.u64()?, ..Self::default() };
@@ -106,7 +106,7 @@ impl LayerIndex {
     }
 }
 
-/// Reads contents of which each is filled up to a multiple of `block`, and which may all be there.
+/// Reads contents, each padded to a multiple of `block`. A content that `may_be_there` rejects is an error.
 fn placed(
     input: &mut Reader<'_>,
     block: u64,
@@ -221,7 +221,7 @@ mod tests {
         })
     }
 
-    /// Lists of contents of at least so many bytes, each at a multiple of `block`.
+    /// Generates lists of contents of at least `least` bytes, each at a multiple of `block`.
     fn contents(least: u64, block: u64) -> impl Strategy<Value = Placed> {
         let sizes = prop_oneof![least..least + 4, least..1 << 40];
         let content = (content(), sizes).prop_map(|(content, size)| Content { size, ..content });

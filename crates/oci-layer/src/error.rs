@@ -6,15 +6,15 @@ use std::io;
 use box_digest::Digest;
 use box_tree::LookupError;
 
-/// The layers of a build have more together than can be held.
+/// The layers of a build together exceed a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the layers {verb} more than {limit} {what} together", verb = if *.needs { "need" } else { "have" })]
 pub struct Excess {
-    /// The excess counts these, such as `entries`.
+    /// The limited quantity, such as `entries`.
     pub(super) what: &'static str,
-    /// All layers together may have this many.
+    /// The limit for all layers together.
     pub(super) limit: u64,
-    /// Layers have entries, but need memory.
+    /// The verb of the message: layers `need` memory, but `have` entries.
     pub(super) needs: bool,
 }
 
@@ -45,22 +45,22 @@ pub enum LayerErrorKind {
     /// The stream ends early or is no stream of its compression.
     #[error("it cannot be read: {0}")]
     Unreadable(io::Error),
-    /// The layer asks for more than a layer may.
+    /// The layer exceeds a limit for one layer.
     #[error("it has more than {limit} {what}")]
     TooLarge { what: &'static str, limit: u64 },
-    /// The layers ask for more than all layers of a build may have together.
+    /// The layers exceed a limit for all layers of a build together.
     #[error("with the other layers, it has too much: {0}")]
     Together(#[from] Excess),
     /// An image can have no such entry, or programs differ in how they read it.
     #[error("{0}")]
     Refused(Cow<'static, str>),
-    /// The links in its path lead nowhere.
+    /// The path of the entry, or of a hard link's target, cannot be resolved.
     #[error("its directory cannot be reached")]
     Unreachable(#[from] LookupError),
     /// A file of a GNU or PAX sparse type.
     #[error("sparse files are not supported")]
     Sparse,
-    /// Data after an entry that has none: some readers skip it, some take it for the next entry.
+    /// Data after an entry that is not a file: some readers skip the data, others read it as the next entry.
     #[error("only files have content, but this entry, which is not a file, claims {0} bytes of it")]
     UnexpectedData(u64),
     /// An extended attribute by which overlayfs hides, redirects or replaces entries.

@@ -8,16 +8,16 @@ use std::io::{self, BufRead, Read};
 
 use flate2::bufread::DeflateDecoder;
 
-/// How a stream begins.
+/// The first bytes of a stream.
 pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// The one method of compression.
+/// The only method of compression.
 const DEFLATE: u8 = 8;
 const HAS_CHECKSUM: u8 = 1 << 1;
 const HAS_EXTRA: u8 = 1 << 2;
 const HAS_NAME: u8 = 1 << 3;
 const HAS_COMMENT: u8 = 1 << 4;
 const RESERVED: u8 = 0b1110_0000;
-/// The longest name or comment, in bytes; neither is used.
+/// The maximum length of a name or comment, in bytes. Neither is used.
 const MAX_TEXT: u64 = 64 << 10;
 
 /// Decompresses a gzip stream.
@@ -26,9 +26,9 @@ pub(super) struct Gzip<R: BufRead>(State<R>);
 
 #[derive(Debug)]
 enum State<R: BufRead> {
-    /// In front of a member; whether it is the first.
+    /// Before a member. Contains whether it is the first.
     Between(R, bool),
-    /// In a member, of which so many bytes were read.
+    /// In a member. Contains the number of uncompressed bytes that were read from it.
     Within(DeflateDecoder<R>, u64),
     Ended,
 }
@@ -68,7 +68,7 @@ impl<R: BufRead> Read for Gzip<R> {
     }
 }
 
-/// Reads on, past interruptions.
+/// Reads, and retries after an interruption.
 fn read_on(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match from.read(buffer) {

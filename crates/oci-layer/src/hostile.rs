@@ -13,7 +13,7 @@ use super::{LayerErrorKind, Limits, flatten, read_plain};
 #[path = "../../../tests/hostile/seen.rs"]
 mod seen;
 
-/// Reads layers and puts them on each other.
+/// Reads layers, applies them in order, and lists the tree.
 fn built(layers: &[Vec<u8>]) -> Result<Vec<String>, LayerErrorKind> {
     let limits = Limits::default();
     let read =

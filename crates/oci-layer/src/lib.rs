@@ -43,22 +43,22 @@ pub use zstd::MAGIC as ZSTD_MAGIC;
 pub struct LayerIndex {
     /// The changes.
     pub changes: Vec<Change>,
-    /// Where each content lies in the layer's pack, one after the other and each once.
+    /// The contents in the layer's pack, each once, with their offsets. They have no padding.
     pub contents: Placed,
-    /// Where each content lies in the layer's segment, each once and in the archive's order. If the layer has no segment,
-    /// they are in its pack.
+    /// The contents in the layer's segment, each once and in the archive's order, with their offsets. If the layer has no
+    /// segment, all contents are in its pack.
     pub segment: Placed,
-    /// Bytes of the uncompressed archive.
+    /// The size of the uncompressed archive, in bytes.
     pub archive_size: u64,
 }
 
-/// Contents of files, and the offset at which each lies. The offsets follow from the sizes.
+/// Contents of files, each with its offset. The offsets follow from the sizes.
 pub type Placed = Vec<(Content, u64)>;
 
 /// One change of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The path at which it is, without leading or trailing slash; the root is empty.
+    /// The changed path, without leading or trailing slash. Empty for the root.
     pub path: Vec<u8>,
     /// The effect at this path.
     pub action: Action,
@@ -67,11 +67,11 @@ pub struct Change {
 /// The effect of a layer at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// A directory is there, with these attributes.
+    /// Makes a directory with these attributes, or gives them to an existing directory.
     Directory(Meta),
-    /// A file, link, device or pipe is there.
+    /// Makes a file, symbolic link, device or pipe.
     Leaf(Meta, Leaf),
-    /// The path is another name of the inode at this path.
+    /// Makes the path another name of the inode at the contained path.
     HardLink(Vec<u8>),
     /// Removes the entry of lower layers (`.wh.NAME`).
     Whiteout,

@@ -13,24 +13,24 @@ use super::{Action, Change, LayerIndex};
 /// The index of a layer, at the bounds of `entries` and `index_bytes`, takes less than 200 MiB.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many entries the archive may have.
+    /// The maximum number of entries.
     pub entries: usize,
-    /// Bytes of the uncompressed archive, independent of the blob's size.
+    /// The maximum size of the uncompressed archive, in bytes, independent of the blob's size.
     pub archive_bytes: u64,
-    /// The uncompressed size that any blob may have, however small it is.
+    /// The uncompressed size that even a small blob may have, in bytes.
     pub small_archive_bytes: u64,
     /// The maximum ratio of the uncompressed size to the blob's size, beyond `small_archive_bytes`.
     /// Programs have a ratio of 2 to 5, logs of 20, zeros of 1000 (gzip) and more (zstd).
     pub growth: u64,
-    /// Bytes of one path (`PATH_MAX` of Linux).
+    /// The maximum length of a path, in bytes (`PATH_MAX` of Linux).
     pub path_bytes: usize,
-    /// Parts of one path.
+    /// The maximum number of names in a path.
     pub depth: usize,
-    /// Bytes of all extended attributes of one entry (Linux allows 64 KiB for one value).
+    /// The maximum size of the extended attributes of one entry, in bytes (Linux allows 64 KiB for one value).
     pub xattr_bytes: usize,
-    /// Bytes of the extended header of one entry.
+    /// The maximum size of the extended header of one entry, in bytes.
     pub header_bytes: usize,
-    /// Bytes of all paths, targets and extended attributes, and a little for each entry.
+    /// The maximum size of all paths, targets and extended attributes, in bytes, with a constant for each entry.
     pub index_bytes: usize,
 }
 
@@ -76,8 +76,8 @@ impl Change {
 }
 
 impl Action {
-    /// Returns the memory that the effect takes. A directory's share beyond its entry is added when it is made, because several
-    /// layers may name it.
+    /// Returns the memory of the action, in bytes. The memory of a directory in the tree is added when the directory is made,
+    /// because several layers may contain an entry for it.
     pub(super) fn memory(&self) -> usize {
         match self {
             Self::Directory(meta) => memory::directory_entry(meta),
@@ -88,7 +88,7 @@ impl Action {
     }
 }
 
-/// Bytes of a name that [`memory::LEAF`] and [`memory::NAME`] include.
+/// The number of bytes of a name that [`memory::LEAF`] and [`memory::NAME`] include.
 const NAME_INCLUDED: usize = 40;
 
 /// Returns the bytes of memory that a long name takes in addition to its path: the tree, its listing and the writer of the rootfs
@@ -98,7 +98,7 @@ pub(super) const fn name_memory(name: &[u8]) -> usize {
 }
 
 impl LayerIndex {
-    /// Returns what [`Limits::index_bytes`](super::Limits::index_bytes) bounds.
+    /// Returns the cost of the index, which [`Limits::index_bytes`](super::Limits::index_bytes) limits.
     pub fn cost(&self) -> usize {
         self.changes.iter().map(Change::cost).sum()
     }

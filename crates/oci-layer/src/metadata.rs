@@ -1,4 +1,4 @@
-//! The metadata of a member: its header's fields and the extensions over them.
+//! The metadata of a member: the fields of its header, and the extended headers that override them.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use super::pax::{Records, XATTR};
 use super::{LayerErrorKind, Limits};
 use crate::error::{malformed, refused, too_large, twice};
 
-/// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
+/// The maximum length of an extended attribute's value, in bytes: the disk image has 16 bits for the length.
 const MAX_XATTR_VALUE: usize = 65_535;
 /// Attributes for overlayfs's bookkeeping, which do not affect what is read (Linux, `fs/overlayfs/overlayfs.h`). For
 /// example, rootless podman has left them in layers. Other attributes of overlayfs hide, redirect or replace entries,
 /// and are refused.
 const OVERLAY_NOTES: [&[u8]; 6] = [b"origin", b"impure", b"nlink", b"upper", b"uuid", b"protattr"];
-/// The largest size that fits a header's octal digits, in bytes: 8 GiB less one.
+/// The largest size that fits a header's octal digits, in bytes: 8 GiB minus one.
 const MAX_OCTAL: u64 = (1 << 33) - 1;
 /// Linux has 12 bits for the major and 20 for the minor number of a device.
 const MAJORS: i64 = 1 << 12;
 const MINORS: i64 = 1 << 20;
 
-/// One member of an archive, with all that extended headers say about it.
+/// One member of an archive, with the fields of its extended headers.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) kind: EntryType,
-    /// Its path as the archive spells it.
+    /// The path as the archive spells it.
     pub(super) path: Vec<u8>,
     /// The target of a link.
     pub(super) target: Option<Vec<u8>>,
-    /// The length of its data in bytes.
+    /// The length of the data, in bytes.
     pub(super) size: u64,
     /// Owner, permissions, time, attributes.
     pub(super) meta: Meta,
@@ -38,7 +38,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Returns the path: of the records, else of a GNU long name, else of the header.
+    /// Returns the path from the records, or else from a GNU long name, or else from the header.
     pub(super) fn path_of(header: &Header, extensions: &Extensions) -> Vec<u8> {
         let record = extensions.records.as_ref().and_then(|records| records.get("path"));
         let path = record.or(extensions.path.as_deref());
@@ -77,10 +77,10 @@ impl Member {
         Ok(Self { kind, path, target, size, meta, header })
     }
 
-    /// Returns the device that the member is.
+    /// Returns the device that the member describes.
     ///
     /// # Errors
-    /// Numbers that do not read or that Linux does not have.
+    /// Numbers that are malformed or larger than Linux allows.
     pub(super) fn device(&self) -> Result<Leaf, LayerErrorKind> {
         let header = &self.header;
         let fields = match (header.as_ustar(), header.as_gnu()) {
@@ -124,14 +124,14 @@ fn check_kind(kind: EntryType, records: &Records) -> Result<(), LayerErrorKind> 
     Ok(())
 }
 
-/// Returns whether a file system has such a thing.
+/// Returns whether `kind` is a type of entry in a file system.
 fn is_of_files(kind: EntryType) -> bool {
     use EntryType::{Block, Char, Continuous, Directory, Fifo, Link, Regular, Symlink};
     matches!(kind, Regular | Continuous | Directory | Symlink | Link | Char | Block | Fifo)
 }
 
-/// Returns whether some readers take the member for a file and some for a directory. Archives older
-/// than POSIX, whose files have no type, have no sign of a directory but the slash after its name.
+/// Returns whether some readers interpret the member as a file and others as a directory. In archives
+/// older than POSIX, members have no type, and only the slash after its name marks a directory.
 fn is_file_with_slash(header: &Header, path: &[u8], is_extended: bool) -> bool {
     let is_old = header.as_old().linkflag == [0] && !is_extended;
     let is_file = matches!(header.entry_type(), EntryType::Regular | EntryType::Continuous);
@@ -153,7 +153,7 @@ fn size(header: &Header, records: &Records) -> Result<u64, LayerErrorKind> {
 /// Returns the length of the data after a header, as the header itself has it.
 ///
 /// # Errors
-/// A number that does not read.
+/// A malformed number.
 pub(super) fn header_size(header: &Header) -> Result<u64, LayerErrorKind> {
     let size = number(&header.as_old().size).and_then(|size| u64::try_from(size).ok());
     size.ok_or_else(|| malformed("size"))
@@ -263,7 +263,7 @@ fn is_kept(name: &[u8]) -> bool {
     is_known_xattr(name) && of_overlay(name).is_none()
 }
 
-/// Returns the name that an attribute has for overlayfs.
+/// Returns the name of an attribute of overlayfs, without the prefix. `None` for other attributes.
 fn of_overlay(name: &[u8]) -> Option<&[u8]> {
     let prefixes: [&[u8]; 2] = [b"trusted.overlay.", b"user.overlay."];
     prefixes.into_iter().find_map(|prefix| name.strip_prefix(prefix))

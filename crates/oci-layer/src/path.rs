@@ -9,10 +9,10 @@ use super::limits::Limits;
 use super::{Action, Change, LayerErrorKind};
 use crate::error::refused;
 
-/// The reason to refuse a path that holds `..`.
+/// The reason to refuse a path that contains `..`.
 pub(super) const PARENT_IN_PATH: &str = "the path leaves the image by \"..\"";
 
-/// Brings a path to its one form: without leading and trailing slash, empty parts or `.`.
+/// Normalizes a path: removes leading and trailing slashes, empty names and `.`. For example, `/a/./b/` becomes `a/b`.
 ///
 /// # Errors
 /// `..`, a NUL byte, or a path beyond the limits.
@@ -36,7 +36,7 @@ pub(super) fn normalize(path: &[u8], limits: &Limits) -> Result<Vec<u8>, LayerEr
     Ok(parts.join(&b'/'))
 }
 
-/// The directories of a layer, by a hash of their paths: two that have the same are counted once.
+/// The directories of a layer, by a hash of their paths. Two directories with the same hash are counted once.
 #[derive(Debug, Default)]
 pub(super) struct Directories {
     seen: HashSet<u64>,
@@ -44,7 +44,7 @@ pub(super) struct Directories {
 }
 
 impl Directories {
-    /// Returns how many directories a change makes, beyond itself, that no change before it has named or made.
+    /// Returns how many parent directories a change makes that no earlier change has declared or implied.
     pub(super) fn implied_by(&mut self, change: &Change) -> usize {
         let is_directory = match change.action {
             Action::Directory(_) => true,
@@ -65,8 +65,8 @@ impl Directories {
     }
 }
 
-/// Where AUFS keeps the data of hard links: a directory in the root of a layer. Its files are
-/// targets of hard links, and no files of the image.
+/// The directory, in the root of a layer, in which AUFS keeps the data of hard links. Its files are
+/// targets of hard links, and not files of the image.
 pub(super) const AUFS_LINKS: &[u8] = b".wh..wh.plnk";
 
 /// The meaning of a path with regard to whiteouts (layer.md, "Whiteouts").

@@ -9,18 +9,18 @@ use crate::error::{malformed, twice};
 pub(super) const XATTR: &[u8] = b"SCHILY.xattr.";
 /// The keys that this reader uses. Readers disagree about an empty value.
 const OURS: [&[u8]; 6] = [b"path", b"linkpath", b"size", b"uid", b"gid", b"mtime"];
-/// The prefixes of keys that change a member, in some reader or other.
+/// The prefixes of keys with which some readers change a member.
 const MEANT: [&[u8]; 5] = [b"GNU.", b"SCHILY.", b"SUN.", b"LIBARCHIVE.", b"RHT."];
 
-/// The records that hold for one member: none has an empty value.
+/// The records of one member. None has an empty value.
 #[derive(Debug, Default)]
 pub(super) struct Records(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Records {
-    /// Adds the records of an extended header. One with an empty value is as if it were not there.
+    /// Adds the records of an extended header. Ignores a record with an empty value, if its key is not in [`OURS`].
     ///
     /// # Errors
-    /// A record that is malformed, or that some readers understand in another way.
+    /// A record that is malformed or repeated, or an empty value for a key in [`OURS`].
     pub(super) fn add(&mut self, mut body: &[u8]) -> Result<(), LayerErrorKind> {
         while !body.is_empty() {
             let record = split(body).ok_or_else(|| malformed("extended header"))?;
@@ -43,12 +43,12 @@ impl Records {
         self.0.get(key.as_bytes()).map(Vec::as_slice)
     }
 
-    /// Takes the value of a key out.
+    /// Removes a key, and returns its value.
     pub(super) fn take(&mut self, key: &str) -> Option<Vec<u8>> {
         self.0.remove(key.as_bytes())
     }
 
-    /// Returns whether they describe a sparse file, in the way of GNU, of Solaris or of star.
+    /// Returns whether the records describe a sparse file, in the format of GNU, Solaris or star.
     pub(super) fn is_sparse(&self) -> bool {
         let keys = ["SUN.holesdata", "SCHILY.realsize"];
         self.with_prefix(b"GNU.sparse.").next().is_some()
@@ -64,7 +64,7 @@ impl Records {
     }
 }
 
-/// Checks that a global extended header changes no member: readers differ in what they apply.
+/// Checks that a global extended header changes no member: readers differ in which records they apply.
 /// `git archive` writes a comment there.
 ///
 /// # Errors
@@ -92,8 +92,8 @@ struct Record<'a> {
     rest: &'a [u8],
 }
 
-/// Splits the first record off: `LENGTH KEY=VALUE\n`. The length counts the whole record, e.g. `12
-/// path=abc\n`.
+/// Splits the first record off: `LENGTH KEY=VALUE\n`. `LENGTH` is the length of the whole record, e.g.
+/// `12 path=abc\n`.
 fn split(body: &[u8]) -> Option<Record<'_>> {
     let space = body.iter().position(|byte| !byte.is_ascii_digit())?;
     let digits = std::str::from_utf8(&body[..space]).ok()?;

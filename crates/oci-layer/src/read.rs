@@ -12,19 +12,19 @@ pub(super) struct HashingReader<R> {
 }
 
 impl<R: Read> HashingReader<R> {
-    /// Reads at most `limit` bytes; one more is an error.
+    /// Makes a reader of at most `limit` bytes. More bytes are an error.
     pub(super) fn new(inner: R, limit: u64) -> Self {
         Self { inner, hasher: Hasher::default(), limit }
     }
 
-    /// Reads the rest, as far as possible.
+    /// Reads the rest of the stream, up to the first error.
     pub(super) fn finish(mut self) -> Finished {
         let drained = io::copy(&mut self, &mut io::sink()).map(|_| ());
         Finished { drained, digest: self.hasher.digest(), count: self.hasher.count() }
     }
 }
 
-/// A stream that was read as far as possible.
+/// The result of reading a stream to its end or to an error.
 pub(super) struct Finished {
     /// Whether the stream could be read to its end.
     pub(super) drained: io::Result<()>,
@@ -42,7 +42,7 @@ impl<R: Read> Read for HashingReader<R> {
     }
 }
 
-/// Hashes further bytes of a stream, which may have at most `limit` of them.
+/// Hashes further bytes of a stream, which may have at most `limit` bytes.
 pub(super) fn hash(hasher: &mut Hasher<Sha256>, bytes: &[u8], limit: u64) -> io::Result<()> {
     hasher.update(bytes);
     if hasher.count() > limit {

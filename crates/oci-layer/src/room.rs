@@ -1,4 +1,4 @@
-//! Memory that work takes for a while, such as the window of a zstd frame: other work waits until there is room.
+//! Reserves memory for temporary work, such as the window of a zstd frame. Other work waits until enough memory is free.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// windows of `zstd -19`. A decoder that does not fit waits until another one ends.
 pub(crate) const ROOM: u64 = 160 << 20;
 
-/// Room for the work of all threads.
+/// The memory that the work of all threads shares.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     reserved: Mutex<u64>,
@@ -29,14 +29,14 @@ impl Room {
         Reservation { room: self, bytes }
     }
 
-    /// Returns how many bytes are taken.
+    /// Returns the number of reserved bytes.
     #[cfg(test)]
     pub(crate) fn reserved(&self) -> u64 {
         *self.reserved.lock().unwrap()
     }
 }
 
-/// Room that is given back when this is dropped.
+/// Reserved memory, which is released on drop.
 #[derive(Debug)]
 pub(crate) struct Reservation<'r> {
     room: &'r Room,

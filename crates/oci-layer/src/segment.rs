@@ -1,4 +1,4 @@
-//! Segments: the larger contents of a layer without their names, so that a file system can use each where it lies.
+//! Segments: the larger contents of a layer without their names, so that a file system can refer to each at its offset.
 
 use std::io;
 
@@ -6,36 +6,36 @@ use std::io;
 /// half a block or less would be mostly padding.
 pub const MAX_INLINE: u64 = 2048;
 
-/// A segment has at least this many bytes. If a layer's larger contents take less, they are in its pack: a small segment would
-/// save less than it costs to handle it.
+/// The minimum size of a segment, in bytes. If a layer's larger contents take less, they are in its pack: a small segment
+/// would save less than its handling costs.
 pub const MIN_SEGMENT: u64 = 1 << 20;
 
-/// Each content of a segment begins at a multiple of this many bytes, the block of the rootfs. Zeros fill it up to the next one.
+/// Each content of a segment begins at a multiple of this many bytes, the block of the rootfs. Zeros pad it to the next one.
 pub const SEGMENT_BLOCK: u64 = BLOCK as u64;
 
 pub(super) const BLOCK: usize = 4096;
 
 /// The destination of a segment.
 ///
-/// A large file is written to it while it is hashed. If the segment turns out to have the same content already, the file is taken
-/// back.
+/// A large file is written to it while it is hashed. If the segment turns out to have the same content already, the written
+/// bytes are removed.
 pub trait SegmentSink {
     /// Writes the next bytes.
     ///
     /// # Errors
-    /// The sink's.
+    /// The error of the sink.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Marks this position. Replaces an earlier mark.
     ///
     /// # Errors
-    /// The sink's.
+    /// The error of the sink.
     fn mark(&mut self) -> io::Result<()>;
 
     /// Removes the bytes since the last mark.
     ///
     /// # Errors
-    /// The sink's.
+    /// The error of the sink.
     fn back_to_mark(&mut self) -> io::Result<()>;
 }
 
@@ -54,7 +54,7 @@ impl SegmentSink for io::Sink {
     }
 }
 
-/// A segment in memory, of contents that are there anyway.
+/// A segment in memory, for contents that are in memory anyway.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemorySegment {
     /// The bytes of the segment so far.

@@ -1,5 +1,5 @@
-//! Unpacking ahead: one thread decompresses a layer's blob, another reads the archive in it. If the system
-//! gives no thread, the reader decompresses the blob itself.
+//! Decompresses in advance: one thread decompresses a layer's blob, another reads the archive in it. If no
+//! thread can be started, the reader decompresses the blob itself.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -15,12 +15,12 @@ use super::room::Room;
 use super::total::Total;
 use super::zstd::Zstd;
 
-/// Bytes of a piece: small enough for the processor's caches, large enough to be worth a message.
+/// The size of a piece, in bytes: small enough for the processor's caches, large enough to be worth a message.
 const PIECE: usize = 128 << 10;
-/// How many pieces are there at all, so that memory is bounded.
+/// The number of buffers for pieces, which limits the memory.
 const PIECES: usize = 8;
 
-/// Bytes on their way from the thread that unpacks them.
+/// A message of the thread that decompresses: uncompressed bytes or an error.
 type Piece = io::Result<Vec<u8>>;
 
 /// The uncompressed archive of a blob.
@@ -32,7 +32,7 @@ pub(super) struct Stream<'scope> {
     /// Counts the archive's bytes, together with other layers.
     total: &'scope Total,
     piece: Vec<u8>,
-    /// How much of the piece is read.
+    /// The number of bytes of `piece` that were read.
     position: usize,
     hasher: Hasher<Sha256>,
     limit: u64,
@@ -45,16 +45,16 @@ enum Source<'scope> {
     /// From another thread.
     Thread {
         pieces: Receiver<Piece>,
-        /// Where read pieces go to be filled again.
+        /// Returns the buffers of read pieces to the thread, which fills them again.
         spare: Sender<Vec<u8>>,
     },
-    /// From the blob itself.
+    /// From the blob, which the reader decompresses itself.
     Here(Plain<'scope>),
 }
 
 impl<'scope> Stream<'scope> {
     /// Starts to unpack a blob. The thread ends by itself when the stream is dropped or read to its end.
-    /// If the system gives no thread, the handle is `None`. More bytes than `limit` are an error.
+    /// If no thread can be started, the handle is `None`. More uncompressed bytes than `limit` are an error.
     pub(super) fn start(
         scope: &'scope Scope<'scope, '_>,
         blob: impl Read + Send + 'scope,
@@ -67,7 +67,7 @@ impl<'scope> Stream<'scope> {
         (Self { source, total, piece, position, hasher, limit, failed }, unpacking)
     }
 
-    /// Reads the rest, as far as possible.
+    /// Reads the rest of the stream, up to the first error.
     pub(super) fn finish(mut self) -> Finished {
         let drained = io::copy(&mut self, &mut io::sink()).map(|_| ());
         Finished { drained, digest: self.hasher.digest(), count: self.hasher.count() }
@@ -133,7 +133,7 @@ fn ahead<'scope>(
     (Source::Thread { pieces, spare }, Some(unpacking))
 }
 
-/// The windows of zstd in files that are no layers.
+/// The memory for zstd windows of files that are not layers.
 static ROOM: Room = Room::new();
 
 /// Decompresses a file. Its first bytes select gzip, zstd or no compression. The output is not bounded: the caller must count it.
@@ -141,7 +141,7 @@ pub fn decompressed<'a>(file: impl Read + Send + 'a) -> Box<dyn Read + Send + 'a
     unpacked(file, &ROOM)
 }
 
-/// Decompresses a blob, by its first bytes.
+/// Decompresses a blob. Its first bytes select the compression.
 fn unpacked<'scope>(blob: impl Read + Send + 'scope, room: &'scope Room) -> Plain<'scope> {
     let mut blob = BufReader::with_capacity(PIECE, blob);
     let mut start = Vec::new();
@@ -204,7 +204,7 @@ fn pump(mut from: impl Read, empty: &Receiver<Vec<u8>>, full: &SyncSender<Piece>
         piece.clear();
         let read = from.by_ref().take(PIECE as u64).read_to_end(&mut piece);
         let is_last = piece.len() < PIECE;
-        // Bytes before an error count.
+        // Bytes before an error are sent before the error.
         if !piece.is_empty() && full.send(Ok(piece)).is_err() {
             return;
         }

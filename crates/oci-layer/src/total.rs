@@ -1,4 +1,4 @@
-//! Reading many layers at once, and the bounds on all of them together: one budget for a build.
+//! Reads several layers in parallel, within limits for all layers of a build together.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use super::path::Directories;
 use super::room::Room;
 use super::{Change, Excess, LayerIndex, LayerSource};
 
-/// How many entries the layers may have together, each as often as it is applied. Real images have a
-/// tenth of it.
+/// The maximum number of entries of all layers of a build. A layer that is applied twice is included
+/// twice. Real images have a tenth of this.
 pub const MAX_ENTRIES: usize = 1 << 20;
 
-/// The minimum of the uncompressed size that the layers of a build may have, however small their blobs are. The store keeps the
-/// data up to twice: small files in the layer and in the metadata of the rootfs, larger ones once, padded to blocks.
+/// The uncompressed size that the layers of a build may have even if their blobs are small, in bytes. The store keeps the data up
+/// to twice: small files in the layer and in the metadata of the rootfs, larger files once, padded to blocks.
 pub const SMALL_UNPACKED_BYTES: u64 = 896 << 20;
-/// How many times the size of their blobs the layers of a build may have uncompressed, beyond
-/// [`SMALL_UNPACKED_BYTES`]. Real images have 2 to 5 times.
+/// The maximum ratio of the uncompressed size of a build's layers to the size of their blobs, beyond
+/// [`SMALL_UNPACKED_BYTES`]. Real images have a ratio of 2 to 5.
 pub const UNPACKED_GROWTH: u64 = 48;
 
 /// The sizes of several layers together. Several threads may add to it.
@@ -38,7 +38,7 @@ pub struct Total {
 }
 
 impl Default for Total {
-    /// Returns a total that does not bound the bytes of archives, for layers whose data are not kept.
+    /// Returns a total that does not limit the size of archives, for layers whose data are not kept.
     fn default() -> Self {
         Self {
             entries: AtomicUsize::new(0),
@@ -52,13 +52,13 @@ impl Default for Total {
 }
 
 impl Total {
-    /// Returns a total for layers whose distinct blobs have `bytes` together, which bounds their uncompressed size.
+    /// Returns a total for layers whose distinct blobs have `bytes` bytes together, which limits their uncompressed size.
     pub fn of_blobs(bytes: u64) -> Self {
         let unpacked_max = bytes.saturating_mul(UNPACKED_GROWTH).max(SMALL_UNPACKED_BYTES);
         Self { unpacked_max, ..Self::default() }
     }
 
-    /// Adds up what layers that are applied one after the other have in entries, names and attributes.
+    /// Returns the total of the entries, names and attributes of layers that are applied one after the other.
     pub fn of<'a>(layers: impl IntoIterator<Item = &'a LayerIndex>) -> Self {
         let total = Self::default();
         for layer in layers {
@@ -68,7 +68,7 @@ impl Total {
         total
     }
 
-    /// Takes a layer back that was added, and is not used after all.
+    /// Subtracts a layer that was added and is not used after all.
     pub fn remove(&self, layer: &LayerIndex) {
         let mut directories = Directories::default();
         for change in &layer.changes {
@@ -80,13 +80,13 @@ impl Total {
         self.unpacked.fetch_sub(layer.archive_size, Ordering::Relaxed);
     }
 
-    /// Does work that needs so many bytes of memory for a while: it waits until other work leaves room for them.
+    /// Waits until `bytes` bytes of memory are free, and reserves them while `work` runs.
     pub fn with_room<T>(&self, bytes: u64, work: impl FnOnce() -> T) -> T {
         let _room = self.room.take(bytes);
         work()
     }
 
-    /// Adds a change, and so many directories that it implies.
+    /// Adds a change, and the number of directories that it implies.
     ///
     /// # Errors
     /// [`Excess`].
@@ -115,7 +115,7 @@ impl Total {
         self.check()
     }
 
-    /// Checks that all that was added can be held.
+    /// Checks that the total is within all limits.
     ///
     /// # Errors
     /// [`Excess`].
@@ -135,11 +135,11 @@ impl Total {
         Ok(())
     }
 
-    /// Reads layers, several at a time and the first of each diff_id. `read` adds each to this total. Once the total is
-    /// exceeded, no further layer is begun.
+    /// Reads layers in parallel, and only the first of each diff_id. `read` must add each layer to this total. After a limit
+    /// is exceeded, no further layer is begun.
     ///
     /// # Errors
-    /// [`Excess`], else the error of the first layer by diff_id, however many threads there are.
+    /// [`Excess`], or else the error of the first layer by diff_id, independent of the number of threads.
     pub fn read<L: AsRef<LayerSource> + Send, T: Send, E: From<Excess> + Send>(
         &self,
         layers: impl IntoIterator<Item = L>,
@@ -150,7 +150,7 @@ impl Total {
             distinct.entry(layer.as_ref().diff_id).or_insert(layer);
         }
         let mut layers: Vec<_> = distinct.into_iter().collect();
-        // The largest first and each to the first thread that is free, so that none works on alone.
+        // The largest layers first, each on the first free thread, so that no thread has a large layer alone at the end.
         layers.sort_by_key(|(_, layer)| Reverse(layer.as_ref().size));
         let read_one = |(id, layer): (Digest, L)| {
             self.check()?;
@@ -162,14 +162,14 @@ impl Total {
     }
 }
 
-/// Returns the bytes of memory that a change takes which implies so many directories.
+/// Returns the memory of a change and of the `implied` directories, in bytes.
 fn change_memory(change: &Change, implied: usize) -> usize {
     let (_, name) = split(&change.path);
     let path = change.path.len() + name_memory(name);
     path + change.action.memory() + directories(implied)
 }
 
-/// Returns the fact that layers have more than `limit` of `what`.
+/// Returns the error of layers that have more than `limit` of `what`.
 const fn excess(what: &'static str, limit: u64) -> Excess {
     Excess { what, limit, needs: false }
 }
@@ -219,7 +219,7 @@ mod tests {
             refused.unwrap_err(),
             @"the layers have more than 1048576 entries together"
         );
-        // Once they are too many, none more is read, but for what other threads are at.
+        // After the limit is exceeded, only the layers that other threads have begun are read.
         let many: Vec<_> = (0..=255).map(layer).collect();
         let (calls, refused) = read_all(&many, MAX_ENTRIES / 8, b"");
         assert!(calls < 9 + rayon::current_num_threads(), "{calls}");

@@ -9,29 +9,29 @@ use zstd::zstd_safe::{MAGICNUMBER, get_error_name};
 
 use super::room::{Reservation, Room};
 
-/// How a frame begins.
+/// The first bytes of a frame.
 pub const MAGIC: [u8; 4] = MAGICNUMBER.to_le_bytes();
 /// The largest window that is accepted, as a power of two of bytes: 128 MiB, the default limit of the program zstd. A frame's
 /// header has its window's size, so a larger one is refused before memory is allocated.
 const MAX_WINDOW_LOG: u32 = 27;
-/// The library's error code for a larger one.
+/// The library's error code for a larger window.
 const WINDOW_TOO_LARGE: usize =
     (ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize).wrapping_neg();
 
-/// Bytes of the longest header of a frame, its magic number included (RFC 8878, 3.1.1).
+/// The maximum size of a frame's header, in bytes, including the magic number (RFC 8878, 3.1.1).
 const MAX_HEADER: usize = 18;
 
-/// Reads the content of all frames of a stream; skippable frames are passed over. After the last one
-/// there must be nothing.
+/// Decompresses all frames of a stream, and ignores skippable frames. Bytes after the last frame are
+/// an error.
 pub(super) struct Zstd<'w, R: BufRead> {
     state: State<'w, R>,
     room: &'w Room,
 }
 
 enum State<'w, R: BufRead> {
-    /// In front of the first frame.
+    /// Before the first frame.
     Start(Ahead<R>),
-    /// In a frame. The decoder is dropped before the room for its window is given back.
+    /// In a frame. The decoder is dropped before the memory of its window is released.
     Within(Box<Decoder<'static, Ahead<R>>>, Reservation<'w>),
     Ended,
 }
@@ -43,7 +43,7 @@ impl<'w, R: BufRead> Zstd<'w, R> {
         Self { state: State::Start(stream), room }
     }
 
-    /// Enters the frame at which the stream is.
+    /// Enters the frame at the current position of the stream.
     fn enter(&self, mut stream: Ahead<R>) -> io::Result<State<'w, R>> {
         let header = stream.look(MAX_HEADER)?;
         if !is_frame(header) {
@@ -87,7 +87,7 @@ impl<R: BufRead> Read for Zstd<'_, R> {
     }
 }
 
-/// Names the error of a window that is too large. Of the code, the decoder passes on the name only.
+/// Replaces the error of a window that is too large. The decoder's error contains only the name of the code.
 fn named(error: io::Error) -> io::Error {
     if error.to_string() != get_error_name(WINDOW_TOO_LARGE) {
         return error;
@@ -98,7 +98,7 @@ fn named(error: io::Error) -> io::Error {
     )
 }
 
-/// The error of bytes in the place of a frame.
+/// The error of bytes that are not a frame.
 const OTHER_FORMAT: &str =
     "it has something else than a zstd frame (RFC 8878) where one has to begin";
 
@@ -107,8 +107,8 @@ pub(super) const fn is_skippable(start: &[u8]) -> bool {
     matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// Returns whether a frame begins with these bytes, as far as there are any. Formats before RFC 8878, which the library may
-/// be compiled to decode, have room that it does not bound.
+/// Returns whether these bytes can be the beginning of a frame. The library may be compiled to decode formats older than RFC
+/// 8878, whose memory it does not limit.
 fn is_frame(header: &[u8]) -> bool {
     header.len() < MAGIC.len() || header.starts_with(&MAGIC) || is_skippable(header)
 }
@@ -132,16 +132,16 @@ fn window(header: &[u8]) -> u64 {
     size.iter().rev().fold(0, |value, byte| (value << 8) | u64::from(*byte))
 }
 
-/// A stream whose next bytes can be looked at.
+/// A stream whose next bytes can be read in advance.
 struct Ahead<R> {
-    /// Bytes that were looked at, and how many of them were read since.
+    /// The bytes that were read in advance. The first `position` of them have been consumed.
     read: Vec<u8>,
     position: usize,
     inner: R,
 }
 
 impl<R: BufRead> Ahead<R> {
-    /// Returns the next bytes without reading them: at most so many, fewer at the end.
+    /// Returns the next `most` bytes without consuming them, or fewer at the end of the stream.
     fn look(&mut self, most: usize) -> io::Result<&[u8]> {
         self.read.drain(..self.position);
         self.position = 0;
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// A frame of nothing that names a window of 2^`log` bytes (RFC 8878, 3.1.1.1.2).
+    /// An empty frame with a window of 2^`log` bytes (RFC 8878, 3.1.1.1.2).
     fn window(log: u8) -> Vec<u8> {
         let (descriptor, last_raw_block) = (0, [1, 0, 0]);
         [&0xFD2F_B528_u32.to_le_bytes()[..], &[descriptor, (log - 10) << 3], &last_raw_block]

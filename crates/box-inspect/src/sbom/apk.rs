@@ -7,7 +7,7 @@ use std::io;
 use super::database::{self, Format, Installed, Paragraph, value};
 use super::scan::Scan;
 
-/// Where apk has its database: apk-tools 2, the same on a merged `/usr`, and apk-tools 3.
+/// The paths of apk's database: of apk-tools 2, of apk-tools 2 with a merged `/usr`, and of apk-tools 3.
 pub const APK_DATABASES: [&str; 3] =
     ["/lib/apk/db/installed", "/usr/lib/apk/db/installed", "/var/lib/apk/db/installed"];
 
@@ -27,8 +27,8 @@ pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Re
     files.try_for_each(|file| database::read(scan, installed, file, &INSTALLED))
 }
 
-/// Takes the first of each field that counts; of the folders, the last before the first file. Here
-/// the case of a name counts: `p` is another field than `P`.
+/// Keeps the first value of each needed field, and of the directories the last before the first file.
+/// Names are case-sensitive: `p` is another field than `P`.
 fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
     let at = |name: &str| paragraph.iter().position(|(found, _)| *found == name);
     match (name, at(name)) {

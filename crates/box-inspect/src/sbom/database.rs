@@ -1,5 +1,5 @@
-//! Databases of paragraphs of `Name: value` lines: dpkg's status (deb-control(5)), Python's metadata
-//! (the headers of a mail), apk's index (without the space).
+//! Databases that consist of paragraphs of `Name: value` lines: dpkg's status (deb-control(5)), Python's
+//! metadata (in the format of mail headers), apk's index (without the space).
 
 use std::io;
 use std::rc::Rc;
@@ -16,27 +16,27 @@ use super::scan::Scan;
 #[derive(Debug)]
 pub(super) struct Installed<'i> {
     pub(super) root: &'i Root,
-    /// The distribution that its packages are made for.
+    /// The distribution of the component's packages.
     pub(super) distribution: Distribution,
 }
 
-/// How a package manager writes its database.
+/// The format of a package manager's database.
 pub(super) struct Format {
-    /// The most bytes of a file.
+    /// The maximum size of a file, in bytes.
     pub(super) limit: u64,
     /// The purl type of the packages, and their namespace if the distribution is unknown.
     pub(super) kind: (&'static str, &'static str),
     /// The names of the lines with name, version, architecture, license and maintainer.
     pub(super) fields: [&'static str; 5],
-    /// Takes the lines that count.
+    /// Adds a line to the paragraph if the line is needed.
     pub(super) take: for<'t> fn(&mut Paragraph<'t>, &'t str, &'t str),
-    /// Returns whether a paragraph is of a package that is there.
+    /// Returns whether a paragraph describes a package whose files are present.
     pub(super) is_installed: fn(&Paragraph<'_>) -> bool,
-    /// Returns files of the package. The first of them that has an origin gives the package its origin.
+    /// Returns paths of the package's files. The package gets the origin of the first file that has one.
     pub(super) files: fn(&Paragraph<'_>) -> Vec<String>,
 }
 
-/// Reads a file of a component's database, if there is one that was not read by another path.
+/// Reads a file of a component's database. Skips a file that does not exist or was read by another path.
 pub(super) fn read(
     scan: &mut Scan<'_, '_>,
     installed: &Installed<'_>,
@@ -56,7 +56,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Adds the package of a paragraph; `origin` is the one of the file that lists it.
+/// Adds the package of a paragraph. If its files have no origin, it gets `origin`, the origin of the database file.
 pub(super) fn add<'a>(
     scan: &mut Scan<'a, '_>,
     installed: &Installed<'_>,
@@ -77,7 +77,7 @@ pub(super) fn add<'a>(
     }
 }
 
-/// Reads a paragraph. `None` if it has no name or version.
+/// Reads the package of a paragraph. `None` if it has no valid name or version.
 fn package<'a>(
     scan: &mut Scan<'a, '_>,
     Installed { root, distribution }: &Installed<'_>,
@@ -107,7 +107,7 @@ fn package<'a>(
 pub(super) type Paragraph<'t> = Vec<(&'t str, &'t str)>;
 
 /// Splits a text into paragraphs, which are separated by empty lines. Continuation lines and lines without a colon are
-/// skipped. `take` decides which of the others are kept.
+/// skipped. `take` adds each other line to the paragraph or drops it.
 pub(super) fn paragraphs<'t>(
     text: &'t str,
     take: fn(&mut Paragraph<'t>, &'t str, &'t str),

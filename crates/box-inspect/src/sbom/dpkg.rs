@@ -1,16 +1,16 @@
-//! dpkg's database (deb-control(5), dpkg-query(1)): `/var/lib/dpkg/status`, and one file for each
-//! package in `status.d`, as images without dpkg have it.
+//! dpkg's database (deb-control(5), dpkg-query(1)): `/var/lib/dpkg/status`, or, in images without
+//! dpkg, one file for each package in `/var/lib/dpkg/status.d`.
 
 use std::io;
 
 use super::database::{self, Format, Installed, Paragraph, take_first, value};
 use super::scan::Scan;
 
-/// Where dpkg has its database.
+/// The path of dpkg's database.
 pub const DPKG_DATABASE: &str = "/var/lib/dpkg/status";
 
 const FOLDER: &str = "/var/lib/dpkg";
-/// The files of images without dpkg, one for each package.
+/// The directory with one file for each package, in images without dpkg.
 pub(super) const FILES: &str = "/var/lib/dpkg/status.d";
 /// The limit is ten times the size of a desktop's database.
 const STATUS: Format = Format {
@@ -47,17 +47,17 @@ fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
     );
 }
 
-/// The states of packages without files (dpkg(1), "Package states"): removed, or but for their settings.
+/// The states of removed packages (dpkg(1), "Package states"). `config-files`: the configuration files are still present.
 const ABSENT: [&str; 2] = ["not-installed", "config-files"];
 
 /// Returns whether the files of a package are present, even if it is not configured. Packages in `status.d` have no
-/// status and count as present.
+/// status, and their files are present.
 fn is_installed(paragraph: &Paragraph<'_>) -> bool {
     let state = value(paragraph, "Status").and_then(|it| it.split_whitespace().last());
     state.is_none_or(|state| !ABSENT.contains(&state))
 }
 
-/// Returns the lists of files that dpkg writes when it unpacks a package.
+/// Returns the possible paths of the list of files that dpkg writes when it unpacks a package.
 fn lists(paragraph: &Paragraph<'_>) -> Vec<String> {
     let [name, arch] =
         ["Package", "Architecture"].map(|it| value(paragraph, it).unwrap_or_default());

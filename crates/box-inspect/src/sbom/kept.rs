@@ -1,8 +1,8 @@
-//! The package databases of two images that became one root.
+//! The package databases of two images that are merged into one root.
 //!
 //! A path of a merged root has the file of one image. If both images have a database at the same path,
-//! one is lost, although the files of both images' packages are present. Copies of both databases are
-//! therefore kept in the box. No component sees them; only the SBOM is made from them.
+//! one is lost, although the files of both images' packages are present. The box therefore contains copies
+//! of both databases. No component sees the copies; only the SBOM is made from them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,11 +18,11 @@ use super::package::Package;
 use super::scan::{MAX_LINKS, MAX_PACKAGES};
 use super::{dpkg, release};
 
-/// Puts the package databases of images that were merged into the root tree of a box, below
-/// [`PACKAGES_PATH`]. The data of their files is that in the images.
+/// Copies the package databases of merged images into `root`, the tree of a box, below
+/// [`PACKAGES_PATH`]. The copies have the content of the files in the images.
 ///
-/// Each file has the origin that it has in its image, and the path that a package manager reads it
-/// by, symbolic links followed. An image without a database has nothing there.
+/// Each copy has the origin of its file in the image, and the path by which a package manager reads
+/// the file, even if the path has symbolic links. Adds no copies for an image without a database.
 pub fn keep_databases<'t>(
     root: &mut Tree,
     images: impl IntoIterator<Item = (ComponentName, &'t Tree)>,
@@ -42,8 +42,8 @@ pub fn keep_databases<'t>(
     }
 }
 
-/// Lists the files of an image's package databases, each by one of its paths, and its os-release file. Empty if the
-/// image has no database.
+/// Lists the files of an image's package databases, each with one of its paths, and the image's os-release file. Empty
+/// if the image has no database.
 fn databases(image: &Tree) -> Vec<(String, InodeId)> {
     let mut links_left = MAX_LINKS;
     let mut seen = HashSet::new();
@@ -54,7 +54,7 @@ fn databases(image: &Tree) -> Vec<(String, InodeId)> {
     let names = image.lookup(dpkg::FILES.as_bytes()).and_then(|id| image.inode(id).names());
     let names = names.into_iter().flatten().filter_map(|(name, _)| str::from_utf8(name).ok());
     let names = names.filter(|it| dpkg::is_file(it)).map(|it| format!("{}/{it}", dpkg::FILES));
-    // One more than is read, so that the reader knows that there are more.
+    // One more than the SBOM reads, so that it has a note about the rest.
     let names = names.take(MAX_PACKAGES + 1);
     let fixed = [DPKG_DATABASE].into_iter().chain(APK_DATABASES).map(str::to_owned);
     let mut found: Vec<_> = fixed.chain(names).filter_map(|path| find(&path)).collect();
@@ -64,8 +64,8 @@ fn databases(image: &Tree) -> Vec<(String, InodeId)> {
     found
 }
 
-/// Finds the layer of each package that both images have. For a file that is the same in both, the merged root has the
-/// layer of the agent's image. If the business image also has that layer, its package gets the same layer.
+/// Gives a package that both images have the same layer in both, if the images share that layer. A file that is the same
+/// in both images has only the layer of the agent's image in the merged root.
 pub(super) fn find_common_layers(packages: &mut [Package<'_>], origins: &Origins) {
     let mut layers: HashMap<String, Digest> = HashMap::new();
     for package in packages.iter_mut().filter(|it| it.is_kept()) {

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use box_digest::Blake3Digest;
 use safe_text::shown;
 
-/// The most characters of a license's name; longer ones are whole license texts.
+/// The maximum length of a license's name, in bytes. A longer text is a whole license text.
 const MAX_TEXT: usize = 200;
 /// The SPDX value of an unknown license.
 pub(super) const UNSAID: &str = "NOASSERTION";
 
-/// The licenses that are known by their identifier. The list is part of the document's bytes, which
-/// never change within a format epoch, so it is no other crate's.
+/// The licenses that are recognized by their SPDX identifiers. The document's bytes depend on this
+/// list, so it does not come from another crate, whose updates would change them.
 #[rustfmt::skip]
 const KNOWN: [&str; 62] = [
     "0BSD", "AFL-2.1", "AFL-3.0", "AGPL-3.0-only", "AGPL-3.0-or-later", "Apache-1.1", "Apache-2.0",
@@ -28,20 +28,20 @@ const KNOWN: [&str; 62] = [
     "Unicode-DFS-2016", "Unlicense", "Vim", "WTFPL", "X11", "Zlib",
 ];
 
-/// A license as a package declares it, without the spaces around it: never more than is written.
+/// A license as a package declares it, without the spaces around it. Takes no more memory than its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Declared(Box<str>);
 
 impl Declared {
-    /// Returns `None` for an empty text and for a whole license text: it could be as long as its file, and a box may
-    /// have a hundred thousand packages.
+    /// Returns `None` for an empty text and for a whole license text, which could be as long as its file. A box may have a
+    /// hundred thousand packages.
     pub(super) fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (1..=MAX_TEXT).contains(&text.len()).then(|| Self(text.into()))
     }
 }
 
-/// The licenses of a document that no list has: their identifiers and texts.
+/// The licenses that the document defines: the text of each, by its identifier.
 #[derive(Debug, Default)]
 pub(super) struct Licenses(pub(super) BTreeMap<String, String>);
 

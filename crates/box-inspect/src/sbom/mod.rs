@@ -1,9 +1,9 @@
 //! The SBOM of a box: an SPDX 2.3 document in JSON.
 //!
-//! Its content depends on the tree alone: the packages in the package databases of the images, the
-//! images and skills themselves, kernel and init. Databases are input from strangers, so each file
-//! is bounded, and so is their sum. An entry that cannot be parsed is left out, and the document
-//! has a note of it.
+//! Its content depends on the box alone: the packages in the package databases of the images, the
+//! images and skills themselves, kernel and init. Databases are untrusted input, so the size of each
+//! file and the size of all files are limited. An entry that cannot be parsed is left out, and the
+//! document has a note about it.
 //!
 //! Format: [SPDX specification 2.3](https://spdx.github.io/spdx-spec/v2.3/) (ISO/IEC 5962 and its
 //! schema `spdx-schema.json`).
@@ -40,7 +40,7 @@ pub use kept::keep_databases;
 use scan::Scan;
 pub use spdx::Document;
 
-/// The most bytes of one file of Python's or npm's metadata.
+/// The maximum size of one file of Python's or npm's metadata, in bytes.
 const MAX_METADATA: u64 = 1 << 20;
 
 /// The input of an SBOM.
@@ -48,9 +48,9 @@ const MAX_METADATA: u64 = 1 << 20;
 pub struct Subject<'a> {
     /// The box digest.
     pub digest: Digest,
-    /// How the box runs, which names the components' roots.
+    /// The run plan, which has the roots of the components.
     pub plan: &'a RunPlan,
-    /// Every entry, with its origin.
+    /// All entries of the box, with their origins.
     pub listing: &'a Listing,
     /// The tree digest.
     pub tree: Blake3Digest,
@@ -63,7 +63,7 @@ pub struct Subject<'a> {
 /// Makes the SBOM of a box.
 ///
 /// # Errors
-/// A pack's.
+/// An error of reading from `contents`.
 pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Document> {
     let mut scan = Scan::new(subject.listing, contents);
     let roots = root::all(subject.plan, &subject.listing.tree);
@@ -74,7 +74,7 @@ pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Re
         dpkg::read(&mut scan, &installed)?;
         apk::read(&mut scan, &installed)?;
         pacman::read(&mut scan, &installed)?;
-        // Two components can have one root.
+        // Two components can have the same root, whose databases are noted once.
         if last.replace(root.files()) != Some(root.files()) {
             unread::note(&mut scan, root);
         }
@@ -90,7 +90,7 @@ pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Re
     Ok(document)
 }
 
-/// Finds what Python and npm installed, wherever that is.
+/// Finds the packages that Python's tools and npm have installed, at any path.
 fn modules(scan: &mut Scan<'_, '_>) -> io::Result<()> {
     let listing = scan.listing;
     for (path, id) in entries(&listing.tree) {

@@ -16,7 +16,7 @@ struct Manifest {
     name: Option<Value>,
     version: Option<Value>,
     license: Option<Value>,
-    /// Before `license` there was a list of objects.
+    /// The predecessor of `license`: a list of objects.
     licenses: Option<Value>,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn package<'a>(
     })
 }
 
-/// Reads a license: a text, an object with a type, or several of them, of which any may be chosen.
+/// Reads a license: a text, an object with a type, or a list of these, of which any may be chosen.
 fn license(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! A package that a database names, and its URL (the purl specification, ECMA-427).
+//! A package in a database, and its package URL (the purl specification, ECMA-427).
 
 use std::rc::Rc;
 
@@ -8,35 +8,35 @@ use safe_text::shown;
 
 use super::license::Declared;
 
-/// The most characters of a name or a version.
+/// The maximum length of a name, a version or a maintainer, in bytes.
 const MAX_WORD: usize = 256;
 
-/// A package that a database names.
+/// A package in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Package<'a> {
-    /// Which sort of database: `deb`, `apk`, `pypi` or `npm`.
+    /// The type of the package URL: `deb`, `apk`, `alpm`, `pypi` or `npm`.
     pub(super) kind: &'static str,
     pub(super) name: String,
     pub(super) version: String,
     pub(super) purl: String,
     /// The license as the package declares it.
     pub(super) license: Option<Declared>,
-    /// The supplier, as SPDX writes one.
+    /// The supplier in the format of SPDX: `Organization: NAME (EMAIL)`.
     pub(super) supplier: Option<String>,
     pub(super) path: Rc<[u8]>,
-    /// The part that brought it into the box.
+    /// The origin of the package's files, or else of the file that lists the package.
     pub(super) origin: Option<NamedOrigin<'a>>,
 }
 
 impl Package<'_> {
-    /// Returns whether its database is one that a merged root could not keep at its path.
+    /// Returns whether the package is in a database that `keep_databases` has copied.
     pub(super) fn is_kept(&self) -> bool {
         self.path.starts_with(PACKAGES_PATH.as_bytes())
     }
 }
 
-/// Returns whether a name or version is one that a package can have. The bounds of the databases
-/// differ; none has a space or anything that is not in ASCII.
+/// Returns whether a package can have `text` as its name or version. The rules of the package managers
+/// differ, but none allows spaces or characters outside of ASCII.
 pub(super) fn is_word(text: &str) -> bool {
     (1..=MAX_WORD).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -77,7 +77,7 @@ pub(super) fn purl(
     purl
 }
 
-/// Encodes every byte but the unreserved ones and the colon.
+/// Percent-encodes all bytes except the unreserved characters and the colon.
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

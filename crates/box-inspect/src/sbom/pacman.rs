@@ -1,5 +1,5 @@
-//! pacman's database (alpm-db(5), libalpm's `be_local.c`): a directory for each package, whose file `desc` has sections of a
-//! name between `%` and lines.
+//! pacman's database (alpm-db(5), libalpm's `be_local.c`): a directory for each package. Its file `desc` has sections: a line
+//! such as `%NAME%`, and then the values, one a line.
 
 use std::io;
 use std::rc::Rc;
@@ -7,9 +7,9 @@ use std::rc::Rc;
 use super::database::{self, Format, Installed, Paragraph};
 use super::scan::Scan;
 
-/// The directories of the packages: `NAME-VERSION-RELEASE`.
+/// The directory with a subdirectory for each package: `NAME-VERSION-RELEASE`.
 const FOLDER: &str = "/var/lib/pacman/local";
-/// How several licenses of one package are joined, all of which hold.
+/// The separator of several licenses of a package, all of which apply.
 const AND: &str = " AND ";
 
 const DESC: Format = Format {
@@ -44,7 +44,7 @@ pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Re
     Ok(())
 }
 
-/// Returns the lines of a section, up to an empty one.
+/// Returns the lines of a section, up to an empty line.
 fn lines<'t>(text: &'t str, section: &str) -> impl Iterator<Item = &'t str> {
     let is_title = move |line: &str| {
         line.strip_prefix('%').and_then(|it| it.strip_suffix('%')) == Some(section)

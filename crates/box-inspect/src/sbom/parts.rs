@@ -49,12 +49,12 @@ fn of_file(FileOrigin { component, path }: &FileOrigin) -> Item {
     item
 }
 
-/// Names a file: both components may have one of the same path.
+/// Returns the name of a file, which includes the component: both components may have a file at the same path.
 fn of_component(component: ComponentName, path: &str) -> String {
     format!("{} {path}", component.name())
 }
 
-/// Returns the identifier of the part that something came with: the box, if it is in none of the others.
+/// Returns the identifier of the part of the box that contains a package of this origin, or of the box if no part does.
 pub(super) fn container(origin: Option<&NamedOrigin<'_>>) -> String {
     match origin {
         Some(NamedOrigin::Image { component: Some(component), .. }) => {
@@ -73,7 +73,7 @@ fn box_id() -> String {
     item_id("box", "box")
 }
 
-/// Writes an origin with its whole digests.
+/// Formats an origin with its full digest.
 pub(super) fn whole(origin: &NamedOrigin<'_>) -> String {
     match origin {
         NamedOrigin::Image { component, layer, diff_id } => {

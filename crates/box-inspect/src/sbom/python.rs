@@ -1,5 +1,5 @@
 //! Python's installed distributions (PyPA, "Recording installed projects"): `NAME.dist-info/METADATA`,
-//! and of older tools `NAME.egg-info/PKG-INFO` or the file `NAME.egg-info`.
+//! or, from older tools, `NAME.egg-info/PKG-INFO` or the file `NAME.egg-info`.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Where the files of components and their package databases are.
+//! The paths of the components' files and package databases.
 
 use box_contract::plan::PACKAGES_PATH;
 use box_contract::{ComponentName, RunPlan};
@@ -14,7 +14,7 @@ pub(super) struct Root {
     files: String,
     /// The path of the root with the package databases, usually the same as `files`.
     pub(super) databases: String,
-    /// The component whose files count, if both components share the root (layout "merged").
+    /// The component whose entries are used, if both components share the root (layout "merged").
     component: Option<ComponentName>,
 }
 
@@ -24,8 +24,8 @@ impl Root {
         &self.files
     }
 
-    /// Follows symbolic links, and returns the origin of the entry at a path of the component. `None` if the entry comes
-    /// from another component.
+    /// Returns the origin of the entry at a path of the component, following symbolic links. `None` if the entry is from
+    /// another component.
     pub(super) fn origin<'a>(
         &self,
         scan: &mut Scan<'a, '_>,
@@ -38,8 +38,8 @@ impl Root {
 }
 
 /// Returns the roots whose databases are read. If the box has [kept](super::keep_databases) databases, there is one
-/// `Root` for each component. Otherwise there is one for each directory, so components with the same directory have one
-/// together.
+/// `Root` for each component. Otherwise there is one for each directory: components with the same directory share
+/// one.
 pub(super) fn all(plan: &RunPlan, tree: &Tree) -> Vec<Root> {
     let has_kept = tree.reach(PACKAGES_PATH.as_bytes()).is_ok();
     let mut roots: Vec<Root> = Vec::new();

@@ -1,4 +1,4 @@
-//! Reading the package databases of a tree, within bounds.
+//! Reads the package databases of a tree, within bounds.
 
 use std::collections::HashSet;
 use std::io;
@@ -8,16 +8,16 @@ use box_tree::{InodeId, ReadContent, path};
 
 use super::package::Package;
 
-/// The bytes of all databases of a box.
+/// The maximum size of all databases of a box, in bytes.
 const MAX_ALL: u64 = 512 << 20;
-/// The packages of a box. A desktop with everything has some 5000.
+/// The maximum number of packages of a box. A full desktop has some 5000.
 pub(super) const MAX_PACKAGES: usize = 100_000;
-/// The bytes of the paths of all packages' files, each as often as a package is in it. They are held, and so is the
-/// document that has them. 335 for each of the most packages, where real ones have a third of it.
+/// The maximum size of all paths, in bytes: for each package, the path of the file that lists it. The paths and the document
+/// with them are in memory. This is 335 bytes for each of [`MAX_PACKAGES`]; real paths have a third of that.
 pub(super) const MAX_PATHS: usize = 32 << 20;
-/// The parts of the links that lead to all files. A real image's have one or two each.
+/// The maximum number of names in the symbolic links that are followed for all files. Real images have one or two for each file.
 pub(super) const MAX_LINKS: usize = 1 << 20;
-/// How many of the files that do not read are named.
+/// The maximum number of notes.
 const MAX_NOTES: usize = 50;
 
 /// The packages found so far.
@@ -26,15 +26,15 @@ pub(super) struct Scan<'a, 'r> {
     contents: &'r mut dyn ReadContent,
     /// How many bytes may still be read.
     left: u64,
-    /// How many parts of links may still be followed.
+    /// The remaining number of names in links, of [`MAX_LINKS`].
     links_left: usize,
     /// The files that were read by their paths, and the links that were noted.
     seen: HashSet<InodeId>,
     pub(super) packages: Vec<Package<'a>>,
-    /// The bytes of the paths of packages' files so far.
+    /// The size of the paths so far, for [`MAX_PATHS`].
     paths: usize,
     notes: Vec<String>,
-    /// How many notes there would be.
+    /// The number of notes, including the notes beyond [`MAX_NOTES`].
     noted: usize,
 }
 
@@ -102,7 +102,7 @@ impl<'a, 'r> Scan<'a, 'r> {
         names.filter_map(|(name, _)| String::from_utf8(name.to_vec()).ok()).collect()
     }
 
-    /// Returns the origin of the entry at a path of the component at `root`, links followed.
+    /// Returns the origin of the entry at a path of the component at `root`, following symbolic links.
     pub(super) fn origin(&mut self, root: &str, path: &str) -> Option<NamedOrigin<'a>> {
         self.follow(root, path.as_bytes()).and_then(|found| self.listing.origin(found))
     }
@@ -120,7 +120,7 @@ impl<'a, 'r> Scan<'a, 'r> {
         false
     }
 
-    /// Notes that something of a file was left out.
+    /// Notes that the file at `path`, or an entry of it, was left out.
     pub(super) fn note(&mut self, path: &str, reason: &str) {
         self.noted += 1;
         if self.noted <= MAX_NOTES {

@@ -1,4 +1,4 @@
-//! The SPDX document (SPDX specification 2.3), as far as it is written here.
+//! The SPDX document (SPDX specification 2.3), with the fields that an SBOM of a box needs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, BufWriter, Write};
@@ -17,7 +17,7 @@ const DOCUMENT_ID: &str = "SPDXRef-DOCUMENT";
 const CREATED: &str = "1970-01-01T00:00:00Z";
 const ABOUT_CREATED: &str = "The time is not that of a build: the same input gives the same bytes.";
 
-/// An SPDX document. Everything is sorted by its identifier.
+/// An SPDX document. All elements are sorted by their identifiers.
 #[derive(Debug)]
 pub struct Document {
     name: String,
@@ -25,7 +25,7 @@ pub struct Document {
     licenses: Licenses,
     items: BTreeMap<String, Item>,
     relationships: BTreeSet<Relationship>,
-    /// The items of packages from the kept databases, by their URLs.
+    /// The identifiers of the packages from databases of `keep_databases`, by their package URLs.
     kept: HashMap<String, String>,
 }
 
@@ -54,8 +54,8 @@ pub(super) struct Item {
     pub(super) primary_package_purpose: Option<&'static str>,
 }
 
-/// A reference to a package by another name. There can be a hundred thousand; a `Value` for each would take more memory
-/// than its content.
+/// The package URL of a package. A document can have a hundred thousand of them, and a `Value` for each would take more
+/// memory than its content.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ExternalRef {
@@ -110,7 +110,7 @@ impl Item {
         }
     }
 
-    /// Adds the sha256 of its bytes.
+    /// Adds the sha256 of the item's bytes.
     pub(super) fn with_sha256(mut self, digest: &Digest) -> Self {
         self.checksums.push(json!({ "algorithm": "SHA256", "checksumValue": digest.hex() }));
         self
@@ -146,14 +146,14 @@ impl Document {
         self.items.insert(item.id.clone(), item);
     }
 
-    /// Adds an item that another one contains.
+    /// Adds an item, and the relationship that the item `container` contains it.
     pub(super) fn contain(&mut self, container: &str, item: Item) {
         self.relate(container, "CONTAINS", &item.id);
         self.items.insert(item.id.clone(), item);
     }
 
-    /// Adds a package of a database. One that both images of a merged root have is one item, which
-    /// both contain.
+    /// Adds a package of a database. If both images of a merged root have the package, it becomes one
+    /// item, which both images contain.
     pub(super) fn add(&mut self, package: &Package<'_>) {
         let container = parts::container(package.origin.as_ref());
         let known = self.kept.get(&package.purl).filter(|_| package.is_kept()).cloned();
@@ -196,11 +196,11 @@ impl Document {
         });
     }
 
-    /// Writes the document. Its namespace is a hash of the rest of the document, so different documents have different
-    /// namespaces.
+    /// Writes the document. Its namespace is a hash of all other fields, so different documents have different namespaces.
+    /// Each write to `out` passes whole characters.
     ///
     /// # Errors
-    /// The writer's. Each write passes whole characters.
+    /// The error of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut written = self.written();
         let mut hasher = BufWriter::new(Hasher::<Blake3>::default());
@@ -238,12 +238,12 @@ fn source(package: &Package<'_>) -> String {
     shown(&format!("{path}{}", from.unwrap_or_default()))
 }
 
-/// Makes the identifier of an item that its kind and name tell from all others.
+/// Returns the identifier of an item whose kind and name are unique in the document.
 pub(super) fn item_id(kind: &str, name: &str) -> String {
     id(kind, &[name], b"")
 }
 
-/// Makes the identifier of an item: its kind and names, which are readable, and a hash over these and `place`, which is
+/// Returns the identifier of an item: its kind, its names, and a hash of the names and `place`, which makes the identifier
 /// unique.
 fn id(kind: &str, names: &[&str], place: &[u8]) -> String {
     let names = names.join("-");

@@ -1,9 +1,9 @@
-//! Package databases that are not read, so that an SBOM without packages does not pass for an image without any.
+//! Notes package databases that are not read, so that readers of an SBOM know that it lacks their packages.
 
 use super::root::Root;
 use super::scan::Scan;
 
-/// Where package managers have their databases, and which they are.
+/// The paths of the databases, and the names of their package managers.
 const DATABASES: [(&str, &str); 12] = [
     ("/usr/lib/sysimage/rpm/rpmdb.sqlite", "rpm"),
     ("/usr/lib/sysimage/rpm/Packages.db", "rpm"),
@@ -19,7 +19,7 @@ const DATABASES: [(&str, &str); 12] = [
     ("/var/lib/opkg/status", "opkg"),
 ];
 
-/// Notes the databases of a component that are not read. One that is there by two paths is noted once.
+/// Notes the databases of a component that are not read. A database with two paths is noted once.
 pub(super) fn note(scan: &mut Scan<'_, '_>, root: &Root) {
     let mut found = Vec::new();
     for (path, manager) in DATABASES {

@@ -6,27 +6,28 @@
 use super::ListingError;
 use crate::{Inode, Names, Tree, memory, path};
 
-/// Bytes of all paths, link targets and extended attributes of the layers of a build, each as often as
-/// it is applied, with some overhead for each entry. Real images have a tenth of it.
+/// The maximum size of all paths, link targets and extended attributes of the layers of a build, in bytes,
+/// with some overhead for each entry. A layer that is applied twice is included twice. Real images have a
+/// tenth of this.
 pub const MAX_METADATA_BYTES: usize = 192 << 20;
 
-/// Bytes of a listing. An entry takes less than in the index of its layer; the rest is for directories that no layer
-/// has.
+/// The maximum size of a listing, in bytes. An entry takes less than in the index of its layer; the additional 64 MiB are
+/// for directories that no layer has.
 pub const LISTING_BYTES: usize = MAX_METADATA_BYTES + (64 << 20);
-/// Bytes of memory for all entries and their names: the limit for all layers, and 256 MiB for files of the checkout,
-/// skills (which both components have), kept package databases, and the fixed entries of every box.
+/// The maximum memory of all entries and their names, in bytes: the limit for all layers, and 256 MiB for files of the
+/// checkout, skills (which both components have), copies of package databases, and the fixed entries of every box.
 pub const LISTING_MEMORY: usize = memory::MAX_LAYERS + (256 << 20);
-/// Bytes of the encoded origins.
+/// The maximum size of the encoded origins, in bytes.
 const MAX_ORIGINS: usize = 4 << 20;
-/// Entries: as many as two images can have.
+/// The maximum number of entries: as many as two images can have.
 const MAX_ENTRIES: u32 = 1 << 21;
-/// Bytes of all paths together. They are stored as differences, and could otherwise grow without a limit. Paths in
-/// layers have less than [`MAX_METADATA_BYTES`]. The rest is for the path of a component's root before each path (32
-/// MiB), and for directories that no layer has. It is 128 bytes for each of the most entries.
+/// The maximum size of all paths, in bytes. Paths are stored as differences, so the size of the listing does not limit
+/// them. Paths in layers have less than [`MAX_METADATA_BYTES`]. The additional 64 MiB are for the path of a component's
+/// root before each path (32 MiB), and for directories that no layer has. This is 128 bytes for each of [`MAX_ENTRIES`].
 const MAX_PATHS: usize = MAX_METADATA_BYTES + (64 << 20);
-/// Bytes of one path: as many as the layers' 4096, below a component's root or in a skill.
+/// The maximum length of a path, in bytes: 4096 as in layers, and the path of a component's root or a skill before it.
 const PATH_MAX: usize = 4096 + 256;
-/// Names of one path: as many as the layers' 256, below a component's root or in a skill.
+/// The maximum number of names in a path: 256 as in layers, and the names of a component's root or a skill before them.
 const MAX_DEPTH: usize = 256 + 8;
 
 /// Checks the length of the encoded origins.
@@ -61,8 +62,8 @@ pub(super) fn check_path(length: usize) -> Result<(), ListingError> {
     check(length <= PATH_MAX, "a path has more than 4352 bytes")
 }
 
-/// Checks that the paths of a tree fit into a listing by themselves. The paths of a checked tree do not take much more
-/// memory or time than its entries.
+/// Checks that the paths of a tree are within the limits of a listing, without its attributes. The paths of a checked tree
+/// do not take much more memory or time than its entries.
 ///
 /// # Errors
 /// [`ListingError`].
@@ -98,7 +99,7 @@ impl Totals {
         self.add_memory(path, name.len())
     }
 
-    /// Adds the inode of a path that is its first.
+    /// Adds an inode at `path`, its first name.
     ///
     /// # Errors
     /// [`ListingError`].
@@ -109,7 +110,7 @@ impl Totals {
         self.add_memory(path, memory::inode(inode))
     }
 
-    /// Adds a path that is a further name of an inode.
+    /// Adds `path`, a further name of an inode.
     ///
     /// # Errors
     /// [`ListingError`].
@@ -124,7 +125,7 @@ impl Totals {
     }
 }
 
-/// Checks a total, which is exceeded from a path on.
+/// Checks a total. The error contains `path`, the first entry beyond the limit.
 fn check_at(path: &[u8], fits: bool, reason: &'static str) -> Result<(), ListingError> {
     check(fits, reason).map_err(|error| error.at(path))
 }
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(with(18, 255), Err("a path has more than 4352 bytes".to_owned()));
     }
 
-    /// Adds until it is refused, and returns how often it was not, and why then.
+    /// Calls `add` until it fails, and returns the number of successful calls and the error.
     fn most(mut add: impl FnMut() -> Result<(), ListingError>) -> (usize, String) {
         let mut times = 0;
         loop {

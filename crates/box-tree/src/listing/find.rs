@@ -4,7 +4,7 @@ use super::Listing;
 use crate::path::lossy;
 use crate::{Follow, InodeId, LookupError, Step, Walk, path};
 
-/// How many names of a directory an error has at most.
+/// The maximum number of names of a directory in an error.
 const CANDIDATES: usize = 10_000;
 
 /// Why a path has no entry.
@@ -20,7 +20,7 @@ pub enum FindError {
         /// The other names in the directory, sorted: at most 10,000 names that are UTF-8.
         siblings: Vec<String>,
     },
-    /// The path leads through something that is not a directory.
+    /// The path leads through an entry that is not a directory.
     #[error("{path} is not a directory")]
     NotADirectory { path: String },
     /// The path leads through more than 40 symbolic links.
@@ -50,7 +50,7 @@ pub struct Found {
     /// The inode.
     pub id: InodeId,
     /// The path below the root, with a slash before each name and without the links that were
-    /// followed. The root itself is empty.
+    /// followed. Empty for the root.
     pub path: Vec<u8>,
 }
 
@@ -77,7 +77,7 @@ impl Listing {
         }
     }
 
-    /// Returns the error of a name that is missing in the entry at a path.
+    /// Returns the error for `name`, which is missing in the entry `at`, whose path is `walked`.
     fn missing(&self, at: InodeId, walked: &[u8], name: &[u8]) -> FindError {
         let Some(names) = self.tree.inode(at).names() else {
             return FindError::NotADirectory { path: lossy(walked) };

@@ -9,7 +9,7 @@
 //! "boxbuild listing 1\n"
 //! origins  byte string: JSON, see [`Origins`]
 //! entries  u32, and each entry in the order of the tree digest:
-//!   path   u32: how many bytes are as in the path before; byte string: the others
+//!   path   u32: the number of bytes shared with the previous path; byte string: the others
 //!   origin u8: 0 generated, 1 init, 2 agent and 3 business image (layer u32), 4 program,
 //!          5 skill (number u32), 6 merged, 7 file of the checkout (number u32)
 //!   entry  as in [`encoding`](crate::encoding)
@@ -52,9 +52,9 @@ pub struct Listing {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Origins {
-    /// In the order in which origins number them.
+    /// The images. [`Origin::Layer`] refers to a component's image, and to the index of one of its layers.
     pub images: Vec<ImageOrigin>,
-    /// sha256 of the agent's program that is in no image.
+    /// The sha256 of the agent's program. `None` if the program is in the agent's image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Digest>,
     /// The baked skills, sorted by name.
@@ -74,23 +74,23 @@ pub struct FileOrigin {
     pub path: String,
 }
 
-/// An image, named by what its layers unpack to.
+/// An image, identified by the digests of its uncompressed layers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ImageOrigin {
     /// The component whose image it is.
     pub component: ComponentName,
-    /// The diff_ids of its layers, the lowest first: sha256 of each uncompressed archive, so that neither
-    /// the compression nor the packing of an image enters a box.
+    /// The diff_ids of its layers, the lowest first: sha256 of each uncompressed archive, so that a box
+    /// depends neither on the compression nor on the packing of an image.
     pub layers: Vec<Digest>,
 }
 
-/// The reason why bytes are not a listing, as a sentence about it.
+/// The reason why bytes are not a listing, or why a listing cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}{}", at.as_ref().map(|path| format!(", from {path} on")).unwrap_or_default())]
 pub struct ListingError {
     reason: &'static str,
-    /// The path of the entry from which on it is too much.
+    /// The path of the first entry beyond a limit.
     at: Option<String>,
 }
 
@@ -99,7 +99,7 @@ impl ListingError {
         Self { reason, at: None }
     }
 
-    /// Names the entry.
+    /// Adds the path of the entry.
     fn at(self, path: &[u8]) -> Self {
         Self { at: Some(shown(&String::from_utf8_lossy(path))), ..self }
     }
@@ -139,7 +139,7 @@ impl Listing {
         Ok(out.0)
     }
 
-    /// Writes each entry, one after the other, and returns how many there are.
+    /// Encodes the entries and passes them to `write`, one by one. Returns their number.
     fn each_entry(
         &self,
         mut write: impl FnMut(&[u8]) -> Result<(), ListingError>,
@@ -168,8 +168,8 @@ impl Listing {
         Ok(count)
     }
 
-    /// Returns whether these bytes are the canonical form. They are compared piece by piece: a second copy of a
-    /// large listing would take as much memory as the tree.
+    /// Returns whether `bytes` are the canonical form. Compares entry by entry, because a second copy of a large
+    /// listing would take as much memory as the tree.
     fn is_written_as(&self, bytes: &[u8]) -> bool {
         let head = self.head().ok().and_then(|head| bytes.strip_prefix(&*head));
         let Some((number, mut rest)) = head.and_then(<[u8]>::split_first_chunk) else {
@@ -256,7 +256,7 @@ struct Builder {
     path: Vec<u8>,
     /// The inode of each entry so far.
     inodes: Vec<InodeId>,
-    /// The directories that the last path leads through: the length of each one's path.
+    /// The directories on the last path, each with the length of its path.
     open: Vec<(usize, InodeId)>,
     /// Totals of the entries so far.
     totals: Totals,

@@ -12,20 +12,20 @@ use super::{FileOrigin, Origins};
 /// origin of the entry that last set its attributes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// The builder: a directory on the way to an entry that no archive names.
+    /// The builder, for a directory above an entry that is in no archive itself.
     #[default]
     Generated,
-    /// The builder: files that init reads and directories that it mounts on.
+    /// The builder, for files that init reads and directories on which it mounts.
     Init,
     /// A layer of a component's image; 0 is the lowest.
     Layer(ComponentName, u32),
     /// The agent's program that is in no image.
     Program,
-    /// A baked skill: its number among the box's baked skills, sorted by name.
+    /// A baked skill. Contains its index in [`Origins::skills`].
     Skill(u32),
     /// The builder, for a path that both images have.
     Merged,
-    /// A file or directory of the checkout: its number in the box, sorted by component and path.
+    /// A file or directory of the checkout. Contains its index in [`Origins::files`].
     File(u32),
 }
 
@@ -50,12 +50,12 @@ pub enum NamedOrigin<'a> {
     },
     /// A skill that was baked into the box.
     Skill {
-        /// Names its directory, too.
+        /// The name of the skill and of its directory.
         name: &'a str,
     },
     /// The builder, for init.
     Init,
-    /// The builder: a directory on the way to something.
+    /// The builder, for a directory above an entry that is in no archive itself.
     Generated,
     /// The builder, for a path that both images have.
     Merged,

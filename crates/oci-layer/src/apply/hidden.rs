@@ -39,7 +39,7 @@ pub(super) fn hide<'a>(
         };
         hidden.map_err(|error| (path.as_slice(), error))?;
     }
-    // An entry replaces a link when its turn comes; entries before it may still lead through it.
+    // An entry replaces a link only when the entry is applied. The paths of earlier entries may lead through the link.
     for (directory, name, link) in replaced {
         tree.link(directory, name, link);
     }
@@ -50,7 +50,7 @@ const fn is_marker(action: &Action) -> bool {
     matches!(action, Action::Whiteout | Action::Opaque)
 }
 
-/// Returns how deep a path is; the root is at 0.
+/// Returns the number of names in a path: 0 for the root.
 fn depth(path: &[u8]) -> usize {
     if path.is_empty() { 0 } else { 1 + path.iter().filter(|byte| **byte == b'/').count() }
 }
@@ -78,7 +78,7 @@ fn directory_of(tree: &mut Tree, path: &[u8]) -> Result<Option<InodeId>, LookupE
     }
 }
 
-/// Removes the symbolic link that an entry replaces, and returns it. `None` if there is none.
+/// Removes and returns the symbolic link that an entry at `path` replaces. `None` if it replaces no link.
 fn take_link<'a>(tree: &mut Tree, path: &'a [u8]) -> Option<(InodeId, &'a [u8], InodeId)> {
     let (directory, name) = split(path);
     let directory = tree.find_directory(directory).ok()??;

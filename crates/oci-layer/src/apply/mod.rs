@@ -1,18 +1,18 @@
 //! Applies layers in order, as [layer.md](https://github.com/opencontainers/image-spec/blob/main/layer.md) of the OCI image-spec
 //! describes.
 //!
-//! The table has every rule of that document about the resulting tree, and the test of each. *Own* marks the behaviour of this
-//! module on which the document is silent. `tests/oracle/` compares the result with an independent program.
+//! The table has every rule of that document about the resulting tree, and the test of each. *Own* marks behaviour of this
+//! module that the document does not specify. `tests/oracle/` compares the result with an independent program.
 //!
 //! | Rule | Test in `tests.rs` |
 //! |---|---|
 //! | "If the entry and the existing path are both directories, then the existing path's attributes MUST be replaced" – and its children stay | `a_directory_over_a_directory_takes_its_attributes_and_keeps_its_children` |
-//! | "In all other cases": remove the path, then create it; of a directory with all below it | `anything_else_replaces_what_was_there` |
-//! | "the archive is extracted like a regular tar archive": of entries with one path the last counts. "MUST NOT include duplicate entries" binds those who write layers, and some do it | `the_last_of_equal_paths_wins` |
+//! | "In all other cases": remove the path, then create it; a directory is removed with all entries below it | `anything_else_replaces_what_was_there` |
+//! | "the archive is extracted like a regular tar archive": if several entries have one path, the last is used. "MUST NOT include duplicate entries" applies to writers of layers, but some write them | `the_last_of_equal_paths_wins` |
 //! | "A whiteout … signifies a path should be deleted", with all below it | `a_whiteout_hides_what_is_below_it` |
 //! | "Whiteout files MUST only apply to resources in lower/parent layers"; "files … in the same layer … can only be hidden by … subsequent layers" | `a_whiteout_never_hides_its_own_layer`, `the_order_of_markers_means_nothing` |
 //! | "Once a whiteout is applied, the whiteout itself MUST also be hidden" | `path.rs`, `whiteouts_are_distinguished_from_names` |
-//! | "A `.wh.` file, without a basename to delete, is invalid"; neither is `.` or `..` one | `path.rs`, `whiteouts_are_distinguished_from_names` |
+//! | "A `.wh.` file, without a basename to delete, is invalid"; `.` and `..` are no basenames either | `path.rs`, `whiteouts_are_distinguished_from_names` |
 //! | "it is not possible to create a filesystem which has a file or directory with a name beginning with `.wh.`" | `path.rs`, `paths_below_a_whiteout_are_refused` |
 //! | "all siblings are hidden in the lower layer", "and all descendants" | `an_opaque_marker_hides_all_that_is_below` |
 //! | the opaque marker "is applied first … regardless of the ordering" | `the_order_of_markers_means_nothing`, the document's example included |
@@ -23,12 +23,12 @@
 //! | "Sparse files SHOULD NOT be used" | refused: `decode.rs` |
 //! | *own*: a hard link's attributes are ignored: the inode has those of its first name | `hard_links_name_one_inode` |
 //! | *own*: a hard link to a symbolic link is another name of that link | `hard_links_name_one_inode` |
-//! | *own*: a hard link replaces its path first; one to itself has no target | `impossible_links_and_paths_are_errors` |
-//! | *own*: directories that no entry names are `0755`, of root, of 1970: an extractor would give them its own time, which would change the digest | `directories_that_no_entry_names_are_made` |
-//! | *own*: entries, and directories that no entry names, are bounded together | `directories_that_no_entry_names_are_bounded` |
-//! | *own*: a root that no entry names likewise | `the_root_takes_its_own_entry` |
+//! | *own*: a hard link replaces its path first, so a hard link to itself has no target | `impossible_links_and_paths_are_errors` |
+//! | *own*: directories without an entry are `0755`, owned by root, with mtime 0: the current time, as extractors set it, would change the digest | `directories_that_no_entry_names_are_made` |
+//! | *own*: entries, and directories without an entry, have one limit together | `directories_that_no_entry_names_are_bounded` |
+//! | *own*: the same applies to a root without an entry | `the_root_takes_its_own_entry` |
 //! | *own*: a path may lead through symbolic links, of the layer or of lower layers, and never out of the image | `paths_through_links_stay_inside_the_image` |
-//! | *own*: so may a marker's; but not through a link that its own layer hides or replaces | `markers_follow_links_that_the_layer_keeps` |
+//! | *own*: so may the path of a marker, but not through a link that the marker's layer hides or replaces | `markers_follow_links_that_the_layer_keeps` |
 //! | *own*: a marker of an absent path hides nothing; a marker below links that form a cycle is an error | `a_marker_of_nothing_hides_nothing` |
 //! | *own*: the permissions of a symbolic link are `0777`: Linux has no others | `a_symbolic_link_has_the_permissions_of_linux` |
 //! | *own*: AUFS keeps the data of hard links in `.wh..wh.plnk/`; these files are only targets of the links. Other metadata of AUFS is left out | `links_into_the_metadata_of_aufs_have_a_target` |
@@ -93,7 +93,7 @@ fn apply(
         let (own_memory, made) = (memory_of(&action), tree.made());
         let own = usize::from(matches!(action, Action::Leaf(..)));
         put(tree, origin, &path, action).map_err(|kind| blame(&path, kind))?;
-        // One entry can make hundreds of directories, more than its path names if it leads through links.
+        // One entry can make hundreds of directories, and more than the names in its path if it leads through links.
         let directories = memory::directories((tree.made() - made).saturating_sub(own));
         total.add_memory(own_memory + directories).map_err(|excess| blame(&path, excess.into()))?;
     }
@@ -158,7 +158,7 @@ fn put_directory(
     Ok(())
 }
 
-/// Returns the inode that a hard link names; a link to a symbolic link is a link to that link.
+/// Returns the inode at the target of a hard link. If the target is a symbolic link, that link is not followed.
 fn link_target(tree: &mut Tree, target: &[u8]) -> Result<InodeId, LayerErrorKind> {
     let refused = |found| {
         let target = String::from_utf8_lossy(target);

@@ -1,6 +1,6 @@
 //! The members of a tar archive, one after the other (POSIX pax(1), "ustar Interchange Format").
 //!
-//! The reader takes no guess: what two readers could understand in two ways is an error.
+//! The reader does not guess: a header that readers could interpret differently is an error.
 
 use std::io::{self, BufRead, Read};
 
@@ -11,13 +11,13 @@ use super::pax::{Records, check_global};
 use super::{Excess, LayerErrorKind, Limits};
 use crate::error::{malformed, twice};
 
-/// The bytes of a block of a tar archive: headers have one, and data are filled up to whole ones.
+/// The size of a block of a tar archive, in bytes. A header is one block, and data are padded to whole blocks.
 pub const BLOCK: usize = 512;
 
 /// The fields of the extension headers before a member's own header.
 #[derive(Debug, Default)]
 pub(super) struct Extensions {
-    /// The records of its extended header.
+    /// The records of a PAX extended header.
     pub(super) records: Option<Records>,
     /// The path of a GNU long name.
     pub(super) path: Option<Vec<u8>>,
@@ -26,7 +26,7 @@ pub(super) struct Extensions {
 }
 
 impl Extensions {
-    /// Returns whether there was any such header.
+    /// Returns whether there was any extension header.
     const fn any(&self) -> bool {
         self.records.is_some() || self.path.is_some() || self.target.is_some()
     }
@@ -38,7 +38,7 @@ pub(super) struct Archive<'a, R> {
     limits: &'a Limits,
     /// How many bytes were read.
     position: u64,
-    /// How many bytes of the current member's data and of its padding are still to come.
+    /// The remaining bytes of the current member's data, and of its padding.
     rest: (u64, u64),
     /// The path and the offset of the current header.
     here: Option<(Vec<u8>, u64)>,
@@ -59,7 +59,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         self.position
     }
 
-    /// Returns the path and the offset of the header that is to blame for an error.
+    /// Returns the path and the offset of the current header, for an error.
     pub(super) fn here(&self) -> Option<(Vec<u8>, Option<u64>)> {
         self.here.clone().map(|(path, offset)| (path, Some(offset)))
     }
@@ -93,7 +93,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
     /// [`Self::consume`] continues with the next.
     ///
     /// # Errors
-    /// A stream that does not read or ends before the data does.
+    /// The stream cannot be read, or ends before the data.
     pub(super) fn data(&mut self) -> Result<&[u8], LayerErrorKind> {
         let length = self.rest.0;
         if length == 0 {
@@ -107,7 +107,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         Ok(&at_hand[..length])
     }
 
-    /// Skips so many bytes of what [`Self::data`] gave.
+    /// Skips `length` bytes of the result of [`Self::data`].
     pub(super) fn consume(&mut self, length: usize) {
         self.inner.consume(length);
         self.position += length as u64;
@@ -160,7 +160,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         Ok(name)
     }
 
-    /// Reads the whole data of a header that has some.
+    /// Reads all data of an extension header.
     fn body(&mut self, header: &Header, limit: usize) -> Result<Vec<u8>, LayerErrorKind> {
         let size = header_size(header)?;
         let limit = limit as u64;
@@ -203,7 +203,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         if is_known(&header) { Ok(Some(header)) } else { Err(malformed("format")) }
     }
 
-    /// Reads the second zero block. After a lone one, some readers stop and some go on.
+    /// Reads the second zero block. After a single zero block, some readers stop and others continue.
     fn end(&mut self, inside: bool) -> Result<Option<Header>, LayerErrorKind> {
         let lone = self.block()?.is_some_and(|block| !is_zero(&block));
         if inside || lone { Err(malformed("end of archive")) } else { Ok(None) }
@@ -247,7 +247,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
                 return Err(unreadable(error, limit));
             }
         }
-        // Filled already: this takes nothing from the stream.
+        // The buffer is filled already, so this call does not read from the stream.
         self.inner.fill_buf().map_err(|error| unreadable(error, limit))
     }
 }
@@ -271,7 +271,7 @@ fn is_zero(block: &[u8]) -> bool {
     block.iter().all(|byte| *byte == 0)
 }
 
-/// Sums a header's bytes. The checksum field counts as spaces.
+/// Sums a header's bytes, with spaces in place of the checksum field.
 fn checksum(header: &Header) -> i64 {
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| i64::from(*byte)).sum::<i64>();
     let field = &header.as_old().cksum;

@@ -12,14 +12,15 @@ use box_tree::Content;
 use super::segment::{BLOCK, MAX_INLINE, MIN_SEGMENT, SEGMENT_BLOCK, SegmentSink};
 use super::{LayerIndex, Placed};
 
-/// Bytes that are written to a pack at once.
+/// The size of a write to a pack, in bytes.
 const PACK_BUFFER: usize = 256 << 10;
 
-/// A larger file is written while it is hashed: its layer has a segment in any case.
+/// The maximum size of a file that is kept in memory, in bytes. A larger file is written while it is hashed, because its layer
+/// has a segment in any case.
 const BUFFERED: usize = 1 << 20;
 const _: () = assert!(BUFFERED as u64 >= MIN_SEGMENT);
 
-/// Zeros that fill up any content.
+/// Zeros to pad a content.
 const PADDING: [u8; BLOCK] = [0; BLOCK];
 
 /// Divides the contents of files among a pack and a segment, by the rule for layers: one file after the other, its data
@@ -28,12 +29,12 @@ const PADDING: [u8; BLOCK] = [0; BLOCK];
 pub struct Divider<'a, W: Write, S> {
     pack: BufWriter<W>,
     segment: &'a mut S,
-    /// The segment so far, as long as the layer may have none.
+    /// The segment so far. `None` once it is certain that the layer has a segment.
     held: Option<Vec<u8>>,
     /// The current file, unless it is written already.
     file: Vec<u8>,
     is_written: bool,
-    /// All contents so far. The set takes less than the map of all contents that a build makes once this is gone.
+    /// All contents so far. The set takes less memory than the map of all contents that a build makes later.
     seen: HashSet<Blake3Digest>,
     in_pack: Placed,
     in_segment: Placed,
@@ -132,9 +133,9 @@ impl<'a, W: Write, S: SegmentSink> Divider<'a, W, S> {
     }
 }
 
-/// Returns the zeros that fill up a content of the segment.
+/// Returns the padding of a content in the segment.
 fn padding(size: u64) -> &'static [u8] {
-    // Less than a block, in any kind of number.
+    // Less than a block, so it fits into a `usize`.
     let in_last = usize::try_from(size % SEGMENT_BLOCK).unwrap_or_default();
     if in_last == 0 { &[] } else { &PADDING[in_last..] }
 }
@@ -153,12 +154,12 @@ pub(super) fn end(contents: &[(Content, u64)], block: u64) -> Option<u64> {
 }
 
 impl LayerIndex {
-    /// Returns how many bytes the layer's pack has.
+    /// Returns the size of the layer's pack, in bytes.
     pub fn data_size(&self) -> u64 {
         end(&self.contents, 1).unwrap_or(u64::MAX)
     }
 
-    /// Returns how many bytes the layer's segment has: none if there is no segment.
+    /// Returns the size of the layer's segment, in bytes. Zero if there is no segment.
     pub fn segment_size(&self) -> u64 {
         end(&self.segment, SEGMENT_BLOCK).unwrap_or(u64::MAX)
     }

@@ -19,7 +19,7 @@ struct Decoded {
 }
 
 impl Decoded {
-    /// Reads an archive, of which so many bytes are at hand at once.
+    /// Reads an archive through a buffer of `at_once` bytes.
     fn of(archive: &[u8], at_once: usize) -> Self {
         let (mut pack, mut segment) = (Vec::new(), MemorySegment::default());
         let archive = BufReader::with_capacity(at_once, archive);
@@ -63,7 +63,7 @@ fn header(kind: EntryType, size: u64) -> Header {
     header
 }
 
-/// Makes an archive in which each file has a path.
+/// Makes an archive of these files, with numbered names.
 fn archive(files: &[Vec<u8>]) -> Vec<u8> {
     let names: Vec<_> = (0..files.len()).map(|number| format!("file-{number}")).collect();
     named(names.iter().map(String::as_str).zip(files))
@@ -78,14 +78,14 @@ fn named<'a>(files: impl IntoIterator<Item = (&'a str, &'a Vec<u8>)>) -> Vec<u8>
     builder.into_inner().unwrap()
 }
 
-/// Makes the content of a file; another one for each seed.
+/// Makes the content of a file, which differs for each seed.
 fn file(size: usize, seed: u8) -> Vec<u8> {
     let mut bytes = vec![seed; size];
     bytes.iter_mut().step_by(499).zip(0..=250).for_each(|(byte, number)| *byte ^= number);
     bytes
 }
 
-/// Returns the pack and the segment that a layer of these files is to have.
+/// Returns the expected pack and segment of a layer of these files.
 fn model(files: &[Vec<u8>]) -> (Vec<u8>, Vec<u8>) {
     let mut seen = BTreeSet::new();
     let distinct = files.iter().filter(|it| seen.insert(*it));

@@ -1,4 +1,4 @@
-//! From a layer's blob to its index, and its files' data to a pack and a segment.
+//! Decodes a layer's blob to the layer's index, and writes its files' data to a pack and a segment.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -24,17 +24,17 @@ use crate::error::{malformed, refused, too_large};
 pub enum Compression {
     /// A plain tar stream.
     None,
-    /// gzip ([RFC 1952](https://www.rfc-editor.org/rfc/rfc1952)), of one or several members. Bytes after the last one are an
-    /// error.
+    /// gzip ([RFC 1952](https://www.rfc-editor.org/rfc/rfc1952)), of one or several members. Bytes after the last member
+    /// are an error.
     Gzip,
     /// zstd (RFC 8878), of one or several frames.
     Zstd,
 }
 
 impl Compression {
-    /// Returns how a blob with these first bytes is compressed. Its media type does not count, because builders and
-    /// copies label blobs wrongly. Podman and docker's classic image store ignore it, too. containerd looks at the
-    /// bytes as well, but passes a blob on as it is if it has OCI's media type for uncompressed layers
+    /// Returns how a blob with these first bytes is compressed. Ignores its media type, because builders and copying
+    /// tools label blobs wrongly. Podman and docker's classic image store ignore it, too. containerd also examines the
+    /// bytes, but does not decompress a blob with OCI's media type for uncompressed layers
     /// (`compressedHandler` in <https://github.com/containerd/containerd/blob/main/core/diff/stream.go>).
     pub fn of_start(start: &[u8]) -> Self {
         if start.starts_with(&GZIP_MAGIC) {
@@ -56,17 +56,17 @@ impl Compression {
     }
 }
 
-/// The first bytes of a blob that [`Compression::of_start`] looks at.
+/// The number of first bytes of a blob that [`Compression::of_start`] needs.
 pub const START: usize = 4;
 
-/// A layer as its image names it.
+/// A layer, as its image's manifest and config describe it.
 #[derive(Debug, Clone)]
 pub struct LayerSource {
     /// sha256 of the blob.
     pub digest: Digest,
     /// The blob's size in bytes.
     pub size: u64,
-    /// How its image labels it. Its bytes decide how it is read.
+    /// The compression by the media type in the image. The blob's bytes determine how it is decompressed.
     pub compression: Compression,
     /// sha256 of the uncompressed archive, from the image's config.
     pub diff_id: Digest,
@@ -144,11 +144,11 @@ impl Total {
     }
 }
 
-/// Reads an archive that is not compressed and of which nothing is to be verified, and writes its
-/// files' data as [`decode`] does.
+/// Reads an archive that is not compressed, without verifying its digest, and writes its files' data
+/// as [`decode`] does.
 ///
 /// # Errors
-/// The fault in it.
+/// The fault in the archive.
 pub fn read_plain(
     archive: impl BufRead,
     pack: &mut impl Write,
@@ -159,7 +159,7 @@ pub fn read_plain(
     index(&mut Archive::new(archive, limits), contents, limits, &Total::default())
 }
 
-/// Reads the archive to its end, and returns what follows it.
+/// Reads the archive to its end, and returns its index and the rest of the stream.
 fn read_archive<'scope>(
     source: &LayerSource,
     stream: Stream<'scope>,
@@ -221,7 +221,7 @@ struct Indexer<'a, W: Write, S> {
     total: &'a Total,
     directories: Directories,
     contents: Divider<'a, W, S>,
-    /// How many bytes of names and attributes the index has.
+    /// The cost of the changes so far: their names, attributes and a constant.
     bytes: usize,
     index: LayerIndex,
 }
@@ -236,7 +236,7 @@ impl<W: Write, S: SegmentSink> Indexer<'_, W, S> {
             return Err(too_large("entries", self.limits.entries));
         }
         let is_file = matches!(member.kind, EntryType::Regular | EntryType::Continuous);
-        // Archives older than POSIX have no type for a directory but the slash after its name.
+        // In archives older than POSIX, only the slash after its name marks a directory.
         let is_old_directory = is_file && member.path.ends_with(b"/");
         if (!is_file || is_old_directory) && member.size != 0 {
             return Err(LayerErrorKind::UnexpectedData(member.size));
@@ -312,7 +312,7 @@ impl<W: Write, S: SegmentSink> Indexer<'_, W, S> {
     }
 }
 
-/// Returns the error of data that the store does not take.
+/// Returns the error of data that cannot be written to the pack or the segment.
 fn unstored(error: io::Error) -> LayerErrorKind {
     LayerErrorKind::Store(error.into())
 }

@@ -1,4 +1,4 @@
-//! The names in an archive that is a container of images or of boxes, and where their data lies.
+//! The names in an archive of images or boxes, and the offsets of their data.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,16 +9,16 @@ use host_fs::read::Section;
 use crate::members::{Member, MemberKind, member};
 use crate::{LayerErrorKind, Limits};
 
-/// Bounds on an archive: `docker save` writes three members for each layer, a layout has one for each
-/// blob.
+/// The maximum number of members, and the maximum size of all names and link targets in bytes. `docker
+/// save` writes three members for each layer, a layout has one for each blob.
 const MAX_MEMBERS: usize = 1 << 16;
 const MAX_NAMES: usize = 16 << 20;
-/// How many links may lead to a file.
+/// The maximum number of links in a chain of links to a file.
 const MAX_LINKS: usize = 8;
-/// The headers of a member are read together: they are seldom longer.
+/// The size of a read of headers, in bytes. The headers of a member are seldom longer.
 const HEADERS: usize = 1536;
 
-/// The names in an archive. Directories are left out: nothing here asks for one.
+/// The files and links of an archive, by their names. Directories are left out, because no caller needs them.
 #[derive(Debug, Default)]
 pub struct MemberIndex {
     members: BTreeMap<Vec<u8>, MemberKind>,
@@ -40,7 +40,7 @@ impl MemberIndex {
     /// Reads the headers of all members of an archive of `length` bytes.
     ///
     /// # Errors
-    /// [`MembersError`]: a header that does not read, a name that two members have, or too many of them.
+    /// [`MembersError`]: a malformed header, two members with one name, or too many members.
     pub fn read(file: &File, length: u64) -> Result<Self, MembersError> {
         let mut index = Self::default();
         let mut offset = 0;
@@ -79,7 +79,7 @@ impl MemberIndex {
         let name = String::from_utf8_lossy(&path).into_owned();
         match self.members.insert(path, kind) {
             None => Ok(()),
-            // Readers differ in which of them they take.
+            // Readers differ in which of the two they use.
             Some(_) => Err(format!("it has two files named {name:?}")),
         }
     }

@@ -1,4 +1,4 @@
-//! The members of an archive that is a container of images: where their data lies.
+//! The members of an archive of images or boxes, and the offsets of their data.
 //!
 //! The archive is read in place. Only its headers are parsed, by the same reader as a layer's, so both refuse the same
 //! headers.
@@ -17,9 +17,9 @@ pub use index::{MemberIndex, MembersError};
 /// A member of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its normalized path.
+    /// The normalized path.
     pub path: Vec<u8>,
-    /// The type, with what only that type has.
+    /// The type, with its specific data.
     pub kind: MemberKind,
     /// The offset of the next member's headers.
     pub next: u64,
@@ -31,9 +31,9 @@ pub struct Member {
 pub enum MemberKind {
     /// A file: the offset of its data's first byte in the archive, and its length in bytes.
     File { offset: u64, size: u64 },
-    /// A symbolic link, as it is written.
+    /// A symbolic link. Contains the target as the archive spells it.
     Symlink(Vec<u8>),
-    /// Another name of a member: its path as it is written.
+    /// Another name of a member. Contains the path of that member as the archive spells it.
     HardLink(Vec<u8>),
     /// A directory, or a type without data.
     Other,

@@ -36,7 +36,7 @@ fn a_whole_document() {
         Value::Array(items) => items.iter().map(|item| format!("{name}: {item}")).collect(),
         value => vec![format!("{name}: {value}")],
     });
-    // The digests of the fixture are of one digit each.
+    // Each digest of the fixture repeats one byte.
     let text = lines.collect::<Vec<_>>().join("\n");
     let text = ["10", "11", "12", "20", "21", "22", "03", "04"]
         .iter()

@@ -83,7 +83,7 @@ fn all_databases_together_have_a_bound() {
     assert!(fixture.comment().contains("it is not read: the files before it had 536870912 bytes"));
 }
 
-/// Something like a database: lines with fields that are read, and others.
+/// Generates texts that resemble a database: lines with fields that are read, and other lines.
 fn database() -> impl Strategy<Value = Vec<u8>> {
     let name = prop_oneof![
         Just("Package"),

@@ -38,7 +38,7 @@ fn links_without_an_end_cost_a_bounded_time() {
         "/roots/agent/lib/apk/db/installed",
         packages.concat(),
     );
-    // Each name below `l` is 1,600 parts of links away.
+    // The link `l` has 1,600 components, which each path below `l` follows.
     let fixture = link(fixture, "/roots/agent/l", &("a/../".repeat(800) + "."));
     assert_eq!(fixture.packages().len(), 1000);
     assert!(fixture.comment().contains("its links are not followed any further"));

@@ -1,4 +1,4 @@
-//! Two images that became one root.
+//! Two images that are merged into one root.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::*;
 const BUSINESS: [Origin; 2] =
     [Origin::Layer(ComponentName::Business, 0), Origin::Layer(ComponentName::Business, 1)];
 
-/// Makes the document of a box with one root of two images, whose lower layer is the same.
+/// Returns the document of a box whose root is merged from two images with the same lower layer.
 fn merged(mut root: Fixture, agent: Fixture, business: Fixture) -> Value {
     let mut plan = plan();
     plan.agent.root = "/roots/merged".to_owned();
@@ -66,7 +66,7 @@ fn a_merged_root_has_the_packages_of_both_images() {
     assert!(!document["comment"].as_str().unwrap().contains("Left out"));
 }
 
-/// Lists what contains the packages of a name.
+/// Returns the identifiers of the items that contain the packages with this name.
 fn containers<'d>(document: &'d Value, name: &str) -> Vec<&'d str> {
     let packages = document["packages"].as_array().unwrap().iter();
     let ids: Vec<&Value> =
