@@ -53,7 +53,7 @@ struct File {
 }
 
 impl File {
-    /// Returns the digest in its name, if it is a blob.
+    /// Returns the digest in the file's name, if the file is a blob.
     fn digest(&self) -> Option<Digest> {
         Digest::from_hex(self.name.strip_prefix(BLOBS)?.strip_prefix('/')?)
     }
@@ -98,13 +98,14 @@ impl Stream {
         Ok((Self { title, manifests, members: Mutex::new(members) }, listed))
     }
 
-    /// Returns a manifest.
+    /// Returns the manifest with this digest.
     pub(crate) fn document(&self, digest: &Digest) -> Result<Vec<u8>, ArchiveError> {
         let absent = || BoxRegistryError::Absent { what: self.title.clone(), digest: *digest };
         Ok(self.manifests.get(digest).cloned().ok_or_else(absent)?)
     }
 
-    /// Reads to the end of the archive. The `wanted` blobs are read into their targets, and the other `named` ones are skipped.
+    /// Reads to the end of the archive. Reads the `wanted` blobs into their targets, and skips the other blobs, which must be in
+    /// `named`.
     pub(crate) fn fetch<'s>(
         &self,
         named: &[(Digest, u64)],

@@ -12,7 +12,7 @@ use safe_text::shown;
 
 use crate::Places;
 
-/// An error from opening a box or reading a file of it.
+/// An error from opening a box or reading one of its files.
 ///
 /// Its message is one line that is safe for a terminal, even if the box is hostile.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum OpenError {
     /// A file cannot be opened or read, or is too long.
     #[error("cannot {action} {}: {error}", place(path))]
     File { action: &'static str, path: PathBuf, error: io::Error },
-    /// A blob is not in the directory of the box, nor in the store if one is named.
+    /// A blob is neither in the directory of the box nor in a store of `places`.
     #[error("the {role} {digest} is {}", absent(places))]
     Absent {
         places: Box<Places>,

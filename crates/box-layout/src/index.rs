@@ -61,7 +61,7 @@ impl Named {
         self.artifact_type.as_deref() == Some(ARTIFACT_TYPE)
     }
 
-    /// Returns whether the manifest has the artifact type of a box. If the manifest cannot be read, the descriptor decides.
+    /// Returns whether the manifest has the artifact type of a box. If the manifest cannot be read, uses [`Self::claims`].
     fn is_box(&self, places: &Places) -> bool {
         if self.media_type.as_deref().is_some_and(|it| it != OCI_MANIFEST_TYPE) {
             return false;
@@ -139,7 +139,7 @@ fn manifests_of(document: &Document) -> Result<Vec<Named>, OpenError> {
     Ok(index.manifests)
 }
 
-/// A manifest that an index names.
+/// A manifest in an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// The media type, if the index has one.

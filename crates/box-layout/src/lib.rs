@@ -45,7 +45,7 @@ pub fn is_layout(directory: &Path) -> bool {
 /// The kind of a directory entry of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A regular file, as each blob is.
+    /// A regular file, such as a blob.
     File,
     /// A directory of the layout.
     Directory,

@@ -107,7 +107,7 @@ impl Document {
     }
 }
 
-/// Returns `true` if `given` has no other value at a position at which `written` has an object.
+/// Returns `false` if `given` has another value, such as an array, at the position of an object in `written`.
 fn has_the_objects_of(given: &Value, written: &Value) -> bool {
     match (given, written) {
         (Value::Object(given), Value::Object(written)) => written.iter().all(|(key, written)| {

@@ -88,7 +88,7 @@ impl Rootfs {
     /// # Errors
     /// [`OpenError::Superblock`]; [`OpenError::File`] if it cannot be read; the error of [`Blob::check_size`] for the metadata.
     pub fn check_superblock(&self) -> Result<(), OpenError> {
-        // A file that is too short gets its specific error.
+        // A file that is too short is reported with its sizes.
         self.metadata().check_size()?;
         let path = || self.metadata().path.clone();
         let mut blocks = [0; 4];

@@ -157,8 +157,8 @@ impl Document {
         }
     }
 
-    /// Returns the plain digest, the plain size and the stored blob of each layer that has both as annotations. Of several layers
-    /// with the same plain digest, returns the first.
+    /// Returns the plain size and the stored blob of each layer with the annotations [`PLAIN_DIGEST`] and [`PLAIN_SIZE`], by its
+    /// plain digest. Of several layers with the same plain digest, returns the first.
     pub(crate) fn annotated(&self) -> BTreeMap<Digest, (u64, Sent)> {
         let mut found = BTreeMap::new();
         for layer in &self.layers {

@@ -42,13 +42,13 @@ named_enum! {
         Xattrs "xattrs",
         /// The modification time.
         Mtime "mtime",
-        /// Which other names it has.
+        /// The other names of the inode.
         HardLinks "hard-links",
     }
 }
 
 impl Field {
-    /// Returns `true` if two inodes differ in this field. Their hard links are not known here.
+    /// Returns `true` if two inodes differ in this field. Always `false` for hard links: an inode does not contain its names.
     pub fn differs(self, one: &Inode, other: &Inode) -> bool {
         let (a, b) = (&one.meta, &other.meta);
         match self {
@@ -66,7 +66,7 @@ impl Field {
         }
     }
 
-    /// Formats the two values of a field that differs. Hard links are not known here, so their values are empty.
+    /// Formats the two values of a field that differs. Empty for hard links: an inode does not contain its names.
     pub fn difference(self, one: &Inode, other: &Inode) -> FieldDifference {
         let xattr = one.meta.differing_xattr(&other.meta).filter(|_| self == Self::Xattrs);
         let field = match xattr {
@@ -106,8 +106,8 @@ impl Field {
 }
 
 impl Meta {
-    /// Returns the name of the first extended attribute, by name, that has different values in two
-    /// inodes or that only one of them has.
+    /// Returns the name of the first extended attribute, in bytewise order, that has different values
+    /// in the two inodes or that only one of them has.
     pub fn differing_xattr<'a>(&'a self, other: &'a Self) -> Option<&'a [u8]> {
         let differing =
             self.xattrs.iter().find(|(name, value)| other.xattrs.get(*name) != Some(value));

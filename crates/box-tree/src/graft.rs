@@ -1,4 +1,4 @@
-//! Putting one tree into another.
+//! Adds a tree to another tree.
 
 use std::collections::HashMap;
 

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 1024;
 /// The reason why [`Tree::reach`] finds no entry: the path ends at `last`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreached {
-    /// The last inode on the path: a directory that lacks the next name, or a leaf in the way.
+    /// The last inode on the path: a directory that lacks the next name, or a leaf.
     pub last: InodeId,
     /// The normalized path of `last`.
     pub path: Vec<u8>,

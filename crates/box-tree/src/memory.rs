@@ -29,7 +29,7 @@ pub fn leaf(meta: &Meta, leaf: &Leaf) -> usize {
     LEAF + attributes(meta) + more
 }
 
-/// Returns the memory of a directory as an entry of a layer. [`directories`] has its memory in a tree.
+/// Returns the memory of a directory as an entry of a layer. [`directories`] returns its memory in a tree.
 pub fn directory_entry(meta: &Meta) -> usize {
     LEAF + attributes(meta)
 }

@@ -8,7 +8,7 @@ pub fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     Names(Some(path))
 }
 
-/// The names of a path that are still to come, with the slashes between them; `None` once there are no more.
+/// The remaining names of a path, with the slashes between them. `None` at the end.
 struct Names<'a>(Option<&'a [u8]>);
 
 impl<'a> Iterator for Names<'a> {

@@ -6,7 +6,7 @@ use crate::path::{names, shared};
 /// previous one are not looked up again.
 ///
 /// A caller that keeps many paths can store a `P` for each, and each directory once. Whole paths can take a thousand
-/// times the memory: the paths in a stranger's image can be as deep as a path can be long.
+/// times the memory: the paths in an untrusted image can be as deep as a path can be long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trail<P> {
     root: P,

@@ -1,4 +1,4 @@
-//! Measures the memory for reading a listing of the greatest size. The test is a separate process,
+//! Measures the memory for reading a listing of the maximum size. The test is a separate process,
 //! so that its peak can be measured.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]

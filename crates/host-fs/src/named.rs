@@ -247,7 +247,7 @@ impl Link {
     /// Returns whether the link may lead to `path`, at the end of `way`.
     fn may_lead(&self, way: &Way, path: &Path) -> bool {
         let Ok(inner) = path.strip_prefix(&self.tree) else { return false };
-        // A repository's metadata can contain keys, and no link has to lead to it.
+        // A repository's metadata can contain keys, and no link needs to lead to it.
         way.identity_of(&self.tree) == Some(self.identity) && !inner.iter().any(is_repository)
     }
 }
@@ -261,7 +261,7 @@ fn is_of_system(link: &Path, is_roots: bool) -> bool {
         || OF_SYSTEM.iter().any(|it| link.as_os_str() == OsStr::new(it))
 }
 
-/// Returns the usable repository that contains `directory`, or `directory` itself. It must have no links.
+/// Returns the usable repository that contains `directory`, or else `directory`, which must have no links.
 fn around(directory: &Path, search: &Search) -> PathBuf {
     match search.repository(directory) {
         Repository::At(found, _) => found,

@@ -78,7 +78,7 @@ pub struct OwnFile {
     pub purpose: Purpose,
     /// The path.
     pub path: PathBuf,
-    /// The variable that names it. `None` for a default path.
+    /// The variable that contains the path. `None` for a default path.
     pub named_by: Option<&'static str>,
 }
 

@@ -24,7 +24,7 @@ pub(crate) enum Step {
 /// The remaining steps of a path.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    /// In reverse order.
+    /// The steps in reverse order: the next step is the last element.
     left: Vec<Step>,
     links: usize,
 }

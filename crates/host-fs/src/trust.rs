@@ -1,7 +1,8 @@
 //! Checks who else can change a file or a directory.
 //!
 //! There is one rule: a trusted user must own the file or directory, and neither all users nor an untrusted group may write
-//! to it. Open handles are checked, because a path can lead elsewhere by the time of use. The trusted users are one of:
+//! to it. Open handles are checked, because a path can lead elsewhere by the time of use. The trusted users are one of
+//! these sets:
 //!
 //! - [`Trusted::alone`]: root and this user, for files that boxbuild itself made, and for files that are read long
 //!   after the check;
@@ -43,7 +44,7 @@ pub struct Trusted {
     pub groups: Vec<u32>,
 }
 
-/// Another user who can change a file.
+/// Untrusted users who can change a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stranger {
     /// The user who owns the file, a link to it, or a directory of either.
@@ -292,7 +293,7 @@ mod tests {
         }
     }
 
-    /// Gives a file to another user, as only root can.
+    /// Gives a file to another user. Returns `false` if this user is not root.
     fn give_away(path: &Path) -> bool {
         lchown(path, Some(54_321), None).is_ok()
     }

@@ -32,7 +32,7 @@ struct Opened {
     path: PathBuf,
 }
 
-/// The type of a directory entry, with its open handle.
+/// The type of a directory entry, with the open handle of a directory or link.
 pub(crate) enum Found {
     Directory(OwnedFd),
     Link(OwnedFd),

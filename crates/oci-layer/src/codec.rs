@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// Returns whether a layer with contents of these sizes in its pack and its segment reads.
+    /// Returns whether an index with contents of these sizes in the pack and the segment can be decoded.
     fn reads(pack: &[u64], segment: &[u64]) -> bool {
         let content = |size: &u64| (Content { size: *size, ..Content::of(b"") }, 0);
         let [contents, segment] = [pack, segment].map(|it| it.iter().map(content).collect());

@@ -22,12 +22,12 @@ pub struct Excess {
 #[derive(Debug, thiserror::Error)]
 #[error("layer {layer}{}", place(entry.as_ref()))]
 pub struct LayerError {
-    /// The layer's digest as its image names it.
+    /// The digest of the layer's blob, from its image.
     pub layer: Digest,
     /// The entry that caused the error, if there is one: its path as in the archive, and the offset
     /// of its header in the uncompressed archive, if known.
     pub entry: Option<(Vec<u8>, Option<u64>)>,
-    /// The fault; boxed, as most results have none.
+    /// The fault. Boxed, because most results have no fault.
     #[source]
     pub kind: Box<LayerErrorKind>,
 }
@@ -51,7 +51,7 @@ pub enum LayerErrorKind {
     /// The layers exceed a limit for all layers of a build together.
     #[error("with the other layers, it has too much: {0}")]
     Together(#[from] Excess),
-    /// An image can have no such entry, or programs differ in how they read it.
+    /// An image cannot have such an entry, or programs differ in how they read it.
     #[error("{0}")]
     Refused(Cow<'static, str>),
     /// The path of the entry, or of a hard link's target, cannot be resolved.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// A content of at most this many bytes is in its layer's pack, never in a segment. A content takes whole blocks of a segment, and
+/// The maximum size of a content that is always in its layer's pack, in bytes. In a segment, a content takes whole blocks, and
 /// half a block or less would be mostly padding.
 pub const MAX_INLINE: u64 = 2048;
 

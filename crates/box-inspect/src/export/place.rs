@@ -9,7 +9,7 @@ use host_fs::publish::{DirectoryDraft, FileDraft, PublishError};
 
 use crate::error::ExportError;
 
-/// Writes a new file, with the permissions that the umask allows.
+/// Writes a new file, with the permissions `0666`, masked by the umask.
 ///
 /// # Errors
 /// [`PublishError::Exists`], errors of the operating system and of `fill`. No file is left behind.
@@ -30,7 +30,7 @@ pub fn file<T>(
     }
 }
 
-/// Starts a new directory at `to`, with the permissions of `mode` that the umask allows.
+/// Starts a new directory at `to`, with the permissions `mode`, masked by the umask.
 ///
 /// # Errors
 /// [`PublishError::Exists`] and errors of the operating system.

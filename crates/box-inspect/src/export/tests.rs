@@ -106,8 +106,8 @@ fn any_name() -> impl Strategy<Value = Vec<u8>> {
 
 type Described = (Vec<Vec<u8>>, Meta, Entry);
 
-/// Makes a tree of entries, each in the directory of its path. An entry that conflicts with an
-/// earlier one is left out.
+/// Makes a tree of entries, each in the directory of its path. An entry replaces an earlier one at
+/// the same path. A hard link before all leaves is left out.
 fn tree(root: Meta, entries: Vec<Described>) -> (Tree, Data) {
     let (mut tree, mut data) = (Tree::default(), Data::default());
     tree.inode_mut(Tree::ROOT).meta = root;

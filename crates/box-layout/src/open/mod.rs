@@ -216,7 +216,7 @@ impl OpenBox {
         self.rootfs.metadata().check_plan(&self.config.plan)
     }
 
-    /// Opens the files of the rootfs once more, so that their positions are not shared.
+    /// Opens the files of the rootfs once more, so that the result shares no file position with `self.rootfs`.
     ///
     /// # Errors
     /// The errors of [`Documents::open_rootfs`] and of [`Rootfs::check_size`].
@@ -258,7 +258,7 @@ impl Blob {
         self.descriptor.role()
     }
 
-    /// Compares the file with the size and the digest that the box names.
+    /// Compares the file with its size and its digest in the manifest.
     ///
     /// # Errors
     /// [`OpenError::Different`], or [`OpenError::File`].
@@ -301,7 +301,7 @@ impl Blob {
         }
     }
 
-    /// Compares the length of the file with the size that the box names.
+    /// Compares the length of the file with its size in the manifest.
     ///
     /// # Errors
     /// [`OpenError::Different`], or [`OpenError::File`].

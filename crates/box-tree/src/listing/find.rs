@@ -59,7 +59,7 @@ impl Listing {
     /// leads out of it. Symbolic links in `root` itself are not followed.
     ///
     /// # Errors
-    /// [`FindError`], whose paths are below `root`.
+    /// [`FindError`], whose paths are relative to `root`.
     pub fn find(&self, root: &[u8], path: &[u8], follow: Follow) -> Result<Found, FindError> {
         let top = self.tree.reach(root);
         let top = top.map_err(|end| self.missing(end.last, b"", &end.name))?;

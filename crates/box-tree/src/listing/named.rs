@@ -12,7 +12,7 @@ use super::{FileOrigin, Origins};
 /// origin of the entry that last set its attributes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// The builder, for a directory above an entry that is in no archive itself.
+    /// The builder, for a missing parent directory of an entry.
     #[default]
     Generated,
     /// The builder, for files that init reads and directories on which it mounts.
@@ -55,7 +55,7 @@ pub enum NamedOrigin<'a> {
     },
     /// The builder, for init.
     Init,
-    /// The builder, for a directory above an entry that is in no archive itself.
+    /// The builder, for a missing parent directory of an entry.
     Generated,
     /// The builder, for a path that both images have.
     Merged,

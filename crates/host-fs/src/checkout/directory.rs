@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, openat, readlin
 use super::Bounds;
 use crate::read::{Links, open_regular_at};
 
-/// An open directory. Every entry is opened relative to its handle, name by name, without following links. So another
+/// An open directory. Every entry is opened relative to its handle, one name at a time, without following links. So another
 /// program that changes the checkout meanwhile cannot lead a reader out of it, or into a home below it.
 #[derive(Debug)]
 pub struct Directory<'b> {
@@ -41,7 +41,7 @@ impl<'b> Directory<'b> {
         Ok(Self { handle: open(handle, OsStr::new("."))?, checkout, path })
     }
 
-    /// Opens a directory in this one.
+    /// Opens the subdirectory `name`, which must not be a home.
     fn inner(&self, name: &OsStr) -> io::Result<Self> {
         let (handle, path) = (open(&self.handle, name)?, self.path.join(name));
         self.checkout.check(&handle, &path, &path)?;

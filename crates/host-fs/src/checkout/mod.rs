@@ -35,7 +35,7 @@ pub fn inside(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Checks that a path without links may be checked in. `inner` is the path relative to the checkout.
+/// Checks that `path`, which has no links, may be checked in. `inner` is the path relative to the checkout.
 fn check_kept(path: &Path, inner: &Path) -> io::Result<()> {
     check_no_repository(inner)?;
     kernel::around(path)?.map_or(Ok(()), |place| Err(kernel::no_files(&place)))
@@ -167,7 +167,7 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
 /// The operating system's error, or [`LeadsOut`].
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let target = target(path)?;
-    // All users may read a file that is checked in.
+    // All users may read a new file, because it will be checked in.
     let permissions = fs::metadata(&target)
         .map_or_else(|_| Permissions::from_mode(0o644), |metadata| metadata.permissions());
     let draft = FileDraft::beside(&target, 0o600)?;

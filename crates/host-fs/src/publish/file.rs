@@ -10,7 +10,7 @@ use super::parent::{NewEntry, Parent, flush_names, last_of, parent_of};
 use super::sweep::{remove, sweep, sweep_in};
 use crate::named::FileSlot;
 
-/// A file that is being written. Dropping it removes it, unless it was finished.
+/// A file that is being written. Dropping the draft removes the file, unless the draft was finished.
 ///
 /// The destination must be on the file system of the draft's directory.
 #[derive(Debug)]

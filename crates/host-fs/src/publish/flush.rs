@@ -10,7 +10,7 @@ use rustix::fs::{Dir, FileType, Mode, OFlags};
 
 use super::parent::{flush, flush_names, open_directory, parent_of};
 
-/// The number of files and directories that are flushed one by one. Beyond it, flushing the whole file system once is faster.
+/// The maximum number of files and directories that are flushed one by one. For more, flushing the file system once is faster.
 const MAX_EACH: usize = 512;
 
 /// Makes a directory and its missing ancestors, with the permissions `mode`, masked by the umask, and flushes their

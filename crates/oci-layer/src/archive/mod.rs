@@ -89,8 +89,8 @@ impl<'a, R: BufRead> Archive<'a, R> {
         }
     }
 
-    /// Returns buffered data of the current member. Empty at its end.
-    /// [`Self::consume`] continues with the next.
+    /// Returns buffered data of the current member. Empty at its end. Returns the same data again until
+    /// [`Self::consume`] skips them.
     ///
     /// # Errors
     /// The stream cannot be read, or ends before the data.

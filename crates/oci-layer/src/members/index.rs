@@ -22,7 +22,7 @@ const HEADERS: usize = 1536;
 #[derive(Debug, Default)]
 pub struct MemberIndex {
     members: BTreeMap<Vec<u8>, MemberKind>,
-    /// Bytes of all names and targets.
+    /// The size of all names and link targets, in bytes.
     bytes: usize,
 }
 

@@ -24,14 +24,14 @@ pub enum Ownership {
     Caller,
 }
 
-/// How much [`Ownership::Caller`] left out.
+/// The numbers of entries and attributes that [`Ownership::Caller`] left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Names of devices.
+    /// The number of names of devices.
     pub devices: u64,
-    /// Files and directories without their set-user-ID or set-group-ID bit.
+    /// The number of files and directories that lost their set-user-ID or set-group-ID bit.
     pub set_id: u64,
-    /// Extended attributes. One file may have several.
+    /// The number of extended attributes. One file may have several.
     pub xattrs: u64,
 }
 
@@ -52,11 +52,11 @@ impl LeftOut {
 /// The number of files that give rights on the host to every user who can access the directory. [`Ownership::Box`] makes them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Privileged {
-    /// Names of devices.
+    /// The number of names of devices.
     pub devices: u64,
-    /// Names of files with a set-user-ID or set-group-ID bit.
+    /// The number of names of files with a set-user-ID or set-group-ID bit.
     pub set_id: u64,
-    /// Names of files with capabilities.
+    /// The number of names of files with capabilities.
     pub capabilities: u64,
 }
 
@@ -181,7 +181,7 @@ impl MetaSetter {
                 _ => set(name, value),
             };
             match (done, self.ownership) {
-                // The file system has no attributes, or the entry is of a type that has no `user.*`.
+                // The file system has no attributes, or the entry is of a type that cannot have `user.*`.
                 (Err(Errno::NOTSUP | Errno::PERM), Ownership::Caller) => self.left_out.xattrs += 1,
                 (done, _) => done?,
             }

@@ -34,7 +34,7 @@ use crate::paths::Paths;
 use meta::MetaSetter;
 pub use meta::{LeftOut, Ownership, Privileged};
 
-/// The greatest depth of a directory. Each directory on the path is held open.
+/// The maximum depth of a directory. All directories on the path are open at the same time.
 const MAX_DEPTH: usize = 500;
 const CLOSED: Mode = Mode::RWXU;
 

@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 1000;
 /// How a directory replaced another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
-    /// In one step: at every moment the old or the new directory existed. Also if there was no old directory.
+    /// In one step, so that the old or the new directory existed at every moment. The same if there was no old directory.
     Atomic,
     /// The file system has no `RENAME_EXCHANGE`. A crash between the two steps would have left no destination, and the
     /// old directory beside it under a temporary name.
@@ -58,7 +58,7 @@ fn and(what: Option<&str>) -> String {
     what.map_or_else(String::new, |what| format!(" and {what}"))
 }
 
-/// A directory that is being filled. Dropping it removes it, unless it was finished.
+/// A directory that is being filled. Dropping the draft removes the directory, unless the draft was finished.
 #[derive(Debug)]
 pub struct DirectoryDraft {
     parent: Parent,
@@ -123,8 +123,8 @@ impl DirectoryDraft {
     }
 
     /// Flushes the directory and renames it to the destination. An existing directory there is replaced and removed
-    /// if `accept` returns no error for it. `accept` is called after the exchange, so that it sees every file that
-    /// was ever put there.
+    /// if `accept` returns no error for it. `accept` is called after the exchange, so that it sees all files that
+    /// other programs have put there.
     ///
     /// # Errors
     /// The error of `accept`, or [`PublishError`]. The old directory is then at the destination again, except after
