@@ -1,4 +1,4 @@
-//! Directories: blocks of sorted entries, each block readable on its own.
+//! Directories: blocks of sorted entries. Each block can be read without the others.
 //!
 //! [`crate::format`], "Directories", describes `struct erofs_dirent` and how blocks are filled. The
 //! caller pads all blocks but the last with zero bytes.
@@ -36,7 +36,7 @@ fn entry_size(name: &[u8]) -> usize {
     ENTRY + name.len()
 }
 
-/// Returns the size in bytes of a directory with these names, in their order.
+/// Returns the size in bytes of a directory with these sorted names.
 pub(crate) fn size<'a>(names: impl Iterator<Item = &'a [u8]>) -> u64 {
     let (mut full_blocks, mut used) = (0, 0);
     for name in names {
@@ -49,7 +49,7 @@ pub(crate) fn size<'a>(names: impl Iterator<Item = &'a [u8]>) -> u64 {
     full_blocks * BLOCK_SIZE + used as u64
 }
 
-/// Encodes a directory block by block; no block is padded.
+/// Encodes the blocks of a directory, without padding.
 pub(crate) fn blocks<'a>(
     entries: impl Iterator<Item = DirectoryEntry<'a>>,
 ) -> impl Iterator<Item = Vec<u8>> {

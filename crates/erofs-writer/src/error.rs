@@ -8,9 +8,8 @@ use crate::NodeId;
 
 /// Why an image was not built.
 ///
-/// Names are given with their unprintable bytes escaped, and sizes in bytes. After an error of
-/// [`ImageBuilder::write`](crate::ImageBuilder::write) the destination holds a part of an image,
-/// which is of no use: discard it.
+/// Names have their unprintable bytes escaped, and sizes are in bytes. Discard the destination after an error of
+/// [`ImageBuilder::write`](crate::ImageBuilder::write): it may contain an incomplete image.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 #[expect(
@@ -25,19 +24,19 @@ pub enum Error {
     /// A second entry of the same name.
     #[error("the directory already has an entry named \"{name}\"; link one of the two only")]
     DuplicateName { name: String },
-    /// Something other than a directory was asked to hold a name.
+    /// The `directory` of [`ImageBuilder::link`](crate::ImageBuilder::link) is not a directory.
     #[error("\"{name}\" was linked into node {node}, which is not a directory")]
     NotADirectory { node: NodeId, name: String },
     /// A directory got a second name, or the root a first one.
     #[error("\"{name}\" would be a second name of directory {node}; a directory has exactly one")]
     DirectoryLinkedTwice { node: NodeId, name: String },
-    /// Directories hold each other and so cannot be reached from the root; `name` is one of them.
+    /// Directories contain each other, such as `a/b` and `b/a`, and are unreachable from the root. `name` is one of them.
     #[error("the directory \"{name}\" lies within itself; link it below the root instead")]
     Cycle { name: String },
-    /// An inode was added and never given a name.
+    /// An inode was added, but not linked into a directory.
     #[error("node {node} was added and has no name; link it into a directory or do not add it")]
     Unreachable { node: NodeId },
-    /// A node id that this builder did not give out.
+    /// A node id of another builder, which has more inodes.
     #[error("node {node} does not belong to this image")]
     UnknownNode { node: NodeId },
     /// A mode has bits outside of 0o7777.
@@ -58,7 +57,7 @@ pub enum Error {
     /// An inode has an extended attribute twice.
     #[error("the extended attribute \"{name}\" is given twice for one inode")]
     DuplicateXattr { name: String },
-    /// The extended attributes of an inode are too long together; `size` is as they are stored.
+    /// The extended attributes of an inode are too long together. `size` is their stored size, with the header.
     #[error("the extended attributes of one inode take {size} bytes; at most 262148 can be stored")]
     XattrsTooLarge { size: usize },
     /// Two files have one content and different sizes.
@@ -68,13 +67,13 @@ pub enum Error {
     /// does not fit.
     #[error("content {content} cannot lie {offset} bytes behind the image")]
     Misplaced { content: Blake3Digest, offset: u64 },
-    /// A content ended early: `size` was declared.
+    /// A content ended before its declared `size`.
     #[error("content {content} ended after {delivered} of its {size} bytes")]
     ContentTooShort { content: Blake3Digest, size: u64, delivered: u64 },
-    /// A content did not end at the size that was declared.
+    /// A content has more bytes than its declared `size`.
     #[error("content {content} has more than its {size} bytes")]
     ContentTooLong { content: Blake3Digest, size: u64 },
-    /// A content could not be read: what [`ContentSource::copy`](crate::ContentSource::copy) returned.
+    /// A content could not be read. `source` is the error of [`ContentSource::copy`](crate::ContentSource::copy).
     #[error("content {content} could not be read")]
     Content { content: Blake3Digest, source: io::Error },
     /// The image could not be written.
@@ -85,7 +84,7 @@ pub enum Error {
     TooLarge,
 }
 
-/// Writes bytes that should be text so that a terminal can show them.
+/// Escapes the bytes of a name that are not printable ASCII, for example a line feed as `\n`.
 pub(crate) fn printable(name: &[u8]) -> String {
     name.escape_ascii().to_string()
 }

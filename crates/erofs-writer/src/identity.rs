@@ -14,15 +14,15 @@
 //! device:              major u32, minor u32
 //! ```
 //!
-//! It is computed here even if the caller has a digest of the tree, so that the writer depends on
-//! no other digest. The UUID's bytes are part of the format's golden files.
+//! The writer computes the UUID even if the caller has a digest of the tree, so that the UUID does not depend on the
+//! caller's digest. A test has the UUID of a known tree.
 
 use crate::inode::file_mode;
 use crate::tree::{Inode, Node, NodeId, is_dot};
 
 const CONTEXT: &str = "erofs-writer image uuid, version 1";
 
-/// Derives the UUID of a tree whose inodes come in `order`.
+/// Derives the UUID of a tree. `order` is the order of the inodes in the image.
 pub(crate) fn uuid(inodes: &[Inode], order: &[NodeId]) -> [u8; 16] {
     let mut positions = vec![0; inodes.len()];
     for (position, id) in (0..).zip(order) {

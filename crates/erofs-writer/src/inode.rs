@@ -22,15 +22,15 @@ pub(crate) const REGULAR: u16 = 0o100_000;
 /// The layout of an inode's data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Data {
-    /// The bytes of the data.
+    /// The size of the data in bytes.
     pub(crate) size: u64,
-    /// How many of the last bytes follow the inode.
+    /// How many of the data's last bytes follow the inode.
     pub(crate) tail: usize,
-    /// The first block of the other bytes.
+    /// The first block of the bytes before the tail; 0 if there are none.
     pub(crate) block: u32,
 }
 
-/// Encodes an inode; its extended attributes and its tail follow it.
+/// Encodes an inode, without the extended attributes and the tail that follow it. `number` is its `i_ino`.
 pub(crate) fn encode(inode: &Inode, number: u32, data: Data) -> [u8; SIZE] {
     let layout = if data.tail > 0 { FLAT_INLINE } else { FLAT_PLAIN };
     let mut bytes = [0; SIZE];

@@ -1,4 +1,4 @@
-//! Where everything lies: decided for the whole image before its first byte is written.
+//! The offsets of all inodes and data, computed for the whole image before its first byte is written.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::{BLOCK, BLOCK_SIZE, Behind, Error, directory};
 
 /// `nid` counts in units of this many bytes.
 const SLOT: u64 = 32;
-/// The largest file that lies after its inode, in bytes. For larger files, the space that is lost at the ends of blocks
-/// comes close to the cost of a separate block.
+/// The largest file that directly follows its inode, in bytes. For larger files, the space that is lost at the ends of
+/// blocks comes close to the cost of a separate block.
 pub const MAX_INLINE_FILE: u64 = 2048;
 /// The least number of bytes after the last inode. `fsck.erofs` before erofs-utils 1.9 reads the header of extended
 /// attributes of an inode that has none, and fails if the image ends there.
@@ -20,22 +20,22 @@ const SLACK: u64 = 12;
 /// The plan of an image.
 #[derive(Debug)]
 pub(crate) struct ImageLayout {
-    /// The inodes in their order.
+    /// The inodes in the order of the image.
     pub(crate) order: Vec<NodeId>,
     /// The position of each inode, by [`NodeId::index`].
     pub(crate) places: Vec<InodePlace>,
     /// The parts of the image, one after the other.
     pub(crate) parts: Vec<Part>,
-    /// The blocks that are written.
+    /// The number of blocks that are written.
     pub(crate) own_blocks: u32,
     /// The image's size in blocks, including the contents behind the written part.
     pub(crate) blocks: u32,
-    /// Bytes of files that are not stored again.
+    /// Bytes of files that are not stored again, because an earlier inode has the same content.
     pub(crate) shared_bytes: u64,
 }
 
-/// Inodes, followed by their data blocks. The inodes that are put last, and their data, are a separate part, so that a
-/// change of them moves nothing in the first part.
+/// Inodes, followed by their data blocks. The inodes that are put last, and their data, are a separate part, so that
+/// their change moves nothing in the first part.
 #[derive(Debug)]
 pub(crate) struct Part {
     /// The part's inodes, as a range of [`ImageLayout::order`].
@@ -72,7 +72,7 @@ pub(crate) struct StoredContent {
 }
 
 impl ImageLayout {
-    /// Plans the image of the inodes in `order`. The inodes that are put last are at its end.
+    /// Plans the image of the inodes in `order`, which has the inodes that are put last at its end.
     ///
     /// # Errors
     /// [`Error::ContentSizeMismatch`] and [`Error::TooLarge`].
@@ -98,10 +98,10 @@ impl ImageLayout {
     }
 }
 
-/// Which inodes have the same content. An image can have a million contents, so there is no map of them.
+/// The inodes with the same content. An image can have a million contents, so a vector by [`NodeId::index`] replaces a map.
 #[derive(Debug)]
 struct Uses {
-    /// Of each inode that is a file, by [`NodeId::index`], the first one in the order that has its content.
+    /// For each file, by [`NodeId::index`]: the first inode in the order with the same content.
     first: Vec<NodeId>,
     shared_bytes: u64,
 }
@@ -111,7 +111,7 @@ impl Uses {
         let file = |id: NodeId| inodes[id.index()].file();
         let mut files: Vec<NodeId> =
             order.iter().copied().filter(|id| file(*id).is_some()).collect();
-        // Stable: of one content the first in the order stays first.
+        // A stable sort: the files with one content keep their order.
         files.sort_by_key(|id| file(*id).map(|(content, _)| *content.as_bytes()));
         let first = vec![NodeId::at(0); inodes.len()];
         let mut uses = Self { first, shared_bytes: 0 };
@@ -121,7 +121,7 @@ impl Uses {
         Ok(uses)
     }
 
-    /// Adds the files of one content.
+    /// Adds the files with the same content.
     fn add(
         &mut self,
         same: &[NodeId],
@@ -142,7 +142,7 @@ impl Uses {
     }
 }
 
-/// Places one part after the other.
+/// Assigns offsets and blocks to one part after the other.
 struct Planner<'a> {
     inodes: &'a [Inode],
     order: &'a [NodeId],
@@ -164,7 +164,7 @@ impl Planner<'_> {
         Ok(Part { inodes: part, first_data_block, trees, contents })
     }
 
-    /// Gives every inode its offset and decides which data follow it. Returns the end of the last inode.
+    /// Assigns an offset to every inode of a part, and decides which data follow it. Returns the end of the last inode.
     fn place_inodes(&mut self, part: Range<usize>) -> u64 {
         let mut end = self.next * BLOCK_SIZE;
         for id in &self.order[part] {
@@ -180,14 +180,14 @@ impl Planner<'_> {
         end
     }
 
-    /// Returns whether a directory of the first part holds an inode that is put last. What its data
-    /// are then depends on the last part, so that they lie there.
+    /// Returns whether `inode` is a directory of the first part with an entry that is put last. Its data contain the
+    /// number of that entry's inode, which depends on the last part. So they are stored in the last part.
     fn is_joined(&self, inode: &Inode) -> bool {
         let is_last = |id: &NodeId| self.inodes[id.index()].is_last;
         !inode.is_last && inode.entries.iter().any(|(name, child)| !is_dot(name) && is_last(child))
     }
 
-    /// Gives blocks to the data of directories and symlinks that do not follow their inode.
+    /// Assigns blocks to the data of directories and symlinks that do not follow their inode.
     fn place_trees(&mut self, part: &Range<usize>) -> Result<Vec<NodeId>, Error> {
         let mut trees = Vec::new();
         for at in 0..part.end {
@@ -205,13 +205,13 @@ impl Planner<'_> {
         Ok(trees)
     }
 
-    /// Gives contents their blocks, each once.
+    /// Assigns blocks to contents that do not follow their inode. Files above [`MAX_INLINE_FILE`] share them.
     fn place_contents(&mut self, part: &Range<usize>) -> Result<Vec<StoredContent>, Error> {
         let mut contents = Vec::new();
         for id in &self.order[part.clone()] {
             let Some((content, size)) = self.plain(*id) else { continue };
             let first = self.uses.first[id.index()];
-            // The first inode of a small content may have the content inline even if this one has not.
+            // A small content is not shared: the first inode that has it may have it inline, so without a block.
             if size > MAX_INLINE_FILE && first != *id {
                 self.places[id.index()].data.block = self.places[first.index()].data.block;
             } else if self.behind(&content, size).is_none() {
@@ -222,19 +222,18 @@ impl Planner<'_> {
         Ok(contents)
     }
 
-    /// Returns the content of a file that does not follow its inode.
+    /// Returns the content of a file whose bytes do not follow its inode, and its size.
     fn plain(&self, id: NodeId) -> Option<(Blake3Digest, u64)> {
         let file = self.inodes[id.index()].file()?;
         (file.1 > 0 && self.places[id.index()].data.tail == 0).then_some(file)
     }
 
-    /// Returns the offset of a content behind the image's blocks. `None` for a small content, even if the caller has it
-    /// there.
+    /// Returns the offset of a content behind the written part. `None` for a small content, even if the caller has it there.
     fn behind(&self, content: &Blake3Digest, size: u64) -> Option<u64> {
         if size > MAX_INLINE_FILE { (self.behind.place)(content) } else { None }
     }
 
-    /// Sets the blocks of the contents that lie behind the image's blocks.
+    /// Sets the blocks of the contents that follow the written part.
     fn place_behind(&mut self, own_blocks: u32) -> Result<(), Error> {
         for id in self.order {
             let Some((content, size)) = self.plain(*id) else { continue };
@@ -252,7 +251,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the first slot from `end` on where `size` bytes do not cross the end of a block.
+/// Returns the first slot at or after `end` from which `size` bytes do not cross the end of a block.
 ///
 /// Linux requires a tail in one block, and a symlink's tail in the block of its inode. A unit that does not fit any
 /// block has large extended attributes, and starts with a block.
@@ -273,8 +272,8 @@ fn data_size(inode: &Inode) -> u64 {
 
 /// Returns how many of the data's last bytes should follow the inode if they fit.
 ///
-/// A small file follows its inode even if another inode has the same content: its position then depends on nothing
-/// else, and a shared block would rarely save space.
+/// A small file follows its inode even if another inode has the same content: its position then depends on its inode
+/// alone, and a shared block would rarely save space.
 fn wanted_tail(inode: &Inode, size: u64) -> usize {
     let wanted = match &inode.node {
         Node::Directory | Node::Symlink { .. } => true,
@@ -285,7 +284,7 @@ fn wanted_tail(inode: &Inode, size: u64) -> usize {
     if wanted { tail } else { 0 }
 }
 
-/// Takes the blocks from `next` on that so many bytes need, and returns the first.
+/// Takes the blocks from `next` on for `bytes` bytes, and returns the first one.
 fn take_blocks(next: &mut u64, bytes: u64) -> Result<u32, Error> {
     let first = u32::try_from(*next).map_err(|_| Error::TooLarge)?;
     *next += bytes.div_ceil(BLOCK_SIZE);
@@ -301,7 +300,7 @@ mod tests {
         Node::File { size, content: Blake3Digest::from_bytes([id; 32]) }
     }
 
-    /// Plans a root with these children, in the order of their names.
+    /// Plans the image of a root directory with these children, named `00000`, `00001` and so on.
     fn plan(nodes: Vec<(Meta, Node)>) -> Result<ImageLayout, Error> {
         let mut builder = ImageBuilder::new(Meta::default()).unwrap();
         for (number, (meta, node)) in nodes.into_iter().enumerate() {
@@ -340,8 +339,8 @@ mod tests {
         assert_eq!(layout.parts[0].contents.len(), 1);
     }
 
-    /// A root with directories `a`, with a small and a large file, and `b`, which is put last with a file of the
-    /// same kinds, of these sizes.
+    /// Plans a root with two directories. `a` has a small and a large file. `0 before a` is put last and has files of
+    /// `sizes`, and one with the content of the large file of `a`.
     fn in_two_parts(sizes: [u64; 2], behind: &Behind<'_>) -> Result<ImageLayout, Error> {
         let mut builder = ImageBuilder::new(Meta::default()).unwrap();
         let mut add = |parent, name: &[u8], node, is_last| {
@@ -367,7 +366,7 @@ mod tests {
     fn what_is_put_last_moves_nothing_else() {
         let [one, other] = [[10, 3000], [2000, 90_000]]
             .map(|sizes| in_two_parts(sizes, &Behind::NOTHING).unwrap());
-        // The root directory has entries of both kinds, so its data lie among the last.
+        // The root directory has an entry that is put last, so its data are in the last part.
         assert_eq!(one.places[0].offset, other.places[0].offset);
         assert_eq!(one.places[2..5], other.places[2..5]);
         assert_ne!(one.places[5..], other.places[5..]);

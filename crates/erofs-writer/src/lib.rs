@@ -33,33 +33,34 @@ const BLOCK: usize = 4096;
 /// Bytes of a block, as a distance in the image.
 const BLOCK_SIZE: u64 = BLOCK as u64;
 
-/// Gives the writer the bytes of files.
+/// The source of the files' bytes, for example a store.
 pub trait ContentSource {
     /// Writes the bytes of a content, all `size` of them, to `out`.
     ///
-    /// Called once for each distinct content that is not empty, in an order that depends on the tree alone. The bytes may be
-    /// written in pieces of any length.
+    /// The writer calls it once for each content above [`MAX_INLINE_FILE`] bytes that is not [`Behind`] the image, and for
+    /// each file with a smaller content, unless it is empty. The same tree gives the same order of calls. `copy` may write
+    /// the bytes in pieces of any length.
     ///
     /// # Errors
     /// Errors of `out`, passed on, and errors of the source of the bytes.
     fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// The part of an image that follows the written part: contents of files that are stored already, each from the start of a block.
+/// The part of an image that follows the written part: contents that the caller has already, each from the start of a block.
 ///
-/// A content of at most [`MAX_INLINE_FILE`] bytes is not looked up there: it follows its inode, or has separate blocks.
+/// The writer does not look up contents of at most [`MAX_INLINE_FILE`] bytes in it, but writes them.
 pub struct Behind<'a> {
     /// The written part is padded with zero bytes to a multiple of this, which must be a positive multiple of 4096.
     pub alignment: u64,
-    /// How many bytes follow it: a multiple of 4096.
+    /// How many bytes follow the written part: a multiple of 4096.
     pub size: u64,
-    /// Returns the distance in bytes from the end of the written part to the first byte of a content; `None` for one
-    /// that is not there, which is then written.
+    /// Returns the distance in bytes from the end of the written part to the first byte of a content. The writer writes
+    /// the contents for which it returns `None`.
     pub place: &'a dyn Fn(&Blake3Digest) -> Option<u64>,
 }
 
 impl Behind<'_> {
-    /// Nothing follows: the written part is the whole image.
+    /// No contents follow: the written part is the whole image.
     pub const NOTHING: Behind<'static> =
         Behind { alignment: BLOCK_SIZE, size: 0, place: &|_| None };
 }

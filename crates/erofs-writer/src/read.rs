@@ -1,7 +1,7 @@
-//! Reads one file of an image, or where its files lie, from the image's own structures.
+//! Reads one file of an image, or the offsets of its files, without a mount.
 //!
-//! Only images from [`crate::ImageBuilder::write`] are supported. Any deviation that Linux could interpret differently is
-//! refused, so a file has the same bytes here as in Linux.
+//! Only images from [`crate::ImageBuilder`] are supported. The reader refuses any deviation that Linux could interpret
+//! differently, so it returns the bytes that Linux shows.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use crate::inode::{DIRECTORY, FLAT_INLINE, REGULAR, SIZE, TYPE};
 use crate::tree::is_dot;
 use crate::{BLOCK, BLOCK_SIZE, superblock, xattr};
 
-/// The largest directory that is searched, in bytes.
+/// The largest directory that [`read_file`] searches, in bytes.
 const MAX_DIRECTORY: u64 = 1 << 20;
 
 /// Why a file of an image is not read.
@@ -22,19 +22,19 @@ pub enum ReadError {
     /// The image cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The image is not one that this version writes.
+    /// This version of the writer does not write such an image.
     #[error("it is not an image that this version writes: {0}")]
     Unknown(&'static str),
-    /// There is no entry of this name, or it is of another type.
+    /// No entry has this name, or the entry is not of the requested type.
     #[error("it has no such file")]
     Missing,
-    /// The file or a directory that leads to it is too large.
+    /// The file or a directory of its path is too large.
     #[error("the file or its directory is too large")]
     TooLarge,
 }
 
-/// Reads a regular file of at most `limit` bytes from an image: its path is a list of names, from the root on.
-/// Symbolic links are not followed.
+/// Reads a regular file of at most `limit` bytes from an image. `path` is its names from the root on, for example `etc` and
+/// `motd`. Symbolic links are not followed.
 ///
 /// # Errors
 /// [`ReadError`].
@@ -53,7 +53,7 @@ pub fn read_file<'n>(
     inode.data(image, limit)
 }
 
-/// Returns the size in bytes of a directory with these names, in any order and without `.` and `..`.
+/// Returns the size in bytes of a directory with these names. They can be in any order, and must not include `.` and `..`.
 pub fn directory_size<'n>(names: impl Iterator<Item = &'n [u8]>) -> u64 {
     let mut names: Vec<&[u8]> = names.chain([b".".as_slice(), b".."]).collect();
     names.sort_unstable();
@@ -71,13 +71,13 @@ pub fn root(image: &File) -> Result<Inode, ReadError> {
     Inode::read(image, root.into())
 }
 
-/// An inode as the image has it.
+/// An inode of an image.
 #[derive(Debug, Clone)]
 pub struct Inode {
     nid: u64,
     mode: u16,
     size: u64,
-    /// The offset of the first whole block of data.
+    /// The offset of the first data block. Without meaning if all data are in the tail.
     blocks: u64,
     /// The offset of the inline tail, if the data have one.
     tail: Option<u64>,
@@ -92,7 +92,7 @@ impl Inode {
         let mut bytes = [0; SIZE];
         read(image, &mut bytes, offset)?;
         let after = offset + (SIZE + xattr::length(u16_at(&bytes, 2))) as u64;
-        // Extended, and plain or inline: what else there is has other bits.
+        // The extended form with plain or inline data. Other forms and data layouts have other bits.
         let tail = match u16_at(&bytes, 0) {
             1 => None,
             format if format == 1 | FLAT_INLINE << 1 => Some(after),
@@ -113,16 +113,15 @@ impl Inode {
         self.mode & TYPE == DIRECTORY
     }
 
-    /// Returns the offset in the image of the first byte of a regular file; `None` for everything else and for a file
-    /// without bytes.
+    /// Returns the offset in the image of a regular file's first byte. `None` for an empty file and for other inodes.
     pub fn place(&self) -> Option<u64> {
         (self.mode & TYPE == REGULAR && self.size > 0).then_some(self.tail.unwrap_or(self.blocks))
     }
 
-    /// Reads the entries of a directory that has at most `limit` bytes, in the order of their names, without `.` and `..`.
+    /// Reads the entries of a directory of at most `limit` bytes, sorted by name, without `.` and `..`.
     ///
     /// # Errors
-    /// [`ReadError`]; [`ReadError::Missing`] if it is no directory.
+    /// [`ReadError::Missing`] if the inode is not a directory, and the other errors of [`ReadError`].
     pub fn entries(&self, image: &File, limit: u64) -> Result<Vec<(Vec<u8>, Self)>, ReadError> {
         self.check_type(DIRECTORY)?;
         let directory = self.data(image, limit)?;
@@ -155,14 +154,14 @@ impl Inode {
     }
 }
 
-/// Finds the inode of a name in a directory.
+/// Returns the inode number of the entry `wanted`.
 fn find(directory: &[u8], wanted: &[u8]) -> Result<u64, ReadError> {
     let found = sorted(directory)?.into_iter().find(|(_, name)| *name == wanted);
     found.map(|(nid, _)| nid).ok_or(ReadError::Missing)
 }
 
-/// Returns the entries of a directory. All names must be in order: Linux uses a binary search, and
-/// could otherwise find another entry, or none.
+/// Returns the entries of a directory. All names must be sorted, because Linux uses a binary search, which could
+/// otherwise find another entry, or none.
 fn sorted(directory: &[u8]) -> Result<Vec<(u64, &[u8])>, ReadError> {
     let malformed = || ReadError::Unknown("a directory is in another form");
     let mut all: Vec<(u64, &[u8])> = Vec::new();
@@ -173,17 +172,17 @@ fn sorted(directory: &[u8]) -> Result<Vec<(u64, &[u8])>, ReadError> {
     if first_is_empty || !all.is_sorted_by(|a, b| a.1 < b.1) { Err(malformed()) } else { Ok(all) }
 }
 
-/// Returns the entries of a directory's block. `None` if they are not contiguous.
+/// Returns the entries of a directory's block. `None` if the block is malformed.
 fn names(block: &[u8]) -> Option<Vec<(u64, &[u8])>> {
     let start = |entry: &[u8]| usize::from(u16_at(entry, 8));
     let count = start(block.get(..ENTRY)?) / ENTRY;
-    // Else any number of blocks would add no name.
+    // Refuses a block without entries, such as one of zeros.
     if count == 0 {
         return None;
     }
     let entries: Vec<&[u8]> = block.get(..count * ENTRY)?.chunks(ENTRY).collect();
     let mut starts: Vec<usize> = entries.iter().map(|entry| start(entry)).collect();
-    // The names end at the end of the directory, or at the zeros that fill the block.
+    // The last name ends with the directory, or before the zeros that pad the block.
     let names = block.get(count * ENTRY..)?;
     let length = names.iter().position(|byte| *byte == 0).unwrap_or(names.len());
     starts.push(count * ENTRY + length);
@@ -216,7 +215,7 @@ mod tests {
     use super::*;
     use crate::{ContentSource, ImageBuilder, Meta, Node};
 
-    /// Contents of `size` times the same byte, which depends on the size.
+    /// Contents that repeat one byte, which depends on `size`.
     struct Bytes;
 
     fn bytes(size: u64) -> Vec<u8> {

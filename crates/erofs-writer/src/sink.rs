@@ -1,4 +1,4 @@
-//! The image's destination: written from its first byte to its last, never sought.
+//! The image's destination: written from its first byte to its last, without seeking.
 
 use std::io::{self, Write};
 
@@ -6,13 +6,13 @@ use box_digest::Blake3Digest;
 
 use crate::{BLOCK, BLOCK_SIZE, ContentSource, Error};
 
-/// Small writes are gathered up to this many bytes.
+/// The size of the buffer for small writes, in bytes.
 const BUFFER: usize = 256 * 1024;
 
 /// Writes the image in order and tracks the position.
 ///
-/// After an error nothing more is written: the sink drops its buffer, while a
-/// [`std::io::BufWriter`] would try to flush it once more.
+/// After an error, the sink drops its buffer and writes no more. A [`std::io::BufWriter`] would try to flush its buffer
+/// once more.
 pub(crate) struct Sink<'a> {
     out: &'a mut dyn Write,
     gathered: Vec<u8>,
@@ -33,7 +33,7 @@ impl<'a> Sink<'a> {
         self.take(bytes).map_err(Error::Write)
     }
 
-    /// Gathers a small piece, and hands a large one on at once.
+    /// Buffers `bytes` if they are fewer than [`BUFFER`], and otherwise writes them to `out` at once.
     fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.gathered.len() + bytes.len() > BUFFER {
             self.hand_on()?;
@@ -53,7 +53,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Writes zero bytes up to an offset, which lies less than two blocks ahead.
+    /// Writes zero bytes up to `offset`, which must be at most two blocks ahead.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -63,7 +63,7 @@ impl<'a> Sink<'a> {
         self.put(&[0; 2 * BLOCK][..gap])
     }
 
-    /// Writes zero bytes up to an offset however far ahead.
+    /// Writes zero bytes up to `offset`, at any distance.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -82,7 +82,7 @@ impl<'a> Sink<'a> {
         self.pad_to(self.position.next_multiple_of(BLOCK_SIZE))
     }
 
-    /// Copies a content, and sees to it that it has the size that it should have.
+    /// Copies a content, and checks that it has `size` bytes.
     ///
     /// # Errors
     /// [`Error::Write`], [`Error::Content`], [`Error::ContentTooLong`],
@@ -107,7 +107,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Hands everything on to the destination.
+    /// Writes the buffer to the destination, and flushes the destination.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -116,14 +116,14 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// Why bytes of a content were not taken. Kept apart from what [`ContentSource::copy`] makes of it.
+/// Why [`Measure`] refused bytes of a content. It is kept here because [`ContentSource::copy`] may ignore or replace the error.
 #[derive(Debug)]
 enum Refusal {
     TooLong,
     Failed(io::Error),
 }
 
-/// Passes a content on, up to its size.
+/// Writes at most `left` more bytes of a content to the sink, and refuses more.
 struct Measure<'s, 'a> {
     sink: &'s mut Sink<'a>,
     left: u64,
@@ -157,7 +157,7 @@ impl Write for Measure<'_, '_> {
 mod tests {
     use super::*;
 
-    /// Writes these pieces and, like a careless caller, passes over errors.
+    /// Writes these pieces and, like a careless source, ignores errors.
     struct Pieces(&'static [&'static [u8]]);
 
     impl ContentSource for Pieces {
@@ -192,7 +192,7 @@ mod tests {
         assert!(matches!(error, Error::ContentTooShort { size: 4, delivered: 3, .. }), "{error}");
         let error = copied(&mut pieces, 2).unwrap_err();
         assert!(matches!(error, Error::ContentTooLong { size: 2, .. }), "{error}");
-        // What follows the refused piece is refused too, though it would fit.
+        // After the refused piece, the next one is refused too, even though it would fit.
         let error = copied(&mut Pieces(&[b"abc", b"x"]), 1).unwrap_err();
         assert!(matches!(error, Error::ContentTooLong { size: 1, .. }), "{error}");
     }

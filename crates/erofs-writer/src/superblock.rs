@@ -11,8 +11,8 @@ const FEATURE_COMPAT: u32 = 1 | 2;
 /// The binary logarithm of the block size.
 const BLOCK_BITS: u8 = BLOCK.trailing_zeros().to_le_bytes()[0];
 
-/// Encodes the image's first block, which holds nothing else: the root directory's number, the number
-/// of inodes, the image's size in blocks, and the volume's id.
+/// Encodes the image's first block, which has only the superblock. `inodes` is the number of inodes, and `blocks` the
+/// image's size in blocks.
 pub(crate) fn encode(root_nid: u16, inodes: u64, blocks: u32, uuid: [u8; 16]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     let mut put = |offset: usize, bytes: &[u8]| {
@@ -30,7 +30,7 @@ pub(crate) fn encode(root_nid: u16, inodes: u64, blocks: u32, uuid: [u8; 16]) ->
     block
 }
 
-/// Returns the root directory's number, if [`encode`] makes this block.
+/// Returns the root directory's number, if [`encode`] can have written `block`. Otherwise returns `None`.
 pub(crate) fn root(block: &[u8; BLOCK]) -> Option<u16> {
     let field = |offset: usize, length: usize| &block[OFFSET + offset..][..length];
     let root = u16::from_le_bytes(field(14, 2).try_into().ok()?);

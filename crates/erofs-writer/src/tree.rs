@@ -27,7 +27,7 @@ pub struct Meta {
     /// The time of the last modification, in seconds since 1970. Linux shows it as the access and
     /// change time too.
     pub mtime: i64,
-    /// The nanoseconds of that time: below 1000000000.
+    /// The nanoseconds of the modification time: below 1000000000.
     pub mtime_nsec: u32,
     /// Extended attributes in any order: full names, such as `b"security.capability"`, and values.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
@@ -39,14 +39,14 @@ pub struct Meta {
 pub enum Node {
     /// A directory; [`ImageBuilder::link`] fills it.
     Directory,
-    /// A regular file: its size in bytes, and the digest of its bytes. Equal digests promise equal
-    /// bytes, which are never compared.
+    /// A regular file: its size in bytes, and the digest of its bytes. The writer takes equal digests for equal bytes,
+    /// and never compares the bytes.
     File { size: u64, content: Blake3Digest },
     /// A symbolic link and its target: 1 to 4095 bytes, none of them NUL.
     Symlink { target: Vec<u8> },
     /// A character device: `major` is at most 4095, `minor` at most 1048575.
     CharDevice { major: u32, minor: u32 },
-    /// A block device, with the same bounds.
+    /// A block device, with the bounds of a character device.
     BlockDevice { major: u32, minor: u32 },
     /// A named pipe, without data.
     Fifo,
@@ -54,17 +54,17 @@ pub enum Node {
     Socket,
 }
 
-/// Names an inode of one [`ImageBuilder`].
+/// The id of an inode in one [`ImageBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(u32);
 
 impl NodeId {
-    /// Names the inode at a position that [`index`](Self::index) gave.
+    /// Returns the id of the inode at a position: the inverse of [`index`](Self::index).
     pub(crate) fn at(index: usize) -> Self {
         Self(u32::try_from(index).expect("add() counts inodes with 32 bits"))
     }
 
-    /// Returns the position among the inodes in the order in which they were added.
+    /// Returns the inode's position in the order in which inodes were added. The root has 0.
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
@@ -76,10 +76,10 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// The entries of a directory, `.` and `..` included, in the order in which EROFS wants it.
+/// The entries of a directory, with `.` and `..`, sorted by their bytes as EROFS requires.
 pub(crate) type Entries = BTreeMap<Box<[u8]>, NodeId>;
 
-/// Returns whether an entry is one of the two that every directory has.
+/// Returns whether `name` is `.` or `..`, which every directory has.
 pub(crate) fn is_dot(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
@@ -87,16 +87,16 @@ pub(crate) fn is_dot(name: &[u8]) -> bool {
 /// An inode of the tree.
 #[derive(Debug)]
 pub(crate) struct Inode {
-    /// Its attributes, the extended ones taken out.
+    /// The metadata, with `xattrs` moved to [`Self::xattrs`].
     pub(crate) meta: Meta,
-    /// [`Meta::xattrs`] as [`xattr::encode`] gives them.
+    /// [`Meta::xattrs`], encoded by [`xattr::encode`].
     pub(crate) xattrs: Vec<u8>,
     pub(crate) node: Node,
-    /// The number of names. A directory's, as in Unix, are its name, `.`, and each child's `..`.
+    /// The number of names. As in Unix, a directory has its name, `.`, and the `..` of each subdirectory.
     pub(crate) links: u32,
-    /// Its entries, if it is a directory. A directory without `..` has no name yet.
+    /// The entries of a directory; empty for other inodes. A directory without `..` has no name yet.
     pub(crate) entries: Entries,
-    /// Whether it lies behind all inodes that are not.
+    /// Whether the inode was put last: it follows all inodes that were not.
     pub(crate) is_last: bool,
 }
 
@@ -114,7 +114,7 @@ impl Inode {
         Ok(Self { meta, xattrs, node, links, entries, is_last: false })
     }
 
-    /// Returns whether a directory holds it, or it is the root.
+    /// Returns whether the inode has a name, or is the root.
     pub(crate) fn is_named(&self) -> bool {
         match self.node {
             Node::Directory => self.parent().is_some(),
@@ -122,7 +122,7 @@ impl Inode {
         }
     }
 
-    /// Returns the content of a regular file, and its size in bytes.
+    /// Returns the content of a regular file, and its size in bytes. `None` for other inodes.
     pub(crate) fn file(&self) -> Option<(Blake3Digest, u64)> {
         match self.node {
             Node::File { size, content } => Some((content, size)),
@@ -130,7 +130,7 @@ impl Inode {
         }
     }
 
-    /// Returns the directory that holds this directory.
+    /// Returns the parent of a directory: its `..`. `None` if it has no name yet, or is not a directory.
     pub(crate) fn parent(&self) -> Option<NodeId> {
         self.entries.get(b"..".as_slice()).copied()
     }
@@ -143,8 +143,8 @@ impl Inode {
 
 /// Collects the tree of an image, then writes it.
 ///
-/// Inodes are added without a name and linked into directories in any order; the image is the
-/// same for every order.
+/// Add inodes, which have no name at first, and link them into directories, in any order. The order does not change the
+/// image.
 #[derive(Debug)]
 pub struct ImageBuilder {
     pub(crate) inodes: Vec<Inode>,
@@ -180,9 +180,9 @@ impl ImageBuilder {
         Ok(id)
     }
 
-    /// Puts an inode behind all inodes that are not put last, and its data behind theirs. So an image whose
-    /// last inodes change keeps the addresses and numbers of all others, apart from the data of directories that
-    /// hold both kinds. The root stays the first inode.
+    /// Puts an inode behind all inodes that are not put last, and its data behind their data. A change of the last
+    /// inodes then moves no other inode, and no data of other inodes, apart from the data of directories that contain a
+    /// last inode. The root stays the first inode.
     ///
     /// # Errors
     /// [`Error::UnknownNode`].
@@ -194,7 +194,7 @@ impl ImageBuilder {
 
     /// Gives an inode a name in a directory.
     ///
-    /// An inode that is not a directory may have any number of names: hard links.
+    /// An inode that is not a directory may have several names: hard links.
     ///
     /// # Errors
     /// [`Error::InvalidName`], [`Error::DuplicateName`], [`Error::NotADirectory`],

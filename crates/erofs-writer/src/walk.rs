@@ -17,7 +17,7 @@ pub(crate) fn order(inodes: &[Inode], root: NodeId) -> Result<Vec<NodeId>, Error
     let mut met = vec![false; inodes.len()];
     met[root.index()] = true;
     let mut pending = vec![root];
-    // A stack and no recursion: trees may be as deep as they like.
+    // A stack instead of recursion, because the depth of a tree is not limited.
     while let Some(directory) = pending.pop() {
         let first = order.len();
         for (name, child) in &inodes[directory.index()].entries {
@@ -32,15 +32,15 @@ pub(crate) fn order(inodes: &[Inode], root: NodeId) -> Result<Vec<NodeId>, Error
     if order.len() < inodes.len() {
         return Err(why_missed(inodes, &met));
     }
-    // Stable.
+    // The sort is stable, so the inodes that are put last keep their order.
     order.sort_by_key(|id| inodes[id.index()].is_last);
     Ok(order)
 }
 
 /// Returns the reason why inodes cannot be reached from the root.
 ///
-/// Either one of them has no name, or each is in a directory that cannot be reached either; as
-/// there are finitely many, some of these directories are then within themselves.
+/// Either one of these inodes has no name, or the parent of each is unreachable too. In the second case, some of the
+/// parents are within themselves, because their number is finite.
 fn why_missed(inodes: &[Inode], met: &[bool]) -> Error {
     let missed = || (0..inodes.len()).filter(|&index| !met[index]);
     if let Some(nameless) = missed().find(|&index| !inodes[index].is_named()) {
@@ -50,7 +50,7 @@ fn why_missed(inodes: &[Inode], met: &[bool]) -> Error {
     let mut directory = missed()
         .find(|&index| parent(index).is_some())
         .expect("what has a name and is not met lies in a directory that is not met");
-    // Upwards often enough to be in the cycle and not below it.
+    // After as many steps upwards as there are inodes, `directory` is in the cycle, and not below it.
     for _ in 0..inodes.len() {
         directory = parent(directory).unwrap_or(directory);
     }
@@ -96,7 +96,7 @@ mod tests {
         for (directory, name, node) in links {
             builder.link(directory, name, node).unwrap();
         }
-        // in_b is met under its name in a.
+        // `in_b` has a name in `a` too, which the walk visits first.
         assert_eq!(order(&builder.inodes, root).unwrap(), [root, file, a, b, in_a, in_b]);
     }
 

@@ -1,4 +1,4 @@
-//! Writing the planned image, part after part.
+//! Writes the planned image, one [`Part`] after the other.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ pub struct Summary {
     pub size: u64,
     /// The number of inodes, including directories and devices.
     pub inodes: u64,
-    /// The volume's UUID: a digest of the whole tree, contents by their ids.
+    /// The volume's UUID: a digest of the whole tree, with the digests of the contents.
     pub uuid: [u8; 16],
     /// Bytes of files that were not written again because an equal content above
     /// [`MAX_INLINE_FILE`](crate::MAX_INLINE_FILE) was there already.
@@ -27,15 +27,13 @@ pub struct Summary {
 impl ImageBuilder {
     /// Writes the image to `out`, from its first byte to its last, and flushes it.
     ///
-    /// The same tree gives the same bytes. Everything that can be wrong with the tree is found
-    /// before the first byte is written. Memory grows with the number of inodes and names, never
-    /// with the size of contents.
+    /// The same tree gives the same bytes. All errors of the tree are returned before the first byte is written. Memory
+    /// grows with the number of inodes and names, never with the size of contents.
     ///
     /// # Errors
-    /// Of the tree: [`Error::Unreachable`],
-    /// [`Error::Cycle`], [`Error::ContentSizeMismatch`], [`Error::TooLarge`]. While writing:
-    /// [`Error::Write`], [`Error::Content`], [`Error::ContentTooShort`],
-    /// [`Error::ContentTooLong`]; `out` then holds a part of an image.
+    /// Of the tree: [`Error::Unreachable`], [`Error::Cycle`], [`Error::ContentSizeMismatch`], [`Error::TooLarge`].
+    /// While writing: [`Error::Write`], [`Error::Content`], [`Error::ContentTooShort`], [`Error::ContentTooLong`].
+    /// After an error while writing, `out` contains an incomplete image.
     pub fn write(
         self,
         out: &mut dyn Write,
@@ -44,8 +42,8 @@ impl ImageBuilder {
         self.write_before(out, contents, &Behind::NOTHING)
     }
 
-    /// Writes the first part of an image, as [`Self::write`] writes a whole one. The rest of the image is the contents
-    /// that the caller has behind it, as described by `behind`.
+    /// Writes an image without the contents that the caller has already. Append these contents as `behind` describes them,
+    /// and the image is complete.
     ///
     /// # Errors
     /// The errors of [`Self::write`], and [`Error::Misplaced`].
@@ -92,7 +90,7 @@ impl<'a> Image<'a> {
         for at in part.inodes.clone() {
             let id = self.layout.order[at];
             let (inode, place) = (&self.inodes[id.index()], self.layout.places[id.index()]);
-            // `ImageBuilder::add` counts inodes with 32 bits, and a tree of all of them is too large.
+            // `ImageBuilder::add` counts inodes with 32 bits. A tree of 2^32 inodes is too large: `i_ino` starts at 1.
             let number = u32::try_from(at + 1).map_err(|_| Error::TooLarge)?;
             self.sink.pad_to(place.offset)?;
             self.sink.put(&inode::encode(inode, number, place.data))?;
@@ -115,7 +113,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Writes what directories and symlinks have beyond their tail.
+    /// Writes the blocks of directories and symlinks that do not follow their inode.
     fn write_trees(&mut self, part: &Part) -> Result<(), Error> {
         for id in &part.trees {
             let inode = &self.inodes[id.index()];

@@ -1,4 +1,4 @@
-//! Extended attributes: what follows an inode that has any.
+//! Extended attributes, which follow their inode.
 //!
 //! `struct erofs_xattr_ibody_header` and `struct erofs_xattr_entry`: [`crate::format`].
 
@@ -7,7 +7,7 @@ use crate::error::printable;
 
 /// Bytes of `struct erofs_xattr_ibody_header`.
 const HEADER: usize = 12;
-/// Attributes are aligned to, and `i_xattr_icount` counts in, units of this many bytes.
+/// The alignment of attributes, and the unit of `i_xattr_icount`, in bytes.
 const UNIT: usize = 4;
 /// The greatest size that `i_xattr_icount` can express, in bytes.
 const MAX_SIZE: usize = HEADER + UNIT * (u16::MAX as usize - 1);
@@ -19,7 +19,7 @@ pub const MAX_XATTR_NAME: usize = 255;
 struct Prefix {
     text: &'static [u8],
     index: u8,
-    /// The prefix is the whole name.
+    /// Whether the prefix is the whole name, as `system.posix_acl_access` is.
     whole: bool,
 }
 
@@ -31,7 +31,7 @@ const PREFIXES: [Prefix; 5] = [
     Prefix { text: b"security.", index: 6, whole: false },
 ];
 
-/// Encodes the attributes of one inode. Empty if there are none.
+/// Encodes the attributes of one inode. Returns an empty vector if there are none.
 ///
 /// # Errors
 /// [`Error::InvalidXattr`], [`Error::DuplicateXattr`], [`Error::XattrsTooLarge`].
@@ -61,7 +61,7 @@ pub(crate) fn count(body: &[u8]) -> u16 {
     u16::try_from(units).expect("encode() refuses what i_xattr_icount cannot count")
 }
 
-/// Returns the length of the body that has this count; see [`count`].
+/// Returns the length of the body with this `i_xattr_icount`: the inverse of [`count`].
 pub(crate) const fn length(count: u16) -> usize {
     match count {
         0 => 0,
@@ -81,7 +81,7 @@ fn encode_entry(body: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), &'s
     Ok(())
 }
 
-/// Splits a full name into its prefix's index and the rest.
+/// Splits a full name into the `e_name_index` of its prefix and the name after the prefix.
 fn split(name: &[u8]) -> Result<(u8, &[u8]), &'static str> {
     if name.len() > MAX_XATTR_NAME {
         return Err("is longer than 255 bytes");
@@ -102,7 +102,8 @@ fn known(name: &[u8]) -> Option<(u8, &[u8])> {
     })
 }
 
-/// Returns whether EROFS can store an extended attribute of this name, if it is not too long.
+/// Returns whether EROFS has the prefix of this extended attribute: `true` for `user.comment`, `false` for
+/// `com.apple.provenance`. The length is not checked.
 pub fn is_known_xattr(name: &[u8]) -> bool {
     known(name).is_some()
 }
@@ -175,7 +176,7 @@ mod tests {
         assert!(encode(vec![pair(b"user.a", &big)]).is_ok());
         let error = encode(vec![pair(b"user.a", &[1; 65536])]).unwrap_err();
         assert!(matches!(error, Error::InvalidXattr { .. }), "{error}");
-        // A name of 1 byte and a value of 65531 take 65536 bytes; 262148 - 12 are there.
+        // An entry with a name of 1 byte and a value of 65531 takes 65536 bytes. 262148 - 12 bytes are available.
         let fill = |last: usize| {
             encode(vec![
                 pair(b"user.a", &[1; 65531]),

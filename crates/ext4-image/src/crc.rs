@@ -1,6 +1,6 @@
-//! CRC-32C (Castagnoli), which ext4 protects its metadata with.
+//! CRC-32C (Castagnoli), with which ext4 protects its metadata.
 
-/// Continues a checksum, as the kernel's `crc32c()` does: nothing is inverted. The first one continues `u32::MAX`.
+/// Continues the checksum `crc` over `bytes` without inversion, as the kernel's `crc32c()`. A new one starts from `u32::MAX`.
 pub(crate) fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
     !crc32c::crc32c_append(!crc, bytes)
 }

@@ -6,7 +6,7 @@ use crate::fields::set32;
 use crate::inode::{ROOT_INODE, seed};
 use crate::layout::{LOST_FOUND_BLOCKS, LOST_FOUND_INODE};
 
-/// The offset of the tail, which holds the checksum.
+/// The offset of the tail in a block. The tail has the block's checksum.
 const TAIL: usize = BLOCK - TAIL_LENGTH;
 const TAIL_LENGTH: usize = 12;
 /// `EXT4_FT_DIR`
@@ -18,10 +18,10 @@ const HEAD: usize = 8;
 
 /// An entry that names a directory: the inode's number and the name.
 type Entry<'a> = (u32, &'a [u8]);
-/// The entry of a block that has none.
+/// The entry of an empty block: unused, with inode 0.
 const NONE: Entry<'_> = (0, b"");
 
-/// Encodes the root directory.
+/// Encodes the root directory. `volume` is the checksum of the UUID.
 pub(crate) fn root(volume: u32) -> Vec<u8> {
     let entries: [Entry<'_>; 3] =
         [(ROOT_INODE, b"."), (ROOT_INODE, b".."), (LOST_FOUND_INODE, b"lost+found")];
@@ -49,12 +49,12 @@ fn block(seed: u32, entries: &[Entry<'_>]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the least length of an entry.
+/// Returns the length of an entry without space after its name.
 fn least(entry: &Entry<'_>) -> usize {
     HEAD + entry.1.len().next_multiple_of(4)
 }
 
-/// Appends an entry that takes `length` bytes.
+/// Appends an entry of `length` bytes (`rec_len`).
 fn put(bytes: &mut Vec<u8>, (inode, name): &Entry<'_>, length: usize) {
     let at = bytes.len();
     bytes.resize(at + length, 0);

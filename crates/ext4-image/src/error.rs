@@ -14,7 +14,7 @@ pub enum Error {
     /// The size has more blocks than 32 bits can number.
     #[error("an ext4 file system of {size} bytes is too large; it can have {most} bytes")]
     TooLarge { size: u64, most: u64 },
-    /// A UUID of zeros, which stands for none.
+    /// The UUID is all zeros, which means that there is none.
     #[error("the UUID is nil; an ext4 file system needs one")]
     NilUuid,
     /// A mode has bits outside of 0o7777.

@@ -1,5 +1,5 @@
-//! The descriptors of groups: `struct ext4_group_desc`, of which the first 32 bytes are used without the feature `64bit`.
-//! And their bitmaps, of blocks and of inodes: one bit each, the lowest of a byte first.
+//! The descriptors of groups: `struct ext4_group_desc`, which has 32 bytes without the feature `64bit`. Also the bitmaps of
+//! a group's blocks and inodes, whose first member is the lowest bit of the first byte.
 
 use crate::BLOCK;
 use crate::crc::crc32c;
@@ -17,7 +17,7 @@ const BLOCK_UNINIT: u32 = 2;
 /// `EXT4_BG_INODE_ZEROED`: the inode table is all zeros.
 const INODE_ZEROED: u32 = 4;
 
-/// Encodes all descriptors, in whole blocks.
+/// Encodes all descriptors, and pads them to whole blocks.
 pub(crate) fn encode(layout: &Layout, seed: u32) -> Vec<u8> {
     let mut bytes: Vec<u8> =
         (0..layout.groups).flat_map(|group| descriptor(layout, group, seed)).collect();
@@ -63,7 +63,7 @@ fn flags(layout: &Layout, group: u32) -> u32 {
     INODE_ZEROED | inodes | blocks
 }
 
-/// A bitmap that is not in use has no checksum.
+/// Sets the checksums of the group's bitmaps that are in use. The others have none.
 fn set_bitmap_checksums(bytes: &mut [u8], layout: &Layout, group: u32, seed: u32) {
     if layout.has_block_bitmap(group) {
         let checksum = crc32c(seed, &block_bitmap(layout, group));
@@ -76,8 +76,8 @@ fn set_bitmap_checksums(bytes: &mut [u8], layout: &Layout, group: u32, seed: u32
     }
 }
 
-/// Returns the block of a bitmap whose first `used` of `length` members are in use. The bits after `length` are set:
-/// they stand for nothing that could be allocated.
+/// Returns the block of a bitmap whose first `used` of `length` members are in use. The bits after `length` are set, so
+/// that nothing is allocated there.
 fn bitmap(used: u32, length: u32) -> [u8; BLOCK] {
     let mut firsts = (0..).step_by(8);
     std::array::from_fn(|_| {
@@ -86,7 +86,7 @@ fn bitmap(used: u32, length: u32) -> [u8; BLOCK] {
     })
 }
 
-/// Returns the byte that begins with bit `first`, in which the bits below `end` are set.
+/// Returns the byte for the bits from `first` on, with the bits below `end` set. For example, `below(10, 8)` is `0b11`.
 fn below(end: u32, first: u32) -> u8 {
     let bits = end.saturating_sub(first).min(8);
     ((1_u32 << bits) - 1).to_le_bytes()[0]

@@ -1,4 +1,4 @@
-//! Inodes: `struct ext4_inode`, with one extent each.
+//! Inodes: `struct ext4_inode`. Each inode has one extent.
 
 use crate::crc::crc32c;
 use crate::fields::{set16, set32};
@@ -14,9 +14,9 @@ pub(crate) const JOURNAL_INODE: u32 = 8;
 /// Bytes of `i_block`.
 pub(crate) const I_BLOCK: usize = 60;
 
-/// Bytes of the fields after the first 128 that every inode has (`i_extra_isize`).
+/// Bytes of the fields of an inode after the first 128 bytes (`i_extra_isize`).
 pub(crate) const EXTRA_SIZE: u32 = 32;
-/// Sectors of a block, in which `i_blocks` counts.
+/// Sectors of 512 bytes in a block. `i_blocks` is in sectors.
 const SECTORS: u32 = 8;
 /// `S_IFDIR`
 const DIRECTORY: u32 = 0o040_000;
@@ -29,7 +29,7 @@ const EXTENT_MAGIC: u32 = 0xF30A;
 /// Extents that fit after the header in `i_block`.
 const MAX_EXTENTS: u32 = 4;
 
-/// An inode whose data lies in one piece.
+/// An inode with contiguous data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inode {
     number: u32,
@@ -37,9 +37,9 @@ pub(crate) struct Inode {
     mode: u32,
     owner: (u32, u32),
     links: u32,
-    /// The first block of its data.
+    /// The first block of the data.
     first: u32,
-    /// How many blocks its data has.
+    /// The number of blocks of the data.
     blocks: u32,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn table_block(layout: &Layout, options: &Options, seed: u32) -> [u8;
     bytes
 }
 
-/// Returns the seed of all checksums of an inode, its directory's blocks among them.
+/// Returns the seed of an inode's checksum and of the checksums of its directory blocks. `volume` is the checksum of the UUID.
 pub(crate) fn seed(volume: u32, inode: u32) -> u32 {
     let generation = 0_u32;
     crc32c(crc32c(volume, &inode.to_le_bytes()), &generation.to_le_bytes())
@@ -80,7 +80,7 @@ impl Inode {
         Self { number, mode, owner: (0, 0), links: 1, first, blocks: layout.journal_blocks }
     }
 
-    /// Returns the size of its data in bytes.
+    /// Returns the size of the data in bytes.
     pub(crate) fn size(&self) -> u32 {
         self.blocks << BLOCK.trailing_zeros()
     }

@@ -1,4 +1,4 @@
-//! The journal: `journal_superblock_t` of jbd2, in version 2 and big-endian, at the start of an inode's data.
+//! The journal: `journal_superblock_t` of jbd2 in version 2, which is big-endian, in the first block of the journal's inode.
 
 use crate::BLOCK;
 
@@ -9,7 +9,7 @@ const VERSION_2: u32 = 4;
 
 const KIBI: u32 = 1 << 10;
 
-/// Returns how many blocks the journal of a file system of `blocks` has: as with mke2fs, but at most 64 MiB.
+/// Returns how many blocks the journal has in a file system of `blocks` blocks: as many as with mke2fs, but at most 64 MiB.
 pub(crate) fn length(blocks: u32) -> u32 {
     match blocks / KIBI {
         0..32 => KIBI,
@@ -19,7 +19,7 @@ pub(crate) fn length(blocks: u32) -> u32 {
     }
 }
 
-/// Encodes the first block of an empty journal of `length` blocks. The others are ignored until they are written.
+/// Encodes the first block of an empty journal of `length` blocks. The kernel ignores the others until it has written them.
 pub(crate) fn encode(length: u32, uuid: &[u8; 16]) -> [u8; BLOCK] {
     let mut bytes = [0; BLOCK];
     for (offset, value) in [
@@ -29,7 +29,7 @@ pub(crate) fn encode(length: u32, uuid: &[u8; 16]) -> [u8; BLOCK] {
         (0x10, length),    // s_maxlen
         (0x14, 1),         // s_first: the first block of the log
         (0x18, 1),         // s_sequence
-        (0x1C, 0),         // s_start: nothing is in the log
+        (0x1C, 0),         // s_start: the log is empty
         (0x40, 1),         // s_nr_users
     ] {
         bytes[offset..][..4].copy_from_slice(&value.to_be_bytes());

@@ -11,16 +11,16 @@ pub(crate) const LOST_FOUND_INODE: u32 = 11;
 pub(crate) const USED_INODES: u32 = LOST_FOUND_INODE;
 /// Blocks of the root directory.
 pub(crate) const ROOT_BLOCKS: u32 = 1;
-/// Blocks of `lost+found`: e2fsck may have to fill it when it cannot allocate more.
+/// Blocks of `lost+found`: e2fsck may have to fill it when it cannot allocate blocks.
 pub(crate) const LOST_FOUND_BLOCKS: u32 = 4;
 
-/// Blocks for each inode: 16 KiB. For example, a group of 32768 blocks has 8192 inodes.
+/// Blocks per inode: 16 KiB. For example, a group of 32768 blocks has 8192 inodes.
 const BLOCKS_OF_AN_INODE: u32 = 4;
 /// Inodes in a block of the inode table.
 const INODES_OF_A_BLOCK: u32 = 16;
 /// Group descriptors in a block.
 const DESCRIPTORS_OF_A_BLOCK: u32 = 128;
-/// Blocks that the last group must have for files, or else it is left out; as with mke2fs.
+/// The least number of blocks for files in the last group. A shorter last group is left out, as by mke2fs.
 const MIN_OF_THE_LAST: u32 = 50;
 /// The blocks of a group's two bitmaps.
 const BITMAPS: u32 = 2;
@@ -32,7 +32,7 @@ pub(crate) struct Layout {
     pub(crate) groups: u32,
     /// Inodes, not blocks.
     pub(crate) inodes_per_group: u32,
-    /// The length of the journal; zero stands for no journal.
+    /// The length of the journal; 0 if there is none.
     pub(crate) journal_blocks: u32,
 }
 
@@ -115,7 +115,7 @@ impl Layout {
         self.block_bitmap(group) + BITMAPS
     }
 
-    /// Returns the block of the root directory. `lost+found` and the journal follow.
+    /// Returns the block of the root directory. `lost+found` and the journal follow it.
     pub(crate) fn root(&self) -> u32 {
         self.tables_end(0)
     }
@@ -125,12 +125,12 @@ impl Layout {
         self.root() + ROOT_BLOCKS
     }
 
-    /// Returns the first block of the journal, even if there is none.
+    /// Returns the first block after `lost+found`: the first one of the journal, if there is one.
     pub(crate) fn journal(&self) -> u32 {
         self.lost_found() + LOST_FOUND_BLOCKS
     }
 
-    /// Returns how many blocks of a group are in use: all of them at its beginning.
+    /// Returns how many blocks of a group are in use. They are its first blocks.
     pub(crate) fn used(&self, group: u32) -> u32 {
         if group == 0 { self.journal() + self.journal_blocks } else { self.tables_end(group) }
     }
@@ -140,7 +140,7 @@ impl Layout {
         self.length(group) - self.used(group)
     }
 
-    /// Returns how many blocks are free.
+    /// Returns how many blocks of the file system are free.
     pub(crate) fn all_free(&self) -> u32 {
         (0..self.groups).map(|group| self.free(group)).sum()
     }
@@ -151,17 +151,17 @@ impl Layout {
         tables + self.journal_blocks
     }
 
-    /// Returns whether the bitmap of a group's blocks is written. All others follow from their descriptors.
+    /// Returns whether the bitmap of a group's blocks is written. The kernel computes the others from the descriptors.
     pub(crate) fn has_block_bitmap(&self, group: u32) -> bool {
         group == 0 || group == self.last()
     }
 
-    /// Returns how many blocks a group begins with that hold the superblock and the descriptors.
+    /// Returns how many blocks at a group's start have the superblock and the descriptors, or their copy.
     fn head(&self, group: u32) -> u32 {
         if group <= 1 { 1 + self.descriptor_blocks() } else { 0 }
     }
 
-    /// Returns how many blocks a group's tables take.
+    /// Returns how many blocks the superblock, the descriptors, the bitmaps and the inode table of a group take.
     fn tables_end(&self, group: u32) -> u32 {
         self.head(group) + BITMAPS + self.table_blocks()
     }

@@ -35,7 +35,7 @@ pub const MAX_SIZE: u64 = u32::MAX as u64 * BLOCK_SIZE;
 /// The options of a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The volume's UUID, which must not be nil. Checksums and the hashes of directories start from it.
+    /// The volume's UUID, which must not be nil. It is the seed of checksums and of directory hashes.
     pub uuid: [u8; 16],
     /// Whether there is a journal, for a file system that must survive a sudden stop of the VM.
     pub journal: bool,
@@ -47,12 +47,12 @@ pub struct Options {
 
 /// Makes an empty ext4 file system of `size` bytes in an empty file, which stays sparse.
 ///
-/// The size is rounded down to a multiple of 4096, and the file gets that length. The file system may be up to 3 MiB
-/// shorter, if its last group would hold little more than its tables.
+/// The file gets the size, rounded down to a multiple of 4096. The file system may be up to 3 MiB shorter, if its last
+/// group would have less than 200 KiB for files.
 ///
 /// # Errors
-/// The size or an option is out of range, or the file is not empty: then it is unchanged. If a write fails, the file
-/// has a part of a file system.
+/// The size or an option is out of range, or the file is not empty: then the file is unchanged. If a write fails, the
+/// file contains an incomplete file system.
 pub fn format(file: &File, size: u64, options: &Options) -> Result<(), Error> {
     options.check()?;
     let parts = parts::plan(size, options)?;

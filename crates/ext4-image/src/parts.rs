@@ -1,17 +1,17 @@
-//! The pieces of the file that are written. All others are holes.
+//! The ranges of the file that are written. The rest of the file is holes.
 
 use crate::layout::Layout;
 use crate::{Error, Options, crc::crc32c, directory, group, inode, journal, superblock};
 
-/// Blocks that lie together.
+/// A range of contiguous blocks.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// The first one's number.
+    /// The number of the first block.
     pub(crate) block: u32,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Plans a file system of at most `size` bytes, and encodes all its pieces.
+/// Plans a file system of at most `size` bytes, and encodes all its parts.
 ///
 /// # Errors
 /// [`Error::TooSmall`] and [`Error::TooLarge`].
@@ -19,7 +19,7 @@ pub(crate) fn plan(size: u64, options: &Options) -> Result<Vec<Part>, Error> {
     Ok(parts(&Layout::new(size, options.journal)?, options))
 }
 
-/// Encodes all pieces, at most four, in the order of the file.
+/// Encodes all parts, at most four, in the order of the file.
 fn parts(layout: &Layout, options: &Options) -> Vec<Part> {
     let seed = crc32c(u32::MAX, &options.uuid);
     let descriptors = group::encode(layout, seed);
@@ -29,7 +29,7 @@ fn parts(layout: &Layout, options: &Options) -> Vec<Part> {
     parts
 }
 
-/// The first group's superblock, descriptors and bitmaps, and the first block of its inode table.
+/// Encodes the first group's superblock, descriptors and bitmaps, and the first block of its inode table.
 fn tables(layout: &Layout, options: &Options, descriptors: &[u8], seed: u32) -> Part {
     let mut bytes = superblock::first_block(layout, options).to_vec();
     bytes.extend(descriptors);
@@ -39,7 +39,7 @@ fn tables(layout: &Layout, options: &Options, descriptors: &[u8], seed: u32) -> 
     Part { block: 0, bytes }
 }
 
-/// The two directories, and the journal's first block.
+/// Encodes the root directory and `lost+found`, and the journal's first block if there is a journal.
 fn data(layout: &Layout, options: &Options, seed: u32) -> Part {
     let mut bytes = directory::root(seed);
     bytes.extend(directory::lost_found(seed));
@@ -49,14 +49,14 @@ fn data(layout: &Layout, options: &Options, seed: u32) -> Part {
     Part { block: layout.root(), bytes }
 }
 
-/// The copy of the superblock and the descriptors.
+/// Encodes the copy of the superblock and the descriptors.
 fn backup(layout: &Layout, options: &Options, descriptors: &[u8], group: u32) -> Part {
     let mut bytes = superblock::backup_block(layout, options, group).to_vec();
     bytes.extend(descriptors);
     Part { block: layout.first(group), bytes }
 }
 
-/// The block bitmap of the last group, which may be shorter than the others.
+/// Encodes the block bitmap of the last group, which may have fewer blocks than the others.
 fn last_bitmap(layout: &Layout) -> Part {
     let last = layout.last();
     let bytes = group::block_bitmap(layout, last).to_vec();

@@ -8,13 +8,13 @@ use crate::{BLOCK, Options};
 
 /// Bytes of the structure.
 const LENGTH: usize = 1024;
-/// The offset in the file system's first block. A copy is at the start of its block.
+/// The superblock's offset in the file system's first block. The copy in group 1 is at the start of its block.
 const OFFSET: usize = 1024;
 /// `s_checksum`
 const CHECKSUM: usize = 0x3FC;
 
 const MAGIC: u32 = 0xEF53;
-/// The logarithm of the block size, less 10.
+/// The binary logarithm of the block size in KiB (`s_log_block_size`).
 const LOG_BLOCK_SIZE: u32 = 2;
 /// `EXT4_DYNAMIC_REV`
 const REVISION: u32 = 1;
@@ -22,7 +22,7 @@ const REVISION: u32 = 1;
 const VALID: u32 = 1;
 /// `EXT4_ERRORS_CONTINUE`
 const CONTINUE: u32 = 1;
-/// A file system that is never checked because of the number of its mounts.
+/// `s_max_mnt_count` of -1: the number of mounts never causes a check.
 const ANY_MOUNTS: u32 = 0xFFFF;
 /// `EXT4_DEFM_XATTR_USER | EXT4_DEFM_ACL`
 const MOUNT_OPTIONS: u32 = 0x4 | 0x8;
@@ -51,7 +51,7 @@ pub(crate) fn first_block(layout: &Layout, options: &Options) -> [u8; BLOCK] {
     block
 }
 
-/// Encodes the first block of a group with a copy.
+/// Encodes the block with the copy of the superblock in `group`.
 pub(crate) fn backup_block(layout: &Layout, options: &Options, group: u32) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     block[..LENGTH].copy_from_slice(&encode(layout, options, group));

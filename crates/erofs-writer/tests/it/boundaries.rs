@@ -1,4 +1,4 @@
-//! The ends of every range.
+//! Both sides of every boundary of the format.
 
 use erofs_rs::types::Layout;
 use erofs_writer::Meta;
@@ -6,7 +6,7 @@ use erofs_writer::Meta;
 use crate::model::{Kind, Store, Tree, meta};
 use crate::{reader, tools};
 
-/// Writes the image and has both judges compare it with the tree.
+/// Writes the image, and compares it with the tree with `fsck.erofs` and with `erofs-rs`.
 pub(crate) fn check(tree: &Tree) -> Vec<u8> {
     let (image, _) = tree.image();
     tools::check(&image);
@@ -44,8 +44,8 @@ fn equal_contents_are_stored_once() {
     let (one, two) = (files(&["a"]).image(), files(&["a", "b"]).image());
     assert_eq!((one.1.shared_bytes, two.1.shared_bytes), (0, 9000));
     assert_eq!((one.0.len(), two.0.len()), (5 * 4096, 5 * 4096));
-    // Small ones follow their inodes, and are stored as often as there are inodes: one after the root, and then
-    // two in a block.
+    // Small files follow their inodes, and are stored once for each inode: one in the root's block, and then two in
+    // each block.
     let small =
         Tree::flat((0..50).map(|n| (format!("{n}").into_bytes(), Kind::File(vec![2; 1900]))));
     let (image, summary) = small.image();
@@ -66,8 +66,8 @@ fn symlink_targets_up_to_the_longest_that_linux_follows() {
 
 #[test]
 fn directories_around_the_size_of_a_block() {
-    // `.` and `..` take 27 bytes and 14 names of 241 take 3542: 527 are left, for two entries of
-    // 12 bytes and two names, of 251 and up to 252 bytes.
+    // `.` and `..` take 27 bytes, and 14 names of 241 bytes take 3542. 527 bytes are left for two entries of 12 bytes
+    // and two names, of 251 and up to 252 bytes.
     for last in 240..=255 {
         let mut names: Vec<_> = (0..14).map(|n| format!("{n:0241}")).collect();
         names.push("x".repeat(251));
@@ -101,14 +101,14 @@ fn trees_are_as_deep_as_they_like() {
         }
         tree.image().0
     };
-    // fsck.erofs recurses and cannot check the deeper one.
+    // `fsck.erofs` recurses, and cannot check a tree of 100,000 directories.
     tools::check(&chain(300));
     let depth = 100_000;
     let image = chain(depth);
     let image = reader::open(&image);
     let super_block = image.super_block();
     assert_eq!(super_block.inos, depth as u64 + 1);
-    // Each directory follows its parent: `.`, `..` and `d` in 64 + 40 bytes, so 4 slots.
+    // Each directory follows its parent. Its inode and `.`, `..` and `d` take 64 + 40 bytes, so 4 slots.
     let deepest = image.get_inode(super_block.root_inode_id() + 4 * depth as u64);
     let deepest = deepest.unwrap();
     assert_eq!((deepest.nlink(), deepest.data_size()), (2, 27));
@@ -129,7 +129,7 @@ fn owners_times_and_modes_take_their_whole_range() {
     reader::check(&tree, &image);
 }
 
-/// Every number of inodes up to two blocks of them, so that one ends where its block does.
+/// Images with up to two blocks of inodes, so that in some the last inode ends with its block.
 #[test]
 fn images_that_end_with_an_inode() {
     for count in 0..130 {
@@ -156,7 +156,7 @@ fn dump_erofs_shows_the_superblock() {
     }
 }
 
-/// The store of the model is what the other tests rely on.
+/// The other tests rely on this property of the model's store.
 #[test]
 fn equal_bytes_have_one_id() {
     let mut store = Store::default();

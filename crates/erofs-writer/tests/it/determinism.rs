@@ -47,8 +47,8 @@ fn specimen() -> Tree {
     tree
 }
 
-/// The bytes of an image never change once released: boxes are named by them. A change of this
-/// digest is a new version of the format.
+/// After a release, the bytes of an image must not change, because their digest names the box. A change of this digest
+/// needs a new version of the format.
 #[test]
 fn the_bytes_of_a_known_tree_stay_the_same() {
     let (image, summary) = specimen().image();

@@ -1,4 +1,4 @@
-//! Errors of a tree or a content are reported correctly.
+//! Errors of a tree or a content are reported with their variant and message.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use erofs_writer::{ContentSource, Error, ImageBuilder, Meta, Node};
 
 use crate::model::{Store, meta};
 
-/// Gives every content this many bytes.
+/// A source whose contents all have this many bytes.
 struct Always(usize);
 
 impl ContentSource for Always {
@@ -28,7 +28,7 @@ fn with_files(sizes: &[u64]) -> ImageBuilder {
 
 #[test]
 fn contents_of_another_size_are_refused() {
-    // The first is after its inode, the second in blocks.
+    // The first content follows its inode, and the second is in blocks.
     for size in [1000, 10_000] {
         let write = |given| with_files(&[size]).write(&mut Vec::new(), &mut Always(given));
         let given = usize::try_from(size).unwrap();

@@ -1,5 +1,5 @@
-//! Faults at every call of the destination and of the source. Each ends in its typed error; an
-//! interrupted or short write ends in the same image.
+//! Faults at every call of the destination and of the source. Each fault is returned as its typed error. An interrupted
+//! or short write is continued, and gives the same image.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -8,8 +8,8 @@ use erofs_writer::{ContentSource, Error, ImageBuilder, Summary};
 
 use crate::model::{Kind, Store, Tree, meta};
 
-/// A tree whose image takes many calls: contents after inodes, in blocks, and longer than the
-/// writer's buffer; and directories of many blocks.
+/// A tree whose image takes many writes. It has contents that follow inodes, that are in blocks, and that are longer than
+/// the writer's buffer, and a directory of many blocks.
 fn tree() -> Tree {
     let sizes = [0, 100, 2048, 4096, 5000, 262_143, 262_144, 262_145, 600_000, 900_000];
     let file = |(number, size)| (format!("file-{size}").into_bytes(), vec![number; size]);
@@ -22,27 +22,27 @@ fn tree() -> Tree {
     tree
 }
 
-/// A fault of a destination, once.
+/// A fault of one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// Reports an error.
     Fails(ErrorKind),
-    /// Takes nothing and reports no error.
+    /// Writes no bytes and returns `Ok(0)`.
     TakesNothing,
-    /// Takes a part.
+    /// Writes one byte.
     TakesOne,
-    /// Asks to be called again.
+    /// Returns [`ErrorKind::Interrupted`], after which the caller must retry.
     Interrupted,
 }
 
-/// A destination that meets a fault at one of its writes, and does nothing wrong at the others.
+/// A destination with a fault at the write number `at`. All other writes succeed.
 #[derive(Debug)]
 struct Faulty {
     fault: Fault,
     at: usize,
     writes: usize,
     taken: Vec<u8>,
-    /// The fault was one after which nothing more may come.
+    /// Whether the fault happened after which the writer must not write again.
     failed: bool,
     flushed: bool,
 }
@@ -153,7 +153,7 @@ fn a_short_or_interrupted_write_is_continued() {
     }
 }
 
-/// Takes everything and cannot keep it.
+/// A destination whose flush fails.
 struct Unflushable;
 
 impl Write for Unflushable {
@@ -172,16 +172,16 @@ fn a_failing_flush_is_reported() {
     assert!(matches!(&error, Error::Write(source) if source.kind() == ErrorKind::QuotaExceeded));
 }
 
-/// A fault of a source, once.
+/// A fault of a source at one content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flaw {
     /// Writes this many bytes too few and returns `Ok`.
     Short(usize),
     /// Writes nothing and returns `Ok`.
     Nothing,
-    /// Gives so many bytes too many.
+    /// Writes this many bytes too many.
     Long(usize),
-    /// Gives so many bytes too many, and passes over the writer's refusal.
+    /// Writes this many bytes too many, and ignores the writer's error.
     LongAndCareless(usize),
     /// Fails before the first byte.
     FailsAtOnce,
@@ -203,7 +203,7 @@ const FLAWS: [Flaw; 9] = [
     Flaw::FailsAtLast,
 ];
 
-/// A source with a flaw at one of its contents.
+/// A source with a flaw at the content number `at`.
 #[derive(Debug)]
 struct Flawed {
     store: Store,
@@ -252,7 +252,7 @@ fn write_flawed(flaw: Flaw, at: usize) -> (Result<Summary, Error>, Flawed) {
 fn every_content_of_the_source_may_fail() {
     let (result, source) = write_flawed(Flaw::Nothing, usize::MAX);
     result.unwrap();
-    // All but the empty one.
+    // The empty content is not copied.
     assert_eq!(source.contents, 9);
     for at in 0..source.contents {
         for flaw in FLAWS {

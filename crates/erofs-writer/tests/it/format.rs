@@ -50,7 +50,7 @@ fn the_tables_account_for_every_byte() {
     }
 }
 
-/// Checks each field of which the table gives one number.
+/// Checks the fields that are one number in the table, and returns how many there are.
 fn check_constants(fields: &[Field], bytes: &[u8]) -> usize {
     let constant = |field: &&Field| parse(&field.written).is_some();
     let constants = fields.iter().filter(constant);

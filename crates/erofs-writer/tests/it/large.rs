@@ -1,4 +1,4 @@
-//! Files over 4 GiB, and the largest image: their zero bytes are neither made nor kept.
+//! Files over 4 GiB, and the largest image. Their zero bytes are neither allocated nor stored.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +20,7 @@ fn is_zeros(bytes: &[u8]) -> bool {
     bytes.as_ptr() == ZEROS.as_ptr()
 }
 
-/// An `a`, zero bytes, and a `z` at the end.
+/// Contents of an `a`, zero bytes, and a `z` at the end.
 struct Hollow;
 
 impl ContentSource for Hollow {
@@ -47,7 +47,7 @@ fn write(sizes: &[u64], out: &mut dyn Write) -> Summary {
     builder.write(out, &mut Hollow).unwrap()
 }
 
-/// The written bytes but for most of the zeros, by their offsets.
+/// The written bytes by their offsets, without most of the zeros.
 #[derive(Debug, Default)]
 struct Holes {
     kept: BTreeMap<u64, Vec<u8>>,
@@ -56,7 +56,7 @@ struct Holes {
 
 impl Write for Holes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Of zero bytes a block's worth, so that the block in which they start can be read.
+        // Keeps up to a block of zero bytes, so that the block in which they start can be read.
         let kept = if is_zeros(bytes) { &bytes[..bytes.len().min(4096)] } else { bytes };
         match self.kept.last_entry() {
             Some(mut last) if last.key() + last.get().len() as u64 == self.length => {
@@ -90,7 +90,7 @@ impl Image for Holes {
     }
 }
 
-/// Reads the sizes, the first and the last byte of every file back.
+/// Checks the size, the first and the last byte of every file.
 fn check(sizes: &[u64], image: Holes) {
     assert_eq!(image.length % 4096, 0);
     let blocks = image.length / 4096;
@@ -132,7 +132,7 @@ fn the_largest_image() {
     check(&sizes, image);
 }
 
-/// A file that leaves out the zero bytes.
+/// A file that has holes instead of the zero bytes.
 struct Sparse(File);
 
 impl Write for Sparse {

@@ -1,4 +1,4 @@
-//! As much as the format can count, and one more.
+//! The greatest number that the format can express, and one more.
 
 use erofs_writer::{Error, ImageBuilder, Meta, Node};
 
@@ -6,7 +6,7 @@ use crate::boundaries::check;
 use crate::model::{Kind, Link, Tree, meta};
 use crate::{reader, tools};
 
-/// A file with so many names.
+/// A tree with a file that has `names` names.
 fn linked(names: usize) -> Tree {
     let mut tree = Tree::flat([(b"file".to_vec(), Kind::File(vec![3; 5000]))]);
     let directory = tree.add(0, b"directory", meta(), Kind::Directory);
@@ -17,7 +17,7 @@ fn linked(names: usize) -> Tree {
     tree
 }
 
-/// 65,536 is where the 16 bits of the compact form of inodes, which is not written, would end.
+/// The compact form of inodes, which is not written, has only 16 bits for the number of names.
 #[test]
 fn hard_links_are_counted_beyond_16_bits() {
     for names in [65_535, 65_536, 65_537] {
@@ -53,7 +53,7 @@ fn a_directory_of_100_000_entries() {
     let image = reader::open(&image);
     let found = reader::paths(&image);
     assert!(found.keys().eq(tree.paths().keys()));
-    // Finds it by its name, so by the order of the entries.
+    // `erofs-rs` finds the name with a binary search, so the entries are sorted.
     let last = image.get_inode(found[b"/entry-99999".as_slice()].id()).unwrap();
     assert!(image.xattrs("/entry-99999").unwrap().is_empty());
     assert_eq!(last.nlink(), 1);
@@ -70,7 +70,7 @@ fn a_directory_of_100_000_of_the_longest_names() {
     tools::check(&image);
     let image = reader::open(&image);
     let root = image.get_inode(image.super_block().root_inode_id()).unwrap();
-    // 15 to a block.
+    // 15 entries fit into a block.
     assert_eq!(root.data_size().div_ceil(4096), 100_000_u64.div_ceil(15));
     for number in [0, 14, 15, 49_999, 99_999] {
         assert!(image.xattrs(format!("/{number:0255}")).unwrap().is_empty());
@@ -114,7 +114,7 @@ fn extended_attributes_of_every_namespace_and_size() {
     check(&tree);
 }
 
-/// A directory, and an inode of each kind that has data after it, with these attributes.
+/// A tree of a directory, a file, a symlink and a pipe with these attributes.
 fn bearers(xattrs: &[(Vec<u8>, Vec<u8>)]) -> Tree {
     let mut tree = Tree::flat([]);
     let meta = Meta { xattrs: xattrs.to_vec(), ..meta() };
@@ -168,7 +168,7 @@ fn the_attributes_of_an_inode_have_at_most_262148_bytes() {
     }
     let error = refusal(with(most + 1));
     assert!(matches!(error, Error::XattrsTooLarge { size: 262_152 }), "{error}");
-    // Many small ones: a head, a name and a value of 4 bytes each.
+    // Many small attributes: each has a head of 4 bytes, a name of 4 bytes after its prefix, and no value.
     let many = |count| (0..count).map(|n| pair(&format!("user.{n:04x}"), 0)).collect::<Vec<_>>();
     check(&bearers(&many(32_767)));
     let error = refusal(many(32_768));

@@ -1,4 +1,4 @@
-//! The images as others read them: erofs-utils, and to a reader written by someone else.
+//! Checks the images with erofs-utils and with the crate `erofs-rs`.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 

@@ -1,6 +1,6 @@
 //! Memory does not grow with the size of files.
 //!
-//! The peak of a process is the kernel's count (`VmHWM` of `/proc/self/status`,
+//! The kernel measures the peak of a whole process (`VmHWM` of `/proc/self/status`,
 //! [proc(5)](https://man7.org/linux/man-pages/man5/proc.5.html)), so each image is written by a
 //! separate process: this program, limited to one test.
 
@@ -18,7 +18,7 @@ const SIZE: &str = "EROFS_WRITER_TEST_SIZE";
 const FILES: u8 = 16;
 const MIB: u64 = 1 << 20;
 
-/// Bytes that are no holes, in pieces as a store would give them.
+/// Contents of up to 64 KiB at a time, as a store would write them.
 struct Made;
 
 impl ContentSource for Made {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use box_digest::Blake3Digest;
 use erofs_writer::{Behind, ContentSource, ImageBuilder, Meta, Node, NodeId, Summary};
 
-/// Inodes and the names that they have. Inode 0 is the root.
+/// Inodes and their names. Inode 0 is the root.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     pub(crate) inodes: Vec<(Meta, Kind)>,
@@ -46,7 +46,7 @@ impl Store {
 }
 
 impl ContentSource for Store {
-    /// Writes in pieces of odd lengths, as a store that decompresses might.
+    /// Writes pieces of 1021 bytes, which fit no block, as a store that decompresses might.
     fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         let bytes = self.0.get(content).ok_or(io::ErrorKind::NotFound)?;
         assert_eq!(bytes.len() as u64, size);
@@ -83,7 +83,7 @@ impl Tree {
         inode
     }
 
-    /// Lists the inode of each path; the root's path is empty.
+    /// Returns the inode of each path. The root's path is empty.
     pub(crate) fn paths(&self) -> BTreeMap<Vec<u8>, usize> {
         let mut children: HashMap<usize, Vec<&Link>> = HashMap::new();
         self.links.iter().for_each(|link| children.entry(link.directory).or_default().push(link));
@@ -101,7 +101,7 @@ impl Tree {
         paths
     }
 
-    /// Returns the link count that Unix would show.
+    /// Returns the link count that `stat` shows for the inode.
     pub(crate) fn nlink(&self, inode: usize) -> usize {
         if self.inodes[inode].1 != Kind::Directory {
             return self.links.iter().filter(|link| link.inode == inode).count();
@@ -116,7 +116,7 @@ impl Tree {
         self.written(self.builder())
     }
 
-    /// Writes the image, adding inodes and links in these orders.
+    /// Writes the image, adding inodes and links in the order of these indices.
     pub(crate) fn image_in_order(&self, inodes: &[usize], links: &[usize]) -> (Vec<u8>, Summary) {
         self.written(self.builder_in_order(inodes, links))
     }
@@ -129,8 +129,8 @@ impl Tree {
         (out, summary)
     }
 
-    /// Writes the image with some inodes put last and some contents behind it: those whose bit is set, counted modulo 64. Returns
-    /// the written part and the contents behind it.
+    /// Writes the image with some inodes put last and some contents behind it. Bit `n` of `last` selects the inodes `n`,
+    /// `n + 64` and so on, and `behind` the contents. Returns the written part and the contents behind it.
     pub(crate) fn image_in_parts(&self, last: u64, behind: u64) -> (Vec<u8>, Vec<u8>) {
         let ((mut builder, ids), mut store) = self.builder_with_ids();
         let is_set = |bits: u64, at: usize| bits >> (at % 64) & 1 == 1;
@@ -154,7 +154,7 @@ impl Tree {
         (out, rest)
     }
 
-    /// Returns what writes the image, and the contents.
+    /// Returns the builder of the image, and the contents.
     pub(crate) fn builder(&self) -> (ImageBuilder, Store) {
         let inodes: Vec<_> = (1..self.inodes.len()).collect();
         let links: Vec<_> = (0..self.links.len()).collect();

@@ -1,4 +1,4 @@
-//! Random trees: every image matches its tree.
+//! Writes random trees, and compares each image with its tree.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use crate::model::{Kind, Link, Tree};
 use crate::{reader, tools};
 
-/// An inode to be added: its type, and its names, each in the directory that the index picks.
+/// An inode to add: its type, and its names. Each name has the index of its directory.
 type Growth = (Meta, Kind, Vec<(prop::sample::Index, Vec<u8>)>);
 
-/// Any tree, of up to 40 inodes; some have a directory of up to 1000 names more.
+/// Any tree of up to 40 inodes. Some have an additional directory of up to 1000 names.
 pub(crate) fn tree() -> impl Strategy<Value = Tree> {
     let growth = (meta(), kind(), vec((any::<prop::sample::Index>(), name()), 1..4));
     let crowd = prop_oneof![3 => Just(0), 1 => 1..1000usize];
@@ -23,7 +23,7 @@ pub(crate) fn tree() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Adds a directory with so many names of up to that length, each of one of three inodes.
+/// Adds a directory with `count` names of up to `length` bytes. Each is a name of one of three inodes.
 fn add_crowd(tree: &mut Tree, count: usize, length: usize) {
     if count == 0 {
         return;
@@ -71,8 +71,7 @@ fn grow(root: Meta, growths: Vec<Growth>) -> Tree {
     tree
 }
 
-/// Every byte that a name can have, those around `.` and at the ends of the range more often, and
-/// lengths up to the limit.
+/// Names of up to 255 bytes, of all bytes that are allowed. Bytes near `.`, and 1 and 255, are more frequent.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     let any = (1..=255u8).prop_filter("a slash ends a name", |byte| *byte != b'/');
     let few = prop_oneof![Just(1), Just(b'-'), Just(b'.'), Just(b'0'), b'a'..b'e', Just(0xFF)];
@@ -87,7 +86,7 @@ const BORDERS: [usize; 14] =
 
 fn kind() -> impl Strategy<Value = Kind> {
     let length = prop_oneof![3 => prop::sample::select(&BORDERS), 1 => 0..20000usize];
-    // A few distinct bytes and lengths only, so that contents are often equal.
+    // Few distinct bytes and lengths, so that contents are often equal.
     let file = (length, 0..2u8).prop_map(|(length, byte)| Kind::File(vec![byte; length]));
     let target = prop_oneof![1..100usize, 3900..=4095usize];
     prop_oneof![
@@ -102,7 +101,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 prop_compose! {
-    /// Only what the file system that the images are extracted to can hold, too.
+    /// Metadata within the limits of the file system to which the images are extracted.
     fn meta()(
         mode in 0..=0o7777u16,
         uid in prop_oneof![Just(0), 65535..70000u32, Just(u32::MAX - 1)],

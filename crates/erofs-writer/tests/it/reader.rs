@@ -15,7 +15,7 @@ pub(crate) fn open(image: &[u8]) -> Image<'_> {
     EroFS::new(SliceImage::new(image)).unwrap()
 }
 
-/// Lists the inode of each path; the root's path is empty.
+/// Returns the inode of each path. The root's path is empty.
 pub(crate) fn paths(image: &Image<'_>) -> BTreeMap<Vec<u8>, Inode> {
     let root = image.get_inode(image.super_block().root_inode_id()).unwrap();
     let below = image.walk_dir("/").unwrap().map(|entry| {
@@ -25,7 +25,7 @@ pub(crate) fn paths(image: &Image<'_>) -> BTreeMap<Vec<u8>, Inode> {
     [(Vec::new(), root)].into_iter().chain(below).collect()
 }
 
-/// Compares an image with the tree of which it was made.
+/// Compares an image with its tree.
 pub(crate) fn check(tree: &Tree, bytes: &[u8]) {
     let image = open(bytes);
     let found = paths(&image);

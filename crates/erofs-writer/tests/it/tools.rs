@@ -36,9 +36,8 @@ pub(crate) fn check_file(image: &Path) {
 
 /// Extracts a tree's image with `fsck.erofs`, and compares the files with the tree.
 ///
-/// Only root can restore owners, devices and set-user-ID bits, and read files without read
-/// permission. For other users these are left out, and everything is readable. The reader always
-/// compares all of them.
+/// Only root can restore owners and devices, and read files without read permission. For other users, the function adds
+/// read permission to all files, and does not compare owners and devices. [`crate::reader`] always compares them.
 pub(crate) fn check_extracted(tree: &Tree) {
     let target = TempDir::new().unwrap();
     let privileged = target.path().metadata().unwrap().uid() == 0;
@@ -69,7 +68,7 @@ fn compare(tree: &Tree, inode: usize, path: &Path, privileged: bool) {
     compare_kind(kind, &found, path);
     assert_eq!((found.mtime(), found.mtime_nsec()), (meta.mtime, meta.mtime_nsec.into()));
     if !found.is_symlink() {
-        // A change of owner clears the set-id bits.
+        // Not compared: the set-id bits, which a change of the owner clears.
         assert_eq!(found.mode() & 0o1777, u32::from(meta.mode) & 0o1777, "{path:?}");
     }
     if privileged {
@@ -111,7 +110,7 @@ fn compare_kind(kind: &Kind, found: &fs::Metadata, path: &Path) {
     }
 }
 
-/// Writes an image to a file that goes away with the value.
+/// Writes an image to a file that is deleted when the value is dropped.
 pub(crate) fn file(image: &[u8]) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(image).unwrap();

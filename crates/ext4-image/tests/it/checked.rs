@@ -1,4 +1,4 @@
-//! `e2fsck` finds nothing in file systems of any size.
+//! `e2fsck` finds no errors in file systems of any size.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::FileExt as _;
@@ -9,7 +9,7 @@ use crate::tools::{
     BLOCK, GIB, GROUP, KIB, MIB, TIB, UUID, check, header, made, options, run, value,
 };
 
-/// Both sides of the boundaries of groups, and of the groups that a block of descriptors holds.
+/// Sizes on both sides of a group's end, and of the 128 groups whose descriptors fill a block.
 const SIZES: [u64; 24] = [
     MIB,
     MIB + BLOCK - 1,

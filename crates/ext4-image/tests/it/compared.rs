@@ -1,10 +1,10 @@
-//! `mke2fs`, asked for the same features, makes the same file system.
+//! With the same features, `mke2fs` makes a file system with the same groups.
 
 use tempfile::NamedTempFile;
 
 use crate::tools::{BLOCK, GIB, GROUP, MIB, UUID, header, made, options, run, value};
 
-/// The lines that differ: times, the seed of hashes, and the checksums over them.
+/// The starts of the lines that differ: times, the seed of hashes, the checksum over them, and the version of `dumpe2fs`.
 const DIFFERENT: [&str; 7] = [
     "Filesystem created:",
     "Last write time:",

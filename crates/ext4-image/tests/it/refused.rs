@@ -1,4 +1,4 @@
-//! Wrong sizes, options and files are refused, and the file is left as it was.
+//! Wrong sizes, options and files are refused, and the file stays unchanged.
 
 use std::fs::OpenOptions;
 

@@ -1,11 +1,11 @@
-//! The files are sparse, as long as was asked, and the same every time.
+//! The files are sparse, have the requested length, and have the same bytes every time.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 use crate::tools::{BLOCK, GIB, GROUP, KIB, MIB, TIB, made, options};
 
-/// Bytes of a block of `st_blocks`.
+/// The unit of `st_blocks`, in bytes.
 const SECTOR: u64 = 512;
 
 #[test]

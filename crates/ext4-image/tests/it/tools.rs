@@ -1,4 +1,4 @@
-//! File systems to look at, and e2fsprogs, which looks at them.
+//! Makes file systems, and runs the programs of e2fsprogs on them.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) fn options(journal: bool) -> Options {
     Options { uuid, journal, root_owner: (0, 0), root_mode: 0o755 }
 }
 
-/// Makes a file system in a file that goes away with the value.
+/// Makes a file system in a file that is deleted when the value is dropped.
 pub(crate) fn made(size: u64, options: &Options) -> NamedTempFile {
     let file = NamedTempFile::new().unwrap();
     format(file.as_file(), size, options).unwrap();
@@ -34,7 +34,7 @@ pub(crate) fn made(size: u64, options: &Options) -> NamedTempFile {
 /// Runs a program of e2fsprogs and returns its output. The program must succeed.
 pub(crate) fn run(program: &str, arguments: &[&OsStr]) -> String {
     let mut command = Command::new(program);
-    // Debian has these programs where only root's PATH leads.
+    // On Debian, these programs are in directories that only root's PATH includes.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     command.env("PATH", path).env("LC_ALL", "C").env("TZ", "UTC").args(arguments);
     let output = command.output().unwrap_or_else(|error| {
@@ -45,7 +45,7 @@ pub(crate) fn run(program: &str, arguments: &[&OsStr]) -> String {
     text
 }
 
-/// Checks a file system with `e2fsck`, which must succeed and print nothing but its passes.
+/// Checks a file system with `e2fsck`, which must succeed and print only its passes and the summary.
 pub(crate) fn check(image: &Path) {
     let text = run("e2fsck", &["-fn".as_ref(), image.as_os_str()]);
     let plain = |line: &str| {

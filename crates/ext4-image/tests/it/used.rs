@@ -1,4 +1,4 @@
-//! Others can put files into the file systems.
+//! `debugfs` can write files into the file systems.
 
 use std::io::Write as _;
 
