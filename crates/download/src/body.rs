@@ -23,12 +23,12 @@ pub struct Body<'a> {
     policy: &'a Policy,
     deadline: Deadline,
     received: u64,
-    /// The time of the last measurement of the rate, and the bytes received until then.
+    /// The time at which the rate was last measured, and the bytes received until then.
     measured: (Instant, u64),
 }
 
 impl<'a> Body<'a> {
-    /// Begins to read a response's body. `what` describes it in messages.
+    /// Begins to read the body of `answer`. `what` describes the file in messages.
     pub fn new(
         what: &'a str,
         answer: FinalResponse,
@@ -40,18 +40,18 @@ impl<'a> Body<'a> {
         Self { what, host, response, policy, deadline, received: 0, measured }
     }
 
-    /// Returns the length that the server declares, if any.
+    /// Returns the length that the server declares. `None` if it declares none.
     pub(crate) fn announced(&self) -> Option<u64> {
         self.response.content_length()
     }
 
-    /// Returns whether the response declares its end. Otherwise a broken connection looks like the end.
+    /// Returns whether the response declares where its body ends. If not, a broken connection looks like the end.
     pub(crate) fn has_an_end(&self) -> bool {
         let headers = self.response.headers();
         headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING)
     }
 
-    /// Reads some bytes; returns zero at the end.
+    /// Reads some bytes, and returns their number: 0 at the end.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, DownloadError> {
         let length = self.response.read(buffer).map_err(|source| self.broken(source))?;
         self.received += length as u64;

@@ -14,7 +14,7 @@ use crate::request::FinalResponse;
 use crate::retry::{Attempts, Cancel, Retryable, retry};
 use crate::size::Size;
 
-/// The progress in bytes after which the attempts are counted from the start again.
+/// The number of bytes after whose receipt all attempts are available again.
 const STEP: u64 = 1 << 20;
 
 /// A file on a server, and the means to request it.
@@ -25,23 +25,23 @@ pub trait Source {
     /// Returns the name of the file, for messages.
     fn what(&self) -> &str;
 
-    /// Returns whether the server never serves another file under this name. If so, a download is also resumed if the server
+    /// Returns whether the server always returns the same file for this request. If so, a download is resumed even if the server
     /// sends no entity tag.
     fn is_immutable(&self) -> bool;
 
-    /// Requests the file with these headers and the source's own.
+    /// Requests the file with `headers` and the headers of the source, such as `Authorization`.
     ///
     /// # Errors
     /// There is no response.
     fn get(&self, headers: HeaderMap) -> Result<FinalResponse, Self::Error>;
 
-    /// Returns the error of a response without the file.
+    /// Returns the error of a response whose status is not that of the file.
     fn refusal(&self, response: FinalResponse) -> Self::Error;
 }
 
 /// The destination of a download.
 pub trait Target {
-    /// The incomplete file, until it is verified.
+    /// The type of the file while it is incomplete or not verified.
     type Draft<'a>: Draft
     where
         Self: 'a;
@@ -77,19 +77,19 @@ pub trait Draft {
 /// The reason why a target does not accept bytes.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
-    /// They cannot be written on this host.
+    /// The bytes cannot be written on this host.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// They are wrong, for the reason in the text. Another server may have the correct bytes.
+    /// The bytes are invalid. The text is the reason. Another server may have the correct bytes.
     #[error("{0}")]
     Content(String),
 }
 
 impl DraftError {
-    /// Returns the error of the download of `what`.
+    /// Converts the error to the error of the download of `what`.
     pub fn of(self, what: &str) -> DownloadError {
         let what = what.to_owned();
         match self {
@@ -140,7 +140,7 @@ pub struct Download<'a, S, T> {
     pub size: Size,
     /// The network options.
     pub network: &'a NetworkOptions,
-    /// Cancels the download.
+    /// The token that cancels the download.
     pub cancel: &'a Cancel,
 }
 
@@ -151,16 +151,16 @@ struct Partial<D> {
     tag: Option<HeaderValue>,
     /// The size of the file, if it is known.
     total: Option<u64>,
-    /// Whether the bytes came in several responses.
+    /// Whether the bytes are from several responses.
     resumed: bool,
 }
 
 impl<'a, S: Source, T: Target> Download<'a, S, T> {
-    /// Downloads the file and returns its size in bytes. The target keeps the file once its last byte is verified. After an error
-    /// nothing is kept.
+    /// Downloads the file and returns its size in bytes. The target keeps the file after it is verified. After an error, the
+    /// target keeps no file.
     ///
-    /// The attempts are counted from the start again after each MiB of progress, so a large file can be loaded over a connection
-    /// that often breaks.
+    /// After each MiB of progress all attempts are available again, so that a large file can be downloaded over a connection that
+    /// often breaks.
     ///
     /// # Errors
     /// The errors of the source, and [`DownloadError`].
@@ -205,7 +205,7 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
         let body = Body::new(self.source.what(), answer, &self.network.policy, deadline);
         match self.copy(body, &mut partial).and_then(|()| self.check_content(&partial)) {
             Ok(()) => Ok(self.commit(partial)?),
-            // The parts may be of different versions of the file, so the error does not condemn the file.
+            // A resumed file may be joined from different versions, so the wrong content may not be the server's.
             Err(error) if partial.resumed && is_other_content(&error) => {
                 self.attempt(held, attempts) // Now request the whole file.
             }
@@ -216,7 +216,7 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
         }
     }
 
-    /// Begins a new file for a response that has all of it.
+    /// Begins a new file for a response that has the whole file.
     fn start(&self, answer: &FinalResponse) -> Result<Partial<T::Draft<'a>>, DownloadError> {
         let tag = answer.response.headers().get(ETAG).filter(|tag| is_strong(tag)).cloned();
         let total = match self.size {
@@ -253,7 +253,7 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
         }
     }
 
-    /// Returns an error if the connection ends before the file, and the response does not declare its end.
+    /// Returns the retryable error of a broken connection if the file is too short, and the response does not declare its end.
     fn check_end(
         &self,
         body: &Body<'_>,
@@ -278,7 +278,7 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
         Ok(())
     }
 
-    /// Keeps the file, and returns its size.
+    /// Commits the verified file, and returns its size.
     fn commit(&self, partial: Partial<T::Draft<'a>>) -> Result<u64, DownloadError> {
         let size = partial.writer.size();
         partial.writer.commit().map_err(|error| error.of(self.source.what()))?;
@@ -301,9 +301,10 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
 }
 
 impl<D: Draft> Partial<D> {
-    /// Returns the headers that request the rest of the file
-    /// ([RFC 9110, sections 13.1.5](https://www.rfc-editor.org/rfc/rfc9110#section-13.1.5) and
-    /// [14.2](https://www.rfc-editor.org/rfc/rfc9110#section-14.2)). Returns none if the rest could be of another version.
+    /// Returns the headers that request the rest of the file ([RFC 9110, sections
+    /// 13.1.5](https://www.rfc-editor.org/rfc/rfc9110#section-13.1.5) and
+    /// [14.2](https://www.rfc-editor.org/rfc/rfc9110#section-14.2)). Returns no headers if there are no bytes yet, or if the rest
+    /// could be of another version of the file.
     fn range(&self, is_immutable: bool) -> HeaderMap {
         let from = self.writer.size();
         let mut headers = HeaderMap::new();
@@ -315,7 +316,7 @@ impl<D: Draft> Partial<D> {
         headers
     }
 
-    /// Returns whether a response has the rest of the same file.
+    /// Returns whether the response with these headers has the rest of the same file.
     fn is_continued_by(&self, headers: &HeaderMap) -> bool {
         let range = headers.get(CONTENT_RANGE).and_then(content_range);
         let fits = range.is_some_and(|(first, total)| {
@@ -341,8 +342,8 @@ fn content_range(value: &HeaderValue) -> Option<(u64, Option<u64>)> {
     Some((first.parse().ok()?, total.parse().ok()))
 }
 
-/// Returns whether an entity tag is strong, so that it changes with every byte of the file: it is a quoted string without `W/`
-/// ([RFC 9110, section 8.8.3](https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3)).
+/// Returns whether an entity tag is strong: a quoted string without `W/`. A strong tag changes whenever a byte of the file
+/// changes ([RFC 9110, section 8.8.3](https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3)).
 fn is_strong(tag: &HeaderValue) -> bool {
     matches!(tag.as_bytes(), [b'"', .., b'"'])
 }

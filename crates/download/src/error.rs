@@ -12,8 +12,8 @@ use crate::retry::Retryable;
 
 /// An error of a download.
 ///
-/// `what` is the description of the file. No message contains a password, a token or a part of a URL that could be one. The
-/// server that a redirect leads to is named without the rest of the URL.
+/// `what` is the description of the file. No message contains a password, a token or a part of a URL that could be one. Of a
+/// redirect's URL, messages contain only the scheme and the server.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum DownloadError {
@@ -52,13 +52,13 @@ pub enum DownloadError {
     /// The file is larger than the limit.
     #[error("{what} is larger than the {limit} bytes that it may have")]
     TooLarge { what: String, limit: u64 },
-    /// The size is wrong. `found` may be the number of bytes before the download was ended.
+    /// The size is wrong. `found` is the size, or the number of bytes at which the download was stopped.
     #[error("{what} should have {expected} bytes, but has {found}")]
     WrongSize { what: String, expected: u64, found: u64 },
     /// The digest is wrong.
     #[error("{what} is damaged, or another file: its digest is {found}, not {expected}")]
     WrongDigest { what: String, expected: Digest, found: Digest },
-    /// The content is invalid, whatever its digest is.
+    /// The target has rejected the content for `reason`.
     #[error("{what} cannot be used: {reason}")]
     Content { what: String, reason: String },
     /// The bytes cannot be written to the store.
@@ -73,7 +73,7 @@ pub enum DownloadError {
 }
 
 impl DownloadError {
-    /// Returns whether the cause is on this host, so that another server cannot help.
+    /// Returns whether the cause is on this host, so that a download from another server would fail too.
     pub const fn is_local(&self) -> bool {
         matches!(
             self,
@@ -91,7 +91,7 @@ impl Retryable for DownloadError {
             Self::Status { transient: true, retry_after, .. } => {
                 Some(retry_after.unwrap_or_default())
             }
-            // Only the connection has failed.
+            // The connection has failed, and the server may still have the file.
             Self::Http(HttpError::Unreachable { .. })
             | Self::Interrupted { transient: true, .. } => Some(Duration::ZERO),
             _ => None,

@@ -13,7 +13,7 @@ use crate::retry::{Attempts, Policy};
 /// The maximum number of redirects.
 const REDIRECTS: usize = 5;
 
-/// A URL, and the origin at which its redirects began.
+/// A URL, and the first URL, from which redirects led to it.
 #[derive(Debug, Clone)]
 pub struct RequestUrl {
     /// The URL of the request.
@@ -24,18 +24,18 @@ pub struct RequestUrl {
 }
 
 impl RequestUrl {
-    /// Takes a URL that is not from a redirect.
+    /// Makes the first URL of a request, which is not from a redirect.
     pub fn named(url: RemoteUrl) -> Self {
         Self { origin: url.clone(), url, same_origin: true }
     }
 
-    /// Returns whether the URL has the first origin (scheme, host and port), and so had all redirects on the way to it. A
-    /// redirect that comes back to the first origin was chosen by another server.
+    /// Returns whether this URL and all URLs before it have the origin (scheme, host and port) of the first URL. If a redirect
+    /// leads away from this origin and a later one back to it, returns `false`, because another server chose the last URL.
     pub const fn same_origin(&self) -> bool {
         self.same_origin
     }
 
-    /// Returns the place to which a `Location` header leads from here. `what` describes the file.
+    /// Returns the URL of a redirect from this URL with a `Location` header. `what` describes the file.
     ///
     /// # Errors
     /// [`DownloadError::Downgrade`] and [`DownloadError::Redirect`].
@@ -56,14 +56,14 @@ impl RequestUrl {
         }
     }
 
-    /// Returns the place with `pairs` appended to the query.
+    /// Returns this URL with `pairs` appended to its query.
     #[must_use]
     pub fn with_query(&self, pairs: &[(&str, &str)]) -> Self {
         Self { url: self.url.with_query(pairs), ..self.clone() }
     }
 
-    /// Returns whether a redirect has led to another host than the first one. A first URL with a link-local address is allowed,
-    /// but only for that host.
+    /// Returns whether the URL has another host than the first URL. If so, it must not have a link-local address. The first URL
+    /// may have one, because the user has chosen it.
     fn is_screened(&self) -> bool {
         !self.url.same_host(&self.origin)
     }
@@ -76,7 +76,7 @@ pub enum Payload<'a> {
     None,
     /// A short body.
     Bytes(&'a [u8]),
-    /// A file of any size, which is read again for each server. The upload has the time limit of a download of its size.
+    /// A file of any size. It is read again for each redirect. The upload has the time limit of a download of its size.
     Content(&'a dyn Content, &'a Policy),
 }
 
@@ -90,18 +90,18 @@ pub struct Request<'a> {
     pub method: Method,
     /// The first URL.
     pub at: RequestUrl,
-    /// The headers for every server.
+    /// The headers for the first server and for each redirect.
     pub headers: HeaderMap,
-    /// The header for the first origin, until a redirect leaves it.
+    /// The `Authorization` header. It is sent until a redirect leads to another origin.
     pub authorization: Option<HeaderValue>,
-    /// The body, for every server.
+    /// The body for the first server and for each redirect.
     pub payload: Payload<'a>,
 }
 
 /// The response after all redirects.
 #[derive(Debug)]
 pub struct FinalResponse {
-    /// The place of the response.
+    /// The URL that returned the response.
     pub at: RequestUrl,
     /// The status, the headers, and the unread body.
     pub response: Response,
@@ -162,7 +162,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Returns the reason why a URL is not requested, without a part of the URL.
+/// Returns the reason why a URL is not requested. It contains no part of the URL.
 const fn rule(error: &UrlError) -> &'static str {
     match error {
         UrlError::Malformed { .. } => "it cannot be parsed",
@@ -171,7 +171,8 @@ const fn rule(error: &UrlError) -> &'static str {
     }
 }
 
-/// Returns the `Location` of a redirect ([RFC 9110, section 15.4](https://www.rfc-editor.org/rfc/rfc9110#section-15.4)).
+/// Returns the `Location` header if the response is a redirect that the client follows ([RFC 9110, section
+/// 15.4](https://www.rfc-editor.org/rfc/rfc9110#section-15.4)).
 fn location<'r>(response: &'r Response, method: &Method) -> Option<&'r str> {
     let redirects = match response.status() {
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -184,7 +185,7 @@ fn location<'r>(response: &'r Response, method: &Method) -> Option<&'r str> {
 }
 
 impl FinalResponse {
-    /// Returns the error of a status without the file. Only server errors, 408 and 429 are transient.
+    /// Returns the error of this response's status. Only server errors (5xx), 408 and 429 are transient.
     pub fn status_error(&self, what: &str) -> DownloadError {
         let status = self.response.status();
         DownloadError::Status {

@@ -11,23 +11,21 @@ pub struct Policy {
     pub patience: Duration,
     /// The minimum rate of a server in bytes per second, measured over each `patience`.
     pub least_rate: u64,
-    /// The time limit of a download, before its size is added.
+    /// The time limit of an empty download. [`Self::overall_rate`] adds time for each byte.
     pub grace: Duration,
-    /// The number of bytes for which the time limit grows by one second. Pauses between attempts do
-    /// not count.
+    /// The number of bytes for which the time limit grows by one second. The limit does not include pauses between attempts.
     pub overall_rate: u64,
     /// The number of attempts without progress.
     pub tries: u32,
     /// The pause before the second attempt. It doubles for each further attempt.
     pub backoff: Duration,
-    /// The longest pause between two attempts. If a server wants a longer pause, there is no
-    /// further attempt.
+    /// The longest pause between two attempts. If a server requests a longer pause, there is no further attempt.
     pub longest_pause: Duration,
 }
 
 impl Default for Policy {
-    /// Returns a policy for servers that may pause for 30 s: four attempts, at least 1 KiB/s, and a
-    /// time limit of 60 s plus one second for each 64 KiB.
+    /// Returns a policy with four attempts, 30 s for each read, at least 1 KiB/s, and a time limit of 60 s plus one second for
+    /// each 64 KiB.
     fn default() -> Self {
         Self {
             patience: Duration::from_secs(30),
@@ -50,7 +48,7 @@ pub trait Retryable {
 /// A further attempt, after a pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
-    /// The server.
+    /// The server to which the request is repeated.
     pub host: String,
     /// The number of the attempt, from 2.
     pub attempt: u32,
@@ -87,12 +85,12 @@ pub struct Attempts {
     started: Instant,
     /// The sum of all pauses.
     paused: Duration,
-    /// The server, and the function that receives its retries.
+    /// The server, and the function that receives the retries of requests to it.
     observer: Option<(String, RetryObserver)>,
 }
 
 impl Attempts {
-    /// Starts to count attempts and time.
+    /// Starts the time, with all attempts of the policy left.
     pub fn new(policy: &Policy) -> Self {
         let (policy, tries) = (*policy, policy.tries.max(1));
         let (started, paused) = (Instant::now(), Duration::ZERO);
@@ -113,7 +111,7 @@ impl Attempts {
         Self { tries, left: tries, ..self }
     }
 
-    /// Counts the attempts from the start again, after progress.
+    /// Makes all attempts available again, after progress.
     pub const fn refill(&mut self) {
         self.left = self.tries;
     }
@@ -127,9 +125,9 @@ impl Attempts {
 
     /// Returns the pause before the next attempt, or `None` after the last attempt.
     ///
-    /// The pauses double from attempt to attempt. A longer `Retry-After` of the server is respected
-    /// up to the longest pause. The sum of all pauses is limited too, so that a server cannot
-    /// prolong a download with many pauses.
+    /// The pauses double from attempt to attempt, up to the longest pause. The pause is at least the server's `Retry-After`; if
+    /// that is longer than the longest pause, there is no further attempt. The sum of all pauses is limited too, so that a server
+    /// cannot prolong a download with many pauses.
     pub fn pause(&mut self, error: &impl Retryable) -> Option<Duration> {
         let Policy { backoff, longest_pause, .. } = self.policy;
         let asked = error.retry_after()?;
@@ -172,8 +170,8 @@ impl Deadline {
     }
 }
 
-/// Makes attempts until one succeeds, fails permanently, or is the last. Cancellation ends a pause,
-/// and the next attempt has to check it.
+/// Calls `attempt` until it succeeds, its error is permanent, or no attempts are left. Cancellation only ends the pause:
+/// `attempt` must check `cancel` and return an error.
 ///
 /// # Errors
 /// The error of the last attempt.
@@ -193,7 +191,7 @@ pub fn retry<T, E: Retryable>(
     }
 }
 
-/// A cancellation token, with which one worker cancels the others, even while they sleep.
+/// A cancellation token, with which one thread cancels the work of others, even while they sleep.
 #[derive(Debug, Default)]
 pub struct Cancel {
     canceled: Mutex<bool>,
@@ -201,18 +199,18 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Cancels all workers, and wakes the sleeping ones.
+    /// Cancels the work, and wakes the threads that sleep.
     pub fn cancel(&self) {
         *self.canceled.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
     }
 
-    /// Returns whether the workers are canceled.
+    /// Returns whether the work is canceled.
     pub fn is_canceled(&self) -> bool {
         *self.canceled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleeps for `time`, or until the workers are canceled.
+    /// Sleeps for `time`, or until the work is canceled.
     pub fn sleep(&self, time: Duration) {
         let canceled = self.canceled.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.changed.wait_timeout_while(canceled, time, |canceled| !*canceled));

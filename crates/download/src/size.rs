@@ -28,7 +28,7 @@ impl Size {
         }
     }
 
-    /// Returns an error if the size is wrong. If `is_whole` is false, more bytes may follow.
+    /// Returns an error if the size `found` is wrong. If `is_whole` is false, `found` may still grow.
     pub(crate) fn check(self, what: &str, found: u64, is_whole: bool) -> Result<(), DownloadError> {
         let what = || what.to_owned();
         match self {

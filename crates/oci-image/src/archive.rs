@@ -47,10 +47,10 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Opens an archive and reads the headers of its members. `expected` is the form in messages.
+    /// Opens an archive and reads the headers of its members. `expected` is the form that error messages name.
     ///
     /// # Errors
-    /// The file does not exist, is not an archive, or could be read in two ways.
+    /// The file does not exist, is not a tar archive, or is an archive that programs could read differently.
     pub(super) fn open(path: &Path, expected: Form) -> Result<Self, SourceError> {
         let other = |found| SourceError::NotAnImage { path: path.to_owned(), expected, found };
         if path.is_dir() {
@@ -101,18 +101,18 @@ impl Files for Archive {
     }
 }
 
-/// Returns the compression of a file that begins with `start`, as [`Found::Compressed`], or `None` for an unknown format.
+/// Returns [`Found::Compressed`] if a file that begins with `start` is compressed in a known format, otherwise `None`.
 pub fn compressed(start: &[u8]) -> Option<Found> {
     let (_, what, program) = COMPRESSED.iter().find(|(magic, ..)| start.starts_with(magic))?;
     Some(Found::Compressed { what, program })
 }
 
-/// Returns whether a file that begins with `start` is a Git LFS pointer, whose real file was not checked out.
+/// Returns whether a file that begins with `start` is a Git LFS pointer: `git` has not checked out the file itself.
 pub fn is_lfs_pointer(start: &[u8]) -> bool {
     start.starts_with(LFS_START)
 }
 
-/// Returns the type of a file with this first block, or `None` for a tar archive.
+/// Returns what a file with the first block `start` is instead of a tar archive. `None` for a tar archive.
 fn problem(start: &[u8]) -> Option<Found> {
     if start.is_empty() {
         return Some(Found::Empty);

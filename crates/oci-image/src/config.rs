@@ -19,7 +19,7 @@ const PROCESS: Shape = Shape::Object(&[
     optional("ExposedPorts", Shape::Map(&Shape::Any)),
 ]);
 
-/// The fields of a config that a box needs. Many tools write no history.
+/// The fields of a config that a box needs. `history` is optional, because many tools write none.
 impl Document for ImageConfiguration {
     const SHAPE: Shape = Shape::Object(&[
         required("architecture", Shape::Text),
@@ -49,10 +49,10 @@ pub(super) fn process(config: &ImageConfiguration) -> Config {
     process
 }
 
-/// Checks that the manifest and the config agree on the number of layers.
+/// Checks that the config has as many `diff_ids` as the manifest has layers, and that its history has at most as many layers.
 ///
 /// # Errors
-/// The contradicting numbers.
+/// The message, with the contradicting numbers.
 pub(super) fn check(config: &ImageConfiguration, layers: usize) -> Result<(), String> {
     let diff_ids = config.rootfs().diff_ids().len();
     if layers != diff_ids {

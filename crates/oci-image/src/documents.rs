@@ -1,5 +1,5 @@
-//! The documents of images that name blobs: indexes, manifests and configs. They are read strictly, so that no document is
-//! mistaken for another type.
+//! Indexes and manifests: the documents that name blobs. They are read strictly, so that an index is never read as a manifest,
+//! or a manifest as an index.
 
 use box_digest::Digest;
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest, MediaType, OciLayout};
@@ -73,7 +73,7 @@ impl keys::Document for OciLayout {
     const SHAPE: Shape = Shape::Object(&[required("imageLayoutVersion", Shape::Text)]);
 }
 
-/// A document on the way to an image.
+/// An index or a manifest.
 #[derive(Debug)]
 pub(super) enum Document {
     /// A list of manifests or further indexes.
@@ -82,8 +82,8 @@ pub(super) enum Document {
     Manifest(Box<ImageManifest>),
 }
 
-/// Reads an index or a manifest. The media type of its descriptor, if there is one, decides which of the two it is. The document
-/// must agree with it ([CVE-2021-41190](https://nvd.nist.gov/vuln/detail/CVE-2021-41190)).
+/// Reads an index or a manifest. `expected`, the media type of its descriptor, decides which of the two it is. The document must
+/// not contradict it ([CVE-2021-41190](https://nvd.nist.gov/vuln/detail/CVE-2021-41190)).
 ///
 /// # Errors
 /// The reason why the document is rejected.
@@ -91,8 +91,8 @@ pub(super) fn read(bytes: &[u8], expected: Option<&str>) -> Result<Document, Str
     judge(parse(bytes)?, expected)
 }
 
-/// Reads an index or a manifest of a registry. `named`, the media type in the response, decides which of the two it is, or else
-/// the document's own media type.
+/// Reads an index or a manifest of a registry. `named`, the media type in the response, decides which of the two it is. If it is
+/// `None`, the document's `mediaType` decides.
 ///
 /// # Errors
 /// The reason why the document is rejected.
@@ -172,7 +172,7 @@ fn manifest(written: Map<String, Value>) -> Result<ImageManifest, String> {
     Err(format!("it is not an image, but an artifact of type {what:?}"))
 }
 
-/// Converts a document, in which `list` may be missing.
+/// Converts a document. `list` is the key of its list, such as `layers`, which may be absent.
 fn typed<T: DeserializeOwned>(mut written: Map<String, Value>, list: &str) -> Result<T, String> {
     written.entry("schemaVersion").or_insert(json!(2));
     written.entry(list).or_insert(json!([]));

@@ -37,8 +37,8 @@ pub enum SourceError {
     /// A blob does not have the size or digest that the image declares.
     #[error("{at} ({what}) has {found}, but the image names {expected}")]
     Damaged { at: String, what: &'static str, found: String, expected: String },
-    /// No image has the wanted name (`is_missing`), or several have it. `count` is the number of all images, and `names` has all
-    /// their names.
+    /// No image has the wanted name (`is_missing`), or several have it. `count` is the number of images to choose from, and
+    /// `names` has their names.
     #[error("{place} has {found}{}", listed(names))]
     Choice {
         place: String,
@@ -83,7 +83,7 @@ named_enum! {
 }
 
 impl SourceError {
-    /// Returns the error of a file that cannot be read as `what`.
+    /// Returns the error of the file `at`, which cannot be read as `what`.
     pub(super) fn malformed(at: &str, what: &str, message: &str) -> Self {
         Self::Malformed(format!("{at} cannot be read as {what}: {message}"))
     }

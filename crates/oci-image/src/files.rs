@@ -1,4 +1,4 @@
-//! Files by their names, in a directory or in an archive.
+//! Opens the files of an image by their names, in a directory or in an archive.
 
 use std::fmt;
 use std::fs::File;
@@ -39,8 +39,7 @@ fn is_pointer(file: &File) -> io::Result<bool> {
     Ok(is_lfs_pointer(&start[..read]))
 }
 
-/// The files of a directory. The names are constants or digests, so none leads out of the
-/// directory.
+/// The files of a directory. Their names are constants or digests, so no name leads out of the directory with `..`.
 #[derive(Debug)]
 pub(super) struct Directory(pub(super) PathBuf);
 
@@ -55,7 +54,7 @@ impl Files for Directory {
 
     fn open(&self, name: &str) -> Result<Option<Opened>, SourceError> {
         let path = self.0.join(name);
-        // The files of a layout may be links into another store.
+        // The files of a layout may be symbolic links, for example into another store.
         match open_regular(&path, Links::Follow) {
             Ok(file) => {
                 let size = file.metadata().map_err(FileError::of("read", &path))?.len();

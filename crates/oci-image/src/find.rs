@@ -1,6 +1,6 @@
 //! Finds the manifest of an image by a tag or a digest: index → … → manifest.
 //!
-//! This is the same for all forms of images; an [`ImageStore`] reads the documents.
+//! The search is the same for all forms of images that have a manifest. An [`ImageStore`] reads the documents.
 
 use box_contract::Platform;
 use box_digest::Digest;
@@ -12,7 +12,7 @@ use super::media::Kind;
 use super::platform::{fits, is_attestation, listed};
 use super::source::{Bound, INDEX, ImageStore, MANIFEST, Tagged};
 
-/// The maximum number of nested indexes. Builders nest them once.
+/// The maximum number of nested indexes. Builders write at most an index within an index.
 const NESTING: usize = 4;
 
 /// The image to find in a source.
@@ -20,13 +20,13 @@ const NESTING: usize = 4;
 pub(super) struct Wanted<'a> {
     /// The tag of the image. It may be absent if the source has only one image.
     pub(super) tag: Option<&'a str>,
-    /// The digest of the manifest or index, whatever manifest has its tag now.
+    /// The digest of the manifest or index. It takes precedence over the tag, which may name another manifest by now.
     pub(super) digest: Option<Digest>,
     /// The platform of the image.
     pub(super) platform: Platform,
 }
 
-/// A reference to the next document.
+/// The next document of the search.
 struct Next {
     blob: Blob,
     /// The expected media type, if it is known.
@@ -47,7 +47,7 @@ pub(super) fn find(
     follow(place, start, wanted.platform)
 }
 
-/// Starts with the document of a digest, if it still exists.
+/// Starts with the document of the digest `digest`, if it still exists.
 fn by_digest(place: &dyn ImageStore, digest: Digest) -> Result<Next, SourceError> {
     let Some(bytes) = place.read_manifest(&digest, None, MANIFEST)? else {
         return Err(SourceError::Gone { place: place.title(), digest });
@@ -57,14 +57,14 @@ fn by_digest(place: &dyn ImageStore, digest: Digest) -> Result<Next, SourceError
     Ok(Next::judged(blob, document))
 }
 
-/// Starts with the only document with the tag and for the platform.
+/// Starts with the document for the wanted tag and platform. It must be the only one.
 fn by_tag(place: &dyn ImageStore, wanted: Wanted<'_>) -> Result<Next, SourceError> {
     let candidates = match place.tagged(wanted.tag)? {
         Tagged::Listed(candidates) => candidates,
         Tagged::Judged(blob, document) => return Ok(Next::judged(blob, document)),
     };
     let mut chosen = only_named(choose(place, candidates, wanted.platform)?);
-    // One image may have several tags.
+    // One image with several tags has an entry for each tag.
     chosen.dedup_by(|one, other| one.digest() == other.digest());
     match chosen.len() {
         1 => Ok(Next::of(&chosen[0])),
@@ -79,8 +79,8 @@ fn by_tag(place: &dyn ImageStore, wanted: Wanted<'_>) -> Result<Next, SourceErro
     }
 }
 
-/// Returns the images with a name, or all if none has one. If `skopeo copy` reuses a name in a layout, the previous image stays
-/// there without a name.
+/// Returns the images with a name, or all images if none has a name. If `skopeo copy` reuses a name in a layout, the previous
+/// image stays in the layout without a name.
 fn only_named(mut chosen: Vec<Descriptor>) -> Vec<Descriptor> {
     if chosen.iter().any(|it| tag(it).is_some()) {
         chosen.retain(|it| tag(it).is_some());
@@ -102,7 +102,7 @@ fn follow(
         match document {
             Document::Manifest(manifest) => return Ok((next.blob, *manifest)),
             Document::Index(manifests) => {
-                // The first of several takes precedence
+                // If several entries match, the first takes precedence
                 // ([image-index.md](https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md), `platform`).
                 let chosen = choose(place, manifests, platform)?;
                 let empty = || malformed(place, next.blob, INDEX, "it names no image".to_owned());
@@ -131,7 +131,7 @@ fn malformed(place: &dyn ImageStore, blob: Blob, document: Bound, message: Strin
     SourceError::malformed(&place.at(&blob.digest), document.what, &message)
 }
 
-/// Returns the entries of an index for the platform, or else the entries without a platform.
+/// Returns the entries for the platform. If there are none, returns the entries without a platform.
 fn choose(
     place: &dyn ImageStore,
     candidates: Vec<Descriptor>,

@@ -1,4 +1,4 @@
-//! The forms of images, and what a path has instead of an image.
+//! The forms of images, and the descriptions of paths that are no image.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl Form {
     }
 }
 
-/// What a path has instead of an image.
+/// What is at a path instead of the expected image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants describe their fields")]
 pub enum Found {
@@ -51,15 +51,15 @@ pub enum Found {
     File,
     /// A directory instead of an archive.
     Directory,
-    /// A directory or an archive without this file.
+    /// A directory or an archive without the file of this name.
     Lacks(&'static str),
-    /// A compressed file, and the program that decompresses it.
+    /// A compressed file. `what` describes its format, and `program` decompresses it.
     Compressed { what: &'static str, program: &'static str },
     /// An empty file.
     Empty,
     /// A file that is not a tar archive.
     NoArchive,
-    /// A file of another type.
+    /// A file of another type, which the text describes.
     Other(&'static str),
     /// A Git LFS pointer.
     LfsPointer,

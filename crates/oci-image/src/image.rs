@@ -15,10 +15,10 @@ use super::layers::{LAYER, layers};
 use super::platform;
 use super::source::{BlobSource, open_blob, read_config};
 
-/// An image, resolved to digests. Its layers are not verified yet.
+/// An image, resolved to digests. The layers' content is not verified yet.
 #[derive(Debug, Clone)]
 pub struct Image<'a> {
-    /// The source of its layers.
+    /// The source of the layers.
     pub(super) source: Arc<dyn BlobSource + 'a>,
     /// The platform of the image.
     pub platform: Platform,
@@ -38,7 +38,7 @@ pub struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// Reads the config that a manifest names, and checks its platform and that both have the same number of layers.
+    /// Reads the config that a manifest names. Checks the config's platform, and the config and the manifest against each other.
     pub(super) fn assemble(
         source: Arc<dyn BlobSource + 'a>,
         identity: Blob,
@@ -60,13 +60,13 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// Returns the size of all its blobs: manifest, config and layers.
+    /// Returns the size of manifest, config and layers together, in bytes. A repeated layer is added each time.
     pub fn size(&self) -> u64 {
         let sizes = self.layers.iter().map(|layer| layer.size);
         [self.manifest_size, self.config_size].into_iter().chain(sizes).fold(0, u64::saturating_add)
     }
 
-    /// Makes layers available without a network: the layers of an image in a registry are fetched into the store, in parallel.
+    /// Makes layers available without a network. Fetches the layers of an image in a registry into the store, in parallel.
     ///
     /// # Errors
     /// [`SourceError`].
@@ -78,7 +78,7 @@ impl<'a> Image<'a> {
     /// Opens the blob of a layer and checks its size. The content is not verified.
     ///
     /// # Errors
-    /// [`SourceError`] if the blob is missing, unreadable or has another size.
+    /// [`SourceError`] if the blob is missing or unreadable, or does not have the declared size.
     pub fn open_layer(&self, layer: &LayerSource) -> Result<Box<dyn Read + Send>, SourceError> {
         open_blob(&*self.source, blob(layer), LAYER).map(|opened| opened.reader)
     }
@@ -94,14 +94,14 @@ const fn blob(layer: &LayerSource) -> Blob {
 pub struct Mislabelled {
     /// The number of the layer; the lowest has 1.
     pub number: usize,
-    /// The compression of the layer's media type.
+    /// The compression that the layer's media type declares.
     pub label: Compression,
     /// The compression that the first bytes of the layer show.
     pub found: Compression,
 }
 
 impl Image<'_> {
-    /// Returns the layers whose compression differs from their media type. Layers that would have to be fetched are skipped.
+    /// Returns the layers whose compression differs from their media type. Skips layers that are not on this host yet.
     pub fn mislabelled(&self) -> Vec<Mislabelled> {
         let layers = (1..).zip(&self.layers);
         let found = layers.filter_map(|(number, layer)| {
@@ -112,7 +112,7 @@ impl Image<'_> {
         found.collect()
     }
 
-    /// Returns the first bytes of a layer, or `None` if it would have to be fetched.
+    /// Returns the first bytes of a layer, or `None` if the layer is not on this host yet.
     fn start(&self, layer: &LayerSource) -> Option<Vec<u8>> {
         let opened = self.source.open_present(blob(layer))?;
         let mut start = Vec::new();

@@ -3,9 +3,9 @@
 //! Go programs, which most readers of images are, accept `Layers` as `layers`, and use the last one of duplicate keys
 //! ([`json.Unmarshal`](https://pkg.go.dev/encoding/json#Unmarshal)). Other programs accept the exact spelling only. A document
 //! with both keys would be two different images with one digest. So a key that differs from a known one only in case is rejected,
-//! even if the known key is absent, and so is a duplicate of a known key. For example, `{"Layers": []}` and
-//! `{"layers": [], "layers": []}` are rejected. A `null` counts as an absent key, because Go writes empty lists and maps as
-//! `null`. Unknown keys are ignored.
+//! even if the known key is absent. A duplicate of a known key, or of a key of a [`Shape::Map`], is rejected too. For example,
+//! `{"Layers": []}` and `{"layers": [], "layers": []}` are rejected. A key with the value `null` is treated as absent, because Go
+//! writes empty lists and maps as `null`. Unknown keys are ignored.
 
 use std::fmt;
 
@@ -22,10 +22,10 @@ use serde_json::{Map, Value, json};
 /// it is short in the document.
 const MAX_ELEMENTS: usize = 1 << 16;
 
-/// The type of a value in a document, with the parts that are read.
+/// The type of a value in a document, with the keys that are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
-    /// Any value; it is not kept.
+    /// Any value. It is replaced with an empty object.
     Any,
     Text,
     Sha256,
@@ -34,7 +34,7 @@ pub(super) enum Shape {
     List(&'static Self),
     /// An object with arbitrary keys.
     Map(&'static Self),
-    /// An object, with its known keys.
+    /// An object, and its known keys.
     Object(&'static [Key]),
 }
 
@@ -58,33 +58,33 @@ pub(super) const fn optional(name: &'static str, shape: Shape) -> Key {
 
 /// A document that is read strictly.
 pub(super) trait Document: DeserializeOwned {
-    /// Its known keys and their types.
+    /// The known keys of the document, and their types.
     const SHAPE: Shape;
 
-    /// Adds fields that the Rust type requires and a document may omit.
+    /// Adds fields that `Self` requires and a document may omit.
     fn complete(_: &mut Value) {}
 }
 
-/// The beginnings of this module's messages. The messages contain no value of a document, which could be any JSON file of the
-/// host.
+/// The beginnings of this module's messages, which [`fault`] keeps. They contain no value of a document. The document could be
+/// any JSON file of the host.
 const OWN: [&str; 3] = ["programs differ in", "a key appears twice", "a list or object has more"];
 
 /// Reads a document.
 ///
 /// # Errors
-/// The document is malformed, or ambiguous as described above.
+/// The document is malformed, or ambiguous as the module describes.
 pub(super) fn read<T: Document>(bytes: &[u8]) -> Result<T, String> {
     let mut document = walk(bytes, T::SHAPE)?;
     T::complete(&mut document);
     typed(document)
 }
 
-/// Converts a document that was read.
+/// Converts a document that [`walk`] has returned.
 pub(super) fn typed<T: DeserializeOwned>(document: Value) -> Result<T, String> {
     serde_json::from_value(document).map_err(|error| fault(&error, &OWN))
 }
 
-/// Returns the known parts of a document.
+/// Returns a document with its known keys only.
 ///
 /// # Errors
 /// As for [`read`].
@@ -106,7 +106,7 @@ impl Shape {
     }
 }
 
-/// Returns the known parts of a value, and `null` for `null`.
+/// Returns a value with its known keys only, and `null` for `null`.
 impl<'de> DeserializeSeed<'de> for Shape {
     type Value = Value;
 
@@ -143,7 +143,7 @@ impl<'de> Visitor<'de> for Shape {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let Self::List(element) = self else {
-            // serde's derive also accepts an object's values as a list, which no other program does.
+            // serde's derive also accepts a list of an object's values instead of the object. No other program does.
             return Err(Error::invalid_type(Unexpected::Seq, &self));
         };
         let mut values = Vec::new();
@@ -173,7 +173,7 @@ impl<'de> Visitor<'de> for Shape {
     }
 }
 
-/// Checks that a digest is a sha256.
+/// Checks that a text is a sha256 digest.
 fn sha256<E: Error>(found: Option<String>) -> Result<Value, E> {
     let Some(found) = found else { return Ok(Value::Null) };
     match found.parse::<Digest>() {
@@ -197,7 +197,7 @@ fn object<'de, A: MapAccess<'de>>(known: &[Key], mut map: A) -> Result<Value, A:
             continue;
         };
         if found != key.name {
-            // serde appends the line and column.
+            // serde_json appends the line and column to the message.
             return Err(Error::custom(format_args!(
                 "programs differ in whether the key {found:?} means {:?}",
                 key.name

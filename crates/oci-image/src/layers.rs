@@ -11,13 +11,13 @@ use super::error::SourceError;
 use super::source::{BlobSource, Bound};
 use super::{config, media};
 
-/// Images have about ten layers; Docker makes at most 127.
+/// The maximum number of layers. Most images have about ten, and Docker makes at most 127.
 const LAYERS: Bound = Bound { what: "an image", unit: "layers", limit: 256 };
 /// The description of a layer in messages.
 pub(super) const LAYER: &str = "a layer";
-/// The blob of one layer. Registries also limit it, many to 10 GiB.
+/// The maximum size of a layer's blob. Registries also limit it, many to 10 GiB.
 const LAYER_BYTES: Bound = Bound { what: LAYER, unit: "bytes", limit: 16 << 30 };
-/// The blobs of all layers of an image. A layer that occurs twice counts twice.
+/// The maximum size of an image's layer blobs together. A layer that occurs twice is added twice.
 const IMAGE_BYTES: Bound = Bound { what: "an image", unit: "bytes of layers", limit: 64 << 30 };
 
 /// Returns the layers of an image, the lowest first.
@@ -51,7 +51,7 @@ fn layer(
     Ok(LayerSource { digest, size, compression, diff_id })
 }
 
-/// Checks that the number of layers is allowed, and equals the config's.
+/// Checks the number of layers against the limit and against the config.
 pub(super) fn check_count(
     place: impl Fn() -> String,
     config: &ImageConfiguration,
@@ -71,8 +71,8 @@ fn check_sizes(blobs: &dyn BlobSource, layers: &[Descriptor]) -> Result<(), Sour
     IMAGE_BYTES.check(size, image)
 }
 
-/// Rejects a blob with two different descriptions. It is read only once, so the order of the layers would decide which of the two
-/// applies.
+/// Rejects two layers with one blob and different descriptions. The blob is read only once, so the order of the layers would
+/// decide which description applies.
 fn check_repeats(layers: &[LayerSource]) -> Result<(), String> {
     let mut seen = BTreeMap::new();
     for (number, layer) in (1..).zip(layers) {

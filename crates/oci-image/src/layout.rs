@@ -23,8 +23,7 @@ pub(super) struct Layout<F> {
 }
 
 impl<F: Files> Layout<F> {
-    /// Opens a layout and checks its version. `lacks` returns the error if the version file is
-    /// missing.
+    /// Opens a layout and checks its version. `lacks` makes the error for files without the version file `oci-layout`.
     pub(super) fn open(
         files: F,
         form: Form,
@@ -80,7 +79,7 @@ impl<F: Files> ImageStore for Layout<F> {
         let (mut found, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|it| tag(it) == Some(wanted));
         if found.is_empty() {
-            // Some programs write full references, which end with the tag.
+            // Some programs write a full reference instead of a tag.
             let of_reference =
                 |it: &Descriptor| tag(it).is_some_and(|it| tag_of(it) == Some(wanted));
             found = others.into_iter().filter(of_reference).collect();

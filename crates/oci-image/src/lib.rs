@@ -41,8 +41,8 @@ use layout::Layout;
 pub use oci_spec::image::Config;
 pub use registry::{Access, Registries, Remote};
 
-/// Opens the image of a reference, for a platform. A digest in the reference takes precedence over the digest `pinned`. An image
-/// with a digest is found by it, whatever manifest has its tag now.
+/// Opens the image of a reference, for a platform. A digest in the reference takes precedence over the digest `pinned`. If there
+/// is a digest, the tag is ignored, because it may name another manifest by now.
 ///
 /// # Errors
 /// [`SourceError`].
@@ -62,7 +62,7 @@ pub fn open<'a>(
     }
 }
 
-/// Returns the form of the image in a directory or in an archive (`*.tar`), or `None` if there is no image.
+/// Returns the form of the image at `path`, a directory or an archive (`*.tar`). Returns `None` if there is no image.
 pub fn form_of(path: &Path) -> Option<Form> {
     if path.join(LAYOUT_FILE).is_file() {
         return Some(Form::Layout);

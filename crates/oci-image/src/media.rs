@@ -8,7 +8,7 @@ use oci_spec::image::MediaType;
 
 use super::error::Unread;
 
-/// The type of a document on the way to an image.
+/// The type of a document that leads to a config and layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Index,
@@ -18,7 +18,7 @@ pub(super) enum Kind {
 /// The message for a manifest of Docker's first schema, which registries stopped serving long ago.
 pub(super) const SCHEMA_1: &str = "it is in Docker's old format (schema 1)";
 
-/// Returns the OCI type that is equivalent to a type of either family.
+/// Returns `media_type` itself if it is an OCI type, or the OCI type that is equivalent to one of Docker's types.
 pub(super) fn family(media_type: &str) -> MediaType {
     match media_type {
         DOCKER_INDEX_TYPE => MediaType::ImageIndex,
@@ -35,7 +35,7 @@ impl Kind {
     /// Returns the type of document for a media type.
     ///
     /// # Errors
-    /// The message for any other media type.
+    /// The message for a media type of neither.
     pub(super) fn of(media_type: &str) -> Result<Self, String> {
         match family(media_type) {
             MediaType::ImageIndex => Ok(Self::Index),
@@ -63,7 +63,7 @@ pub(super) fn compression(media_type: &str) -> Result<Compression, Unread> {
     }
 }
 
-/// Returns the media type of a layer with this compression.
+/// Returns the OCI media type of a layer with this compression.
 pub(super) const fn layer(compression: Compression) -> MediaType {
     match compression {
         Compression::None => MediaType::ImageLayer,

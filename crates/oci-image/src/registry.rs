@@ -1,7 +1,7 @@
 //! Images of a registry, whose documents and layers are kept in the store.
 //!
-//! A blob with a known digest is looked for in the store first, so an image that was read once needs no network. Only tags are
-//! resolved by the registry each time.
+//! A blob with a known digest is first looked up in the store, so an image that was read once needs no network. A tag is always
+//! resolved by the registry.
 
 use host_fs::FileError;
 use std::fmt;
@@ -32,9 +32,9 @@ pub struct Access<'a> {
 /// The resources for opening images of registries.
 #[derive(Debug, Clone, Copy)]
 pub struct Registries<'a> {
-    /// The store that keeps their documents and layers.
+    /// The store for the images' documents and layers.
     pub store: &'a Store,
-    /// The client.
+    /// The client that sends the requests.
     pub remote: &'a dyn Remote,
     /// Whether requests are forbidden.
     pub offline: bool,
@@ -105,7 +105,7 @@ impl Repo<'_> {
         let document = documents::read_typed(&bytes, media_type).map_err(|message| {
             SourceError::malformed(&self.at(&digest), "a manifest or an index", &message)
         })?;
-        // The store computes the digest of the bytes, so the client is not trusted here.
+        // The digest is the store's, which computes it from the bytes. `Remote` is not trusted to have verified them.
         let digest = self.registries.store.put(&bytes)?;
         self.registries.store.note_fetched(&digest)?;
         Ok((Manifest { bytes, media_type, digest }, document))
@@ -120,7 +120,8 @@ impl Repo<'_> {
     ) -> Result<Option<Vec<u8>>, SourceError> {
         let store = self.registries.store;
         if let Some(found) = store.size(digest).filter(|found| *found > document.limit) {
-            // Too large to be read into memory: it is hashed in pieces. A damaged one is fetched again.
+            // The blob is too large for the memory, so it is hashed in pieces. If it is undamaged, `check` returns the error.
+            // If it is damaged, it is fetched again.
             let checked = self.holds(digest).then(|| self.check(digest, (found, size), document));
             return checked.transpose().map(|_| None);
         }
@@ -130,7 +131,7 @@ impl Repo<'_> {
         Ok(Some(bytes))
     }
 
-    /// Checks the size of a document against the declared size, if any, and the limit.
+    /// Checks `found`, the size of a document, against the declared `size`, if there is one, and against the limit.
     fn check(
         &self,
         digest: &Digest,
@@ -160,7 +161,7 @@ impl Repo<'_> {
     }
 }
 
-/// Returns a repository as in a reference without a tag.
+/// Returns the repository as a reference without a tag, such as `docker://registry.example.org/team/app`.
 fn title(repository: &Repository) -> String {
     format!("{}{}/{}", Form::Registry.prefix(), repository.host(), repository.name())
 }
@@ -180,7 +181,8 @@ impl BlobSource for Repo<'_> {
     }
 
     fn open(&self, Blob { digest, size }: Blob) -> Result<Option<Opened>, SourceError> {
-        // A damaged config is fetched again. A layer is hashed when it is fetched and when it is read.
+        // A blob of at most `CONFIG.limit` bytes is hashed here, and fetched again if it is damaged. For a larger one, which can
+        // only be a layer, the size is enough: layers are hashed when they are fetched and when they are read.
         let is_here = match size {
             size if size <= CONFIG.limit => self.holds(&digest),
             _ => self.registries.store.size(&digest) == Some(size),

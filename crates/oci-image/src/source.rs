@@ -1,4 +1,4 @@
-//! Sources of the documents and blobs of images, and functions that read them bounded and verified.
+//! Sources of the documents and blobs of images, and functions that limit and verify what they read.
 
 use host_fs::FileError;
 use std::fmt;
@@ -16,16 +16,16 @@ use super::keys::{self, Document};
 /// A limit for an image or one of its documents.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
-    /// The limited item, in messages.
+    /// The description of the limited item, such as `an image index`.
     pub(super) what: &'static str,
-    /// The unit of the limit.
+    /// The unit of the limit, such as `bytes`.
     pub(super) unit: &'static str,
     /// The largest number that is allowed.
     pub(super) limit: u64,
 }
 
 impl Bound {
-    /// Returns an error if `found` exceeds the limit.
+    /// Returns an error if `found` exceeds the limit. `at` describes the file or image in the message.
     pub(super) fn check(self, found: u64, at: impl FnOnce() -> String) -> Result<(), SourceError> {
         let Self { what, unit, limit } = self;
         if found <= limit {
@@ -40,7 +40,7 @@ pub(super) const INDEX: Bound =
 pub(super) const MANIFEST: Bound = Bound { what: "an image manifest", ..INDEX };
 pub(super) const CONFIG: Bound = Bound { what: "an image config", limit: 8 << 20, ..INDEX };
 
-/// An open stream.
+/// An open file or blob.
 pub(super) struct Opened {
     pub(super) reader: Box<dyn Read + Send>,
     /// The size in bytes, from metadata.
@@ -55,7 +55,7 @@ pub(super) trait BlobSource: fmt::Debug + Send + Sync {
     /// Returns the description of a blob for messages.
     fn at(&self, digest: &Digest) -> String;
 
-    /// Opens a blob. Returns `None` if it is missing. Neither its content nor its size is verified.
+    /// Opens a blob. Returns `None` if it is missing. The caller verifies the content and the size.
     ///
     /// # Errors
     /// The blob exists, but cannot be opened.
@@ -69,13 +69,13 @@ pub(super) trait BlobSource: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Opens a blob if it can be opened without fetching it.
+    /// Opens a blob that is on this host. Returns `None` if it would have to be fetched.
     fn open_present(&self, blob: Blob) -> Option<Opened> {
         self.open(blob).ok()?.filter(|opened| opened.size == blob.size)
     }
 }
 
-/// The result of a search by tag.
+/// The result of [`ImageStore::tagged`].
 pub(super) enum Tagged {
     /// The entries of an index.
     Listed(Vec<Descriptor>),
@@ -83,9 +83,9 @@ pub(super) enum Tagged {
     Judged(Blob, documents::Document),
 }
 
-/// A source in which images are also found by tags.
+/// A source that can also look up images by their tags.
 pub(super) trait ImageStore: BlobSource {
-    /// Finds the images with this tag, or all images without a tag.
+    /// Finds the images with this tag. For `None`, returns all images of a layout, or a registry's image with the default tag.
     ///
     /// # Errors
     /// No image has the tag, or the list cannot be read.
@@ -106,7 +106,7 @@ pub(super) trait ImageStore: BlobSource {
     fn form(&self) -> Form;
 }
 
-/// Opens a blob, and checks its size against the image's. `what` describes it in messages.
+/// Opens a blob, and checks its size against the declared size. `what` describes the blob in messages.
 pub(super) fn open_blob(
     blobs: &dyn BlobSource,
     blob: Blob,
@@ -115,7 +115,7 @@ pub(super) fn open_blob(
     sized(blobs, blob, what, blobs.open(blob)?)
 }
 
-/// Checks that a stream was opened, and its size.
+/// Checks that the blob exists, and that it has the declared size.
 fn sized(
     blobs: &dyn BlobSource,
     blob: Blob,
@@ -169,7 +169,7 @@ pub(super) fn verified(
     Ok(bytes)
 }
 
-/// Returns the error of a blob with another digest.
+/// Returns the error of a blob whose digest is not the declared one.
 pub(super) fn wrong_digest(
     at: String,
     what: &'static str,
@@ -180,7 +180,7 @@ pub(super) fn wrong_digest(
     SourceError::Damaged { at, what, found, expected }
 }
 
-/// Reads a whole stream. Returns an error if it exceeds the document's limit.
+/// Reads a whole file. Returns an error if it exceeds the document's limit.
 pub(super) fn read_bounded(
     opened: Opened,
     at: &str,

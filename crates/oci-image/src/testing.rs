@@ -29,7 +29,7 @@ impl BlobSource for Nowhere {
 }
 
 impl Image<'_> {
-    /// Returns an image that has no blobs.
+    /// Returns an image with these digests, whose blobs do not exist.
     pub fn sample(manifest: Digest, layers: &[Digest]) -> Self {
         let layer = |digest: &Digest| LayerSource {
             digest: *digest,

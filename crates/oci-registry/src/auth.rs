@@ -1,7 +1,7 @@
 //! Authentication: with a password, or with a token from the realm that the registry names.
 //!
-//! The realm must have the registry's origin or be trusted for this registry. Otherwise a registry could have its users'
-//! passwords sent to any server.
+//! The realm must have the registry's origin or be trusted for this registry. Otherwise a registry could redirect its users'
+//! passwords to any server.
 
 use std::collections::BTreeSet;
 
@@ -17,13 +17,13 @@ use crate::token::{self, Realm, basic, bearer};
 /// The state of the authentication at a server.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// The `Authorization` header of each request.
+    /// The `Authorization` header of the next requests; `None` for anonymous requests.
     pub(crate) authorization: Option<HeaderValue>,
     /// The result of the search for credentials; `None` before the search.
     search: Option<Search>,
-    /// The other repositories of the registry that tokens must allow to read, because blobs are mounted from them.
+    /// The names of the registry's other repositories from which blobs are mounted. Tokens must allow reading them.
     pub(crate) sources: BTreeSet<String>,
-    /// The repositories that these credentials may not read; no blob is mounted from them.
+    /// The names of repositories that the credentials may not read. No blob is mounted from them.
     pub(crate) closed: BTreeSet<String>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn renew(
             Some(granted(server, what, &realm, search)?)
         }
     };
-    // The same header was refused before; `None` cannot be sent.
+    // Without a new value, a retry cannot help: the server has just refused `state.authorization`.
     if authorization.is_none() || authorization == state.authorization {
         return Err(server.unauthorized(what, search));
     }
@@ -66,15 +66,15 @@ pub(crate) fn renew(
     Ok(())
 }
 
-/// Returns a token for the login. If the login is refused, for example because its password has expired, returns an anonymous
-/// token: public images need no login.
+/// Returns a token for the login. If the realm refuses the login, for example because its password has expired, returns an
+/// anonymous token, because public images need no login.
 fn granted(
     server: &Server,
     what: &str,
     realm: &Realm<'_>,
     search: &mut Search,
 ) -> Result<HeaderValue, RegistryError> {
-    // Further attempts with a refused password could lock the account.
+    // A refused login is not sent again, because further attempts could lock the account.
     let login = search.login.as_ref().filter(|_| !search.is_refused);
     let credentials = login.map(|it| &it.credentials);
     let refused = match (token::fetch(server, realm, credentials)?, login) {
@@ -90,7 +90,7 @@ fn granted(
     Ok(token)
 }
 
-/// Returns the scopes for which a token is requested. They follow from `server.access`, never from the registry's challenge.
+/// Returns the scopes for which a token is requested. They depend on `server.access`, never on the registry's challenge.
 fn scopes(server: &Server, sources: &BTreeSet<String>) -> Vec<String> {
     let actions = match server.access {
         Access::Pull => "pull",
@@ -107,7 +107,7 @@ fn unknown(server: &Server, reason: &'static str) -> RegistryError {
     RegistryError::Response { what, reason }
 }
 
-/// Returns the URL of the realm if credentials for this registry may be sent to it.
+/// Returns the URL of the realm, or an error if credentials for this registry must not be sent to it.
 fn trusted(server: &Server, realm: &str) -> Result<RemoteUrl, RegistryError> {
     let host = server.repository.host().to_owned();
     let Ok(url) = realm.parse::<RemoteUrl>() else {

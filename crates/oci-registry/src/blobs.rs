@@ -17,15 +17,15 @@ use crate::refusal;
 use crate::server::Resource;
 use crate::session::Session;
 
-/// The state that the threads of one download share.
+/// The state that the threads of one call share.
 struct Work<F> {
-    /// Each blob once, with its size.
+    /// The blobs and their sizes, without duplicates.
     blobs: Vec<(Digest, u64)>,
     /// Fetches one blob.
     fetch: F,
     next: AtomicUsize,
     cancel: Cancel,
-    /// The first error; it ends all downloads.
+    /// The first error. It cancels all downloads.
     failure: Mutex<Option<RegistryError>>,
 }
 
@@ -64,8 +64,8 @@ impl Registry {
     }
 
     /// Fetches blobs in parallel, each into the target that `target` returns for its digest. The fetched bytes are verified, even
-    /// if the target keeps other bytes, such as the decompressed blob. `target` is called right before its blob would be fetched,
-    /// and returns `None` for a blob that is no longer needed. The target is dropped when the blob is complete.
+    /// if the target keeps other bytes, such as the decompressed blob. `target` is called right before a blob is fetched, and
+    /// returns `None` for a blob that is no longer needed. The target is dropped after the blob is complete or has failed.
     ///
     /// # Errors
     /// As [`Self::fetch_blobs`].
@@ -143,7 +143,7 @@ impl<F: Fn(Digest, u64, &Cancel) -> Result<(), RegistryError> + Sync> Work<F> {
         self.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
-    /// Fetches one blob after the other until none is left or one has failed.
+    /// Fetches one blob after the other until none is left, or a blob of any thread has failed.
     fn run(&self) {
         while !self.cancel.is_canceled()
             && let Some(&(digest, size)) = self.blobs.get(self.next.fetch_add(1, Ordering::Relaxed))

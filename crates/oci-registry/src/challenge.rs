@@ -10,7 +10,7 @@ use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
 /// The maximum length of a header, in bytes. Longer ones are an error.
 const MAX_LEN: usize = 4096;
-/// The maximum number of such headers. Further ones are ignored.
+/// The maximum number of `WWW-Authenticate` headers. Further ones are ignored.
 const MAX_CHALLENGES: usize = 4;
 
 /// The authentication that a registry requests.
@@ -18,7 +18,7 @@ const MAX_CHALLENGES: usize = 4;
 pub(super) enum Challenge {
     /// A name and a password in the request itself.
     Basic,
-    /// A token from another URL, the realm. `service` is the registry's name there.
+    /// A token from another URL, the realm. `service` is the registry's name at the realm.
     Bearer { realm: String, service: Option<String> },
 }
 
@@ -29,11 +29,11 @@ struct Scheme {
     params: BTreeMap<String, String>,
 }
 
-/// Returns the authentication that a registry requests. A token is preferred, because the password
-/// is then sent to the realm only.
+/// Returns the authentication that a registry requests. If the registry accepts both, `Bearer` takes precedence, because then
+/// the password is sent to the realm only.
 pub(super) fn read(headers: &HeaderMap) -> Result<Challenge, &'static str> {
     let mut schemes = Vec::new();
-    // A header of another scheme may be malformed for this parser, such as `Negotiate TOKEN==`.
+    // Not an error yet: this parser cannot read some schemes, such as `Negotiate TOKEN==`, next to which `Basic` may be usable.
     let mut malformed = false;
     if !headers.contains_key(WWW_AUTHENTICATE) {
         return Err("it does not say how, as a proxy or a login page in its place would not");

@@ -16,7 +16,7 @@ use crate::push::Pusher;
 use crate::server::{Access, Options, Server};
 use crate::session::Session;
 
-/// A client for registries. It keeps its tokens, so make one client and use it for all requests.
+/// A client for registries. It reuses its tokens, so make one client and use it for all requests.
 ///
 /// Its calls block, and take long if the network is slow. Several threads may call it, but not from
 /// an asynchronous task: the client has its own tokio runtime, and tokio does not allow one runtime
@@ -24,7 +24,7 @@ use crate::session::Session;
 #[derive(Debug)]
 pub struct Registry {
     pub(crate) options: Arc<Options>,
-    /// One HTTP client for each file of further certificates.
+    /// One HTTP client for each `ca-file`, and one with the key `None` for registries without a `ca-file`.
     clients: Mutex<BTreeMap<Option<PathBuf>, Arc<Client>>>,
     /// The servers of each repository: its mirrors, then its registry.
     servers: Mutex<BTreeMap<Repository, Sessions>>,
@@ -83,7 +83,8 @@ impl Registry {
         Ok(Pusher::new(session))
     }
 
-    /// Tries the mirrors in their order, and then the registry itself.
+    /// Calls `ask` for the mirrors in their order, and then for the registry itself, until one succeeds. An error whose cause is
+    /// on this host is returned at once.
     pub(crate) fn each<T>(
         &self,
         repository: &Repository,
@@ -133,7 +134,7 @@ impl Registry {
         let host = self.options.config.host(repository.host());
         let scheme = if host.plain_http { "http" } else { "https" };
         let base = format!("{scheme}://{}/", config::server(repository.host()));
-        // The host is valid, so this does not fail.
+        // `Repository` has checked the host, so this does not fail.
         let reason = "it does not form a URL";
         let base: RemoteUrl =
             base.parse().map_err(|_| RegistryError::Name { text: base, reason })?;

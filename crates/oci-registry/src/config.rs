@@ -42,7 +42,7 @@ pub struct ConfigError {
     pub span: Range<usize>,
     /// Advice on what to write instead.
     pub help: Option<String>,
-    /// Whether these bytes may contain a password, and must not be shown.
+    /// Whether the bytes of `span` may contain a password, and must not be shown.
     pub is_secret: bool,
 }
 
@@ -56,11 +56,11 @@ pub(super) struct Host {
     pub(super) ca_file: Option<PathBuf>,
 }
 
-/// A server with a copy of a registry's content, perhaps below a prefix.
+/// A server with a copy of a registry's content, such as `mirror.example.org/cache`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mirror {
     pub(super) host: String,
-    /// Empty if the mirror has no prefix.
+    /// The part of the path before a repository's name, such as `cache`. Empty if there is none.
     pub(super) prefix: String,
 }
 
@@ -87,7 +87,7 @@ impl RegistryConfig {
     /// Reads the text of a `registries.toml`.
     ///
     /// # Errors
-    /// [`ConfigError`], also for an unknown key.
+    /// [`ConfigError`]. An unknown key is an error too.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         check_quotes(text)?;
         let file: File = toml::from_str(text).map_err(malformed)?;
@@ -102,7 +102,7 @@ impl RegistryConfig {
         Ok(Self { hosts })
     }
 
-    /// Returns the settings of a registry.
+    /// Returns the settings of a registry. Those of Docker Hub always include its realm.
     pub(super) fn host(&self, host: &str) -> Host {
         let mut found = self.hosts.get(host).cloned().unwrap_or_default();
         if host == HUB {
@@ -134,7 +134,7 @@ impl Table {
     }
 }
 
-/// Returns the server from which a registry's content is fetched.
+/// Returns the server of a registry. Docker Hub's differs from its name: `docker.io` is `registry-1.docker.io`.
 pub(super) fn server(host: &str) -> &str {
     if host == HUB { HUB_SERVER } else { host }
 }
@@ -173,8 +173,8 @@ fn check_quotes(text: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Returns the error of a text that is not TOML, has an unknown key, or has a value of the wrong type. TOML's message repeats the
-/// value, so the part before an `@` is masked.
+/// Returns the error of a text that is not TOML, has an unknown key, or has a value of the wrong type. The TOML parser's message
+/// repeats the value, so the text before an `@` is masked.
 fn malformed(error: toml::de::Error) -> ConfigError {
     let message = error.message().replace("a sequence", "a list, such as [\"a.example.org\"]");
     let message = message.replace("a boolean", "true or false");
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(config.host("docker.io").realms, ["auth.example.org", HUB_REALM]);
     }
 
-    /// Returns the error of a text, with the part of the text that its span marks.
+    /// Returns the error of a text, and the text at the error's span.
     fn error_in(text: &str) -> String {
         let ConfigError { message, span, help, is_secret } =
             RegistryConfig::parse(text).unwrap_err();

@@ -25,7 +25,7 @@ pub enum RegistryError {
     /// trusted in `config_file`.
     #[error("{host} wants its tokens to be fetched from {realm}, which is another server")]
     Realm { host: String, realm: String, config_file: Option<PathBuf> },
-    /// The registry's tokens would be sent without encryption.
+    /// The registry has an https URL, but its realm has an http URL, to which credentials would be sent without encryption.
     #[error("{host} wants its tokens to be fetched over http, which is not encrypted")]
     PlainRealm { host: String },
     /// The registry wants credentials, or refuses `credentials`, a description of a login and its source. Many registries also
@@ -45,7 +45,7 @@ pub enum RegistryError {
     /// The registry has no such repository, manifest or blob. `tag` is the requested tag.
     #[error("registry {host} has no {what}")]
     NotFound { what: String, host: String, tag: Option<String> },
-    /// The registry does not allow the request of this login. The registry or the repository may be read-only.
+    /// The registry does not allow this request for the login. The registry or the repository may be read-only.
     #[error(
         "registry {host} does not allow {what}{}",
         reason.map(|it| format!(": it answers {it}")).unwrap_or_default()
@@ -80,8 +80,8 @@ impl RegistryError {
         Self::Response { what, reason }
     }
 
-    /// Returns whether the registry rejects the type of a manifest, and not a blob, a tag or a size. It may accept another
-    /// artifact type or other media types.
+    /// Returns whether the registry may have rejected the type of a manifest, and not a blob, a tag or a size. The registry may
+    /// accept another artifact type or other media types.
     pub fn is_refused_kind(&self) -> bool {
         match self {
             Self::Refused { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, .. } => true,
@@ -102,7 +102,7 @@ impl RegistryError {
         }
     }
 
-    /// Returns whether the cause is on this host, so that another server cannot help.
+    /// Returns whether the cause is on this host, so that a request to another server would fail too.
     pub(crate) const fn is_local(&self) -> bool {
         match self {
             Self::Download(error) => error.is_local(),

@@ -1,4 +1,4 @@
-//! Manifests and indexes: limited in size and verified against their digest.
+//! Fetches manifests and indexes, limits their size, and verifies their digest.
 
 use box_contract::manifest::MANIFEST_TYPES;
 use box_digest::{Digest, ParseDigestError};
@@ -13,11 +13,11 @@ use crate::refusal;
 use crate::server::Resource;
 use crate::session::Session;
 
-/// The maximum size of a manifest or an index, in bytes. Registries must accept this size (OCI distribution-spec,
+/// The maximum size of a manifest or an index, in bytes. Registries should accept this size (OCI distribution-spec,
 /// [Pushing Manifests](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pushing-manifests)).
 pub const MAX_MANIFEST: u64 = 4 << 20;
-/// The media types of manifests of Docker's first schema, plain and signed. Some registries still send them. They are never
-/// requested, and the readers of manifests have a message for them.
+/// The media types of manifests of Docker's first schema, plain and signed. This crate never requests them, but some registries
+/// still send them. `oci-image` has a message for them.
 pub const DOCKER_SCHEMA_1_TYPES: [&str; 2] = [
     "application/vnd.docker.distribution.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v1+prettyjws",
@@ -30,7 +30,8 @@ const GENERIC_TYPES: [&str; 4] =
 pub struct Manifest {
     /// The bytes, verified against `digest`.
     pub bytes: Vec<u8>,
-    /// The media type in the response: an OCI or docker type for manifests and indexes.
+    /// The media type in the response: an OCI or docker type for manifests and indexes. `None` if the response has no media type,
+    /// or one for any document, such as `application/json`.
     pub media_type: Option<&'static str>,
     /// The sha256 of the bytes.
     pub digest: Digest,
@@ -80,8 +81,8 @@ fn attempt(
     Ok(Manifest { bytes, media_type: media_type(&headers, what)?, digest })
 }
 
-/// Returns the digest in the response's header, if any. It is optional and not trusted, but a wrong one shows that something on
-/// the way is broken.
+/// Returns the digest in the response's `Docker-Content-Digest` header, if any. It is not trusted, but a wrong one means that the
+/// server or a proxy has changed the response.
 pub(crate) fn named_digest(
     headers: &HeaderMap,
     what: &str,

@@ -10,8 +10,7 @@ use crate::error::RegistryError;
 
 /// A repository of a registry, such as `registry.example.org/team/app`.
 ///
-/// Both parts are checked, so that they cannot lead to another path of the server or to another
-/// server.
+/// The host and the name are checked, so that a request cannot reach another server, or a path outside of the repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Repository {
     host: String,
@@ -58,7 +57,7 @@ impl Repository {
         &self.name
     }
 
-    /// Returns the repository of a mirror that has the same content, below a prefix.
+    /// Returns the repository of a mirror with the same content. `prefix` is added before the name if it is not empty.
     pub(super) fn mirrored(&self, host: &str, prefix: &str) -> Self {
         let name =
             if prefix.is_empty() { self.name.clone() } else { format!("{prefix}/{}", self.name) };
@@ -67,7 +66,7 @@ impl Repository {
 }
 
 impl Tag {
-    /// Checks a tag.
+    /// Makes a tag, if `text` is a valid one.
     ///
     /// # Errors
     /// [`RegistryError::Name`].
@@ -90,7 +89,7 @@ impl fmt::Display for Repository {
 }
 
 impl fmt::Display for Reference {
-    /// Writes the part of a request's path after `manifests/`.
+    /// Writes the tag or the digest, as it follows `manifests/` in a request's path.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tag(Tag(tag)) => f.write_str(tag),

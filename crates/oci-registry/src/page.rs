@@ -26,12 +26,12 @@ pub(crate) fn check_headers(
     Ok(())
 }
 
-/// Rejects an HTML page instead of a JSON document.
+/// Rejects a body that begins with `<`, as an HTML page does.
 pub(crate) fn check_page(server: &Server, what: &str, bytes: &[u8]) -> Result<(), RegistryError> {
     if first(bytes) == Some(b'<') { Err(not_a_registry(server, what, PAGE)) } else { Ok(()) }
 }
 
-/// Rejects bytes that cannot be a JSON document.
+/// Rejects a body that does not begin with `{` or `[`, as a JSON document does.
 pub(crate) fn check_document(
     server: &Server,
     what: &str,
@@ -44,7 +44,7 @@ pub(crate) fn check_document(
     }
 }
 
-/// Returns the first byte that is not blank, after an optional byte order mark.
+/// Returns the first byte that is not white space, after an optional byte order mark.
 fn first(bytes: &[u8]) -> Option<u8> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     text.trim_ascii_start().first().copied()

@@ -2,7 +2,7 @@
 //! <https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#push>).
 //!
 //! A blob is sent with one POST and one PUT of its whole length, because all registries support this: Google's has no PATCH, and
-//! some others implement it wrongly. A failed upload starts again with the POST, so no registry has to remember a part of a blob.
+//! some others implement it wrongly. A failed upload starts again with the POST, so no registry has to keep an incomplete blob.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::session::Session;
 
 /// Writes to one repository of a registry.
 ///
-/// It also reads from the registry itself and never from a mirror, because a mirror may be behind.
+/// It also reads from the registry itself and never from a mirror, because a mirror may have older content.
 #[derive(Debug, Clone)]
 pub struct Pusher {
     session: Arc<Session>,
@@ -36,11 +36,11 @@ pub struct Pusher {
 pub enum Uploaded {
     /// The blob was sent.
     Sent,
-    /// The registry took the blob from another of its repositories; nothing was sent.
+    /// The registry mounted the blob from another of its repositories. No bytes were sent.
     Mounted,
 }
 
-/// The result of the POST: the URL at which the upload continues, unless the blob was mounted.
+/// The result of the POST: the blob was mounted, or the upload continues at a URL.
 enum Begun {
     Mounted,
     At(RequestUrl),
@@ -69,11 +69,11 @@ impl Pusher {
         }
     }
 
-    /// Returns whether the repository is known to have a blob. If the registry, or a server to which it redirects, rejects the
-    /// HEAD request, this returns `false`, so that the blob is sent.
+    /// Returns whether the repository has a blob. Also returns `false` if the registry, or a server to which it redirects,
+    /// rejects the HEAD request: the caller then sends the blob.
     ///
     /// # Errors
-    /// [`RegistryError`]; [`RegistryError::Response`] if the registry has the blob with another size.
+    /// [`RegistryError::Response`] if the registry has the blob with another size, and the other variants.
     pub fn has_blob(&self, digest: &Digest, size: u64) -> Result<bool, RegistryError> {
         let resource = self.blob(digest);
         self.retry(|| {
@@ -89,8 +89,8 @@ impl Pusher {
         })
     }
 
-    /// Brings a blob into the repository: mounts it from the repository `from` of the same registry if the registry can do that,
-    /// or sends it. Each attempt reads the content again.
+    /// Adds a blob to the repository. If `from` is a repository of the same registry, and the registry can mount the blob from
+    /// it, no bytes are sent. Otherwise each attempt sends the whole content.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -112,8 +112,8 @@ impl Pusher {
         Ok(done)
     }
 
-    /// Writes a manifest or an index under a tag or its digest, and returns its digest. The blobs that it names must be in the
-    /// repository.
+    /// Writes a manifest or an index under a tag or its digest, and returns its digest. The repository must already have the
+    /// blobs that it names.
     ///
     /// # Errors
     /// [`RegistryError::Refused`] if the registry rejects the manifest, and the other variants.
@@ -177,8 +177,8 @@ impl Upload<'_> {
         Err(self.session.unauthorized(self.what))
     }
 
-    /// Begins an upload, or has the registry mount the blob from another repository. A registry that cannot mount it, or does not
-    /// allow to read the other repository, begins an upload.
+    /// Asks the registry to mount the blob from `from`. Begins an upload if the registry cannot mount it, or does not allow
+    /// reading `from`, or if there is no `from`.
     fn begin(&self, from: Option<&Repository>) -> Result<Begun, RegistryError> {
         let Some(from) = from else { return self.post(&[]) };
         let digest = self.digest.to_string();
@@ -210,7 +210,7 @@ impl Upload<'_> {
         }
     }
 
-    /// Returns the URL for the PUT. `Location` may be relative to the request's URL, or lead to another server.
+    /// Returns the URL for the PUT, from the `Location` header. It may be relative to the request's URL, or on another server.
     fn continued_at(&self, response: &FinalResponse) -> Result<RequestUrl, RegistryError> {
         let location = response.response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
         let Some(location) = location else {
@@ -222,7 +222,7 @@ impl Upload<'_> {
         Ok(at.with_query(&[("digest", &digest)]))
     }
 
-    /// Sends the bytes. Returns `false` if a new token was needed for them.
+    /// Sends the bytes. Returns `false` if the registry refused the token. A new token is then ready for the next attempt.
     fn finish(&self, at: RequestUrl) -> Result<bool, RegistryError> {
         let server = &self.session.server;
         let kind = HeaderValue::from_static("application/octet-stream");
@@ -241,7 +241,7 @@ impl Upload<'_> {
     }
 }
 
-/// A content whose upload is reported as progress.
+/// Content that reports its upload as [`Progress`].
 #[derive(Debug)]
 struct Observed<'a> {
     content: &'a dyn Content,
@@ -274,8 +274,8 @@ impl Content for Observed<'_> {
     }
 }
 
-/// Returns whether a status means that the server rejects HEAD requests as such. If the cause is a missing permission, the upload
-/// that follows reports it.
+/// Returns whether the server rejects the HEAD request itself with this status. If the cause is a missing permission, the upload
+/// that follows returns the error.
 const fn refuses_question(status: StatusCode) -> bool {
     matches!(
         status,
@@ -286,7 +286,7 @@ const fn refuses_question(status: StatusCode) -> bool {
     )
 }
 
-/// Compares the digest in the response, if any, with the digest of the sent bytes.
+/// Returns an error if the response has a digest other than that of the sent bytes.
 fn check_digest(
     what: &str,
     response: &FinalResponse,
@@ -300,7 +300,7 @@ fn check_digest(
     }
 }
 
-/// Compares the size in the response, if any, with the size of the blob.
+/// Returns an error if the response has a size other than the blob's.
 fn check_size(what: &str, response: &FinalResponse, expected: u64) -> Result<(), RegistryError> {
     let named = response.response.headers().get(CONTENT_LENGTH);
     let named = named.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());

@@ -12,8 +12,7 @@ use crate::server::{Resource, Server};
 const LIMIT: u64 = 16 << 10;
 /// The error codes of the OCI distribution-spec,
 /// [Error Codes](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#error-codes).
-/// Messages repeat only these: any other text is untrusted, and could repeat a secret of the
-/// request.
+/// Messages repeat only these codes: any other text of a server is untrusted, and could repeat a secret of the request.
 const CODES: [&str; 15] = [
     "BLOB_UNKNOWN",
     "BLOB_UPLOAD_INVALID",
@@ -32,7 +31,7 @@ const CODES: [&str; 15] = [
     "TOOMANYREQUESTS",
 ];
 
-/// Returns the error of a response that does not have the resource.
+/// Returns the error of a response to a request for `resource` whose status is not a success.
 pub(crate) fn of(server: &Server, resource: &Resource, response: FinalResponse) -> RegistryError {
     if response.response.status() == StatusCode::NOT_FOUND {
         return not_found(server, resource, response);
@@ -111,7 +110,7 @@ pub(crate) fn of_manifest(
     RegistryError::Refused { what: what.to_owned(), host, status, reason }
 }
 
-/// Returns the host of the server that has answered.
+/// Returns the host of the server that has sent the response.
 fn host(server: &Server, response: &FinalResponse) -> String {
     match response.at.same_origin() {
         true => server.repository.host().to_owned(),
@@ -119,7 +118,7 @@ fn host(server: &Server, response: &FinalResponse) -> String {
     }
 }
 
-/// Returns the error of a status, with the error code of the body if it is a known one.
+/// Returns the error of a response's status, with the error code of its body if that is one of [`CODES`].
 pub(crate) fn status(server: &Server, what: &str, response: FinalResponse) -> RegistryError {
     let mut error = response.status_error(what);
     if let DownloadError::Status { reason, .. } = &mut error {

@@ -23,10 +23,10 @@ pub struct Options {
     /// The files that may have credentials, such as docker's `config.json` and podman's `auth.json`. The first one that has
     /// credentials for a registry takes precedence. Missing files are skipped.
     pub auth_files: Vec<PathBuf>,
-    /// The directories in which the helper `docker-credential-NAME` of such a file is looked for. Relative ones are ignored. The
-    /// helper inherits the environment of this process.
+    /// The directories that are searched for the helpers `docker-credential-NAME` that these files name. Relative ones are
+    /// ignored. A helper inherits the environment of this process.
     pub helper_path: Vec<PathBuf>,
-    /// The time limit for a helper, which may prompt its user.
+    /// The time limit for a helper's output. A helper may wait for its user.
     pub helper_patience: Duration,
     /// Receives a warning for each file of credentials or helper that could not be used.
     pub notices: Option<Notices>,
@@ -58,7 +58,7 @@ impl Default for Options {
 pub struct Notices(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Notices {
-    /// Wraps a function. Several threads may call it, and more than once with the same sentence.
+    /// Wraps a function. Several threads may call the function, and with the same sentence several times.
     pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
@@ -113,7 +113,7 @@ impl Server {
         self.base.join(&path).map_err(|_| RegistryError::Name { text: path, reason })
     }
 
-    /// Returns the error of a server that refuses the login, or wants one and there is none.
+    /// Returns the error of a server that refuses the login, or requests one if there is none.
     pub(crate) fn unauthorized(&self, what: &str, search: &Search) -> RegistryError {
         let (what, host) = (what.to_owned(), self.repository.host().to_owned());
         let credentials = search.login.as_ref().map(ToString::to_string);
@@ -125,9 +125,9 @@ impl Server {
 /// A manifest or a blob of the repository.
 #[derive(Debug)]
 pub(crate) struct Resource {
-    /// Its description for messages.
+    /// The description for messages.
     pub(crate) what: String,
-    /// Its path after the repository's name.
+    /// The path after the repository's name, such as `manifests/v1`.
     pub(crate) path: String,
     /// The reference to a manifest; `None` for a blob.
     pub(crate) reference: Option<Reference>,

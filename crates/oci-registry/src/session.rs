@@ -13,7 +13,7 @@ use crate::name::Repository;
 use crate::page;
 use crate::server::{Resource, Server};
 
-/// The number of attempts at a mirror, before the next server is tried.
+/// The maximum number of attempts at a mirror. Then the next server is tried.
 const MIRROR_TRIES: u32 = 2;
 
 /// One repository on one server, and the state of the authentication there.
@@ -70,7 +70,7 @@ impl Session {
         if !asks_for_credentials(&response) {
             return self.found(request.what, response).map(Some);
         }
-        // One thread gets the token; the others wait for it here.
+        // One thread gets the token. The others wait here, and then see that the authorization has changed.
         let mut state = self.state();
         if state.authorization == request.authorization {
             let headers = response.response.headers();
@@ -79,8 +79,8 @@ impl Session {
         Ok(None)
     }
 
-    /// Adds another repository of the registry to the scope of the next token, for reading. Returns `false` if that was refused
-    /// before.
+    /// Adds read access to another repository of the registry to the scopes of the next token. Returns `false` if
+    /// [`Self::read_no_more`] has excluded the repository.
     pub(crate) fn read_also(&self, repository: &Repository) -> bool {
         let mut state = self.state();
         if state.closed.contains(repository.name()) {
@@ -90,20 +90,20 @@ impl Session {
         true
     }
 
-    /// Removes another repository from the scope of the next token.
+    /// Removes another repository from the scopes of the next tokens, because the login may not read it.
     pub(crate) fn read_no_more(&self, repository: &Repository) {
         let mut state = self.state();
         state.sources.remove(repository.name());
         state.closed.insert(repository.name().to_owned());
     }
 
-    /// Returns the error of a registry that accepts no credentials for `what`.
+    /// Returns the error of a registry that refuses the login, or anonymous access, for `what`.
     pub(crate) fn unauthorized(&self, what: &str) -> RegistryError {
         self.server.unauthorized(what, &self.state().search())
     }
 
-    /// Returns the response, or an error if the credentials were refused and the anonymous response is 403 or 404: the
-    /// resource may exist for the login.
+    /// Returns the response, unless the login was refused and the anonymous request got 403 or 404. Then the resource may exist
+    /// for the login, so the error is that of the refused login.
     fn found(&self, what: &str, response: FinalResponse) -> Result<FinalResponse, RegistryError> {
         let status = response.response.status();
         let is_hidden = matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN);
@@ -142,7 +142,7 @@ impl Session {
     }
 }
 
-/// Returns whether the registry itself requests credentials. No other server gets any.
+/// Returns whether the registry itself requests credentials. A server behind a redirect gets none.
 fn asks_for_credentials(response: &FinalResponse) -> bool {
     response.at.same_origin() && response.response.status() == StatusCode::UNAUTHORIZED
 }

@@ -1,8 +1,7 @@
 //! Fetches tokens from a realm, with a [GET](https://distribution.github.io/distribution/spec/auth/token/) or, for an identity
 //! token, an [OAuth 2 POST](https://distribution.github.io/distribution/spec/auth/oauth/) request.
 //!
-//! The scopes follow from the access to the repository and not from the registry's challenge. Redirects of a realm are not
-//! followed.
+//! The scopes depend on the access to the repository and not on the registry's challenge. Redirects of a realm are not followed.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -35,15 +34,15 @@ pub(crate) struct Realm<'a> {
     pub(crate) scopes: &'a [String],
 }
 
-/// A response with a token, in one of two fields.
+/// The response of a realm, with the token in one of two fields.
 #[derive(Deserialize)]
 struct Granted {
     token: Option<Secret>,
     access_token: Option<Secret>,
 }
 
-/// Fetches a token for the server's repository, and returns it as a header. Returns `None` if the realm refuses the credentials
-/// or an anonymous request.
+/// Fetches a token for the server's repository, and returns it as an `Authorization` header. Returns `None` if the realm refuses
+/// the credentials, or an anonymous request.
 pub(crate) fn fetch(
     server: &Server,
     realm: &Realm<'_>,
@@ -69,7 +68,7 @@ fn request(
 ) -> Result<FinalResponse, HttpError> {
     let mut query: Vec<_> = realm.scopes.iter().map(|scope| ("scope", scope.as_str())).collect();
     query.extend(realm.service.map(|service| ("service", service)));
-    // A form has one `scope`, a list separated by spaces
+    // In a form, all scopes are in one field, separated by spaces
     // ([RFC 6749, section 3.3](https://www.rfc-editor.org/rfc/rfc6749#section-3.3)).
     let joined = realm.scopes.join(" ");
     let realm = realm.url;
@@ -123,7 +122,7 @@ pub(crate) fn basic(user: &str, password: &Secret) -> Option<HeaderValue> {
     sensitive(&format!("Basic {pair}"))
 }
 
-/// Returns a `Bearer` header, or `None` if the token is not valid in one.
+/// Returns a `Bearer` header, or `None` if the token is empty, longer than [`MAX_TOKEN`], or not printable ASCII.
 pub(crate) fn bearer(token: &Secret) -> Option<HeaderValue> {
     let token = token.expose();
     let right = (1..=MAX_TOKEN).contains(&token.len());
@@ -131,7 +130,7 @@ pub(crate) fn bearer(token: &Secret) -> Option<HeaderValue> {
     (right && visible).then(|| sensitive(&format!("Bearer {token}")))?
 }
 
-/// Returns a header that `{:?}` does not show.
+/// Returns a header whose value `{:?}` does not show.
 fn sensitive(text: &str) -> Option<HeaderValue> {
     let mut header = HeaderValue::from_str(text).ok()?;
     header.set_sensitive(true);

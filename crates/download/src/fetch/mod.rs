@@ -1,12 +1,13 @@
 //! Fetches a file by its URL and its sha256, as a blob of the store.
 //!
 //! **Integrity.** The store names blobs by their sha256, and a Boxfile declares the sha256 of its downloads. So the store is
-//! searched first, by the digest: a file that it has undamaged is never requested again, whatever the URL is. A file gets its
-//! name in the store once its last byte is hashed. A failed download leaves nothing.
+//! searched first: if it has an undamaged file with this digest, the URL is not requested. A file gets its name in the store
+//! after its digest is verified. A failed download leaves no file.
 //!
-//! **Requests.** They have `GET`, `Host`, `User-Agent: boxbuild/VERSION`, `Accept: */*` and `Accept-Encoding: identity`, and
-//! `Range` and `If-Range` to resume a download. They have no cookies, referrer or credentials: a URL with credentials is
-//! rejected, also in a redirect. The environment is not read; the proxy is the one in [`NetworkOptions::proxy`].
+//! **Requests.** They are GETs with the headers `Host`, `User-Agent: boxbuild/VERSION`, `Accept: */*` and
+//! `Accept-Encoding: identity`. A request that resumes a download also has `Range`, and `If-Range` if there is an entity tag. No
+//! request has cookies, a referrer or credentials: a URL with credentials is rejected, also in a redirect. The proxy is
+//! [`NetworkOptions::proxy`], because the environment is not read.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,7 @@ use crate::size::Size;
 /// The options of a fetch.
 #[derive(Debug, Clone, Default)]
 pub struct FetchOptions {
-    /// Whether files are only taken from the store.
+    /// Whether the network must not be used, so that only a file in the store is returned.
     pub offline: bool,
     /// The required size.
     pub size: Size,
@@ -57,13 +58,13 @@ pub enum FetchError {
     Download(#[from] DownloadError),
 }
 
-/// Returns the file with this sha256, from the store or else from its URL. A damaged copy in the store is replaced.
+/// Returns the file with this sha256 from the store. If the store does not have it, or only a damaged copy, downloads it.
 ///
-/// This blocks the thread, for long if the network is slow, and needs constant memory. Do not call it from an asynchronous task:
-/// the client has its own tokio runtime, and tokio does not allow one runtime to block inside another.
+/// The function blocks the thread, for long if the network is slow, and uses constant memory. Do not call it from an asynchronous
+/// task: the client has its own tokio runtime, and tokio does not allow one runtime to block inside another.
 ///
 /// # Errors
-/// [`FetchError`]; the store is then unchanged.
+/// [`FetchError`]. A failed download leaves the store unchanged.
 pub fn fetch(
     url: &RemoteUrl,
     sha256: &Digest,
@@ -86,7 +87,7 @@ pub fn fetch(
         return Err(FetchError::Offline { url: url.clone(), sha256: *sha256, held });
     }
     let network = &options.network;
-    // No idle connections: the next attempt must not get a broken one.
+    // Keeps no idle connections, so that the next attempt does not get a broken one.
     let client = Client::new(network, None, 0).map_err(DownloadError::from)?;
     let download = Download {
         source: &File { client, url, what },

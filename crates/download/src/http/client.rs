@@ -20,7 +20,7 @@ use super::upload::Uploads;
 use super::url::{RemoteUrl, host_of};
 use crate::retry::{Policy, RetryObserver};
 
-/// The hosts for which no proxy is used. For the proxy they would be another host.
+/// The hosts for which no proxy is used. The proxy would take them for its host instead of this one.
 const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
 
 /// The network options.
@@ -28,19 +28,19 @@ const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
 pub struct NetworkOptions {
     /// The time limits and retries.
     pub policy: Policy,
-    /// The proxy for all requests but those to this host, `http://…` or `https://…`. It may have a name and a password, which are
-    /// sent to the proxy only.
+    /// The URL of the proxy, `http://…` or `https://…`, for all requests except those to this host. It may have a user name and a
+    /// password, which are sent to the proxy only.
     pub proxy: Option<String>,
     /// A PEM file with the trusted root certificates, instead of the system's.
     pub roots: Option<PathBuf>,
-    /// Called after each read of a download: often, and from several threads.
+    /// A function for the progress. It is called after each read of a download, so often, and from several threads.
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
-    /// Called before the pause before each retry.
+    /// A function for the retries. It is called before the pause of each retry.
     pub retry: Option<RetryObserver>,
 }
 
 impl fmt::Debug for NetworkOptions {
-    /// Omits the proxy, which may have a password, and the closures.
+    /// Omits the proxy, whose URL may have a password, and the functions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { policy, roots, .. } = self;
         let mut shown = f.debug_struct("NetworkOptions");
@@ -51,11 +51,11 @@ impl fmt::Debug for NetworkOptions {
 /// The progress of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// The sha256 that the bytes must have; it identifies the download.
+    /// The required sha256, which identifies the download.
     pub digest: Digest,
-    /// The received bytes. They are fewer than before if the download starts again.
+    /// The number of received bytes. It becomes smaller if the download starts again.
     pub received: u64,
-    /// The size of the file, if it is known. `received` reaches it only once the store has the verified file.
+    /// The size of the file, if it is known. `received` reaches it only after the target has the verified file.
     pub total: Option<u64>,
 }
 
@@ -63,9 +63,9 @@ pub struct Progress {
 #[derive(Debug)]
 pub struct Client {
     http: blocking::Client,
-    /// The client for URLs from redirects. Its connections go only to addresses that were checked.
+    /// The client for URLs from redirects. It connects only to addresses that [`Screen`] has checked.
     screened: blocking::Client,
-    /// Two similar clients for uploads. They keep no connections.
+    /// The clients for uploads. They keep no idle connections.
     pub(super) uploads: Uploads,
     has_roots: bool,
     /// The host of the proxy, for messages.
@@ -140,8 +140,9 @@ impl Client {
         self.send(Method::POST, at, false, headers, Some(form.as_bytes()))
     }
 
-    /// Sends a request with a short body. If another server has `led` to the URL, it is not sent to a link-local address or to a
-    /// cloud's metadata service, even if a name resolves to it. If there is a proxy, the proxy resolves the names.
+    /// Sends a request with a short body. `led` is whether a redirect led to the URL's host. If so, the request is not sent to a
+    /// link-local address or to a cloud's metadata service, even if the host's name resolves to it. With a proxy, the proxy
+    /// resolves names, so they are not checked.
     pub(crate) fn send(
         &self,
         method: Method,
@@ -162,7 +163,7 @@ impl Client {
 
     /// Returns an error for a URL that must not be requested.
     pub(super) fn check(&self, at: &RemoteUrl, led: bool) -> Result<(), HttpError> {
-        // An address is not resolved, so the resolver cannot check it.
+        // [`Screen`] checks only names, so an address in the URL is checked here.
         if led && let Some(Err(Screened(purpose))) = at.address().map(screen::check) {
             return Err(HttpError::Screened { host: at.host(), purpose });
         }
@@ -187,7 +188,7 @@ impl Client {
                 let what = format!("{host} cannot be trusted: its certificate is not valid here");
                 HttpError::Untrusted { what, source: source.into() }
             }
-            // The first byte of a plain HTTP answer is no type of a TLS record.
+            // A plain HTTP answer begins with `H`, which is not the type of a TLS record.
             Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
                 HttpError::NotTls { host }
             }
@@ -221,7 +222,7 @@ fn is_malformed(error: &reqwest::Error) -> bool {
     false
 }
 
-/// Returns the reason why the address of a redirect's name was not connected to.
+/// Returns the reason why the client did not connect to the address of a redirect's host.
 fn screened(error: &reqwest::Error) -> Option<&Screened> {
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -233,8 +234,8 @@ fn screened(error: &reqwest::Error) -> Option<&Screened> {
     None
 }
 
-/// Returns the TLS error that made a connection fail. The source of an [`io::Error`] is not the error that it wraps, so that is
-/// read with `get_ref`.
+/// Returns the TLS error that made a connection fail. `source` of an [`io::Error`] skips the error that it wraps, so this
+/// function uses `get_ref`.
 fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     let mut cause = error.source();
     while let Some(error) = cause {

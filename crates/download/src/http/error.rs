@@ -1,10 +1,10 @@
-//! Errors of requests without a response.
+//! The errors of requests that got no response.
 
 use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-/// An error of a request without a response.
+/// An error of a request that got no response.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum HttpError {
@@ -32,16 +32,16 @@ pub enum HttpError {
     /// The content to send cannot be read on this host.
     #[error("the bytes that go to {host} cannot be read")]
     Content { host: String, source: io::Error },
-    /// The upload has taken longer than allowed.
+    /// The upload has exceeded its time limit.
     #[error("{what}")]
     Late { what: String },
-    /// There is no connection, or no response, or the server stopped sending.
+    /// The server cannot be reached, or it sends no response, or no further bytes of one.
     #[error("{what}")]
     Unreachable { what: String, source: Option<Box<dyn Error + Send + Sync>> },
 }
 
 impl HttpError {
-    /// Returns the error of a server that keeps the connection but sends nothing.
+    /// Returns the error of a server that keeps the connection open, but sends no bytes.
     pub(crate) fn stalled(host: &str, waited: Duration) -> Self {
         Self::Unreachable { what: format!("{host} has sent nothing for {waited:?}"), source: None }
     }

@@ -8,8 +8,7 @@
 //! screen  a name in a redirect   → its addresses, if none of them is forbidden
 //! ```
 //!
-//! The environment is not read, cookies are not kept, and the bodies of responses are not
-//! decompressed.
+//! The client does not read the environment, keep cookies, or decompress the bodies of responses.
 
 mod client;
 mod error;

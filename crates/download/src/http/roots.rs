@@ -1,8 +1,8 @@
-//! The root certificates of https servers: the system's.
+//! Loads the root certificates for https servers from the system.
 //!
-//! They are not bundled, so that the servers of a company are trusted if its administrators have
-//! installed its certificates, and distrusted certificates are distrusted here too. The integrity
-//! of a file depends on its sha256; TLS only protects its confidentiality.
+//! The program has no root certificates of its own. So it trusts a company's servers if the administrators have installed the
+//! company's certificates, and it does not trust certificates that they have removed. The integrity of a file depends on its
+//! sha256; TLS protects its confidentiality.
 
 use std::error::Error;
 use std::path::Path;
@@ -29,8 +29,8 @@ const SYSTEM: [&str; 5] = [
 /// The maximum size of a file of certificates, in bytes. Debian's has 230 KB.
 const MAX_ROOTS_BYTES: u64 = 16 << 20;
 
-/// Reads the root certificates of the file `named` or else of the system, and of the file `more`.
-/// The result may be empty.
+/// Reads the root certificates of the file `named` or else of the system, and also of the file `more`. The result is empty if
+/// none of these files exists.
 pub(super) fn load(named: Option<&Path>, more: Option<&Path>) -> Result<RootCertStore, HttpError> {
     let system = || SYSTEM.map(Path::new).into_iter().find(|path| path.is_file());
     let mut roots = RootCertStore::empty();
@@ -46,8 +46,8 @@ pub(super) fn load(named: Option<&Path>, more: Option<&Path>) -> Result<RootCert
     Ok(roots)
 }
 
-/// Reads the certificates of a PEM file and returns how many there are. Unsupported ones are
-/// skipped, because a system's file may have some.
+/// Adds the certificates of a PEM file to `roots`, and returns how many were added. Skips unsupported certificates, because the
+/// system's file may have some.
 fn read(path: &Path, roots: &mut RootCertStore) -> Result<usize, Box<dyn Error + Send + Sync>> {
     let text = read_file(path, Links::Follow, MAX_ROOTS_BYTES)?;
     let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>()?;

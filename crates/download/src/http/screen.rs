@@ -1,7 +1,7 @@
 //! Forbids redirects to link-local addresses and to a cloud's metadata service.
 //!
-//! There a cloud returns credentials of the host, and only a URL from the user may lead to such an address. A name can also
-//! resolve to one. So the client for redirects resolves names here, and connects only to the addresses that were checked.
+//! At such an address, a cloud returns credentials of the host. So only the user's URL may have one, and no redirect. Because a
+//! name can resolve to such an address, the client for redirects resolves names here, and connects only to checked addresses.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -12,7 +12,7 @@ use std::{future, thread};
 use egress_rules::address::link_or_metadata;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Resolves a name to addresses.
+/// A function that resolves a name to addresses.
 pub(crate) type Lookup = fn(&str) -> io::Result<Vec<SocketAddr>>;
 
 /// A redirect leads to a forbidden address.
@@ -30,10 +30,10 @@ pub(super) fn of_the_system(name: &str) -> io::Result<Vec<SocketAddr>> {
     (name, 0).to_socket_addrs().map(Iterator::collect)
 }
 
-/// Resolves the names in redirects.
+/// The resolver for names in redirects.
 pub(super) struct Screen {
     pub(super) lookup: Lookup,
-    /// The host of the proxy. The user has configured it, so its address is not checked.
+    /// The host of the proxy. Its address is not checked, because the user has chosen the proxy.
     pub(super) proxy: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Resolve for Screen {
     }
 }
 
-/// The result of the work on a thread, and the task that waits for it.
+/// The result of the work on a thread, and the waker of the task that waits for it.
 type Shared<T> = Mutex<(Option<T>, Option<Waker>)>;
 
 /// Runs blocking work on a new thread, so that the client's other tasks and its timeouts continue.

@@ -22,7 +22,7 @@ use super::url::RemoteUrl;
 
 /// The size of a read, in bytes.
 const PIECE: usize = 64 << 10;
-/// The maximum size of a response that is kept, in bytes. It contains only the reason of a rejection.
+/// The number of bytes of a response's body that are kept. The body has only the reason of a rejection.
 const MAX_ANSWER: usize = 64 << 10;
 
 /// Content to send, which can be read several times.
@@ -30,7 +30,7 @@ pub trait Content: fmt::Debug + Sync {
     /// Returns the size in bytes.
     fn size(&self) -> u64;
 
-    /// Opens a reader at the first byte. One thread at a time uses the reader.
+    /// Opens a reader at the first byte. Only one thread at a time uses it.
     ///
     /// # Errors
     /// The content cannot be opened.
@@ -64,7 +64,7 @@ impl Content for InMemory {
 #[derive(Debug)]
 pub(super) struct Uploads {
     pub(super) named: reqwest::Client,
-    /// The client for URLs from redirects.
+    /// The client for URLs from redirects, which checks addresses.
     pub(super) screened: reqwest::Client,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) content: &'a dyn Content,
     /// The time limit for the whole request.
     pub(crate) allowed: Duration,
-    /// The time limit for the response, once everything is sent.
+    /// The time limit for the response, after the last byte was sent.
     pub(crate) answer: Duration,
 }
 
@@ -111,7 +111,7 @@ impl Client {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| HttpError::Client(error.into()))?;
         let answer = self.upload_on(&runtime, at, led, outgoing);
-        // Do not wait for the resolver's thread.
+        // Dropping the runtime would wait for the thread that resolves names.
         runtime.shutdown_background();
         answer
     }
@@ -150,7 +150,7 @@ impl Client {
         Ok(runtime.block_on(self.whole(response)))
     }
 
-    /// Reads the response as far as it arrives within the patience.
+    /// Returns the response with the bytes of its body that arrive within `patience`, at most [`MAX_ANSWER`].
     async fn whole(&self, mut response: reqwest::Response) -> Response {
         let mut body = Vec::new();
         let read = async {
@@ -161,7 +161,7 @@ impl Client {
                 body.extend_from_slice(&piece[..piece.len().min(room)]);
             }
         };
-        // If the timeout passes, only the reason of a rejection is lost, not the status.
+        // After a timeout, the body, and so the reason of a rejection, is incomplete. The status is known.
         drop(tokio::time::timeout(self.patience, read).await);
         let mut whole = hyper::Response::new(body);
         *whole.status_mut() = response.status();
@@ -170,7 +170,7 @@ impl Client {
     }
 }
 
-/// Ends an upload that exceeds its time limits.
+/// Watches the time limits of an upload.
 struct Watch<'a> {
     state: &'a Shared,
     content: &'a dyn Content,
@@ -180,7 +180,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Returns the error of an upload that exceeds a time limit. Otherwise it does not return.
+    /// Returns an error when the upload exceeds a time limit, and never returns otherwise.
     async fn run(&self, host: &str) -> HttpError {
         let start = Instant::now();
         let pause = (self.patience / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
@@ -245,7 +245,8 @@ impl Body for Pieces {
 }
 
 impl Pieces {
-    /// Reads the next piece. A file that has grown is cut at its declared size, and a file that has shrunk is an error.
+    /// Reads the next piece. If the file has grown, bytes after its declared size are not sent. If it has shrunk, returns an
+    /// error.
     fn next(&mut self) -> io::Result<Bytes> {
         let size = usize::try_from(self.left).unwrap_or(usize::MAX).min(PIECE);
         let mut piece = vec![0; size];

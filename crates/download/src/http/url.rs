@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use reqwest::Url;
 
-/// The URL of a file: `http` or `https`, with a host, and without credentials and fragment.
+/// The URL of a file: `http` or `https`, with a host, and without credentials. A fragment is removed.
 ///
 /// It is parsed with the [URL standard](https://url.spec.whatwg.org/), but text that the standard
 /// repairs is rejected: blanks, control characters, backslashes and missing slashes. For example,
@@ -34,15 +34,15 @@ impl RemoteUrl {
     /// Returns the URL of a redirect from this URL to `location`.
     pub fn join(&self, location: &str) -> Result<Self, UrlError> {
         let joined = self.0.join(location).map_err(|error| {
-            // The rest may be a password or a signature.
+            // The text from the first `?`, `#` or `@` on is omitted, because a query may have a signature.
             let start = location.split(['?', '#', '@']).next().unwrap_or_default();
             malformed(start, &error.to_string())
         });
         Self::checked(joined?)
     }
 
-    /// Returns the scheme and the server of a redirect's URL, for messages. The other parts of the
-    /// URL may be secret.
+    /// Returns the scheme and the server of a redirect from this URL to `location`, for messages. The other parts of its URL may
+    /// be secret.
     pub fn describe_server(&self, location: &str) -> String {
         match self.0.join(location) {
             Ok(url) => Self(Box::new(url)).describe(),
@@ -50,17 +50,17 @@ impl RemoteUrl {
         }
     }
 
-    /// Returns the scheme and the server, for messages.
+    /// Returns the scheme and the server, such as `https://example.org:8443`, for messages.
     pub(crate) fn describe(&self) -> String {
         format!("{}://{}", self.0.scheme(), host_of(&self.0))
     }
 
-    /// Returns whether the host is the same, at any port.
+    /// Returns whether both URLs have the same host. The ports may differ.
     pub(crate) fn same_host(&self, other: &Self) -> bool {
         self.0.host() == other.0.host()
     }
 
-    /// Returns whether the host is this host, by a loopback address or the name `localhost`.
+    /// Returns whether the URL's host is a loopback address or the name `localhost`.
     pub(crate) fn is_this_machine(&self) -> bool {
         let is_localhost = matches!(self.0.host_str(), Some("localhost"));
         is_localhost || self.address().is_some_and(|it| it.is_loopback())
@@ -71,7 +71,7 @@ impl RemoteUrl {
         self.0.host_str()?.trim_matches(['[', ']']).parse().ok()
     }
 
-    /// Returns whether scheme, host and port are the same
+    /// Returns whether both URLs have the same scheme, host and port
     /// ([RFC 6454](https://www.rfc-editor.org/rfc/rfc6454)).
     pub fn same_origin(&self, other: &Self) -> bool {
         self.0.origin() == other.0.origin()
@@ -101,7 +101,7 @@ impl RemoteUrl {
         Ok(Self(Box::new(url)))
     }
 
-    /// Returns the host, with the port if it is not the default of the scheme.
+    /// Returns the host, and the port if it is not the scheme's default, such as `example.org:8443`.
     pub fn host(&self) -> String {
         host_of(&self.0)
     }

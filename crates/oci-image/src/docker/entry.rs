@@ -12,11 +12,11 @@ use super::super::keys::{Document, Shape, optional, required};
 use super::super::source::{Bound, CONFIG, INDEX, Opened, parse, read_bounded, wrong_digest};
 use super::MANIFEST_FILE;
 
-/// The maximum number of images in an archive. A search by digest reads the config of each.
+/// The maximum number of images in an archive. A search by digest reads the config of each image.
 const IMAGES: Bound = Bound { unit: "images", limit: 256, ..LIST };
 const LIST: Bound = Bound { what: "a list of images", ..INDEX };
 
-/// An image of an archive. The other fields (`Parent`, `LayerSources`) are not needed.
+/// An image of an archive. The fields `Parent` and `LayerSources` are not read.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Entry {
@@ -51,7 +51,7 @@ pub(super) fn entries(archive: &Archive) -> Result<Vec<Entry>, SourceError> {
 }
 
 impl Config {
-    /// Reads the config of an image. If the file's name is a digest, as it usually is, it must match the content.
+    /// Reads the config of an image. If the file's name has a digest, as usual, the content must match it.
     pub(super) fn read(archive: &Archive, entry: &Entry) -> Result<Self, SourceError> {
         let (at, what) = (archive.at(&entry.config), CONFIG.what);
         let bytes = read_bounded(file(archive, &entry.config, what)?, &at, CONFIG)?;
@@ -64,7 +64,7 @@ impl Config {
     }
 }
 
-/// Opens a file that an image needs.
+/// Opens a file that an image names. `what` describes the file in messages.
 pub(super) fn file(
     archive: &Archive,
     name: &str,

@@ -32,9 +32,9 @@ pub(super) fn layers(
     Ok((layers, names))
 }
 
-/// Returns the digest, size and compression of a layer. Its first bytes decide the compression, as in docker. The digest of an
-/// uncompressed layer is its diff ID in the config. The digest of another layer is the file's name, or computed if the name has
-/// none. All this is verified when the layer is read.
+/// Returns the digest, size and compression of a layer. As in docker, its first bytes decide the compression. The digest of an
+/// uncompressed layer is its diff ID in the config. The digest of a compressed layer is taken from the file's name, or computed
+/// if the name has none. All of them are verified when the layer is read.
 fn layer(
     archive: &Archive,
     name: &str,
@@ -47,7 +47,7 @@ fn layer(
     let compression = Compression::of_start(&start);
     let digest = match (compression, named_digest(name)) {
         (Compression::None, _) => diff_id,
-        // The older form names compressed layers by their diff ID.
+        // In the older form, the name of a compressed layer has its diff ID, which is not the digest of the file.
         (_, Some(named)) if named != diff_id => named,
         _ => Digest::of_reader(start.as_slice().chain(opened.reader)).map_err(failed())?.0,
     };

@@ -1,8 +1,8 @@
 //! Archives of `docker save`, whose `manifest.json` names configs and layers by file names instead of digests.
 //!
-//! Two forms are read. The older one has `HEX.json` for each config, and `ID/layer.tar`, a file or a link to another, for each
-//! layer. The newer one also is an OCI image layout. Neither has a manifest whose digest could be the image's identity. The
-//! identity is the config's digest, which `docker images` shows as the image's ID.
+//! Two forms are read. The older one has `HEX.json` for each config, and `ID/layer.tar` for each layer, which is a file or a link
+//! to another layer's file. The newer one is also an OCI image layout. In both, an image has no
+//! manifest whose digest could be its identity. So its identity is its config's digest, which `docker images` shows as its ID.
 
 mod entry;
 mod layers;
@@ -30,7 +30,7 @@ use entry::{Config, Entry, entries};
 /// The file that identifies an archive of `docker save`.
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
 
-/// The blobs of one image of an archive, with the file of each digest.
+/// The blobs of one image of an archive. `names` has the file of each blob.
 #[derive(Debug)]
 struct Members {
     archive: Archive,
@@ -54,7 +54,7 @@ impl BlobSource for Members {
     }
 }
 
-/// Finds an image of an archive: the one with the given config digest, or the one with the name or tag, or the only one.
+/// Opens an image of an archive: the image with the wanted config digest, or with the wanted name or tag, or the only image.
 pub(super) fn find(path: &Path, wanted: Wanted<'_>) -> Result<Image<'static>, SourceError> {
     let archive = Archive::open(path, Form::DockerArchive)?;
     if !archive.has(MANIFEST_FILE) {
@@ -105,7 +105,7 @@ fn by_digest(
     Err(SourceError::Gone { place: archive.title(), digest })
 }
 
-/// Returns the image whose full name is `wanted`, or whose tag is.
+/// Returns the image with the full name `wanted`, or else the image with the tag `wanted`. For `None`, returns the only image.
 fn by_name(
     archive: &Archive,
     entries: Vec<Entry>,
@@ -147,7 +147,7 @@ fn matching(entries: Vec<Entry>, wanted: &str) -> Vec<Entry> {
     others.into_iter().filter(|entry| named(entry, &|name| name.tag == Some(wanted))).collect()
 }
 
-/// Parses a name. The default tag is added, so that spellings with the same meaning are equal.
+/// Parses a name and adds the default tag if it has none, so that `app` and `app:latest` are equal.
 fn full_name(text: &str) -> Option<DockerName<'_>> {
     let name = DockerName::parse(text)?;
     Some(DockerName { tag: name.tag.or(Some(DEFAULT_TAG)), ..name })

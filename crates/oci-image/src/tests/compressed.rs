@@ -1,4 +1,4 @@
-//! Compressed layers: streams with several frames, and with a wrong end.
+//! Compressed layers: streams with several frames, and streams that end wrongly.
 
 use std::io::{self, Write};
 

@@ -8,7 +8,7 @@ use testkit::images::{Compression, Image as Declared, Saved, pack};
 
 use super::*;
 
-/// An archive, a reference to it, and the expected outcome.
+/// A reference to an archive, the archive, and the expected outcome.
 type Whole = (&'static str, Vec<u8>, Option<(Digest, Blake3Digest)>);
 
 /// Each form of archive.
@@ -68,7 +68,7 @@ proptest! {
 #[test]
 fn an_archive_that_ends_before_its_last_file_does_is_refused() {
     for (text, archive, _) in &*ARCHIVES {
-        // The last file is followed at most by its padding and two blocks of zeros.
+        // At most the padding and two blocks of zeros follow the last file.
         for end in [0, 1, 511, 512, archive.len() / 2, archive.len() - 512 - 1024] {
             assert_eq!(outcome(text, &archive[..end]), None, "{text} {end}");
         }

@@ -1,4 +1,4 @@
-//! One image in each form: the tree is the same, the identity depends on the form.
+//! One image in each form. The tree is always the same, and the identity depends on the form.
 
 use std::fs;
 

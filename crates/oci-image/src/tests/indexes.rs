@@ -140,7 +140,7 @@ fn the_platforms_that_there_are_are_listed() {
     ]);
     built.finish(json!([built.index(OCI_INDEX_TYPE, entries)]));
     insta::assert_snapshot!(built.refusal(), @"the image in a is for linux/arm/v7, linux/arm64; the box needs linux/amd64");
-    // The config's platform decides, not the index's.
+    // The platform in the config takes precedence over the platform in the index.
     let built = Built::new();
     built.finish(json!([built.image("s390x", platform("amd64"))]));
     insta::assert_snapshot!(built.refusal(), @"the image in a is for linux/s390x; the box needs linux/amd64");
@@ -201,7 +201,7 @@ fn several_images_are_distinguished_by_their_tags() {
     };
     built.finish(json!([tagged("v1", "amd64"), tagged("v2", "x")]));
     insta::assert_snapshot!(built.refusal(), @"a has several images; it has v1, v2");
-    // `skopeo copy` leaves such an image without a name if it reuses the name.
+    // If `skopeo copy` reuses a name, the previous image stays without a name. It is ignored.
     let entry = tagged("latest", "amd64");
     built.finish(json!([built.image("arm64", platform("amd64")), entry]));
     assert_eq!(built.opened(Platform::LinuxAmd64).unwrap().manifest, digest_of(&entry));

@@ -52,7 +52,7 @@ fn documents() -> [(Value, Reader); 3] {
     ]
 }
 
-/// Returns a copy of a document for each of its keys, with another key beside or instead of it.
+/// Returns copies of a document. In each copy, one key has another key beside it, or is replaced with another key.
 fn changed(document: &Value, change: &dyn Fn(&str) -> Vec<String>) -> Vec<Value> {
     let mut all = Vec::new();
     match document {
@@ -113,7 +113,7 @@ fn a_key_is_there_once() {
         for changed in changed(&document, &|key| vec![format!("{key}#")]) {
             let text = changed.to_string().replace("#\"", "\"");
             let twice = document.to_string().len() < text.len();
-            // A renamed key gets its known name back here, so that the document is valid.
+            // A replaced key gets its known name back, so that the document is valid. An added key becomes a duplicate.
             assert_eq!(read(text.as_bytes()).is_err(), twice, "{text}");
         }
     }

@@ -53,7 +53,7 @@ fn opened<'a>(base: &'a Path, text: &str) -> Result<Image<'a>, SourceError> {
     open(&reference(text), None, Platform::LinuxAmd64, &access)
 }
 
-/// Returns the error message for an image, with the directory's name and digests left out.
+/// Returns the error message for an image, without the directory's name and digests.
 fn refusal(base: &Path, text: &str) -> String {
     let error = opened(base, text).unwrap_err();
     let mut text = error.to_string();

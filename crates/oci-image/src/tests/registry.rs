@@ -32,7 +32,7 @@ impl Shelf {
         Self { blobs, tagged, asked: Mutex::default(), media_type }
     }
 
-    /// Replaces the manifest of the tag.
+    /// Moves the tag to another manifest.
     fn retag(&mut self, manifest: &[u8], media_type: Option<&'static str>) {
         self.tagged = box_digest::Digest::of(manifest);
         self.blobs.insert(self.tagged, manifest.to_vec());
@@ -184,7 +184,7 @@ fn a_pin_that_the_registry_forgot_is_gone() {
 }
 
 /// A manifest that is malformed, or that other programs could read differently
-/// ([CVE-2021-41190](https://nvd.nist.gov/vuln/detail/CVE-2021-41190)), is rejected before anything is stored.
+/// ([CVE-2021-41190](https://nvd.nist.gov/vuln/detail/CVE-2021-41190)), is rejected before it is stored.
 #[test]
 fn an_ambiguous_manifest_is_refused() {
     let both = r#"{"schemaVersion": 2, "manifests": [], "layers": []}"#;

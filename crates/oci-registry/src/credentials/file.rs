@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::{Credentials, Secret};
 use crate::name::Repository;
 
-/// The maximum size of such a file, in bytes.
+/// The maximum size of a file of credentials, in bytes.
 const LIMIT: u64 = 1 << 20;
 
 #[derive(Debug, Default, Deserialize)]
@@ -59,13 +59,13 @@ impl AuthFile {
         }
     }
 
-    /// Reads the text of a file. A blank text has no entries. Errors contain only a line and a column, because the text there may
-    /// be a password.
+    /// Parses the text of a file. A blank text has no entries. Errors contain only a line and a column, because the text at that
+    /// position may be a password.
     fn parse(text: &[u8]) -> Result<Self, String> {
         if utf16(text).is_some() {
             return Err(UTF_16.to_owned());
         }
-        // Editors and shells of Windows write a byte order mark.
+        // Some editors and shells of Windows write a byte order mark.
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         if text.trim_ascii().is_empty() {
             return Ok(Self::default());
@@ -77,8 +77,8 @@ impl AuthFile {
         })
     }
 
-    /// Finds the credentials for a repository. The order of precedence: the helper for this registry, the `auths` entry with the
-    /// longest matching key, the helper for all registries.
+    /// Finds the credentials for a repository. The helper for this registry takes precedence, then the `auths` entry with the
+    /// longest matching key, then the helper for all other registries.
     ///
     /// # Errors
     /// The reason why an entry for the repository cannot be used.
@@ -112,7 +112,7 @@ impl AuthFile {
 }
 
 impl Entry {
-    /// Returns the credentials of an entry. An entry whose credentials are kept by a helper is often empty.
+    /// Returns the credentials of an entry. `None` for an entry without any, as docker writes it if a helper has the credentials.
     fn credentials(&self) -> Result<Option<Credentials>, String> {
         let full = |secret: &&Secret| !secret.expose().is_empty();
         if let Some(token) = self.identitytoken.as_ref().filter(full) {
@@ -133,8 +133,8 @@ impl Entry {
     }
 }
 
-/// Reads `USER:PASSWORD` in base64. Some programs append NULs, and the `base64` command wraps its lines; Go's decoder skips line
-/// ends.
+/// Decodes `USER:PASSWORD` in base64. Like Go's decoder it skips line ends, which the `base64` command adds. It also removes NULs
+/// at the end, which some programs append.
 fn decode(auth: &Secret) -> Result<Credentials, &'static str> {
     const OTHER: &str = "an `auth` is not USER:PASSWORD in base64";
     let unbroken: String = auth.expose().chars().filter(|it| !matches!(it, '\r' | '\n')).collect();
@@ -151,7 +151,8 @@ fn decode(auth: &Secret) -> Result<Credentials, &'static str> {
     is_usable.then(|| Credentials::Password { user: user.to_owned(), password }).ok_or(OTHER)
 }
 
-/// Returns the registry, perhaps with a namespace, of a key. Older programs write URLs as keys; only their host counts.
+/// Returns the normal form of a key of `auths`, such as `registry.example.org/team`. Older programs write a URL as the key: its
+/// host is used and its path ignored.
 fn normal(key: &str) -> String {
     let key = key.to_ascii_lowercase();
     let url = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://"));

@@ -1,4 +1,4 @@
-//! Asks credential helpers, programs that keep credentials: `docker-credential-NAME get`.
+//! Runs credential helpers, programs that keep credentials: `docker-credential-NAME get`.
 //!
 //! The protocol is [docker's](https://github.com/docker/docker-credential-helpers#development): the helper reads the registry
 //! from its standard input and writes a JSON object with `Username` and `Secret` to its standard output. If it has no
@@ -21,7 +21,7 @@ use crate::server::Options;
 const LIMIT: u64 = 64 << 10;
 /// The messages with which a helper reports that it has no credentials for a registry.
 const NOTHING: [&str; 2] = ["credentials not found", "no credentials server URL"];
-/// The user name that marks an identity token.
+/// The user name in an answer whose secret is an identity token.
 const IDENTITY: &str = "<token>";
 
 #[derive(Deserialize)]
@@ -31,8 +31,8 @@ struct Answer {
     secret: Secret,
 }
 
-/// Returns whether `text` may follow `docker-credential-`. It must not lead to another directory. Docker Desktop writes
-/// `desktop.exe` on Windows Subsystem for Linux.
+/// Returns whether `text` may follow `docker-credential-` in a program's name. It must not have a `/`, which would select another
+/// directory. It may have a dot: Docker Desktop writes `desktop.exe` on Windows Subsystem for Linux.
 pub(super) fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty() && text.len() <= 64 && text.bytes().all(inner)
@@ -54,12 +54,12 @@ pub(super) fn ask(
 ) -> Result<Option<Credentials>, String> {
     let program = program(name);
     let failed = |reason: String| format!("which returned no credentials for {host}: {reason}");
-    // A relative directory could be in an untrusted checkout.
+    // A relative directory depends on the working directory, which may be an untrusted checkout.
     let folders = options.helper_path.iter().filter(|folder| folder.is_absolute());
     let mut found = folders.map(|folder| folder.join(&program));
     let path = found.find(|path| path.is_file()).ok_or("which is not installed")?;
     let server = match host {
-        // Docker asks its helpers with this URL.
+        // Docker passes this URL to its helpers for Docker Hub.
         HUB => format!("https://{HUB_INDEX}/v1/"),
         host => host.to_owned(),
     };
@@ -92,7 +92,7 @@ fn run(path: &Path, server: &str, patience: Duration) -> Result<(bool, Vec<u8>),
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let output = listen(&mut child, server, patience);
     if output.is_err() {
-        // This fails if the helper has ended in the meantime.
+        // `kill` fails if the helper has ended already.
         child.kill().ok();
     }
     let status = child.wait().map_err(|error| error.to_string())?;
@@ -107,7 +107,7 @@ fn listen(child: &mut Child, server: &str, patience: Duration) -> Result<Vec<u8>
     }
     let Some(stdout) = child.stdout.take() else { return Ok(Vec::new()) };
     let (sender, receiver) = mpsc::channel();
-    // The thread may outlive the helper if a child of the helper keeps the output open.
+    // The thread outlives the helper if a child of the helper keeps the output open.
     let started = thread::Builder::new().spawn(move || sender.send(read(stdout)));
     started.map_err(|error| format!("no thread reads its output: {error}"))?;
     let output = receiver.recv_timeout(patience);
@@ -127,8 +127,8 @@ mod tests {
 
     use super::*;
 
-    /// Writes a program from another process. A file that this process has open for writing cannot be run, and a child that
-    /// another thread has forked may keep it open a moment longer.
+    /// Has `sh` write a program. A file that a process has open for writing cannot be run. If this process wrote it, a child that
+    /// another thread forks at that moment could keep it open.
     fn write_program(path: &Path, text: &str) {
         let mut sh = Command::new("sh");
         sh.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());

@@ -1,6 +1,6 @@
 //! Looks up the credentials for a repository, once its registry requests some.
 //!
-//! The key is the registry's host as the user wrote it, in some files followed by the repository's name.
+//! The key is the registry's host. In a file of podman, a namespace or the repository's name can follow.
 
 mod file;
 mod helper;
@@ -29,7 +29,7 @@ pub(super) enum Credentials {
 #[derive(Debug, Clone)]
 pub(super) struct Login {
     pub(super) credentials: Credentials,
-    /// The file or program that keeps them.
+    /// The file, or the helper's program, that has the credentials.
     from: String,
 }
 
@@ -74,8 +74,8 @@ pub(super) struct Search {
     pub(super) passed_over: Vec<String>,
 }
 
-/// Looks for the credentials for a repository. Skips files and helpers that cannot be used: the registry may need no credentials,
-/// and answers 401 if it does.
+/// Looks up the credentials for a repository. Files and helpers that cannot be used are skipped and noted in
+/// [`Search::passed_over`], because another file may have the credentials, or the resource may be public.
 pub(super) fn find(options: &Options, repository: &Repository) -> Search {
     let mut search = Search::default();
     for path in &options.auth_files {
@@ -91,7 +91,7 @@ pub(super) fn find(options: &Options, repository: &Repository) -> Search {
     search
 }
 
-/// Looks for credentials in a file, and asks the helper that it names.
+/// Looks up credentials in a file. If the file names a helper for the repository, asks the helper.
 ///
 /// # Errors
 /// The reason why the file or the helper cannot be used.

@@ -7,7 +7,7 @@ use super::harness::{fails, is, succeeds};
 use super::stage::{Plan, not_found, unauthorized};
 use super::*;
 
-/// Starts another server's realm, which accepts all credentials and issues a valid token.
+/// Starts a realm on another server, which accepts all credentials and issues a valid token.
 fn realm(identity: Identity) -> Server {
     let granted = json!({ "access_token": TOKEN }).to_string();
     Server::start(identity, |_| move |_: &Request| file(granted.as_bytes()))
@@ -119,7 +119,7 @@ cases! {
         let asks = || unauthorized("Basic realm=\"reg\"");
         challenge("Basic realm=\"reg\"").at("/v2/app/manifests/v1", move |_| Some(asks()))
     } => |outcome, stage| {
-        // Further attempts could lock the account.
+        // The password is sent once, because further attempts could lock the account.
         let requests = stage.registry.requests();
         let sent = requests.iter().filter(|it| it.header("authorization").is_some());
         sent.count() == 1 && is!(outcome, RegistryError::Unauthorized { credentials: Some(_), .. })
@@ -130,7 +130,7 @@ cases! {
             if has_login { unauthorized("Basic realm=\"reg\"") } else { gives(TOKEN) }
         }))
     } => |outcome, stage| {
-        // The refused password is sent once, whatever is requested later.
+        // The refused password is sent once. Later requests are anonymous.
         let requests = stage.registry.requests();
         let tokens = requests.iter().filter(|it| it.path().starts_with("/token"));
         outcome.is_ok() && tokens.filter(|it| it.header("authorization").is_some()).count() == 1

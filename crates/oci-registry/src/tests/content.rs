@@ -88,7 +88,7 @@ fn refused_digest(outcome: &Result<(), PullError>, stage: &Stage) -> bool {
     matches!(outcome, Err(PullError::Digest(_))) && !asked
 }
 
-/// Makes an index with one manifest, by the digest of its bytes.
+/// Returns an index with one entry, for the manifest `child`.
 fn index(child: &[u8]) -> Vec<u8> {
     let entry = json!({ "digest": digest(child), "size": child.len() });
     json!({ "schemaVersion": 2, "manifests": [entry] }).to_string().into_bytes()
@@ -119,7 +119,7 @@ fn huge() -> Vec<u8> {
 
 cases! {
     an_honest_registry: Plan::new() => |outcome, stage| {
-        // By tag and by digest, with `GET` only; no request is sent needlessly.
+        // The manifest is requested by tag and by digest. All requests are GETs, and none is superfluous.
         let requests = stage.registry.requests();
         let gets = requests.iter().filter(|it| it.head.starts_with("GET ")).count();
         outcome.is_ok() && (gets, requests.len()) == (6, 6)
@@ -188,7 +188,7 @@ cases! {
     a_compressed_bomb: tagged(|bytes| with("Content-Encoding: gzip", bytes))
         => fails!(RegistryError::Response { reason: COMPRESSED, .. });
     an_index_that_leads_to_itself: {
-        // No index can contain its own digest; a registry can only pretend that one does.
+        // No index can contain its own digest. A registry can only pretend that one does.
         let outer = index(b"inner");
         let inner = format!("/v2/app/manifests/{}", digest(b"inner"));
         let own = format!("/v2/app/manifests/{}", digest(&outer));

@@ -32,7 +32,7 @@ macro_rules! cases {
 pub(super) use cases;
 
 impl Case {
-    /// Runs the case with four parallel blobs; returns an error if the outcome is wrong.
+    /// Runs the case with four parallel blobs. Returns an error if the outcome is wrong.
     pub(super) fn check(&self) -> Result<(), String> {
         let stage = (self.plan)().set();
         let registry = stage.client(Options { parallel: 4, ..(self.options)(quick()) });
@@ -48,7 +48,7 @@ impl Case {
                 return Err(format!("another server has seen a secret: {seen}"));
             }
         }
-        // The config comes first, so it may be in the store if a later blob fails.
+        // The config is fetched first, so the store may have it if the layer fails.
         let mut stored = stage.stored();
         stored.sort();
         let config = digest(&stage.image.config).hex();
@@ -64,8 +64,7 @@ impl Case {
     }
 }
 
-/// Returns all text that a user or a log could get: the error in each format, its causes, and the
-/// client itself.
+/// Returns all text that a message or a log could contain: the error and its causes in each format, and the client.
 fn debug(outcome: &Result<(), PullError>, registry: &Registry) -> String {
     let mut debug = format!("{outcome:?} {outcome:#?} {registry:?}");
     let mut error: Option<&dyn Error> = outcome.as_ref().err().map(|error| error as _);
@@ -89,7 +88,7 @@ macro_rules! is {
 }
 pub(super) use is;
 
-/// Makes a check that a pull ends with this error.
+/// Makes a function that returns whether a pull has failed with this error.
 macro_rules! fails {
     ($pattern:pat $(if $guard:expr)?) => {
         |outcome: &Result<(), PullError>, _: &Stage| is!(outcome, $pattern $(if $guard)?)

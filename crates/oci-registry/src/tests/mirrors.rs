@@ -1,4 +1,4 @@
-//! Mirrors: they are tried first, are trusted no more than other servers, and get no credentials.
+//! Mirrors are tried before the registry, are trusted no more than other servers, and get no credentials of the registry.
 
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ fn the_default_registry_has_a_server_of_its_own() {
     let asked: Vec<_> = servers.iter().map(|it| it.server.url("").unwrap().to_string()).collect();
     let hub = "https://registry-1.docker.io/v2/library/debian/";
     assert_eq!(asked, ["https://mirror.example.org/v2/hub/library/debian/", hub]);
-    // The mirror is another host, and no realm is trusted for it.
+    // The mirror is another host, so Docker Hub's realm is not trusted for it.
     assert_eq!(servers[0].server.host.realms, [""; 0]);
     assert_eq!(servers[1].server.host.realms, ["auth.docker.io"]);
 }

@@ -1,4 +1,4 @@
-//! A hostile registry on the loopback device. It must get no secret, and no wrong content into the store.
+//! Pulls from a hostile registry on the loopback device. It must not get a secret, or get wrong content into the store.
 
 mod auth;
 mod content;
@@ -21,7 +21,7 @@ use harness::{Case, cases};
 use pull::PullError;
 use stage::{CANARY, Image, Stage, TOKEN, digest, watched, with_policy};
 
-/// Counts the cases of all files, so that none of them can lose its cases unnoticed.
+/// Checks that the files have at least 24 cases together.
 #[test]
 fn there_are_enough_evil_deeds() {
     let all = [content::CASES, network::CASES, redirects::CASES, auth::CASES].concat();

@@ -26,12 +26,12 @@ fn broken(then: impl Fn(&[u8]) -> Option<Reply> + Send + Sync + 'static) -> Plan
     })
 }
 
-/// Announces the whole layer, and sends its first half.
+/// Declares the length of the whole layer, and sends its first half.
 fn half(bytes: &[u8]) -> Reply {
     reply("200 OK", &[&length(bytes.len())], &bytes[..HALF])
 }
 
-/// Sends a part, with its position in a `Content-Range` header.
+/// Sends the bytes from `first` on, with a `Content-Range` header.
 fn part(first: usize, total: usize, bytes: &[u8]) -> Reply {
     let range = format!("Content-Range: bytes {first}-{}/{total}", total - 1);
     reply("206 Partial Content", &[&range, &length(bytes.len())], bytes)

@@ -132,7 +132,7 @@ fn a_proxys_password_is_not_shown() {
     let mut options = quick();
     options.network.proxy = Some("http://me:canary@127.0.0.1:1".to_owned());
     let registry = stage.client(options);
-    // No server has to answer: the request makes the HTTP client.
+    // The proxy does not exist, so the request fails. It makes the HTTP client, which `{:?}` then shows.
     drop(registry.manifest(&stage.repository(), &Reference::Tag(Tag::new("v1").unwrap())));
     assert!(!format!("{registry:?}").contains("canary"), "{registry:?}");
 }

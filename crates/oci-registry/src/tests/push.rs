@@ -57,7 +57,7 @@ impl Target {
     }
 }
 
-/// Answers the first `times` requests of a method, before the body if `after` is smaller than it.
+/// Answers the first `times` requests of a method after `after` bytes of the body, or after the whole body if it is shorter.
 fn deed(
     method: &'static str,
     times: usize,
@@ -73,7 +73,7 @@ fn deed(
     Rules { deed: Some(Box::new(deed)), ..Rules::default() }
 }
 
-/// Answers after the whole body was read.
+/// An `after` of [`deed`]: the server answers after it has read the whole body.
 const WHOLE: usize = usize::MAX;
 
 fn status(line: &'static str) -> impl Fn(usize) -> Reply + Send + Sync {
@@ -97,7 +97,7 @@ fn a_blob_is_sent_with_one_post_and_one_put() {
     assert_eq!(requests[0].path(), "/v2/app/blobs/uploads/");
     assert_eq!(requests[0].header("content-length"), Some("0"));
     let escaped = digest(&blob).to_string().replace(':', "%3A");
-    // The query in the registry's URL is kept.
+    // The client keeps the query of the registry's `Location`.
     let path = format!("/v2/app/blobs/uploads/1?state=a%2Fb&digest={escaped}");
     assert_eq!(requests[1].path(), path);
     assert_eq!(requests[1].header("content-length"), Some(&*blob.len().to_string()));
@@ -150,7 +150,7 @@ fn a_repository_that_cannot_be_read_is_not_mounted_from() {
     }
 }
 
-/// The realm issues no token at all if one of the scopes is not allowed.
+/// The realm issues no token if one of the requested scopes is not allowed.
 #[test]
 fn a_token_that_is_refused_for_another_repository_does_not_end_an_upload() {
     let deed = |request: &Request, _: usize| {
@@ -239,7 +239,7 @@ fn a_busy_registry_is_asked_again_from_the_start() {
     assert_eq!(target.methods(), ["POST", "PUT"]);
 }
 
-/// The reader's file is read as far as the connection accepts bytes.
+/// The connection is cut after each tenth of the blob.
 #[test]
 fn a_connection_that_is_cut_anywhere_begins_again() {
     let blob = large();
@@ -314,7 +314,7 @@ fn credentials_that_are_never_taken_end_an_upload() {
     assert_eq!(target.methods(), ["POST", "PUT"]);
 }
 
-/// Starts a server that accepts every upload, and a registry that leads there with a `Location` header.
+/// Starts a server that accepts every upload, and a registry whose `Location` header names that server.
 fn led(identity: Identity, to: impl Fn(&str) -> String) -> (Server, Target) {
     let taken = |_: &Request| reply("201 Created", &["Content-Length: 0"], b"");
     let foreign = Server::start(identity, |_| taken);

@@ -42,7 +42,7 @@ fn there_and_back(answer: fn() -> Reply) -> Plan {
     })
 }
 
-/// Returns the credentials of the requests that came back to the registry.
+/// Returns the `Authorization` headers of the requests that were redirected back to the registry.
 fn came_back(stage: &Stage) -> Vec<Option<String>> {
     let requests = stage.registry.requests();
     let back = requests.iter().filter(|request| request.path() == "/v2/app/back");

@@ -1,4 +1,4 @@
-//! The registry, the other servers of a test, and correct answers.
+//! The registry and the other servers of a test, and the registry's correct answers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use super::*;
 
 /// The password that no other server may get.
 pub(super) const CANARY: &str = "canary-password";
-/// The token that the registry issues for it.
+/// The token that the registry issues for [`CANARY`].
 pub(super) const TOKEN: &str = "canary-token";
 
 /// An image of one layer.
@@ -26,8 +26,8 @@ pub(super) struct Image {
     pub(super) layer: Vec<u8>,
 }
 
-/// Answers a request instead of the correct registry, or returns `None`. The number is the count of
-/// earlier requests for the same path.
+/// Answers a request instead of the correct registry, or returns `None`. Its arguments are the path, the number of earlier
+/// requests for this path, and the request.
 pub(super) type Deed = Box<dyn Fn(&str, usize, &Request) -> Option<Reply> + Send + Sync>;
 
 /// The servers of a test, with the store and the credentials of its client.
@@ -128,7 +128,7 @@ impl Plan {
         Self { deed: Box::new(deed), ..self }
     }
 
-    /// Plans the answers for one path; the function gets the number of earlier requests.
+    /// Plans the answers for one path. `answer` gets the number of earlier requests for it.
     pub(super) fn at(
         self,
         path: &str,
@@ -254,7 +254,7 @@ pub(super) fn unauthorized(challenge: &str) -> Reply {
     reply("401 Unauthorized", &[&challenge, "Content-Length: 0"], b"")
 }
 
-/// Answers the password, or the identity token with the same text, with the token.
+/// Answers with the token if the request has the password, or an identity token with the same text.
 fn token(request: &Request) -> Reply {
     if is_basic(request) || request.body.contains(&format!("&refresh_token={CANARY}")) {
         file(json!({ "token": TOKEN }).to_string().as_bytes())
@@ -263,7 +263,7 @@ fn token(request: &Request) -> Reply {
     }
 }
 
-/// Returns the user and the password as they are sent.
+/// Returns the user name and the password in base64, as they are sent.
 pub(super) fn pair() -> String {
     BASE64_STANDARD.encode(format!("me:{CANARY}"))
 }

@@ -9,19 +9,19 @@ const TAG: &str = "ETag: \"one\"";
 /// The bytes of [`DATA`] that are sent before the connection breaks.
 const HALF: usize = 7;
 
-/// Announces all of [`DATA`] with a tag, and sends the first half.
+/// Declares the length of [`DATA`] and an entity tag, and sends the first half.
 fn half(tag: &str) -> Reply {
     reply("200 OK", &[tag, &length(DATA.len())], &DATA[..HALF])
 }
 
-/// Sends the rest from a byte on, with its `Content-Range`.
+/// Sends `body` with a `Content-Range` that begins at the byte `first`.
 fn rest(first: usize, tag: &str, body: &[u8]) -> Reply {
     let all = DATA.len();
     let range = format!("Content-Range: bytes {first}-{}/{all}", all - 1);
     reply("206 Partial Content", &[tag, &range, &length(body.len())], body)
 }
 
-/// Runs a script and returns the `range` and `if-range` headers of the requests.
+/// Fetches [`DATA`] from a server with these replies. Returns the result, and the `range` and `if-range` headers of the requests.
 fn asked(options: &FetchOptions, replies: &[Reply]) -> (Result<Fetched, FetchError>, Vec<String>) {
     let server = Server::http(|_| replies.to_vec());
     let fetched = fetch_new(&server.url("/"), options);
@@ -151,7 +151,7 @@ fn a_server_that_falls_silent_is_given_up() {
 fn a_stalled_download_is_resumed() {
     let mut stalls = half(TAG);
     stalls.push(Step::Hang);
-    // Longer than the second response takes.
+    // The patience must be longer than the second response takes.
     let options = patient(Duration::from_millis(500));
     let (fetched, asked) = asked(&options, &[stalls, rest(HALF, TAG, &DATA[HALF..])]);
     fetched.unwrap();
@@ -165,7 +165,7 @@ fn a_slow_server_is_waited_for_as_long_as_it_sends() {
         drips.extend([Step::Pause(Duration::from_millis(70)), Step::Send(vec![*byte])]);
     }
     let server = Server::http(|_| vec![drips.clone()]);
-    // The patience is shorter than the download, and far longer than a pause.
+    // The patience is shorter than the whole download, and much longer than each pause.
     let mut options = patient(Duration::from_secs(1));
     options.network.policy.least_rate = 1;
     fetch_new(&server.url("/"), &options).unwrap();

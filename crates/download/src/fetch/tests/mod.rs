@@ -20,7 +20,7 @@ use crate::retry::Policy;
 
 const DATA: &[u8] = b"the agent's binary";
 
-/// An empty store, into which [`DATA`] is fetched.
+/// A store, empty at first, into which [`DATA`] is fetched.
 struct Case {
     dir: tempfile::TempDir,
     store: Store,
@@ -73,13 +73,12 @@ fn digest(bytes: &[u8]) -> Digest {
     Digest::of(bytes)
 }
 
-/// Returns options for three attempts with hardly any pause between them, and enough time for a
-/// response.
+/// Returns options for three attempts with pauses of milliseconds, and enough time for a response.
 fn quick() -> FetchOptions {
     patient(Duration::from_secs(30))
 }
 
-/// Returns the same options with another patience.
+/// Returns the options of [`quick`] with another patience.
 fn patient(patience: Duration) -> FetchOptions {
     let backoff = Duration::from_millis(1);
     let policy = Policy { patience, backoff, tries: 3, ..Policy::default() };

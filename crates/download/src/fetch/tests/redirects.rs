@@ -56,7 +56,7 @@ fn a_loop_ends_after_five() {
     assert_eq!(server.requests().len(), 6);
 }
 
-/// Returns the error of a redirect, without the server's URL.
+/// Returns the error of a redirect to `location`, without the server's URL.
 fn redirected_to(location: &str) -> String {
     let server = Server::http(|_| vec![redirect(location)]);
     let url = server.url("/");
@@ -82,7 +82,7 @@ fn a_link_local_address_is_not_asked() {
     }
 }
 
-/// Resolves the names in the redirects of the tests below.
+/// A resolver for the names in the redirects of the following tests.
 fn lookup(name: &str) -> std::io::Result<Vec<SocketAddr>> {
     Ok(match name {
         "here.example.com" => vec![([127, 0, 0, 1], 0).into()],

@@ -1,4 +1,4 @@
-//! A server with a script: each connection gets the next reply.
+//! A server with a list of replies: each request gets the next one.
 
 use std::sync::Mutex;
 
@@ -20,8 +20,8 @@ impl Server {
         Self::start(Identity::Valid, replies)
     }
 
-    /// Starts a server. `replies` gets the server's port and returns the script. Later requests get
-    /// no reply.
+    /// Starts a server. `replies` gets the server's port and returns the replies, one for each request. Later requests get no
+    /// reply.
     fn start(identity: Identity, replies: impl FnOnce(u16) -> Vec<Reply>) -> Self {
         Self(test_server::Server::start(identity, |port| {
             let replies = Mutex::new(replies(port).into_iter());
@@ -34,7 +34,7 @@ impl Server {
         self.0.url(path)
     }
 
-    /// Stops the server and returns the requests, in lower case.
+    /// Stops the server, and returns the heads of the requests in lower case.
     pub(super) fn requests(self) -> Vec<String> {
         self.0.requests().into_iter().map(|request| request.head.to_lowercase()).collect()
     }
