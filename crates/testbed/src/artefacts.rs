@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::prerequisites::{BARE, MUSL};
 use crate::{Result, Workspace, program};
 
-/// The package of the program that runs on the build host, and its name.
+/// The package, and also the name, of the program that runs on the build host.
 const BUILDER: &str = "boxbuild";
 /// The package of the static program that runs on any host, including the virtual host.
 const LAUNCHER_PACKAGES: [&str; 1] = ["boxlaunch"];
@@ -16,31 +16,31 @@ const LAUNCHER_PACKAGES: [&str; 1] = ["boxlaunch"];
 const INIT_PACKAGES: [&str; 1] = ["box-init"];
 /// The packages of the other programs that run in the guest.
 const GUEST_PACKAGES: [&str; 2] = ["hello-agent", "guest-tools"];
-/// The program that replaces the VMM in the tests of the jail, and the agent with an interface. They are compiled
-/// after boxlaunch: the first uses its library, and boxlaunch's build has compiled their dependencies.
+/// The program that replaces the VMM in the tests of the jail, and the agent with an interface. They are compiled after
+/// boxlaunch, whose build has compiled their dependencies. `intruder` also uses boxlaunch's library.
 const AFTER_LAUNCHER_PACKAGES: [&str; 2] = ["intruder", "example-agent"];
 /// The packages of the hosts that the tests' boxes connect to.
 const PEERS_PACKAGES: [&str; 2] = ["peers", "assistant-model"];
-/// The package of the kernel that attacks the host, and its compiler flag: its addresses are fixed.
+/// The package of the kernel that attacks the host, and the compiler flag that fixes its addresses.
 const HOSTILE_KERNEL: &str = "hostile-kernel";
 const FIXED: &str = "-Crelocation-model=static";
 /// The variable that selects the C compiler for [`MUSL`], and the value if it is unset: libkrun's C code includes
 /// nothing that differs between the C libraries.
 const C_COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 
-/// The linker packs relative relocations into bits instead of 24 bytes each: programs read less of themselves at
-/// their start, and box-init is smaller.
+/// The linker flag that packs relative relocations into bits instead of 24 bytes each. Programs then read fewer bytes of
+/// their file when they start, and box-init is smaller.
 const PACKED: &str = "-Clink-arg=-Wl,-z,pack-relative-relocs";
 
-/// In the static programs, zstd decompresses the virtual host's kernel, once, and data from a network, which is
-/// slower. Optimizing its C code takes an eighth of the compile time of boxlaunch. `boxbuild`, which decompresses
-/// layers, is not a static program.
+/// The optimization of zstd's C code in the static programs, which takes an eighth of the compile time of boxlaunch. They
+/// need no fast zstd: it decompresses the virtual host's kernel once, and data from a network, which is slower.
+/// `boxbuild`, which decompresses layers, is not a static program.
 const LESS_ZSTD: &str = "profile.release.package.zstd-sys.opt-level=1";
 
 /// The profile for `boxbuild`. The other programs are always optimized, because they run on emulated CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// The profile of the tests, whose compiled dependencies it shares. A change is compiled in seconds.
+    /// The profile of the tests, so that `boxbuild` and the tests share compiled dependencies. A change is compiled in seconds.
     Dev,
     /// The profile for installation and benchmarks.
     Release,
@@ -67,11 +67,11 @@ pub struct Artefacts {
     pub intruder: PathBuf,
     /// An init that stands in for the init of a box of epoch 3; static.
     pub old_init: PathBuf,
-    /// A box-init that finds another config than the launcher has verified; static.
+    /// A box-init that gets a config other than the one that the launcher has verified; static.
     pub swap_init: PathBuf,
     /// A box-init that starts without standard streams; static.
     pub late_init: PathBuf,
-    /// An init that searches for another way to the host; static.
+    /// An init that searches for further connections to the host; static.
     pub port_init: PathBuf,
     /// A hostile workload; static.
     pub red_team: PathBuf,
@@ -120,17 +120,17 @@ impl Artefacts {
         }
     }
 
-    /// Returns the beginning of a `boxbuild build` command with an init and a guest kernel.
+    /// Returns a `boxbuild build` command with the options `--init` and `--kernel`. The caller adds further arguments.
     pub fn box_build(&self, init: &Path, kernel: &Path) -> Command {
         let mut build = Command::new(&self.boxbuild);
         build.arg("build").arg("--init").arg(init).arg("--kernel").arg(kernel);
         build
     }
 
-    /// The variable that is set if the programs were just built, so that cargo is not run again.
+    /// The environment variable that is set if the programs were just built. [`Self::build`] then does not run cargo again.
     pub const BUILT: &str = "BOXBUILD_TESTS_BUILT";
 
-    /// Builds all programs for tests. It takes a moment if nothing has changed.
+    /// Builds all programs for tests. This takes seconds if no source has changed.
     ///
     /// # Errors
     /// A program does not compile. The error contains the end of the compiler's output.
@@ -174,7 +174,7 @@ impl Artefacts {
     /// Returns the command that builds the hostile kernel.
     fn hostile_kernel_build(workspace: &Workspace) -> Command {
         let mut cargo = release(workspace, &[HOSTILE_KERNEL]);
-        // Replaces all other flags, which are for programs.
+        // `CARGO_ENCODED_RUSTFLAGS` replaces all other flags, which are for programs of an operating system.
         cargo.args(["--target", BARE]).env("CARGO_ENCODED_RUSTFLAGS", FIXED);
         cargo
     }
@@ -182,7 +182,7 @@ impl Artefacts {
     /// Returns the command that builds `boxbuild`.
     pub fn builder_build(workspace: &Workspace, profile: Profile) -> Command {
         match profile {
-            // With `--workspace`, cargo selects the same features as for the tests, and compiles fewer crates again.
+            // With `--workspace`, cargo selects the same features as for the tests, so it can reuse their compiled crates.
             Profile::Dev => {
                 let mut cargo = workspace.cargo();
                 cargo.args(["build", "--workspace", "--bin", BUILDER]);
@@ -192,8 +192,8 @@ impl Artefacts {
         }
     }
 
-    /// Returns the command that builds only `boxbuild`, in the dev profile. Its dependencies have the same features
-    /// as in xtask, for which they are compiled already.
+    /// Returns the command that builds only `boxbuild`, in the dev profile. Its dependencies have the same features as in
+    /// xtask, so those that xtask also has are compiled already.
     pub fn builder_alone(workspace: &Workspace) -> Command {
         let mut cargo = workspace.cargo();
         cargo.args(["build", "--package", BUILDER]);
@@ -218,7 +218,7 @@ impl Artefacts {
         if std::env::var_os(C_COMPILER.0).is_none() {
             cargo.env(C_COMPILER.0, C_COMPILER.1);
         }
-        // Replaces all other flags, including RUSTFLAGS.
+        // `CARGO_ENCODED_RUSTFLAGS` replaces all other flags, including those of RUSTFLAGS.
         cargo.env("CARGO_ENCODED_RUSTFLAGS", static_flags(home, workspace));
         cargo
     }
@@ -231,8 +231,8 @@ fn release(workspace: &Workspace, packages: &[&str]) -> Command {
     cargo
 }
 
-/// Returns the compiler's flags for static programs, encoded for cargo: paths of source files are remapped, and
-/// relocations are packed.
+/// Returns the compiler's flags for static programs, encoded for cargo. They remap the paths of source files, and pack
+/// relocations.
 fn static_flags(home: &Path, workspace: &Workspace) -> OsString {
     let places = [
         (workspace.path(""), "/boxbuild"),

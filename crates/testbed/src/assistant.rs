@@ -12,7 +12,7 @@ use crate::{KitError, Result, Workspace};
 /// images are made first, which takes a minute or more.
 ///
 /// # Errors
-/// They cannot be made, or the directory cannot be written.
+/// The images cannot be made, or the directory cannot be written.
 pub fn link_images(workspace: &Workspace, folder: &Path, say: Say<'_>) -> Result<()> {
     let images = DebianImages::make(workspace, say)?;
     if folder.exists() {

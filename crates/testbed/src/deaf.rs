@@ -1,37 +1,37 @@
-//! Stops of a box whose agent ignores SIGTERM and is writing. A test makes a few, and
-//! `cargo run -p boxbuild-soak -- --stops` makes many.
+//! Stops a box while its agent writes output and ignores SIGTERM. A test does this a few times, and
+//! `cargo run -p boxbuild-soak -- --stops` many times.
 
 /// The seconds between SIGTERM and SIGKILL.
 const GRACE: u32 = 1;
 /// The tolerance for the duration of a stop, in milliseconds.
 const MARGIN: u32 = 500;
-/// The agent. SIGUSR1 makes it write an output that fits into a pipe, so that it does not block without a reader.
+/// The agent's entrypoint. At SIGUSR1 the agent writes output that fits into a pipe, so that it does not block without a reader.
 const AGENT: &str = r#"entrypoint "/bin/sh" "-c" "trap '' TERM; trap 'seq 5000; echo written' USR1; echo begun; while :; do sleep 1000 & wait; done""#;
-/// The complete output of the agent, as a command of the virtual host's shell.
+/// A command of the virtual host's shell with the same output as the agent.
 const WRITTEN: &str = "{ echo begun; seq 5000; echo written; }";
 
-/// A function of the virtual host's shell: runs a command, and prints the milliseconds that it took.
+/// A function of the virtual host's shell that runs a command, and prints its duration in milliseconds.
 pub const TIMED: &str = "timed() { local start=$EPOCHREALTIME; \"$@\"; local end=$EPOCHREALTIME; \
     echo $(((${end%.*}${end#*.} - ${start%.*}${start#*.}) / 1000)); }";
 
 /// One measured stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stop {
-    /// The duration of the stop.
+    /// The duration of the stop in milliseconds.
     pub taken_ms: u32,
     /// Whether the log contains the complete output of the agent.
     pub is_complete: bool,
 }
 
 impl Stop {
-    /// Returns whether the agent was killed soon after the grace period, and no output was lost.
+    /// Returns whether the agent was killed at most half a second after the grace period, and no output was lost.
     pub fn is_good(self) -> bool {
         let grace = GRACE * 1000;
         self.is_complete && (grace..grace + MARGIN).contains(&self.taken_ms)
     }
 }
 
-/// Returns the Boxfile of examples/hello with this agent, and without a health check and skills.
+/// Changes `example`, the Boxfile of examples/hello: its agent ignores SIGTERM, and it has no health check and no skills.
 pub fn boxfile(example: &str) -> String {
     let image = "image \"oci:images/agent\"";
     let deaf = format!("image \"oci:images/business\"\n    {AGENT}");

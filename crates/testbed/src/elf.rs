@@ -1,4 +1,4 @@
-//! The interpreter and the shared libraries of a program.
+//! Finds the interpreter and the shared libraries of a program.
 
 use std::path::Path;
 use std::process::Command;

@@ -8,7 +8,7 @@ use testkit::FileError;
 /// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, KitError>;
 
-/// Why something could not be assembled, fetched, built or run.
+/// Why a part of the tests' environment could not be built, fetched or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
@@ -31,7 +31,7 @@ pub enum KitError {
     Failed {
         command: String,
         status: String,
-        /// The end of its output.
+        /// The end of the program's output.
         output: String,
     },
     /// The digest of a file is not the pinned one.

@@ -60,7 +60,7 @@ fn agent_image(program: Vec<u8>) -> Image {
     Image::new(config).with(layer.file("/agent/bin/agent", 0o755, program).to_tar())
 }
 
-/// Busybox below, the application above: two layers, like an image that is based on another one.
+/// Returns an image of two layers, like an image that is based on another one: busybox, and above it the application.
 fn business_image(busybox: &Path) -> Result<Image> {
     let names = program::run(Command::new(busybox).arg("--list"))?;
     let mut system =

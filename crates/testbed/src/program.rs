@@ -1,4 +1,4 @@
-//! Finding and running other programs.
+//! Finds and runs other programs.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -8,7 +8,7 @@ use virtual_host::programs::{SHOWN, tail};
 
 use crate::{KitError, Result};
 
-/// Returns the path of a program, found in `PATH` in the same way as by [`Command`].
+/// Returns the path of the first file called `name` in the directories of `PATH`.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())

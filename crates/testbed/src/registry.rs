@@ -1,4 +1,4 @@
-//! A registry on the loopback device, for as long as a test runs: Debian's `docker-registry`.
+//! Runs Debian's `docker-registry` on the loopback device during a test.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,9 +11,9 @@ use std::time::Duration;
 use crate::prerequisites::{Package, Say, docker_registry, packages};
 use crate::{KitError, Result, Workspace, program};
 
-/// The server's message when it is ready, before the port.
+/// The text before the port in the server's message that it is ready.
 const READY: &str = "listening on 127.0.0.1:";
-/// The timeout for that message.
+/// The timeout for the message [`READY`].
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running registry without TLS. Dropping it stops it and deletes its data.
@@ -29,9 +29,9 @@ pub struct DockerRegistry {
 impl DockerRegistry {
     /// The only user of a closed registry.
     pub const USER: &'static str = "ali";
-    /// The password of that user.
+    /// The password of [`Self::USER`].
     pub const PASSWORD: &'static str = "open sesame";
-    /// Both in the format of `htpasswd -nbB`.
+    /// The user and the password in the format of `htpasswd -nbB`.
     const HTPASSWD: &'static str =
         "ali:$2y$05$abcdefghijklmnopqrstuupx2xBUC4954936wVIjyyPHmUBFu0wCW\n";
 
@@ -120,7 +120,7 @@ fn configure(data: &Path, closed: bool) -> Result<PathBuf> {
     write("config.yml", &config)
 }
 
-/// Waits for the server's port in its log. The thread reads the log to its end, so that the server never blocks.
+/// Waits for the server's port in its log, and returns it. A thread reads the log to its end, so that the server does not block.
 fn port(stderr: ChildStderr) -> Option<u16> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

@@ -12,8 +12,8 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Finds both: the root from the path at which this crate was compiled, and the output from the path of the
-    /// running program, which cargo puts there. So `CARGO_TARGET_DIR` and `--target-dir` are respected.
+    /// Finds the repository from the path at which this crate was compiled. Finds the build output from the path of the
+    /// running program, which cargo has written there, so that `CARGO_TARGET_DIR` and `--target-dir` are respected.
     pub fn find() -> Self {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = here.ancestors().nth(2).unwrap_or(here).to_owned();
@@ -38,9 +38,9 @@ impl Workspace {
 
     /// Returns a cargo command for this repository and its build output.
     ///
-    /// The variables that the outer cargo set for the package of this program are removed. For example, the build
-    /// script of ring runs again whenever `CARGO_MANIFEST_DIR` has changed, and all crates that depend on it are then
-    /// compiled again.
+    /// The command does not inherit the variables that the outer cargo has set for this program's package. For example,
+    /// whenever `CARGO_MANIFEST_DIR` has changed, the build script of ring runs again, and all crates that depend on ring
+    /// are compiled again.
     pub fn cargo(&self) -> Command {
         let mut cargo = Command::new("cargo");
         cargo.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
@@ -58,14 +58,14 @@ fn is_of_package(variable: &OsStr) -> bool {
     name.starts_with(b"CARGO_PKG_") || name.starts_with(b"CARGO_MANIFEST_")
 }
 
-/// Returns the ancestor of the running program that is cargo's output directory.
+/// Returns the directory of cargo's build output that contains the running program.
 fn marked_target() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     marked(&program)
 }
 
-/// Returns the nearest ancestor of a path with cargo's cache of the compiler's version, or else with the tag that
-/// cargo writes into an output directory that it makes.
+/// Returns the nearest ancestor of a path that has `.rustc_info.json`, cargo's cache of the compiler's version. If there is
+/// none, returns the nearest one with `CACHEDIR.TAG`, which cargo writes into an output directory that it makes.
 fn marked(program: &Path) -> Option<PathBuf> {
     let with = |mark: &str| program.ancestors().find(|folder| folder.join(mark).is_file());
     with(".rustc_info.json").or_else(|| with("CACHEDIR.TAG")).map(Path::to_owned)

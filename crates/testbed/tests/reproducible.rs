@@ -1,4 +1,4 @@
-//! box-init has the same bytes in every build directory, because its digest is part of every box.
+//! Checks that box-init has the same bytes in every build directory, because its digest is part of every box.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -22,7 +22,7 @@ fn copy(workspace: &Workspace, to: &Path) {
     }
 }
 
-/// Makes a cargo home with the registry and the settings of the current one.
+/// Makes a cargo home at `at`, with the registry and the settings of the current cargo home.
 fn home(at: &Path) {
     let own = cargo_home();
     fs::create_dir(at).unwrap();

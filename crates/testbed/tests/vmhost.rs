@@ -20,8 +20,8 @@ mod tests {
         with_busybox(VirtualHost::new(&kernel, boxlaunch), &workspace).unwrap()
     }
 
-    /// Checks status, streams, files in, disks in, files out, and the kernel's virtualization. A second run takes
-    /// exactly the same virtual time.
+    /// Checks the status, the streams, the files and disks of the virtual host, the files that a command leaves, and KVM. A
+    /// second run takes exactly the same virtual time.
     #[test]
     fn a_command_runs_as_on_a_host_and_takes_the_same_time_twice() {
         let directory = tempfile::tempdir().unwrap();

@@ -19,7 +19,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Adds a directory, and its ancestors unless they were added before.
+    /// Adds a directory and its ancestors, if they were not added before.
     pub(crate) fn dir(&mut self, path: &str) {
         let path = path.trim_matches('/');
         if !path.is_empty() && self.made.insert(path.to_owned()) {
@@ -28,12 +28,12 @@ impl Archive {
         }
     }
 
-    /// Adds a regular file. A path that was added before is left as it is.
+    /// Adds a regular file. Does nothing if the path was added before.
     pub(crate) fn file(&mut self, path: &str, mode: u32, content: &[u8]) {
         self.leaf(path, FILE | mode, content);
     }
 
-    /// Adds a symbolic link. A path that was added before is left as it is.
+    /// Adds a symbolic link. Does nothing if the path was added before.
     pub(crate) fn symlink(&mut self, path: &str, target: &str) {
         self.leaf(path, SYMLINK | 0o777, target.as_bytes());
     }

@@ -1,7 +1,7 @@
-//! The emulated host's disks: files that it sees as non-volatile memory (NVDIMM).
+//! The virtual host's disks: files that QEMU emulates as non-volatile memory (NVDIMM).
 //!
-//! Memory answers at once. A disk that QEMU reads in the background would answer whenever the real host is ready, and
-//! no two runs would take the same time.
+//! Memory answers at once. A disk that QEMU reads in the background would answer when the real host is ready, so that two
+//! runs would not take the same virtual time.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -18,9 +18,9 @@ use crate::plan::CONTENT;
 use crate::scratch::Scratch;
 use crate::{HostError, Result};
 
-/// Memory devices have sizes that are a multiple of this many bytes.
+/// The size of a memory device must be a multiple of this number of bytes.
 const GRANULE: u64 = 2 << 20;
-/// The default size of the result disk, in MiB. The file is sparse.
+/// The default size of the disk for the result, in MiB. The file is sparse.
 pub(crate) const RESULT_MIB: u32 = 512;
 
 /// A file or a directory to pack.
@@ -28,7 +28,7 @@ pub(crate) const RESULT_MIB: u32 = 512;
 pub(crate) enum Source {
     /// A file, or a directory with all its content.
     Whole(PathBuf),
-    /// Files: the path of each on the disk, and its path on the real host.
+    /// Files: the path of each file on the disk, and its path on the real host.
     Files(Vec<(PathBuf, PathBuf)>),
 }
 
@@ -40,14 +40,14 @@ pub(crate) struct Disk {
     pub(crate) writable: bool,
 }
 
-/// Makes the empty disk for the result, of this size in MiB.
+/// Makes the empty disk for the result, of `mib` MiB.
 pub(crate) fn for_result(mib: u32) -> Result<Disk> {
     let (content, size) = (Scratch::new()?, u64::from(mib) << 20);
     content.file().set_len(size).map_err(HostError::file("resize", &content.path()))?;
     Ok(Disk { content, size, writable: true })
 }
 
-/// Packs a file, a directory or several files as a read-only EROFS.
+/// Packs a file, a directory or several files as a read-only disk with EROFS.
 pub(crate) fn pack(from: &Source) -> Result<Disk> {
     let failed = |error| HostError::Pack { path: from.path().to_owned(), source: error };
     let mut image = ImageBuilder::new(meta(0o755)).map_err(failed)?;
@@ -74,7 +74,7 @@ fn meta(mode: u16) -> Meta {
     Meta { mode, ..Meta::default() }
 }
 
-/// The files of an EROFS, by their content.
+/// The packed files: the path of each on the real host, by the digest of its content.
 #[derive(Default)]
 struct Files {
     paths: HashMap<Blake3Digest, PathBuf>,
@@ -100,7 +100,7 @@ impl Files {
         self.add(image, root, &source, CONTENT.as_bytes())
     }
 
-    /// Adds files under their names, with the directories in these names.
+    /// Adds each file under its name, and the directories of the name: for `a/b/c`, the directories `a` and `a/b`.
     fn add_named(&mut self, image: &mut ImageBuilder, named: &[(PathBuf, PathBuf)]) -> Result<()> {
         let mut directories = HashMap::from([(PathBuf::new(), image.root())]);
         for (name, now) in named {
@@ -132,7 +132,7 @@ impl Files {
         Ok(())
     }
 
-    /// Adds a file, a directory or a symbolic link under a name to a directory.
+    /// Adds the file, directory or symbolic link `source` to the directory `to`, under `name`.
     fn add(
         &mut self,
         image: &mut ImageBuilder,

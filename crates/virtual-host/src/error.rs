@@ -42,7 +42,7 @@ pub enum HostError {
     Failed {
         command: String,
         status: String,
-        /// The end of its output.
+        /// The end of the program's output.
         output: String,
     },
     /// A package could not be found or downloaded.
@@ -62,7 +62,7 @@ pub enum HostError {
     /// A disk could not be packed.
     #[error("cannot pack {} as a disk: {source}", path.display())]
     Pack { path: PathBuf, source: erofs_writer::Error },
-    /// Another user could have changed a kernel in the cache.
+    /// Another user could have changed a prepared kernel in the cache directory.
     #[error("{} is not used: {stranger}", path.display())]
     Stranger { path: PathBuf, stranger: Stranger },
     /// The virtual host did not finish in time.

@@ -16,7 +16,7 @@ use crate::{HostError, Machine, Result, disk, initramfs, programs, qemu};
 /// The memory of a virtual host in addition to the memory of the box's VM, in MiB: for its kernel, its programs and
 /// KVM's tables.
 const BESIDE_A_GUEST: u32 = 768;
-/// The part of the console's log in an error, in bytes.
+/// The number of bytes of the console's log, or of QEMU's output, in an error.
 const CONSOLE_SHOWN: usize = 3000;
 
 /// A virtual host that is ready to run commands. Each run starts from the same state.
@@ -32,12 +32,12 @@ pub struct VirtualHost {
 }
 
 impl VirtualHost {
-    /// The default limit on the real time of a run.
+    /// The default limit on the duration of a run, in real time.
     pub const MAX_TIME: Duration = Duration::from_secs(20 * 60);
 
-    /// Starts with 1 GiB of memory, no files, and [`Self::MAX_TIME`]. `init` is a static program that calls
-    /// [`crate::guest::run`] if [`crate::guest::is_init`] returns `true`, and has the subcommand [`FOLLOW`].
-    /// `boxlaunch` is such a program; the virtual host also has it as `/bin/boxlaunch`.
+    /// Makes a virtual host with 1 GiB of memory, no files, and the time limit [`Self::MAX_TIME`]. `init` is a static
+    /// program that calls [`crate::guest::run`] if [`crate::guest::is_init`] returns `true`, and has the subcommand
+    /// [`FOLLOW`]. `boxlaunch` is such a program. On the virtual host, commands can run it as `/bin/boxlaunch`.
     pub fn new(kernel: &HostKernel, init: impl Into<PathBuf>) -> Self {
         Self {
             kernel: kernel.clone(),
@@ -50,14 +50,14 @@ impl VirtualHost {
         }
     }
 
-    /// Sets the memory in MiB. It also holds all files, and the output of commands.
+    /// Sets the memory in MiB. It also stores the files of [`Self::file`], and the output of commands.
     #[must_use]
     pub const fn memory(mut self, mib: u32) -> Self {
         self.memory_mib = mib;
         self
     }
 
-    /// Sets the memory for a VM with this much memory, in MiB.
+    /// Sets the memory so that a VM with `memory_mib` MiB of memory can run.
     #[must_use]
     pub const fn for_guest(self, memory_mib: u32) -> Self {
         self.memory(memory_mib.saturating_add(BESIDE_A_GUEST))
@@ -70,29 +70,30 @@ impl VirtualHost {
         self
     }
 
-    /// Sets the limit on the real time of a run.
+    /// Sets the limit on the duration of a run, in real time.
     #[must_use]
     pub const fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
-    /// Adds a file or a directory at an absolute path, in memory. The first of two files at one path takes precedence.
+    /// Adds a file or a directory at the absolute path `guest`, in memory. If two files have the same path, the first one
+    /// takes precedence.
     #[must_use]
     pub fn file(mut self, source: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         self.files.push((source.into(), guest.into()));
         self
     }
 
-    /// Adds a file or a directory at an absolute path, read-only and on a disk, for large files. The files keep their
-    /// sizes, modes and content, and belong to root.
+    /// Adds a file or a directory at the absolute path `guest`, read-only and on a disk, for large files. The files keep
+    /// their modes and content, and belong to root.
     #[must_use]
     pub fn disk(mut self, source: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
         self.disks.push((Source::Whole(source.into()), guest.into()));
         self
     }
 
-    /// Adds a directory like [`Self::disk`], made of these files: the path of each in it, and its path on the real host.
+    /// Adds a directory like [`Self::disk`], made of `files`: the path of each file in the directory, and on the real host.
     #[must_use]
     pub fn disk_of(
         mut self,
@@ -173,10 +174,10 @@ impl VirtualHost {
         self.conclude(&end, &console, &disks[0].content)
     }
 
-    /// Returns the prefix of a command line that starts a program which ends with this process.
+    /// Returns the prefix of a command line. It starts a program that ends when this process ends.
     fn starter(&self) -> [OsString; 3] {
         let own = std::process::id().to_string();
-        // QEMU is started in another directory.
+        // QEMU is started in another directory, so a relative path would not exist there.
         let init = std::path::absolute(&self.init).unwrap_or_else(|_| self.init.clone());
         [init.into(), FOLLOW.into(), own.into()]
     }
@@ -189,7 +190,7 @@ impl VirtualHost {
         self.disks.iter().map(mount).collect()
     }
 
-    /// Makes the disks, with the one for the result first.
+    /// Makes the disks. The first one is for the result.
     fn disks(&self) -> Result<Vec<disk::Disk>> {
         let mut disks = vec![disk::for_result(self.result_mib)?];
         for (source, _) in &self.disks {

@@ -9,10 +9,10 @@ use crate::kernel::HostKernel;
 use crate::plan::{MODULES, PLAN, Plan};
 use crate::{HostError, Result};
 
-/// The path of the init's program for commands.
+/// The path at which commands can run the init's program.
 const PROGRAM: &str = "/bin/boxlaunch";
 
-/// Builds the archive: the init, the modules, the plan and the given files.
+/// Builds the archive of the init, the modules, the plan and `files`.
 pub(crate) fn build(
     init: &Path,
     kernel: &HostKernel,

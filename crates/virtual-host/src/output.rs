@@ -13,7 +13,7 @@ use crate::{HostError, Result};
 /// The result of a run of one command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
-    /// The exit status in the form of a shell: 128 plus the signal's number if a signal ended the command.
+    /// The exit status, as in a shell: 128 plus the signal's number if a signal ended the command.
     pub status: i32,
     /// The bytes that the command wrote to its standard output.
     pub stdout: Vec<u8>,
@@ -49,12 +49,12 @@ pub struct Ended {
     pub stdout: Vec<u8>,
     /// The bytes that the command wrote to its standard error.
     pub stderr: Vec<u8>,
-    /// The time between the start and the end, in virtual time.
+    /// The time from the command's start to its end, in virtual time.
     pub taken: Duration,
 }
 
 impl Output {
-    /// Returns the result of a run of one command.
+    /// Converts the results of a run that had one command.
     pub(crate) fn of_only(run: Run) -> Self {
         let Ended { status, stdout, stderr, .. } = run.ended.into_iter().next().unwrap_or_default();
         Self { status, stdout, stderr, files: run.files, uptime: run.uptime, console: run.console }
@@ -77,7 +77,7 @@ impl Output {
     }
 }
 
-/// Reads a result. `None` if there is none or it is truncated.
+/// Reads the result from its disk. Returns `None` if there is none, or if it is truncated.
 pub(crate) fn read(disk: &Scratch) -> Result<Option<Run>> {
     let members = members(disk.file()).map_err(HostError::file("read", &disk.path()))?;
     Ok(sort(members))
@@ -114,7 +114,7 @@ fn sort(mut members: BTreeMap<String, Vec<u8>>) -> Option<Run> {
     Some(Run { ended, files, uptime, console: Vec::new() })
 }
 
-/// Returns the path if it stays below the directory that it is joined to.
+/// Returns the path if it cannot lead out of the directory to which it is joined: `a/b`, but not `../a` or `/a`.
 fn safe(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(name);
     path.components().all(|part| matches!(part, Component::Normal(_))).then_some(path)

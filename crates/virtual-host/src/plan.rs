@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 pub(crate) const HOME: &str = "/vmhost";
 /// The plan, a JSON document.
 pub(crate) const PLAN: &str = "/vmhost/plan";
-/// The kernel modules, named in the order of loading.
+/// The directory of the kernel modules. The order of their names is the order of loading.
 pub(crate) const MODULES: &str = "/vmhost/modules";
 /// The directory in which commands leave files for the host.
 pub(crate) const OUT: &str = "/out";
 /// The name of a packed file on its disk. A packed directory is the disk's root directory.
 pub(crate) const CONTENT: &str = "content";
-/// The prefix of the results' names in the archive.
+/// The directory of the results in the archive.
 pub(crate) const RESULT: &str = "result";
 
-/// The subcommand of the init's program that executes another program, which ends with the process that started it:
+/// The subcommand of the init's program that executes COMMAND so that it ends when its parent, the process PID, ends:
 /// `PROGRAM follow PID COMMAND…`.
 pub const FOLLOW: &str = "follow";
 
 /// The work of the virtual host in one run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    /// The disks in their order, without the one for the result.
+    /// The disks in their order, without the disk for the result.
     pub(crate) disks: Vec<Mount>,
     /// The commands, run one after the other.
     pub(crate) commands: Vec<Vec<String>>,
@@ -41,7 +41,7 @@ pub(crate) struct Mount {
 /// The result of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Status {
-    /// The exit status, or 128 plus the number of the signal that ended it.
+    /// The exit status, or 128 plus the number of the signal that ended the command.
     pub(crate) status: i32,
     /// The run time in nanoseconds of virtual time.
     pub(crate) taken_ns: u64,
@@ -54,7 +54,7 @@ pub(crate) struct End {
     pub(crate) uptime: String,
 }
 
-/// Returns the name of the member with a command's [`Status`].
+/// Returns the name of the archive's member with the [`Status`] of the command with this number, from 0.
 pub(crate) fn status_name(command: usize) -> String {
     format!("{RESULT}/{command}.json")
 }
@@ -62,12 +62,12 @@ pub(crate) fn status_name(command: usize) -> String {
 /// The streams of a command.
 pub(crate) const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
-/// Returns the name of the member with one of a command's [`STREAMS`].
+/// Returns the name of the archive's member with one of the [`STREAMS`] of a command.
 pub(crate) fn stream_name(command: usize, stream: &str) -> String {
     format!("{RESULT}/{command}.{stream}")
 }
 
-/// Returns the name of the member with the [`End`]. It is the last one: an archive without it is truncated.
+/// Returns the name of the archive's last member, which has the [`End`]. An archive without it is truncated.
 pub(crate) fn end_name() -> String {
     format!("{RESULT}/end.json")
 }

@@ -1,16 +1,16 @@
-//! Running other programs.
+//! Runs other programs.
 
 use std::process::{Command, Stdio};
 
 use crate::{EMULATOR, HostError, Result};
 
-/// The part of a failed program's output in an error, in bytes.
+/// The number of bytes of a failed program's output in an error.
 pub const SHOWN: usize = 4000;
 /// The programs that this crate starts, with their Debian packages.
 const PACKAGES: [(&str, &str); 4] =
     [(EMULATOR, "qemu-system-x86"), ("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg")];
 
-/// Returns the programs for fetching the virtual host's kernel.
+/// Returns the names of the programs that fetch and unpack the virtual host's kernel.
 pub fn fetchers() -> impl Iterator<Item = &'static str> {
     PACKAGES.iter().map(|(name, _)| *name).filter(|name| *name != EMULATOR)
 }
@@ -30,7 +30,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
     })
 }
 
-/// As [`run`], for a command that finds or downloads a package.
+/// Runs a command like [`run`] that finds or downloads a package. Its failure is [`HostError::NotFetched`].
 pub(crate) fn run_apt(command: &mut Command) -> Result<Vec<u8>> {
     run(command).map_err(|error| match error {
         HostError::Failed { command, status, output } => {

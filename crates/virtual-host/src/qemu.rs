@@ -16,7 +16,7 @@ use crate::{HostError, Result, programs};
 
 /// The interval for polling the process.
 const POLL: Duration = Duration::from_millis(10);
-/// The part of an output that is kept for messages, in bytes.
+/// The number of bytes at the end of an output that are kept for messages.
 const KEPT: usize = 16 << 10;
 /// QEMU's program.
 pub const EMULATOR: &str = "qemu-system-x86_64";
@@ -27,15 +27,16 @@ pub(crate) const MACHINE: &str = "q35";
 /// The emulated CPU.
 pub(crate) const CPU_MODEL: &str = "EPYC";
 /// The number of emulated CPUs. With several CPUs and the instruction counter as the clock, QEMU before version 10
-/// runs only the first CPU until the next timer. The CPUs of a box share one emulated CPU well, because each PAUSE
-/// leaves the guest.
+/// runs only the first CPU until the next timer. The CPUs of a box share the emulated CPU without long waits, because
+/// each PAUSE leaves the guest.
 pub(crate) const CPUS: u8 = 1;
-/// The model's features that QEMU 7.2 does not emulate. Later versions may emulate them, and so change the CPU.
+/// The model's features that QEMU 7.2 does not emulate. They are switched off, because later versions may emulate them,
+/// and would then emulate another CPU.
 const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,\
     -nrip-save,-xsavec";
-/// The kernel command line: a quiet console, and a reboot at a panic, at which QEMU ends. The clock is exact, so no calibration is
-/// needed. The timer of the local APIC cannot be calibrated: the kernel would wait 0.4 s to find that out, in a loop
-/// of PAUSEs, which are slow to emulate, and use another timer.
+/// The kernel command line: a quiet console, and a reboot at a panic, at which QEMU ends. The clock is exact, so no calibration
+/// is needed. The timer of the local APIC cannot be calibrated: the kernel would wait 0.4 s to find that out, in a loop of
+/// PAUSEs, which are slow to emulate, and use another timer.
 ///
 /// The second line switches off Debian's hardening, and preemption: they cost a start of a box a tenth of its
 /// instructions. Grace periods of RCU are expedited, because otherwise they end at a tick, every 4 ms, and many
@@ -93,11 +94,11 @@ fn is_recent(version: &str) -> bool {
     numbers(version) >= numbers(OLDEST_EMULATOR)
 }
 
-/// Checks that QEMU is installed, starts, and is recent enough. In a run, another program starts QEMU, and its error
-/// does not show that QEMU is missing.
+/// Checks that QEMU is installed, starts, and is recent enough. A run checks this first, because another program then
+/// starts QEMU, whose error does not show that QEMU is missing.
 ///
 /// # Errors
-/// It is missing, does not start, or is older than [`OLDEST_EMULATOR`].
+/// QEMU is missing, does not start, or is older than [`OLDEST_EMULATOR`].
 pub fn require_qemu() -> Result<()> {
     let version = version()?;
     if is_recent(&version) {
@@ -120,15 +121,15 @@ pub(crate) struct Start<'a> {
     pub(crate) initramfs: &'a Path,
     pub(crate) console: &'a Path,
     pub(crate) disks: &'a [Disk],
-    /// Whether the second and third serial port are QEMU's standard output and error.
+    /// Whether the second and third serial port are connected to QEMU's standard output and standard error.
     pub(crate) live: bool,
 }
 
 /// Returns the command that emulates the host. The clock is the instruction counter, the calendar starts on a fixed
 /// day and the random seed is fixed, so that equal inputs take the same virtual time in every run.
 ///
-/// QEMU runs in `/`, because it takes its firmware from the current directory if a file there has that name, and a
-/// box may have put one there.
+/// QEMU runs in `/`, because it would load a file of the current directory with the name of its firmware, and a box may
+/// have written such a file.
 pub(crate) fn command(starter: &[OsString], start: &Start<'_>) -> Command {
     let mut words = starter.iter().map(OsString::as_os_str).chain([OsStr::new(EMULATOR)]);
     let mut command = Command::new(words.next().unwrap_or_default());
@@ -181,7 +182,7 @@ pub(crate) struct End {
     pub(crate) stderr: Vec<u8>,
 }
 
-/// Runs QEMU to its end or to the time limit, and forwards its output.
+/// Runs QEMU until it ends or the time limit is reached, and forwards its output.
 pub(crate) fn run(
     mut command: Command,
     limit: Duration,
@@ -204,7 +205,7 @@ pub(crate) fn run(
     }
 }
 
-/// Waits for the process. Returns `None` after it had to be killed, at the limit or because its output was lost.
+/// Waits for the process. Kills it and returns `None` if the time limit is reached or its output cannot be forwarded.
 fn wait(child: &mut Child, limit: Duration, lost: &OnceLock<io::Error>) -> Option<ExitStatus> {
     let started = Instant::now();
     loop {
@@ -214,13 +215,13 @@ fn wait(child: &mut Child, limit: Duration, lost: &OnceLock<io::Error>) -> Optio
             _ => break,
         }
     }
-    // Killing fails if the process has just ended by itself, which is harmless.
+    // `kill` fails if the process has just ended by itself, which is harmless.
     drop(child.kill());
     drop(child.wait());
     None
 }
 
-/// Copies until the end, and returns the last part for messages. The first error of the writer is stored in `lost`.
+/// Copies `from` to its end, and returns the last [`KEPT`] bytes for messages. The first error of `to` is stored in `lost`.
 fn copy(mut from: impl Read, to: &mut (dyn Write + Send), lost: &OnceLock<io::Error>) -> Vec<u8> {
     let mut copied = Vec::new();
     let mut chunk = [0; 4096];

@@ -1,4 +1,4 @@
-//! Files without a name: they vanish with this process, even if it is killed.
+//! Files without a name. They vanish when this process ends, even if it is killed.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

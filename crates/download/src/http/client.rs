@@ -163,7 +163,7 @@ impl Client {
 
     /// Returns an error for a URL that must not be requested.
     pub(super) fn check(&self, at: &RemoteUrl, led: bool) -> Result<(), HttpError> {
-        // [`Screen`] checks only names, so an address in the URL is checked here.
+        // `Screen` checks only names, so an address in the URL is checked here.
         if led && let Some(Err(Screened(purpose))) = at.address().map(screen::check) {
             return Err(HttpError::Screened { host: at.host(), purpose });
         }

@@ -1,4 +1,4 @@
-//! Two images of full size, for the benchmark: no files of their packages are left out.
+//! Two images of full size for the benchmark. They have all files of their packages.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ const OPTIONS: [&str; 1] = ["--variant=important"];
 const PYTHON_PACKAGES: &str = "python3,python3-numpy";
 const NODE_PACKAGES: &str = "nodejs,npm";
 
-/// The OCI image layouts of the two images, each of two gzip layers, with the tag [`BenchImages::TAG`]. The lower
-/// layer is the same in both, byte for byte.
+/// The OCI image layouts of the two images, with the tag [`BenchImages::TAG`]. Each image has two gzip layers. The lower
+/// layer is the same in both images, byte for byte.
 #[derive(Debug, Clone)]
 pub struct BenchImages {
     /// Debian, python3 and numpy.

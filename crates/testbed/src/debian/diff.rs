@@ -1,4 +1,4 @@
-//! The layer that turns one tree into another.
+//! Computes the layer that turns one tree into another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,7 +9,7 @@ use testkit::images::{Layer, LayerTar};
 /// One member of a tar stream, with its extension headers and padding.
 struct Member<'a> {
     name: String,
-    /// The earlier member, if this one is a hard link to it.
+    /// The name of the earlier member to which this one is a hard link. `None` if it is no hard link.
     hardlink_to: Option<String>,
     bytes: &'a [u8],
 }
@@ -18,7 +18,7 @@ struct Member<'a> {
 /// changed members, byte for byte from `full`.
 ///
 /// # Errors
-/// One of the two is no tar stream.
+/// `base` or `full` is no tar stream.
 pub(super) fn layer_between(base: &LayerTar, full: &LayerTar) -> Result<LayerTar> {
     let malformed = |error: io::Error| KitError::malformed("a Debian tree's tar stream", error);
     let base = members(base.bytes()).map_err(malformed)?;
@@ -51,8 +51,8 @@ fn members(tar: &[u8]) -> io::Result<Vec<Member<'_>>> {
     Ok(members)
 }
 
-/// Returns the members of `full` that are missing or different in `base`. A hard link to a changed file counts as
-/// changed, because in the base it refers to the old file.
+/// Returns the members of `full` that are missing or different in `base`, and the hard links to them. Without a new
+/// member, such a link would still refer to the old file of the base.
 fn changed<'a>(base: &[Member<'_>], full: &'a [Member<'a>]) -> Vec<&'a Member<'a>> {
     let old: BTreeMap<_, _> = base.iter().map(|member| (&member.name, member.bytes)).collect();
     let mut names = BTreeSet::new();
@@ -67,7 +67,7 @@ fn changed<'a>(base: &[Member<'_>], full: &'a [Member<'a>]) -> Vec<&'a Member<'a
     full.iter().filter(is_changed).collect()
 }
 
-/// Returns the whiteouts, as members of a tar stream without its end marker.
+/// Returns the whiteouts of the topmost removed paths, as members of a tar stream without its end marker.
 fn whiteouts(base: &[Member<'_>], full: &[Member<'_>]) -> Vec<u8> {
     let kept: BTreeSet<_> = full.iter().map(|member| member.name.as_str()).collect();
     let is_topmost = |name: &str| match name.rsplit_once('/') {

@@ -13,7 +13,7 @@ const RECIPE: &str = "1";
 const PACKAGES: &str = "protobuf-compiler,python3-grpcio,python3-protobuf";
 const SERVER: &str = include_str!("../../../../examples/agents/python/server.py");
 const PROTO: &str = include_str!("../../../../launcher/proto/code_agent.proto");
-/// Generates the message classes, as a Dockerfile could, and starts the server with them.
+/// The shell command of the image: generates the message classes, which a Dockerfile could also do, and starts the server.
 const START: &str = "protoc --proto_path=/agent --python_out=/tmp /agent/code_agent.proto && \
     PYTHONPATH=/tmp exec python3 /agent/server.py";
 

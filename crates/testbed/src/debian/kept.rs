@@ -1,4 +1,4 @@
-//! Images that are made once and kept in the build output.
+//! Makes images once, and keeps them in the build output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use box_digest::Digest;
 use crate::prerequisites::{Package, Say, lock, packages};
 use crate::{KitError, Result, Workspace};
 
-/// Returns the folder `debian-images/KEY` of the build output, where KEY is a digest of the recipe. If it does not
-/// exist, `write` fills it: it gets a folder for scratch files and the folder to fill. Leftovers of a crash are never
-/// used as images.
+/// Returns the folder `debian-images/KEY` of the build output. KEY is a digest of the recipe. If the folder does not
+/// exist, `write` makes its content: its arguments are a folder for scratch files, and the folder to make. A folder that
+/// a crash has left incomplete is never used.
 ///
 /// # Errors
 /// mmdebstrap is missing and cannot be installed, or `write` fails, or the disk is full.
@@ -36,7 +36,7 @@ pub(super) fn kept(
     Ok(made)
 }
 
-/// Returns the key of a folder from [`kept`], for the recipe of images that are based on it.
+/// Returns the key of a folder that [`kept`] has returned. It is part of the recipes of images that are based on it.
 pub(super) fn key_of(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -1,9 +1,9 @@
-//! Images with the size and shape of real ones, made of Debian packages.
+//! Makes realistic images from Debian packages.
 //!
 //! [`DebianImages`] are for tests that start them, [`RealImages`] for tests that compare trees, [`BenchImages`] for
 //! the benchmark, [`WorkloadImage`] for programs that use many features of a kernel, and [`GrpcImage`] for an agent
-//! with an interface. The first two share their base layer, byte for byte. Images are made once and kept in the build
-//! output, in a folder named by a digest of their recipe:
+//! with an interface. [`DebianImages`] and [`RealImages`] share their base layer, byte for byte. Images are made once and
+//! kept in the build output, in a folder named by a digest of their recipe:
 //!
 //! ```text
 //! target/debian-images/KEY/agent       an OCI image layout, tag "latest"

@@ -14,12 +14,12 @@ use testkit::images::{Compression, Config, Image, Layer, LayerTar};
 const RECIPE: &str = "2";
 /// Set-uid and set-gid programs, a program with a file capability (ping), and perl.
 const TOOLS: &str = "iputils-ping,libcap2-bin,sudo,openssh-client,perl,man-db";
-/// Images with one layer for each Debian package: the image's name, whether it is based on the essential packages,
-/// and its packages. No package is installed, so names without a version are enough, for every Debian release.
+/// Images with one layer for each Debian package: the image's name, whether its lowest layer has the essential packages,
+/// and its packages. The packages are not installed, so the list fits every Debian release.
 const PACKAGES: [(&str, bool, &[&str]); 8] = [
     // A thousand programs and links; perl has a hard link.
     ("git", true, &["git-man", "git", "perl"]),
-    // These replace /bin and /sbin, which are links by now, with directories. They contain set-uid programs.
+    // These packages replace /bin and /sbin, which are links in the base, with directories. They contain set-uid programs.
     ("login", true, &["coreutils", "login", "passwd", "mount", "sudo", "iputils-ping"]),
     // Translations, fourteen directories deep.
     ("django", false, &["python3-django"]),
@@ -80,8 +80,8 @@ fn write_images(base: &Base, scratch: &Path, layout: &Path, say: Say<'_>) -> Res
     Ok(())
 }
 
-/// Writes a tree of essential packages, the same with tools, the same with the tools removed by a layer of whiteouts,
-/// the same with the tools' layer a second time, and an edited tree.
+/// Writes the images [`DEBIAN`]: `essential` has the essential packages, `tools` also a layer with [`TOOLS`], `removed`
+/// also a layer that removes the tools, `again` also the tools' layer a second time. `edited` is an edited `essential`.
 fn write_debian(base: &LayerTar, tools: &LayerTar, layout: &Path) -> Result<()> {
     let added = layer_between(base, tools)?;
     let removed = layer_between(tools, base)?;
@@ -93,7 +93,8 @@ fn write_debian(base: &LayerTar, tools: &LayerTar, layout: &Path) -> Result<()> 
     write_image(layout, "edited", [base(), edits().to_tar(), more_edits().to_tar()])
 }
 
-/// Typical changes of a base image: recreated directories, changed file types, devices, and links across layers.
+/// Returns a layer with typical changes of a base image: recreated directories, changed file types, devices, and links
+/// across layers.
 fn edits() -> Layer {
     Layer::new()
         .dir("./", 0o555)
@@ -122,7 +123,7 @@ fn more_edits() -> Layer {
         .file("usr/local/bin/sh", 0o755, "#!/bin/dash\n")
 }
 
-/// Returns the file archive of a package as a layer.
+/// Returns the files of a Debian package as a layer.
 fn package_layer(file: &Path) -> Result<LayerTar> {
     program::run(Command::new("dpkg-deb").arg("--fsys-tarfile").arg(file)).map(LayerTar::from)
 }

@@ -1,4 +1,4 @@
-//! Debian trees, made by mmdebstrap: a base, and the layers of additional packages.
+//! Makes Debian trees with mmdebstrap: a base, and the layers of additional packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use testkit::images::LayerTar;
 
 /// The Debian release of all trees.
 pub(super) const SUITE: &str = "bookworm";
-/// The newest time of a file: 2026-01-01, in seconds since 1970.
+/// The newest modification time of a file: 2026-01-01, in seconds since 1970.
 pub(super) const SOURCE_DATE_EPOCH: &str = "1767225600";
 const SLIM: &str = "1";
-/// Manuals are left out.
+/// The options of the base: the essential packages, without documentation, manuals and translations.
 const SLIM_OPTIONS: [&str; 4] = [
     "--variant=essential",
     "--dpkgopt=path-exclude=/usr/share/doc/*",
@@ -76,8 +76,8 @@ impl Base {
         say: Say<'_>,
     ) -> Result<LayerTar> {
         let tar = scratch.join(format!("{packages}.tar"));
-        // mmdebstrap makes the devices itself, before the hook. Its `tar-in` writes to a pipe that tar closes before
-        // the padding, and fails if it is late.
+        // mmdebstrap makes the devices itself, before the hook. mmdebstrap's own `tar-in` is not used: it writes to a
+        // pipe that tar closes before the padding, and sometimes fails.
         let unpack = format!(
             "--setup-hook=tar --extract --numeric-owner --xattrs --xattrs-include='*' --exclude='./dev/*' \
              --directory \"$1\" --file '{}'",

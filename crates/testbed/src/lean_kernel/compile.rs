@@ -15,7 +15,7 @@ use crate::{KitError, Result, program};
 const REPORTED: usize = 250;
 /// The prefix of the line that the kernel's build prints for a compiled file.
 const COMPILES: &str = "  CC ";
-/// The environment that would otherwise affect the kernel's bytes.
+/// The environment variables that affect the kernel's bytes, and their fixed values.
 const FIXED: [(&str, &str); 6] = [
     ("KBUILD_BUILD_USER", "boxbuild"),
     ("KBUILD_BUILD_HOST", "boxbuild"),
@@ -30,12 +30,12 @@ const FIXED: [(&str, &str); 6] = [
 pub struct Jobs(usize);
 
 impl Jobs {
-    /// The number of the host's processors.
+    /// One process for each of the host's processors.
     pub fn of_machine() -> Self {
         Self(thread::available_parallelism().map_or(1, NonZero::get))
     }
 
-    /// One more, so that files are compiled in another order.
+    /// One process more than [`Self::of_machine`], so that files are compiled in another order.
     pub fn other() -> Self {
         Self(Self::of_machine().0 + 1)
     }
@@ -51,7 +51,7 @@ pub(super) struct Compilation<'a> {
 }
 
 impl Compilation<'_> {
-    /// Writes `vmlinux` and `config` to a directory.
+    /// Compiles the kernel, and writes `vmlinux` and `config` to the directory `into`.
     pub(super) fn run(&self, into: &Path, say: Say<'_>) -> Result<()> {
         let tree = tempfile::tempdir_in(into).map_err(KitError::file("make", into))?;
         say(&format!("unpacking {}", self.source.name()));
@@ -71,7 +71,8 @@ impl Compilation<'_> {
         program::run(strip.arg(tree.path().join("vmlinux"))).map(drop)
     }
 
-    /// Configures the source: the fragments, and all other options off.
+    /// Configures the source in `tree` with the options of the configuration, and all other options off. Writes the complete
+    /// configuration to `finished`.
     fn configure(&self, tree: &Path, finished: &Path) -> Result<()> {
         let preset = tree.join("preset.config");
         fs::write(&preset, &self.configuration).map_err(KitError::file("write", &preset))?;
@@ -102,7 +103,7 @@ fn with_progress(make: &mut Command, say: Say<'_>) -> Result<()> {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let reader = thread::spawn(move || {
         let mut output = Vec::new();
-        // An unreadable end of an error message is not fatal.
+        // If the end of the output cannot be read, the error message is only shorter.
         drop(stderr.map(|mut it| it.read_to_end(&mut output)));
         output
     });

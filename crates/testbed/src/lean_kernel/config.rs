@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// The kernel's tools silently drop an option whose dependencies are missing.
 pub(super) fn broken(fragment: &str, finished: &str) -> Vec<String> {
     let finished: BTreeMap<_, _> = options(finished).collect();
-    // A later fragment may override an earlier one.
+    // A later line overrides an earlier one with the same option.
     let wanted: BTreeMap<_, _> = options(fragment).collect();
     let is = |name: &str| finished.get(name).copied().unwrap_or("n");
     let wrong = wanted.into_iter().filter(|(name, value)| is(name) != *value);

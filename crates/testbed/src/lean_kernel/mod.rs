@@ -18,7 +18,7 @@ use compile::Compilation;
 pub use compile::Jobs;
 use source::Source;
 
-/// Has to be changed with the way of compiling, so that older kernels are not reused.
+/// The version of the build procedure. Change it together with the procedure, so that kernels of the old one are not reused.
 const FORM: &str = "1";
 const ABOUT: &str = "about.json";
 /// The prefix of the directories in which a kernel is being compiled.
@@ -43,9 +43,9 @@ pub struct LeanKernel {
 /// The metadata of a compiled kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// The package of its source with the version: `linux-source-6.12 6.12.117-1~deb12u1`.
+    /// The package of the kernel's source and its version: `linux-source-6.12 6.12.117-1~deb12u1`.
     pub source: String,
-    /// The sha256 of that package's file, in hexadecimal.
+    /// The sha256 of the source package's file, in hexadecimal.
     pub source_sha256: String,
     /// The first lines of the version output of the compiler and the linker.
     pub compiler: String,
@@ -68,10 +68,10 @@ impl LeanKernel {
     }
 }
 
-/// Returns the kernel if it was compiled already, from the present configuration and with the present compiler.
+/// Returns the kernel if it was already compiled from the current configuration and patches and with the current compiler.
 ///
 /// # Errors
-/// A part of the configuration cannot be read.
+/// The configuration or a patch cannot be read.
 pub fn find(workspace: &Workspace) -> Result<Option<LeanKernel>> {
     let Ok(compiler) = compiler() else { return Ok(None) };
     let source = Source::known(&folder(workspace));
@@ -92,7 +92,7 @@ pub fn build(workspace: &Workspace, say: Say<'_>) -> Result<LeanKernel> {
     packages(&Package::TO_COMPILE_KERNELS, say)?;
     let source = Source::get(&folder, say)?;
     let place = kept(workspace, &source, &compiler()?)?;
-    // Another process may have compiled it meanwhile.
+    // Another process may have compiled the kernel before this one got the lock.
     if let Some(kernel) = LeanKernel::open(place.clone()) {
         return Ok(kernel);
     }
@@ -105,8 +105,8 @@ pub fn build(workspace: &Workspace, say: Say<'_>) -> Result<LeanKernel> {
     LeanKernel::open(place).ok_or_else(|| KitError::malformed(ABOUT, "it is incomplete"))
 }
 
-/// Compiles the kernel twice, in two directories and with different numbers of parallel processes, and returns the
-/// sha256 of both.
+/// Compiles the kernel twice, in two directories and with different numbers of parallel processes. Returns the sha256 of
+/// each result.
 ///
 /// # Errors
 /// The errors of [`build`].
@@ -165,7 +165,7 @@ fn kept(workspace: &Workspace, source: &Source, compiler: &str) -> Result<PathBu
     Ok(folder(workspace).join(format!("{NAME}-{}", &key[..16])))
 }
 
-/// Removes the leftovers of interrupted compilations. The caller has the lock.
+/// Removes the directories of interrupted compilations. The caller must have locked `folder`.
 fn remove_drafts(folder: &Path) -> Result<()> {
     let entries = fs::read_dir(folder).map_err(KitError::file("list", folder))?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());

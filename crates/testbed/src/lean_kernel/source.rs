@@ -1,4 +1,4 @@
-//! The kernel's source: a pinned Debian package, or the newest of its series if the pinned one is no longer available.
+//! The kernel's source: a pinned Debian package, or the newest version of the package if the pinned one is no longer available.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const NOTE: &str = "source.json";
 /// The name of the package's file, independent of its version.
 const FILE: &str = "linux-source.deb";
 
-/// A source package, downloaded or not.
+/// A source package, which may not be downloaded yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Source {
     version: String,
@@ -50,7 +50,7 @@ impl Source {
     /// Returns the source. A missing one is downloaded first.
     pub(super) fn get(folder: &Path, say: Say<'_>) -> Result<Self> {
         let known = Self::known(folder);
-        // Otherwise the file is the leftover of an interrupted download, or was downloaded for another pin.
+        // A file with another digest is from an interrupted download, or was downloaded for another pin.
         if known.file().is_file() && digest::check(&known.file(), &known.sha256).is_ok() {
             return Ok(known);
         }

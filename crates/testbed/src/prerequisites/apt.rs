@@ -151,7 +151,7 @@ impl Package {
     /// Returns the path of the program, or of a header for a library.
     ///
     /// # Errors
-    /// It is missing. The error contains the command that installs it.
+    /// The program or header is missing. The error contains the command that installs it.
     pub fn path(self) -> Result<PathBuf> {
         self.find().ok_or_else(|| KitError::Missing {
             program: self.program().to_owned(),
@@ -165,7 +165,7 @@ impl Package {
         match self {
             // The package busybox has a program of the same name, which needs shared libraries.
             Self::Busybox => found.filter(|it| fs::read(it).is_ok_and(|file| !needs_loader(&file))),
-            // Debian installs it in a directory that is only in root's PATH.
+            // Debian installs mke2fs in a directory that is only in root's PATH.
             Self::E2fs => found.or_else(|| at("/usr/sbin/mke2fs")),
             Self::Libelf => at("/usr/include/gelf.h"),
             _ => found,
@@ -192,12 +192,12 @@ pub fn packages(wanted: &[Package], say: Say<'_>) -> Result<()> {
     with_fresh_lists(say, install).map(drop)
 }
 
-/// Returns the command that installs packages, for the user.
+/// Returns the command with which the user can install packages.
 fn by_hand(names: &[&str]) -> String {
     format!("apt-get {} {}", INSTALL.join(" "), names.join(" "))
 }
 
-/// Checks that this process can install packages.
+/// Checks that this process can install packages: apt-get exists, and the process runs as root.
 fn may_install(program: &str, names: &[&str]) -> Result<()> {
     let missing = |remedy: String| KitError::Missing { program: program.to_owned(), remedy };
     if program::find("apt-get").is_none() {
@@ -209,8 +209,8 @@ fn may_install(program: &str, names: &[&str]) -> Result<()> {
     if is_root() { Ok(()) } else { Err(missing(format!("install it: sudo {}", by_hand(names)))) }
 }
 
-/// Tries, and after a failure tries again after `apt-get update`: the lists of a new system are empty, and old ones
-/// contain packages that no longer exist.
+/// Calls `attempt`. If it fails, runs `apt-get update` and calls it again, because the lists of a new system are empty, and
+/// old lists contain packages that no longer exist.
 pub(super) fn with_fresh_lists<T>(say: Say<'_>, attempt: impl Fn() -> Result<T>) -> Result<T> {
     attempt().or_else(|_| {
         say("refreshing the package lists: apt-get update");
@@ -228,7 +228,7 @@ pub(super) fn apt_get() -> Command {
     command
 }
 
-/// The owner of a process's directory in /proc is its effective user
+/// Returns whether this process runs as root. The owner of its directory in /proc is its effective user
 /// ([proc(5)](https://man7.org/linux/man-pages/man5/proc.5.html)).
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,5 @@
-//! The guest kernel: the pinned build of libkrunfw. The same package contains the program that the benchmark compares with.
+//! Fetches the guest kernel, the pinned build of libkrunfw, and the program `msb` of the same package, to which the benchmark
+//! compares boxbuild.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,21 +10,21 @@ use guest_kernel::{LIBKRUNFW, Member, PACKAGE, has_pip};
 use super::{Package, Say, lock, packages};
 use crate::{KitError, Result, Workspace, digest};
 
-/// The program that the benchmark compares with, from the package of the kernel.
+/// microsandbox's program, to which the benchmark compares boxbuild.
 const MSB: Member = Member {
     name: "msb",
     path: "microsandbox/_bundled/bin/msb",
     sha256: "02230b0d0ccab4da487c96282ef06bc366a603f0b95201e999cf9e13df31767e",
 };
-/// The directories of the two in the build output.
+/// The directories of libkrunfw and of `msb` in the build output.
 const KEPT_BUNDLE: &str = "kernel";
 const KEPT_MSB: &str = "bench";
 
-/// Returns the path of libkrunfw: the user's, if `own` is given, or else the pinned one. A missing pinned one is
+/// Returns the path of libkrunfw: the user's file `own`, or else the pinned build. If the pinned build is missing, it is
 /// downloaded first.
 ///
 /// # Errors
-/// The user's file does not exist, or the pinned one cannot be downloaded or has another digest.
+/// The user's file does not exist, or the pinned build cannot be downloaded or has another digest.
 pub fn kernel_bundle(workspace: &Workspace, own: Option<&Path>, say: Say<'_>) -> Result<PathBuf> {
     if let Some(own) = own {
         return fs::canonicalize(own).map_err(KitError::file("find", own));
@@ -31,10 +32,10 @@ pub fn kernel_bundle(workspace: &Workspace, own: Option<&Path>, say: Say<'_>) ->
     kept(&LIBKRUNFW, &workspace.target(KEPT_BUNDLE), say)
 }
 
-/// Returns the path of microsandbox's program. A missing one is downloaded first.
+/// Returns the path of microsandbox's program. If it is missing, it is downloaded first.
 ///
 /// # Errors
-/// It cannot be downloaded, or has another digest.
+/// The program cannot be downloaded, or has another digest.
 pub fn microsandbox(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
     let program = kept(&MSB, &workspace.target(KEPT_MSB), say)?;
     let permissions = fs::Permissions::from_mode(0o755);
@@ -69,7 +70,7 @@ fn fetch(member: &Member, file: &Path, say: Say<'_>) -> Result<()> {
 /// Installs python3 with pip if it is missing.
 ///
 /// # Errors
-/// It is missing and cannot be installed.
+/// pip is missing and cannot be installed.
 pub fn pip(say: Say<'_>) -> Result<()> {
     if has_pip() { Ok(()) } else { packages(&[Package::Pip], say) }
 }

@@ -9,11 +9,12 @@ use crate::{KitError, Result, Workspace};
 
 const PACKAGE: &str = "docker-registry";
 
-/// Returns the program `docker-registry`. A missing one is downloaded first, and unpacked into the build output:
-/// installing the package would start a service on every network of the host. apt verifies its Debian signatures.
+/// Returns the path of the program `docker-registry`. If it is missing, its package is downloaded and unpacked into the build
+/// output first. The package is not installed, because that would start a service on every network of the host. apt verifies
+/// the package with Debian's signatures.
 ///
 /// # Errors
-/// It cannot be downloaded or unpacked.
+/// The package cannot be downloaded or unpacked.
 pub fn docker_registry(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
     let folder = workspace.target(PACKAGE);
     let program = folder.join(PACKAGE);

@@ -1,4 +1,4 @@
-//! Downloading Debian packages without installing them.
+//! Downloads Debian packages without installing them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use super::apt::{apt_get, with_fresh_lists};
 use crate::{KitError, Result, program};
 
 /// Downloads packages (`NAME` or `NAME=VERSION`) into a folder and returns their files, in the order of `names`. apt
-/// verifies their Debian signatures.
+/// verifies the packages with Debian's signatures.
 ///
 /// # Errors
 /// A package is unknown or cannot be downloaded.
@@ -37,7 +37,7 @@ pub(super) fn unpacked(name: &str, folder: &Path, say: Say<'_>) -> Result<PathBu
     Ok(unpacked)
 }
 
-/// A package's file has a name of the form `NAME_VERSION_ARCHITECTURE.deb`.
+/// Returns whether a file is the package `name`. The file of a package is called `NAME_VERSION_ARCHITECTURE.deb`.
 fn is_of(path: &Path, name: &str) -> bool {
     let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
     file.ends_with(".deb") && file.split('_').next() == Some(name)

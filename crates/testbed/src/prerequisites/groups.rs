@@ -12,11 +12,12 @@ use super::{
 };
 use crate::{Result, Workspace, lean_kernel};
 
-/// The variable that selects the user's kernel by path, or one of the two kernels by name, as for `boxbuild build`.
+/// The environment variable that selects the guest kernel, by its path or by the name of one of the two known kernels, as in
+/// `boxbuild build`.
 const KERNEL_VARIABLE: &str = "BOXBUILD_KERNEL";
 
-/// Provides the prerequisites of the demo, and returns the guest kernel: the one that the user selects, or the lean
-/// one if it was compiled, or else libkrunfw.
+/// Provides the prerequisites of the demo, and returns the guest kernel: the kernel that the user selects, or the lean
+/// kernel if it was compiled, or else libkrunfw.
 ///
 /// # Errors
 /// A prerequisite is missing and unavailable.
@@ -67,7 +68,7 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     spdx_validator(workspace, say)?;
     oras(workspace, say)?;
     packages(&[Package::Mmdebstrap, Package::Curl], say)?;
-    // The tests of host-fs do not install them: this crate depends on host-fs.
+    // For the tests of host-fs, which cannot install packages themselves, because this crate depends on host-fs.
     packages(&[Package::Strace, Package::Bindfs], say)?;
     for_virtual_host(workspace, say).map(drop)
 }

@@ -11,10 +11,10 @@ use super::apt::with_fresh_lists;
 use super::{Package, Say, lock};
 use crate::{KitError, Result, Workspace, elf, program};
 
-/// Returns the virtual host's kernel, from Debian. A missing one is downloaded into the build output first.
+/// Returns the virtual host's kernel, from Debian. If it is missing, it is downloaded into the build output first.
 ///
 /// # Errors
-/// It cannot be downloaded or prepared.
+/// The kernel cannot be downloaded or prepared.
 pub fn host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
     let cache = workspace.target("vmhost");
     let _lock = lock(&cache)?;
@@ -28,7 +28,7 @@ pub fn host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
     Ok(fetched)
 }
 
-/// Adds busybox under all its names, and a list of users, to a virtual host, for scripts.
+/// Adds busybox under all its names, and `/etc/passwd`, `/etc/group` and `/etc/hosts`, to a virtual host, for scripts.
 ///
 /// # Errors
 /// busybox is missing, or its directory cannot be written.

@@ -1,8 +1,8 @@
-//! Programs and files that the demo and the tests need and the host may lack.
+//! Provides programs and files that the demo and the tests need.
 //!
-//! Each function checks first, which takes milliseconds. Missing Debian packages are installed with apt-get, and
-//! parts of the Rust toolchain with rustup. The virtual host's kernel, the guest kernel and the validator of SPDX
-//! documents are fetched into the build output. A line announces each such step.
+//! Each function first checks what is missing, which takes milliseconds. Missing Debian packages are installed with
+//! apt-get, and components of the Rust toolchain with rustup. All other files, such as the virtual host's kernel and the
+//! guest kernel, are fetched into the build output. [`Say`] gets a line before each such step.
 
 mod apt;
 mod bundle;
@@ -29,10 +29,10 @@ pub use oras::{Oras, oras};
 pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
 pub use spdx::{SpdxValidator, spdx_validator};
 
-/// Receives a line of text before an action that takes long.
+/// A function that gets a line of text before an action that takes long.
 pub type Say<'a> = &'a mut dyn FnMut(&str);
 
-/// Makes a directory and locks it against other processes. The lock ends with the returned file.
+/// Makes a directory and locks it against other processes. Dropping the returned file releases the lock.
 pub(crate) fn lock(folder: &Path) -> Result<File> {
     fs::create_dir_all(folder).map_err(KitError::file("make", folder))?;
     let path = folder.join(".lock");

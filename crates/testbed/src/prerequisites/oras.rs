@@ -1,4 +1,4 @@
-//! The client for registries of the ORAS project, from the Python index.
+//! The ORAS project's client for registries, from the Python index.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,15 +21,15 @@ pyrsistent==0.20.0 --hash=sha256:c55acc4733aad6560a7f5f818466631f07efc001fd023f3
 ";
 const PROGRAM: &str = include_str!("oras.py");
 
-/// The client for registries of the ORAS project.
+/// The ORAS project's client for registries.
 #[derive(Debug, Clone)]
 pub struct Oras {
     folder: PathBuf,
 }
 
 impl Oras {
-    /// Copies an artifact between two repositories of a registry without TLS: all its blobs are written to the
-    /// directory `through`, and a new manifest is made. Returns the original manifest, in JSON.
+    /// Copies an artifact between two repositories of a registry without TLS. The client writes all blobs of the artifact to
+    /// the directory `through`, and makes a new manifest. Returns the original manifest, in JSON.
     ///
     /// # Errors
     /// The client fails.
@@ -40,10 +40,10 @@ impl Oras {
     }
 }
 
-/// Returns the client. A missing one is downloaded into the build output first, without installing it.
+/// Returns the client. If it is missing, it is downloaded into the build output first, without installing it.
 ///
 /// # Errors
-/// It cannot be downloaded, or has another digest.
+/// The client cannot be downloaded, or has another digest.
 pub fn oras(workspace: &Workspace, say: Say<'_>) -> Result<Oras> {
     python_packages(workspace, "oras", REQUIREMENTS, say).map(|folder| Oras { folder })
 }

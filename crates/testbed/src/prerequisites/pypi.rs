@@ -1,4 +1,4 @@
-//! Packages of the Python index, in the build output.
+//! Downloads packages of the Python index into the build output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use box_digest::Digest;
 use super::{Say, lock, pip};
 use crate::{KitError, Result, Workspace, program};
 
-/// Returns the directory with packages, for `PYTHONPATH`. Missing ones are downloaded into the build output first,
-/// without installing them. `requirements` lists the packages and all their dependencies with their digests; nothing
-/// else is fetched. They are plain Python, so one list fits every version of it.
+/// Returns a directory with Python packages, for `PYTHONPATH`. If it is missing, the packages are downloaded first, without
+/// installing them for the system. `requirements` lists the packages and all their dependencies with their digests. Only
+/// these are fetched. They are plain Python, so that one list fits every version of Python.
 pub(super) fn python_packages(
     workspace: &Workspace,
     name: &str,

@@ -1,4 +1,4 @@
-//! The optional parts of the Rust toolchain.
+//! Installs optional components of the Rust toolchain.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ pub const BARE: &str = "x86_64-unknown-none";
 /// Installs the target [`MUSL`] with rustup if it is missing.
 ///
 /// # Errors
-/// There is no rustup, it fails, or the compiler in use is not managed by it.
+/// There is no rustup, it fails, or it does not manage the compiler in `PATH`.
 pub fn musl_target(say: Say<'_>) -> Result<()> {
     target(MUSL, say)
 }
@@ -42,7 +42,7 @@ pub fn rust_components(say: Say<'_>) -> Result<()> {
     ensure("cargo fmt or cargo clippy", &["component", "add", "rustfmt", "clippy"], has_both, say)
 }
 
-/// Runs rustup with `arguments` if `is_here` returns `false`.
+/// Runs rustup with `arguments` if `is_here` returns `false`. `wanted` describes the component in messages.
 fn ensure(
     wanted: &str,
     arguments: &[&str],

@@ -1,4 +1,4 @@
-//! The validator of the SPDX project, from the Python index.
+//! The SPDX project's validator of documents, from the Python index.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ uritools==6.1.3 --hash=sha256:136f113e76e53f85bf2d9cce0c3d40ceec775d0409e7d6de9b
 ";
 const PROGRAM: &str = include_str!("spdx.py");
 
-/// The validator of documents of the SPDX project.
+/// The SPDX project's validator of documents.
 #[derive(Debug, Clone)]
 pub struct SpdxValidator {
     folder: PathBuf,
@@ -36,10 +36,10 @@ impl SpdxValidator {
     }
 }
 
-/// Returns the validator. A missing one is downloaded into the build output first, without installing it.
+/// Returns the validator. If it is missing, it is downloaded into the build output first, without installing it.
 ///
 /// # Errors
-/// It cannot be downloaded, or has another digest.
+/// The validator cannot be downloaded, or has another digest.
 pub fn spdx_validator(workspace: &Workspace, say: Say<'_>) -> Result<SpdxValidator> {
     python_packages(workspace, "spdx", REQUIREMENTS, say).map(|folder| SpdxValidator { folder })
 }

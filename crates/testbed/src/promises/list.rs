@@ -21,7 +21,7 @@ macro_rules! promises {
 }
 
 promises! {
-    /// The whole start of examples/hello with the lean kernel. The box was verified before.
+    /// The whole start of examples/hello with the lean kernel, if the box was verified before.
     HELLO_START = AtMost 105.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "examples/hello is ready with the lean kernel, after the launcher's first instruction; the box was verified before";
@@ -82,7 +82,7 @@ promises! {
     DEBIAN_BEFORE_AGENT = AtMost 120.0 "ms",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "of this, until the agent is started: phases `vmm`, `jail`, `kernel` and `init`";
-    /// A command in a running box, as a script measures it.
+    /// The duration of a command in a running box, including the launcher.
     ENTER = AtMost 12.0 "ms",
         "tests/boot/running.rs::entering_a_box_takes_no_time",
         "`boxlaunch exec NAME true` in examples/hello, from the start of `boxlaunch` to its end";
@@ -90,15 +90,15 @@ promises! {
     STOPPED_AFTER = AtMost 2.0 "ms",
         "tests/boot/hello.rs::an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up",
         "a box that is not ready is stopped after its budget's `total`";
-    /// A command in a box of a Debian image, as a user measures it.
+    /// The duration of a command in a new box of a Debian image, including the launcher.
     RUN_TRUE = AtMost 145.0 "ms",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "`boxlaunch run BOX -- /bin/true` with a Debian image that was run before and the lean kernel, until it exits";
-    /// The same, as a multiple of a bare libkrun.
+    /// The duration of such a command with libkrunfw's kernel, as a multiple of a bare libkrun.
     RUN_OVER_FLOOR = AtMost 1.3 "",
         "cargo run -p boxbuild-bench -- --start",
         "such a run with libkrunfw's kernel, as a multiple of the floor with it";
-    /// The same, as a multiple of microsandbox.
+    /// The duration of such a command with libkrunfw's kernel, as a multiple of microsandbox.
     RUN_OVER_MICROSANDBOX = AtMost 0.45 "",
         "cargo run -p boxbuild-bench -- --start",
         "the same, as a multiple of `msb run` of the same image, which has that kernel, too";
@@ -107,11 +107,11 @@ promises! {
         "tests/boot/cost.rs::a_run_ends_soon_after_its_command",
         "from the last output of a command in examples/hello to the end of `boxlaunch run`";
 
-    /// The time of a build as a multiple of reading its layers.
+    /// The duration of a build, as a multiple of inflating and hashing its layers.
     BUILD_OVER_FLOOR = AtMost 1.65 "",
         "cargo run -p boxbuild-bench",
         "a box of two full-size Debian images from an empty store, as a multiple of inflating and hashing their layers once";
-    /// The time of a build as a multiple of microsandbox.
+    /// The duration of a build, as a multiple of microsandbox.
     BUILD_OVER_MICROSANDBOX = AtMost 0.75 "",
         "cargo run -p boxbuild-bench",
         "the same, as a multiple of `msb load` of both images";

@@ -1,8 +1,8 @@
 //! The numbers that the project promises to its users.
 //!
-//! A test or benchmark that checks a promise takes its limit from here, and SPECIFICATION.md lists all of them. The
-//! test of this module compares the document with the constants, and searches for the same number on each page that
-//! repeats it, so that no page can be forgotten.
+//! Tests and benchmarks take the limits that they check from these constants, and SPECIFICATION.md lists all of them. The
+//! test of this module compares the document with the constants. It also searches the number on each page that repeats
+//! it, so that all pages have the same number.
 
 mod list;
 
@@ -11,11 +11,11 @@ pub use list::*;
 /// How a measured value is compared with the number of a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// The value must not be greater.
+    /// The value must not be greater than the number.
     AtMost,
-    /// The value must not be less.
+    /// The value must not be less than the number.
     AtLeast,
-    /// The value must be equal.
+    /// The value must be equal to the number.
     Exactly,
 }
 
@@ -30,7 +30,7 @@ pub struct Promise {
     pub number: f64,
     /// The unit of the number. Empty for a plain count or a ratio.
     pub unit: &'static str,
-    /// `FILE::TEST`, or the command of a benchmark.
+    /// What checks the promise: `FILE::TEST`, or the command of a benchmark.
     pub held_by: &'static str,
     /// Other files that repeat the number: each with the surrounding text, in which `{}` stands for the number.
     pub repeated: &'static [(&'static str, &'static str)],
@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    /// Returns whether today's value is at least a tenth and at most a half away from the limit, so that no small
-    /// change breaks the promise but a large one does.
+    /// Returns whether the limit is 10 % to 50 % greater than today's value (less, for [`Bound::AtLeast`]). So a small change
+    /// does not break the promise, but a large one does.
     fn has_room(promise: &Promise, value: f64) -> bool {
         match promise.bound {
             Bound::AtMost => (1.1..=1.5).contains(&(promise.number / value)),
@@ -156,7 +156,7 @@ mod tests {
             };
             let source = read(file);
             assert!(source.contains(&test), "{file} has no {test}");
-            // An import alone checks nothing.
+            // An import of the constant is not enough: the code must use it.
             let imported =
                 source.split_once("promises::").and_then(|(_, rest)| rest.split_once(';'));
             let code = imported.map_or(&*source, |(_, code)| code);

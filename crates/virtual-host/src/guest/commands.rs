@@ -1,4 +1,4 @@
-//! Running the commands of a plan.
+//! Runs the commands of a plan.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,9 +17,9 @@ use crate::{HostError, Result};
 const SERIAL: [&str; 2] = ["/dev/ttyS1", "/dev/ttyS2"];
 /// The search path of commands.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// The exit status of a command that cannot be started, the same as a shell's.
+/// The exit status of a command that cannot be started, as in a shell.
 const NOT_STARTED: i32 = 127;
-/// The delay before the virtual host powers off if its output is forwarded, so that all of it arrives.
+/// The delay before the virtual host powers off if output is forwarded, so that all output arrives.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Runs the commands one after the other, until one fails, and returns the status of each.
@@ -37,7 +37,7 @@ pub(super) fn run_all(plan: &Plan) -> Result<Vec<Status>> {
     Ok(ended)
 }
 
-/// Returns the path of the file, in memory, that collects a stream of a command.
+/// Returns the path of the file, in memory, that collects one of the [`STREAMS`] of a command.
 pub(super) fn collected(number: usize, stream: &str) -> PathBuf {
     Path::new(HOME).join(stream_name(number, stream))
 }
@@ -65,7 +65,7 @@ fn command(words: &[String]) -> Command {
     command
 }
 
-/// Runs a command with its output redirected to the files.
+/// Runs a command whose output is written to `out` and `err`.
 fn collect(words: &[String], out: File, mut err: File) -> Result<i32> {
     let streams = err.try_clone().map_err(HostError::guest("collect output"))?;
     match command(words).stdout(out).stderr(streams).spawn() {
@@ -74,7 +74,7 @@ fn collect(words: &[String], out: File, mut err: File) -> Result<i32> {
     }
 }
 
-/// Runs a command and also forwards its output.
+/// Runs a command whose output is written to `out` and `err`, and also forwarded to the serial ports.
 fn watched(words: &[String], out: File, err: File) -> Result<i32> {
     let [to_out, to_err] = [serial(SERIAL[0])?, serial(SERIAL[1])?];
     let piped = command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -92,7 +92,7 @@ fn watched(words: &[String], out: File, err: File) -> Result<i32> {
 
 /// Reports why a command could not be started, and returns the status for it.
 fn report(words: &[String], error: &io::Error, to: &mut dyn Write) -> i32 {
-    // The status shows the failure even if the report cannot be written.
+    // If the report cannot be written, the status still shows the failure.
     drop(writeln!(to, "{}: {error}", words.first().map_or("", String::as_str)));
     NOT_STARTED
 }
@@ -101,7 +101,7 @@ fn wait(mut child: Child) -> Result<i32> {
     child.wait().map(status).map_err(HostError::guest("wait for a command"))
 }
 
-/// Returns the exit status in the form of a shell.
+/// Returns the exit status as a shell does: 128 plus the signal's number if a signal ended the command.
 fn status(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
@@ -118,7 +118,7 @@ fn serial(path: &str) -> Result<File> {
     open().map_err(HostError::guest(format!("open {path}")))
 }
 
-/// Writes to both.
+/// A writer to two files.
 struct Both(File, File);
 
 impl Write for Both {

@@ -1,4 +1,4 @@
-//! Preparing the virtual host: file systems, kernel modules, disks, and the root directory for commands.
+//! Prepares the virtual host: file systems, kernel modules, disks, and the root directory for commands.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -25,14 +25,14 @@ const SYSTEM: [(&str, &str); 5] = [
     ("cgroup2", "/sys/fs/cgroup"),
     ("devpts", "/dev/pts"),
 ];
-/// The directory of the scheduler's settings, and the settings for time slices of 0.3 ms.
+/// The mount point of debugfs, which has the scheduler's settings.
 const DEBUG: &str = "/sys/kernel/debug";
 const TURNS: [(&str, &str); 2] = [("sched/features", "HRTICK"), ("sched/base_slice_ns", "300000")];
-/// The device, the group and the mode for KVM, the same as by udev on other hosts.
+/// The device, the group and the mode for KVM. On other hosts, udev sets the same.
 const KVM: (&str, u32, u32) = ("/dev/kvm", 104, 0o660);
 /// The directories that programs expect.
 const DIRECTORIES: [&str; 6] = ["/dev/shm", "/tmp", "/run", "/root", "/usr/bin", OUT];
-/// The interval and the number of attempts when waiting for a disk.
+/// The interval and the number of attempts for finding the disks.
 const POLL: (Duration, u32) = (Duration::from_millis(1), 5000);
 
 /// Mounts the kernel's file systems and makes the usual directories.
@@ -48,7 +48,7 @@ pub(super) fn mount_system() -> Result<()> {
     ["/tmp", "/dev/shm"].into_iter().try_for_each(open_to_all)
 }
 
-/// Gives a directory the mode of `/tmp`.
+/// Sets the mode of `/tmp`, 1777.
 fn open_to_all(directory: &str) -> Result<()> {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o1777))
         .map_err(HostError::guest(format!("change the mode of {directory}")))
@@ -83,13 +83,13 @@ pub(super) fn schedule_as_batch() -> Result<()> {
     let batch = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, batch)
         .map_err(|error| HostError::guest("schedule as batch")(io::Error::other(error)))?;
-    // The crate sets a policy and the nice value at once, and has no name for the value 0.
+    // `set_thread_priority_and_policy` also sets the nice value, and cannot set it to 0.
     setpriority_process(None, 0).map_err(HostError::guest("set its nice value"))?;
     shorten_turns()
 }
 
-/// Ends time slices by a timer. Otherwise a time slice ends at a tick of the kernel, 4 ms apart, and a CPU of a box that spins
-/// for its host gets an answer only then. A kernel before 6.6 has no setting for the length, and keeps its default.
+/// Ends time slices of 0.3 ms with a timer. Otherwise a time slice ends at a tick of the kernel, every 4 ms, and a CPU of a box
+/// that spins until its host answers must wait for the tick. A kernel before 6.6 has no setting for the length.
 fn shorten_turns() -> Result<()> {
     let failed = |source| HostError::guest("shorten the scheduler's turns")(source);
     let at = Path::new(DEBUG);
@@ -115,8 +115,8 @@ pub(super) fn mount_disks(mounts: &[Mount]) -> Result<PathBuf> {
     Ok(result)
 }
 
-/// Returns the devices of the memory-backed disks, sorted by their addresses: the kernel does not number them in a
-/// guaranteed order, and detects them asynchronously after its modules are loaded.
+/// Waits for `count` memory-backed disks, which the kernel detects asynchronously after its modules are loaded. Returns
+/// their devices, sorted by their addresses, because the kernel numbers them in any order.
 fn disks(count: usize) -> Result<Vec<PathBuf>> {
     for _ in 0..POLL.1 {
         let mut found: Vec<_> = children(Path::new("/sys/block"))?

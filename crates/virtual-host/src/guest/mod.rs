@@ -20,10 +20,10 @@ pub fn is_init() -> bool {
     std::process::id() == 1 && Path::new(PLAN).exists()
 }
 
-/// Prepares the virtual host, runs the commands and writes the results. [`power_off`] has to follow.
+/// Prepares the virtual host, runs the commands and writes the results. The caller must then call [`power_off`].
 ///
 /// # Errors
-/// A step of the preparation failed, or the results do not fit their disk. The caller has to print the error to the
+/// A step of the preparation failed, or the results do not fit their disk. The caller must print the error to the
 /// console, which the real host reads.
 pub fn run() -> Result<()> {
     machine::mount_system()?;

@@ -1,4 +1,4 @@
-//! Writing the results to their disk, as a tar archive.
+//! Writes the results to their disk, as a tar archive.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

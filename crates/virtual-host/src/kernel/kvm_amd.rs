@@ -8,8 +8,8 @@
 //! KVM already has code for this case: before it enters a guest with an event to inject while it single-steps over an
 //! NMI (`svm_vcpu_run` in `arch/x86/kvm/svm/svm.c`, "smp_send_reschedule is enough to force an immediate vmexit"), it
 //! sends itself an interrupt. The guest takes the event and exits at its first instruction, before a QEMU timer can
-//! expire. The change applies that to every event, by removing the condition on the NMI from the module's code. Such
-//! a KVM is correct on any CPU, and costs one exit for each interrupt: below one percent of a start.
+//! expire. The change removes the condition on the NMI from the module's code, so that KVM does this for every event.
+//! Such a KVM is correct on any CPU, and adds one exit for each interrupt: below one percent of a start.
 //!
 //! **At each PAUSE.** QEMU emulates one CPU, which the CPUs of a box share. A CPU that spins for another would use up
 //! its whole time slice. A real CPU counts the PAUSE instructions of such a loop, and KVM then lets another CPU of
@@ -18,8 +18,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The code in `svm_vcpu_run` for an event while it single-steps over an NMI, as x86-64 code. `..` is a byte that
-/// differs between builds.
+/// The x86-64 code in `svm_vcpu_run` for an event while KVM single-steps over an NMI. `..` is a byte that differs
+/// between builds.
 ///
 /// ```text
 /// 80 bb .. .. .. .. 00    cmpb  $0, nmi_singlestep(%rbx)
@@ -59,7 +59,7 @@ const PAUSE: [&str; 2] = [
 /// The offset of the value of `pause_in_guest`, from the end of each of [`PAUSE`].
 const IN_GUEST: usize = 3;
 
-/// The exits that a kernel has.
+/// Which of the additional exits a kernel's KVM has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Exits {
     /// After each injection.
@@ -72,8 +72,8 @@ impl Exits {
     pub(crate) const BOTH: Self = Self { after_injection: true, at_pause: true };
 }
 
-/// Changes the module so that it has the exits. The module must have no signature, because the change would
-/// invalidate it. If its code is unknown, it stays unchanged, and the exit is missing in the result.
+/// Adds both exits to the module, and returns those that were added. For an exit whose code is unknown, the module stays
+/// unchanged. The module must have no signature, because the change would invalidate it.
 pub(crate) fn add_exits(module: &mut [u8]) -> Exits {
     Exits {
         after_injection: exit_after_injection(module).is_some(),
@@ -111,7 +111,7 @@ fn pattern(text: &str) -> Vec<Option<u8>> {
     text.split(' ').map(|byte| u8::from_str_radix(byte, 16).ok()).collect()
 }
 
-/// Returns the offset of code in a module. `None` unless it occurs exactly once.
+/// Returns the offset of `code` in a module. Returns `None` unless it occurs exactly once.
 fn position(module: &[u8], code: &[Option<u8>]) -> Option<usize> {
     let matches = |window: &[u8]| {
         window.iter().zip(code).all(|(byte, wanted)| wanted.is_none_or(|it| it == *byte))
@@ -125,7 +125,7 @@ fn position(module: &[u8], code: &[Option<u8>]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Makes a module: both code patterns, other code, and the code at the target of the first jump.
+    /// Makes a module with both patterns, other code, and `stop` at the target of the jump in [`INJECTION`].
     fn module(stop: &[u8]) -> Vec<u8> {
         module_with(PAUSE[0], stop)
     }

@@ -1,16 +1,16 @@
-//! Makes a module faster to load: the removed parts took two fifths of the virtual host's start on the emulated CPU.
+//! Makes a module faster to load. The kernel spent two fifths of the virtual host's start on the removed parts.
 
 /// The end of a signed module ([module signing](https://docs.kernel.org/admin-guide/module-signing.html)).
 const SIGNED: &[u8] = b"~Module signature appended~\n";
 /// The length of `struct module_signature`, whose last four bytes are the signature's length.
 const SIGNATURE_INFO: usize = 12;
-/// The name of the section with the calls that function tracing may change (Linux, kernel/module/main.c). It is also
-/// the end of the name of the section's relocations, `.rela__mcount_loc`.
+/// The name of the section that lists the calls for function tracing (Linux, kernel/module/main.c). It is also the end
+/// of the name of the section's relocations, `.rela__mcount_loc`.
 const TRACED: &[u8] = b"__mcount_loc\0";
-/// An unused name, so that the kernel does not find the section.
+/// The name that replaces [`TRACED`], so that the kernel does not find the section.
 const NOT_TRACED: &[u8] = b"__mcount_off\0";
 
-/// Removes a module's signature, and hides its functions from tracing. A signature with an invalid length stays.
+/// Removes a module's signature, and hides its functions from tracing. Keeps a signature with an invalid length.
 pub(super) fn lighten(module: &mut Vec<u8>) {
     if let Some(length) = without_signature(module) {
         module.truncate(length);
@@ -22,7 +22,7 @@ pub(super) fn lighten(module: &mut Vec<u8>) {
     }
 }
 
-/// Returns the length of a module without its signature. `None` if it has no valid one.
+/// Returns the length of a module without its signature. `None` if it has no valid signature.
 fn without_signature(module: &[u8]) -> Option<usize> {
     let signed = module.strip_suffix(SIGNED)?;
     let size = u32::from_be_bytes(*signed.last_chunk()?) as usize;

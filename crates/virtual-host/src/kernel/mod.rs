@@ -57,7 +57,8 @@ pub struct HostKernel {
 struct About {
     version: String,
     exits: Exits,
-    /// The other files, and their lengths in bytes. A file that a power failure has truncated is not used.
+    /// The other files, and their lengths in bytes. A kernel with a file of another length is not used: a power failure may
+    /// have truncated it.
     files: BTreeMap<String, u64>,
 }
 
@@ -65,7 +66,8 @@ impl HostKernel {
     /// Opens the newest prepared kernel in a cache directory. `None` if there is no kernel.
     ///
     /// # Errors
-    /// [`HostError::Stranger`] if another user could have changed the kernel, which can read the box and reports its timing.
+    /// [`HostError::Stranger`] if another user could have changed the kernel. The kernel can read the box and reports its
+    /// timing, so it must be trusted.
     pub fn find(cache: &Path) -> Result<Option<Self>> {
         let found = Self::newest(cache);
         found.iter().try_for_each(Self::check_owner)?;
@@ -147,14 +149,14 @@ fn of_this_user(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns whether a text is a valid kernel version, which names a directory and is printed.
+/// Returns whether a text is a valid kernel version. A version is used as a directory's name and printed.
 fn is_version(text: &str) -> bool {
     text.starts_with(|it: char| it.is_ascii_digit())
         && text.chars().all(|it| it.is_ascii_alphanumeric() || ".+~_-".contains(it))
 }
 
-/// Returns the directory of the user's prepared kernels. `variable` returns a variable's value. `None` if neither
-/// `XDG_CACHE_HOME` nor `HOME` is usable.
+/// Returns the directory of the user's prepared kernels. `variable` returns the value of an environment variable.
+/// Returns `None` if neither `XDG_CACHE_HOME` nor `HOME` is usable.
 ///
 /// # Examples
 /// ```
@@ -165,13 +167,13 @@ pub fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     user_directory("XDG_CACHE_HOME", ".cache", variable).map(|it| it.join(CACHE))
 }
 
-/// Returns the numbers in a path's last component, for comparing: 6.1.0-9 is older than 6.1.0-56.
+/// Returns the numbers in a path's last component. Comparing them shows that 6.1.0-9 is older than 6.1.0-56.
 fn numbers(path: &Path) -> Vec<u64> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split(|it: char| !it.is_ascii_digit()).filter_map(|it| it.parse().ok()).collect()
 }
 
-/// Prepares the kernel of a package in a cache directory, and replaces one of the same version.
+/// Prepares the kernel of a package in a cache directory. Replaces a prepared kernel of the same version.
 fn prepare(package: &Package, cache: &Path) -> Result<HostKernel> {
     let into = cache.join(format!("{FORM}{}", package.version));
     let draft = DirectoryDraft::beside(&into, 0o755).map_err(published(&into))?;
@@ -208,7 +210,7 @@ fn fill(package: &Package, draft: &Path) -> Result<()> {
     write(&draft.join(ABOUT), &about)
 }
 
-/// Returns a function that adds the directory to a failure of publishing.
+/// Returns a function that adds the directory `path` to an error of [`DirectoryDraft`].
 fn published<E: std::error::Error + Send + Sync + 'static>(
     path: &Path,
 ) -> impl FnOnce(E) -> HostError {
@@ -225,14 +227,14 @@ fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Returns [`MODULES`] and their dependencies, each after its dependencies.
+/// Returns [`MODULES`] and their dependencies in an order in which the kernel can load them.
 fn load_order(package: &Package) -> Result<Vec<(String, Vec<u8>)>> {
     let mut order = Order { package, begun: Vec::new(), modules: Vec::new() };
     MODULES.iter().try_for_each(|name| order.add_with_dependencies(name))?;
     Ok(order.modules)
 }
 
-/// Modules, each after its dependencies.
+/// The order of loading: each module follows its dependencies.
 struct Order<'a> {
     package: &'a Package,
     /// The names of modules that are in [`Self::modules`] or wait for their dependencies.
@@ -241,7 +243,7 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Adds a module. If modules depend on each other, the first requested one comes last.
+    /// Adds a module after its dependencies. If modules depend on each other, the one that was requested first is last.
     fn add_with_dependencies(&mut self, name: &str) -> Result<()> {
         let name = canonical(name);
         if self.begun.contains(&name) {
@@ -379,7 +381,7 @@ mod tests {
         assert!(error.to_string().contains("libcrc32c.ko"), "{error}");
         let order = "irqbypass kvm kvm_amd libnvdimm nd_btt nd_pmem nfit libcrc32c erofs";
         assert_eq!(names(&ALL).unwrap().join(" "), order);
-        // Circular dependencies end, too.
+        // Circular dependencies cause no endless recursion.
         let mut circle = ALL;
         circle[2].1 = "kvm-amd,irqbypass";
         assert_eq!(names(&circle).unwrap().join(" "), order);

@@ -1,5 +1,4 @@
-//! Fetching the kernel from a Debian package, by its name. The package is read and not extracted to disk, so links in
-//! it have no effect.
+//! Fetches and reads the kernel's Debian package. The package is not extracted to disk, so links in it have no effect.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,14 +13,14 @@ use tar::{Archive, Entry};
 use super::{HostKernel, canonical, is_version, prepare};
 use crate::{HostError, Result, programs};
 
-/// The packages that depend on the newest kernel package of a series, in the order of preference: Debian 12 has Linux 6.12 in
-/// addition to its default 6.1, and a start takes a tenth fewer instructions with it. Debian 13's default is 6.12.
+/// The packages that depend on the newest kernel package of a series, in the order of preference. Debian 12 has Linux 6.12 in
+/// addition to its default 6.1, and a start with Linux 6.12 takes a tenth fewer instructions. Debian 13's default is 6.12.
 const METAPACKAGES: [&str; 2] = ["linux-image-6.12-cloud-amd64", "linux-image-cloud-amd64"];
 /// The prefix of the names of kernel packages.
 const IMAGE: &str = "linux-image-";
 /// The maximum size of a module and of a compressed kernel, in bytes.
 const MAX_MEMBER: u64 = 1 << 26;
-/// The maximum size of an unpacked package, in bytes. Its modules are held in memory; the package of Linux 6.12 has 36 MB.
+/// The maximum size of an unpacked package, in bytes. Its modules are kept in memory. The package of Linux 6.12 has 36 MB.
 const MAX_PACKAGE: u64 = 1 << 29;
 /// The name of the package's file in messages.
 const PACKAGE: &str = "the virtual host's kernel package";
@@ -29,7 +28,7 @@ const PACKAGE: &str = "the virtual host's kernel package";
 /// Returns the name of the newest kernel package in apt's lists.
 ///
 /// # Errors
-/// There is no apt, or its lists contain no such package; `apt-get update` refreshes them.
+/// There is no apt, or its lists contain no such package. `apt-get update` refreshes the lists.
 pub fn newest_package() -> Result<String> {
     let [first, other] = METAPACKAGES;
     dependency_of(first).or_else(|_| dependency_of(other))
@@ -48,11 +47,11 @@ fn parse_depends(text: &str) -> Option<String> {
     names.into_iter().find(|name| name.starts_with(IMAGE)).map(str::to_owned)
 }
 
-/// Downloads a kernel package and prepares it in a cache directory. Nothing is installed, and root is not needed. apt
-/// verifies the package's Debian signatures.
+/// Downloads a kernel package and prepares its kernel in a cache directory. The package is not installed, so the user
+/// need not be root. apt verifies the package with Debian's signatures.
 ///
 /// # Errors
-/// It cannot be downloaded, read or prepared.
+/// The package cannot be downloaded, read or prepared.
 pub fn fetch(package: &str, cache: &Path) -> Result<HostKernel> {
     let scratch = tempfile::tempdir().map_err(HostError::file("make", Path::new("a directory")))?;
     let mut download = Command::new("apt-get");
@@ -67,16 +66,16 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
     file.ok_or_else(|| HostError::malformed("the download", "apt-get left no file"))
 }
 
-/// Prepares the kernel from the file of a Debian package in a cache directory, and replaces one of the same version.
+/// Prepares the kernel from the file of a Debian package in a cache directory. Replaces a prepared kernel of the same version.
 ///
 /// # Errors
-/// It is no package, it has no kernel of the expected form, or another user can change the cache directory.
+/// The file is no package, the package has no kernel of the expected form, or another user can change the cache directory.
 pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
     fs::create_dir_all(cache).map_err(HostError::file("make", cache))?;
     prepare(&Package::open(file)?, cache)
 }
 
-/// The used content of a kernel package.
+/// The content of a kernel package that is used.
 #[derive(Debug, Default)]
 pub(super) struct Package {
     /// The kernel's version, which is safe to print and to use as a directory's name.
@@ -94,7 +93,7 @@ pub(super) struct Module {
     is_xz: bool,
 }
 
-/// A used member of a package.
+/// A member of a package that is used.
 #[derive(Debug, PartialEq, Eq)]
 enum Member {
     /// `/boot/vmlinuz-VERSION`.
@@ -118,7 +117,7 @@ impl Package {
         let output = child.stdout.take().ok_or_else(|| malformed("it has no output"))?;
         let mut output = output.take(MAX_PACKAGE);
         let read = Self::read(&mut output);
-        // The program ends by itself only after all of its output was read.
+        // `dpkg-deb` ends by itself only after all its output was read.
         drop(io::copy(&mut output, &mut io::sink()));
         if output.limit() == 0 {
             drop(child.kill());
@@ -182,7 +181,7 @@ impl Package {
 }
 
 impl Member {
-    /// Returns the type of a member. `None` for an unused one, such as a link.
+    /// Returns the type of an archive's entry. `None` for an entry that is not used, such as a link.
     fn of(entry: &Entry<'_, impl Read>) -> Option<Self> {
         let path = entry.path_bytes();
         let path = str::from_utf8(&path).ok()?;

@@ -1,6 +1,6 @@
-//! The kernel inside a bzImage ([Linux/x86 boot protocol](https://docs.kernel.org/arch/x86/boot.html)).
+//! Unpacks the kernel in a bzImage ([Linux/x86 boot protocol](https://docs.kernel.org/arch/x86/boot.html)).
 //!
-//! An emulated CPU takes seconds to unpack a kernel, so it is unpacked once, here. QEMU then starts the ELF file at
+//! An emulated CPU takes seconds to unpack a kernel, so the real host unpacks it once. QEMU then starts the ELF file at
 //! its PVH entry.
 
 use std::io::Read as _;
@@ -88,7 +88,7 @@ fn unpack_block(mut block: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Reads the additional bytes of a length that starts with 15.
+/// Returns the length that begins with `count`. If `count` is 15, reads the additional bytes of the length from `block`.
 fn length(mut count: usize, block: &mut &[u8]) -> Option<usize> {
     if count < 15 {
         return Some(count);
@@ -103,7 +103,8 @@ fn length(mut count: usize, block: &mut &[u8]) -> Option<usize> {
     }
 }
 
-/// Appends `count` bytes from `offset` before the end. The two ranges may overlap.
+/// Appends the `count` bytes that begin `offset` bytes before the end of `out`, and not before `floor`. The source and the
+/// appended bytes may overlap.
 fn repeat(out: &mut Vec<u8>, floor: usize, offset: usize, count: usize) -> Option<()> {
     let start = out.len().checked_sub(offset).filter(|start| offset > 0 && *start >= floor)?;
     if out.len() + count > MAX_KERNEL {
