@@ -1,9 +1,7 @@
 //! `cargo xtask`: the development tasks of this repository.
 //!
-//! `demo` builds an example and boots it; `install` installs the programs; `test` runs the tests, and with `--all` every
-//! check; `docs` generates documents; `fuzz` searches for inputs that break a parser; `dependencies`
-//! checks the dependencies. For example, `cargo xtask test --all` is the check before a merge. Each subcommand has a file or
-//! folder in `commands/`. All output goes through [`say`].
+//! `cargo xtask --help` lists the tasks. For example, `cargo xtask test --all` is the check before a merge. Each subcommand has a
+//! file or folder in `commands/`, and prints with [`say`].
 #![forbid(unsafe_code)]
 
 mod commands;

@@ -23,10 +23,10 @@ pub use reply::{Reply, Step, file, length, redirect, reply};
 /// The certificate that a server presents.
 #[derive(Debug, Clone, Copy)]
 pub enum Identity {
-    /// None: plain HTTP.
+    /// No certificate: plain HTTP.
     None,
-    /// `tls/server.pem`, made for these tests, for 127.0.0.1, valid from 2020 to 2119. None of the private keys
-    /// protects anything; the key of the root is destroyed.
+    /// `tls/server.pem`, a certificate for 127.0.0.1 that is valid from 2020 to 2119. It was made for these tests, so its private
+    /// key is no secret. The key of the root certificate was destroyed.
     Valid,
     /// A certificate that was valid in 2020 only.
     Expired,
@@ -39,7 +39,7 @@ pub enum Identity {
 pub struct Request {
     /// The request line and the headers.
     pub head: String,
-    /// The body as text.
+    /// The body as text. Bytes that are not UTF-8 are replaced.
     pub body: String,
     /// The body's bytes.
     pub bytes: Vec<u8>,
@@ -50,7 +50,8 @@ pub struct Request {
 pub struct Early {
     /// The number of bytes of the body that are read before the answer.
     pub after: usize,
-    /// The answer, after which the client has to close the connection. If it has no steps, the server closes the connection.
+    /// The answer. After it, the server waits until the client closes the connection. If the answer has no steps, the server
+    /// closes the connection.
     pub reply: Reply,
 }
 
@@ -72,7 +73,7 @@ impl Request {
     }
 }
 
-/// A running server: each connection carries one request.
+/// A running server. It answers one request for each connection.
 #[derive(Debug)]
 pub struct Server {
     scheme: &'static str,
@@ -89,7 +90,7 @@ type Hasty = Box<dyn Fn(&Request) -> Option<Early> + Send + Sync>;
 
 /// The functions that answer requests.
 struct Answers {
-    /// Called first, with the head alone.
+    /// Called first, when only the head of the request has been read.
     early: Hasty,
     handler: Handler,
 }
@@ -104,8 +105,8 @@ impl Server {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), identity, handler)
     }
 
-    /// Starts a server that may also answer, or close the connection, before it has read a request's body: `early` is
-    /// called with the head.
+    /// Starts a server that may also answer, or close the connection, before it has read a request's body. `early` is called
+    /// after the head was read, and decides this.
     pub fn start_hasty<E, H>(identity: Identity, early: E, handler: impl FnOnce(u16) -> H) -> Self
     where
         E: Fn(&Request) -> Option<Early> + Send + Sync + 'static,
@@ -172,7 +173,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes the server, which waits for the next connection.
+        // Wakes the server's thread, which waits for a connection, so that it ends.
         drop(TcpStream::connect(self.address));
     }
 }

@@ -1,6 +1,6 @@
-//! A registry in memory: the part of the
-//! [OCI distribution specification](https://github.com/opencontainers/distribution-spec/blob/main/spec.md) for images
-//! and artifacts, and the faults that a test injects.
+//! A registry in memory. It implements what images and artifacts need of the
+//! [OCI distribution specification](https://github.com/opencontainers/distribution-spec/blob/main/spec.md), and the faults
+//! that a test injects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,14 +13,14 @@ use box_digest::Digest;
 use crate::storage::Storage;
 use crate::{Early, Identity, Reply, Request, Server, Step, file, length, redirect, reply};
 
-/// Answers in place of the registry, or returns `None`. The request has no body yet. The number counts the earlier
-/// requests with the same method and path (without the query).
+/// A function that answers instead of the registry, or returns `None`. The body of the request has not been read. The number
+/// is that of earlier requests with the same method and path (without the query).
 pub type Deed = Box<dyn Fn(&Request, usize) -> Option<Early> + Send + Sync>;
 
-/// The answer to a manifest that a registry refuses.
+/// The registry's answer to a manifest that it refuses.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
-    /// The status line.
+    /// The status code and its reason, such as `400 Bad Request`.
     pub status: &'static str,
     /// The body.
     pub body: &'static str,
@@ -39,17 +39,18 @@ pub enum Blobs {
     /// The registry itself.
     #[default]
     Own,
-    /// Another server, to which downloads and uploads are redirected with a signed URL. It ignores credentials, and
-    /// refuses a HEAD, because a signature is valid for one method.
+    /// Another server, to which the registry redirects downloads and uploads with a signed URL. It ignores credentials, and
+    /// refuses HEAD requests, because a signature is valid for one method only.
     Elsewhere,
 }
 
-/// The behaviour of a registry. The default needs no token, accepts everything and has no optional features.
+/// The behaviour of a registry. By default it needs no token, accepts all manifests, supports HEAD and ranges, and does not
+/// mount blobs.
 #[derive(Default)]
 pub struct Rules {
-    /// Whether each request needs a token. All clients get the same one, at `/token`.
+    /// Whether each request needs a token. All clients get the same token, from `/token`.
     pub closed: bool,
-    /// Whether blobs of other repositories are mounted. Otherwise an upload begins.
+    /// Whether a request to mount a blob of another repository is granted. Otherwise it begins an upload.
     pub mounts: bool,
     /// Returns whether a manifest is refused.
     pub refuses: Option<fn(&str) -> bool>,
@@ -57,14 +58,14 @@ pub struct Rules {
     pub refusal: Refusal,
     /// The server that has the content of blobs.
     pub blobs: Blobs,
-    /// Whether a range request gets the whole blob.
+    /// Whether the answer to a range request has the whole blob.
     pub ignores_ranges: bool,
     /// Whether HEAD requests are refused.
     pub refuses_head: bool,
-    /// How many times each request is refused with 429 and `Retry-After: 1`.
+    /// How many times each request, except those to `/token`, is refused with 429 and `Retry-After: 1`.
     pub busy: usize,
-    /// The next answer with more than this many bytes of the largest blob is truncated to them. The value is
-    /// [`usize::MAX`] afterwards.
+    /// The number of bytes to which the next longer answer with the largest blob is truncated. The registry then sets the
+    /// number to [`usize::MAX`].
     pub cut: Option<Arc<AtomicUsize>>,
     /// The fault to inject.
     pub deed: Option<Deed>,
@@ -90,22 +91,22 @@ impl Rules {
     }
 }
 
-/// The content of a registry, by the repository and the digest or tag.
+/// The content of a registry. The keys are a repository, and a digest or tag.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// The blobs.
+    /// The content of each blob.
     pub blobs: BTreeMap<(String, String), Vec<u8>>,
-    /// The manifests with their media types.
+    /// The media type and the content of each manifest.
     pub manifests: BTreeMap<(String, String), (String, Vec<u8>)>,
     /// The number of the valid token. Lower numbers have expired.
     pub token: usize,
-    /// The number of requests until the token expires, or 0 for never.
+    /// The number of requests after which the token expires. 0 if it never expires.
     pub token_left: usize,
-    /// Whether `Docker-Content-Digest` has a wrong digest.
+    /// Whether the header `Docker-Content-Digest` has a wrong digest.
     pub lies: bool,
     /// The delay before the second half of a blob.
     pub slow: Duration,
-    /// The minimum size of a blob for that delay, in bytes.
+    /// The minimum size of a blob for the delay [`Self::slow`], in bytes.
     pub slow_from: usize,
     pub(crate) uploads: usize,
     asked: BTreeMap<String, usize>,
@@ -139,13 +140,13 @@ impl Registry {
         let counted = Arc::clone(&held);
         let early = move |request: &Request| {
             let path = request.path().split('?').next().unwrap_or_default();
-            // Each upload has its path.
+            // Each upload has a separate path, so only the start of the path identifies the request.
             let (path, _) = path.split_once("/uploads/").unwrap_or((path, ""));
             let mut held = counted.lock().unwrap();
             let asked = held.asked.entry(format!("{} {path}", request.method())).or_default();
             *asked += 1;
             let before = *asked - 1;
-            // The deed may lock the registry.
+            // The deed may lock the registry too.
             drop(held);
             if before < busy && !path.starts_with("/token") {
                 return Some(Early { after: usize::MAX, reply: come_back() });
@@ -365,7 +366,7 @@ fn named(bytes: &[u8], lies: bool) -> String {
     format!("Docker-Content-Digest: {digest}")
 }
 
-/// Returns a value of a query. Only the escapes that tests send are decoded.
+/// Returns the value of a key in a query. Decodes only the escapes that tests send: `%3A` and `%2F`.
 fn value(query: &str, key: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(name, _)| *name == key)?;

@@ -9,7 +9,7 @@ pub enum Step {
     Send(Vec<u8>),
     /// Sends bytes repeatedly until the client closes the connection.
     Flood(Vec<u8>),
-    /// Pauses.
+    /// Waits for this time.
     Pause(Duration),
     /// Sends nothing more and waits until the client closes the connection.
     Hang,
@@ -20,7 +20,7 @@ pub enum Step {
 /// The steps of one connection after its request was read.
 pub type Reply = Vec<Step>;
 
-/// Makes a reply from a status, header lines and a body. No `Content-Length` is added.
+/// Makes a reply from a status such as `200 OK`, header lines and a body. Does not add a `Content-Length`.
 pub fn reply(status: &str, headers: &[&str], body: &[u8]) -> Reply {
     let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
     headers.iter().for_each(|header| head.extend([header, "\r\n"]));

@@ -1,4 +1,4 @@
-//! The server that has the content of a registry's blobs, like an object store.
+//! A second server that serves a registry's blobs, as an object store does.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use crate::{Identity, Request, Server};
 pub(crate) struct Storage(Server);
 
 impl Storage {
-    /// Starts it at another port, so that it is another origin than the registry's.
+    /// Starts the server. Its port, and so its origin, differs from the registry's.
     pub(crate) fn start(held: &Arc<Mutex<Held>>) -> Self {
         let held = Arc::clone(held);
         Self(Server::start(Identity::None, |_| {
@@ -33,7 +33,7 @@ impl Storage {
         }))
     }
 
-    /// Returns the URL of a path.
+    /// Returns the URL of a path on this server.
     pub(crate) fn url(&self, path: &str) -> String {
         self.0.url(path)
     }

@@ -1,6 +1,6 @@
-//! Damaged boxes: each way in which a file of a box can be wrong.
+//! Lists the ways in which a file of a box can be wrong.
 //!
-//! All programs must refuse all of them, with the same message.
+//! All programs must refuse each damaged box, with the same message.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::{self, File};
@@ -18,11 +18,11 @@ use crate::test_box::BoxFiles;
 /// One way to damage a box.
 #[derive(Debug, Clone, Copy)]
 pub struct Damage {
-    /// The name, for test failures.
+    /// The name of the damage, for messages of failed tests.
     pub name: &'static str,
-    /// A part of every program's message about it.
+    /// A part of every program's message about the damaged box.
     pub says: &'static str,
-    /// Damages an intact box.
+    /// The function that damages an intact box.
     pub apply: fn(&BoxFiles),
 }
 
@@ -34,7 +34,7 @@ const NOT_REGULAR: &str = "is not a regular file; a box consists of regular file
 const LIST: &str = "it has a list in the place of an object";
 const OTHER: &str = "application/vnd.example";
 
-/// Every way to damage a box, in the order of declaration.
+/// The ways to damage a box.
 pub const ALL: &[Damage] = &[
     damage("no layout", "is not a box: it has no file `oci-layout`", |files| {
         remove(files, "oci-layout");
@@ -264,14 +264,14 @@ pub fn flip(files: &BoxFiles, path: &Path) {
     files.replace(path, &bytes);
 }
 
-/// Moves a file away, and makes a symbolic link to it in its place.
+/// Renames a file, and replaces it with a symbolic link to its new name.
 fn link(path: &Path) {
     let elsewhere = path.with_extension("elsewhere");
     fs::rename(path, &elsewhere).unwrap();
     symlink(elsewhere, path).unwrap();
 }
 
-/// Replaces a file with a pipe.
+/// Replaces a file with a named pipe.
 pub fn pipe(path: &Path) {
     if path.exists() {
         fs::remove_file(path).unwrap();
@@ -280,10 +280,10 @@ pub fn pipe(path: &Path) {
     assert!(status.success(), "mkfifo {}: {status}", path.display());
 }
 
-/// Writes a text into one field of a box's documents.
+/// A function that writes a text into one field of a box's documents.
 pub type Forge = fn(&BoxFiles, &str);
 
-/// Each field of a box's documents whose text a program could repeat in an error.
+/// The fields of a box's documents whose text a program could repeat in an error, and a function that forges each.
 pub const FORGED: &[(&str, Forge)] = &[
     ("layout version", |files, text| {
         let layout = json!({ "imageLayoutVersion": text });
@@ -345,7 +345,7 @@ pub const FORGED: &[(&str, Forge)] = &[
     }),
 ];
 
-/// Returns a text that takes control of a terminal: it has every control character, a forged line and a title.
+/// Returns a text that attacks a terminal. It has every control character, a forged error line, and a window title.
 pub fn hostile_text() -> String {
     let controls: String =
         (0..0xa0).filter_map(char::from_u32).filter(|c| c.is_control()).collect();

@@ -1,16 +1,16 @@
-//! Compares a page that has a table of errors with the code that uses its rows.
+//! Compares a page with a table of errors with the code that uses its rows.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Checks that each row of a page has a unique name and three texts, and that the code and the table have the same
-/// names. `constant` is the table's name in the code below `directory`; tests are ignored. Returns the number of
-/// calls that name a row.
+/// Checks that each row of a page has a unique name and three texts, that the table has each name that a call uses, and that
+/// the code below `directory` has each name of the table. `constant` is the table's name in the code. Tests are ignored.
+/// Returns the number of calls that name a row.
 ///
-/// A name that is missing in the table would be shown as the message. Names in variables are literals elsewhere, so
-/// the check covers them, too.
+/// If the table lacked a name, programs would show the name as the message. A name that a call gets from a variable is a
+/// literal elsewhere in the code, so its row is not taken for unused.
 ///
 /// # Panics
 /// If one of the checks fails.
@@ -27,7 +27,7 @@ pub fn check(page: &str, directory: &Path, constant: &str) -> usize {
     called.len()
 }
 
-/// Returns the names of the rows, without the head.
+/// Returns the names of the table's rows, without its head.
 fn names(page: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for row in page.lines().filter(|line| line.starts_with("| ")) {

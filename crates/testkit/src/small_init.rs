@@ -1,8 +1,8 @@
-//! An init of less than two hundred bytes, which is also a valid kernel, for builds of boxes that are not booted.
+//! Makes an init of less than two hundred bytes, for builds of boxes that are not booted. It is also a valid kernel.
 
 use box_contract::wire::INIT_MARK;
 
-/// Returns an ELF file for x86-64 with one segment, which has no code and the mark of box-init.
+/// Returns an ELF file for x86-64 with one segment. The segment has no code, but [`INIT_MARK`], by which an init is recognized.
 pub fn bytes() -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     // ET_EXEC, EM_X86_64.

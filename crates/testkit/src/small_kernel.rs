@@ -1,5 +1,5 @@
-//! A kernel of less than a hundred bytes, for builds of boxes that are not booted. With libkrunfw's kernel, such a
-//! build would mostly read and search 21 MB.
+//! Makes a kernel of less than a hundred bytes, for builds of boxes that are not booted. With libkrunfw's kernel, such a
+//! build would spend most of its time on reading and searching 21 MB.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use tempfile::NamedTempFile;
 
 use crate::{FileError, Result};
 
-/// The mark before the configuration in the kernel's `kernel/configs.c`.
+/// The bytes before a kernel's compressed configuration (`kernel/configs.c` of Linux).
 const CONFIG_START: &[u8] = b"IKCFG_ST";
 
-/// Returns an ELF kernel for x86-64 that has a release and no code.
+/// Returns an ELF file for x86-64 without code. It has the text by which boxbuild finds a kernel's release.
 pub fn bytes(release: &str) -> Vec<u8> {
     let mut file = vec![0; 64];
     file[..6].copy_from_slice(b"\x7fELF\x02\x01");
-    // An executable for x86-64, with a header and nothing else.
+    // The fields of an executable for x86-64 that has only a header.
     (file[6], file[16], file[18], file[20], file[52]) = (1, 2, 62, 1, 64);
     file.extend(format!("Linux version {release} (x)").bytes());
     file
 }
 
-/// Returns the kernel of [`bytes`] with a configuration that enables these options, without their prefix `CONFIG_`.
+/// Returns the kernel of [`bytes`], with a configuration that enables `options`. The options have no prefix `CONFIG_`.
 ///
 /// # Errors
 /// None in practice, because compressing to memory cannot fail.
@@ -38,10 +38,10 @@ pub fn configured<'a>(
     Ok([&bytes(release), CONFIG_START, &packed.finish()?].concat())
 }
 
-/// Writes a kernel without a configuration to a directory that tests may share, and returns its path.
+/// Writes a kernel without a configuration to a directory, which several tests may share, and returns its path.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn file(folder: &Path) -> Result<PathBuf> {
     let path = folder.join("small-kernel");
     let kernel = bytes("6.12.1");

@@ -1,4 +1,4 @@
-//! A box for tests: valid documents and blobs of a few bytes, or the files of a real box.
+//! Makes a box for tests, with valid documents and blobs of a few bytes. Also reads and changes the files of any box.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs;
@@ -69,14 +69,14 @@ pub fn config() -> BoxConfig {
 
 /// The number of segments of a [`TestBox`].
 const SEGMENTS: u8 = 2;
-/// The offset of the superblock in an EROFS, and the offsets of its checksum and its number of blocks.
+/// The offset of the superblock in an EROFS. The offsets of its checksum and of its number of blocks follow.
 const SUPERBLOCK: usize = 1024;
 const CHECKSUM: usize = SUPERBLOCK + 4;
 const BLOCKS: usize = SUPERBLOCK + 36;
-/// The checksum covers the first block from the superblock on. The size is in bytes.
+/// The size of a block of an EROFS, in bytes. The checksum covers the first block from the superblock on.
 const BLOCK: usize = 4096;
 
-/// Returns the metadata of a rootfs with an empty root directory, for segments of this total size in bytes.
+/// Returns the metadata of a rootfs with an empty root directory. `segments` is the size of all its segments in bytes.
 pub fn metadata(segments: u64) -> Vec<u8> {
     let mut out = Vec::new();
     let image = ImageBuilder::new(Meta::default()).unwrap();
@@ -85,17 +85,17 @@ pub fn metadata(segments: u64) -> Vec<u8> {
     out
 }
 
-/// Sets the number of blocks of an EROFS, with a correct checksum.
+/// Sets the number of blocks in the superblock of an EROFS, and corrects its checksum.
 pub fn set_blocks(image: &mut [u8], blocks: u32) {
     let image = &mut image[..BLOCK];
     image[BLOCKS..BLOCKS + 4].copy_from_slice(&blocks.to_le_bytes());
     image[CHECKSUM..CHECKSUM + 4].fill(0);
-    // The kernel does not invert the checksum at the end.
+    // The kernel does not invert the checksum at the end, so the inversion of `crc32c` is undone.
     let checksum = !crc32c::crc32c(&image[SUPERBLOCK..]);
     image[CHECKSUM..CHECKSUM + 4].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Returns a segment of this many blocks, with a content that depends on `number`.
+/// Returns a segment of `blocks` blocks. Its content depends on `number`.
 pub fn segment(number: u8, blocks: usize) -> Vec<u8> {
     let bytes = (0_u8..=u8::MAX).map(|at| at.wrapping_mul(7).wrapping_add(number));
     bytes.cycle().take(blocks * BLOCK).collect()
@@ -120,7 +120,7 @@ pub fn rootfs(plan: &RunPlan) -> Vec<u8> {
     out
 }
 
-/// The data of the only file of an EROFS.
+/// The content of the only file of an EROFS.
 struct OneFile(Vec<u8>);
 
 impl ContentSource for OneFile {
@@ -129,7 +129,7 @@ impl ContentSource for OneFile {
     }
 }
 
-/// The files of a box, for reading and changing.
+/// The files of a box, with functions that read and change them.
 #[derive(Debug, Clone)]
 pub struct BoxFiles(PathBuf);
 
@@ -192,7 +192,7 @@ impl BoxFiles {
         Descriptor::new(media_type, digest, bytes.len() as u64)
     }
 
-    /// Makes a document the manifest of the box.
+    /// Writes a document as the manifest of the box, and the index so that it refers to it.
     pub fn seal(&self, manifest: &impl Serialize) {
         let named = self.put(OCI_MANIFEST_TYPE, &serde_json::to_vec(manifest).unwrap());
         self.write_index(&Index::of_box(named.digest, named.size));
@@ -260,7 +260,7 @@ impl TestBox {
         })
     }
 
-    /// Writes a box whose rootfs consists of the parts that `parts` writes.
+    /// Writes a box whose rootfs consists of the blobs that `parts` writes.
     fn with(config: &BoxConfig, parts: impl FnOnce(&BoxFiles) -> Vec<Descriptor>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let files = BoxFiles::of(directory.path());

@@ -14,7 +14,7 @@ use tool_output::{cargo, say};
 
 use super::Outcome;
 
-/// The targets, programs of fuzz/Cargo.toml, each with its dictionary.
+/// The targets, which are programs of `fuzz/Cargo.toml`, and the dictionary of each.
 const TARGETS: [(&str, &str); 9] = [
     ("boxfile_kdl", "boxfile.dict"),
     ("boxfile_toml", "boxfile.dict"),
@@ -27,8 +27,8 @@ const TARGETS: [(&str, &str); 9] = [
     ("proxy", "egress.dict"),
 ];
 
-/// Enables [SanitizerCoverage](https://clang.llvm.org/docs/SanitizerCoverage.html): a counter for each edge, a table that maps
-/// edges to functions, and callbacks with the operands of comparisons.
+/// The compiler flags for [SanitizerCoverage](https://clang.llvm.org/docs/SanitizerCoverage.html): a counter for each edge, a
+/// table that maps edges to functions, and callbacks with the operands of comparisons.
 const FLAGS: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -36,7 +36,7 @@ const FLAGS: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     --cfg fuzzing";
 
-/// The maximum length of an input, in bytes. The tests cover longer inputs.
+/// The maximum length of an input, in bytes. Tests cover longer inputs.
 const MAX_LEN: u32 = 8192;
 /// The time limit for one input, in seconds.
 const PATIENCE: u32 = 10;
@@ -74,8 +74,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
 
 /// Builds the targets, and returns their directory.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
-    // With an explicit target, cargo builds build scripts and procedural macros without the instrumentation. They are not
-    // linked with libFuzzer.
+    // With an explicit `--target`, cargo builds build scripts and procedural macros without `RUSTFLAGS`. Instrumented
+    // code must be linked with libFuzzer, and they are not.
     let host = program::run(Command::new("rustc").args(["--print", "host-tuple"]))?;
     let host = String::from_utf8_lossy(&host).trim().to_owned();
     let mut build = workspace.cargo();
@@ -107,7 +107,7 @@ fn fuzz(
         .arg(format!("-timeout={PATIENCE}"))
         .arg(format!("-rss_limit_mb={MEMORY}"))
         .arg(format!("-dict={}", workspace.path("fuzz").join(words).display()))
-        // libFuzzer takes this as a directory only with a slash at the end.
+        // libFuzzer treats the prefix as a directory only if it ends with a slash.
         .arg(format!("-artifact_prefix={}/", found.display()))
         .arg(corpus)
         .arg(workspace.path("fuzz/corpus").join(target))
@@ -130,8 +130,8 @@ fn made(directory: PathBuf) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Returns the important lines of the fuzzer's log: the messages of the program, the file with the input, and the path of the
-/// whole log.
+/// Returns the important lines of the fuzzer's log: the panic or error, and the path of the file with the input. Adds the path of
+/// the whole log.
 fn report(log: &Path) -> Result<String> {
     let bytes = fs::read(log).map_err(KitError::file("read", log))?;
     let text = String::from_utf8_lossy(&bytes);
@@ -144,7 +144,7 @@ fn report(log: &Path) -> Result<String> {
     Ok(said.join("\n"))
 }
 
-/// Returns whether a line of libFuzzer's log is about a broken input.
+/// Returns whether a line of libFuzzer's log reports the failure or the file with its input.
 fn tells(line: &str) -> bool {
     is_place(line) || ["Test unit written to", "ERROR:"].iter().any(|sign| line.contains(sign))
 }

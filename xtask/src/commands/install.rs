@@ -15,8 +15,8 @@ use tool_output::{cargo, say};
 
 use super::Outcome;
 
-/// Each shell's directory for completions, below a prefix such as /usr or ~/.local, and the prefix and suffix of a
-/// program's file name there. For example, zsh reads the completions of boxbuild from `_boxbuild`.
+/// Each shell's directory for completions, below a root such as /usr or ~/.local, and the prefix and suffix of the file's name
+/// there. For example, zsh reads the completions of boxbuild from `_boxbuild`.
 const COMPLETIONS: [(&str, &str, &str, &str); 3] = [
     ("bash", "share/bash-completion/completions", "", ""),
     ("zsh", "share/zsh/site-functions", "_", ""),
@@ -69,7 +69,7 @@ fn compile(workspace: &Workspace) -> Result<()> {
 
 /// Installs the programs, their manual pages and completions below `root`.
 fn install(artefacts: &Artefacts, root: &Path) -> Result<()> {
-    // boxbuild comes after box-init, so that a new boxbuild never finds an old box-init.
+    // box-init is installed first, so that a new boxbuild never finds an old box-init.
     put_program(&artefacts.box_init, &root.join(INSTALLED_INIT))?;
     put_program(&artefacts.boxlaunch, &root.join("bin/boxlaunch"))?;
     put_program(&artefacts.boxbuild, &root.join("bin/boxbuild"))?;
@@ -77,7 +77,7 @@ fn install(artefacts: &Artefacts, root: &Path) -> Result<()> {
     document(&artefacts.boxlaunch, "boxlaunch", root)
 }
 
-/// Installs the manual pages and completions that a program generates below `root`.
+/// Has a program generate its manual pages and completions, and installs them below `root`.
 fn document(program: &Path, name: &str, root: &Path) -> Result<()> {
     let call = || Command::new(program);
     program::run(call().args(["man", "--output"]).arg(root.join("share/man/man1")))?;

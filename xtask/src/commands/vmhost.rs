@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(ExitCode::from(u8::try_from(output.status).unwrap_or(u8::MAX)))
 }
 
-/// Forwards output of the virtual host, and announces that there is some.
+/// Forwards output of the virtual host, and sends a message to `first` when there is some.
 struct Announced<W> {
     to: W,
     first: Sender<()>,

@@ -1,4 +1,4 @@
-//! The notation for bytes in the corpus.
+//! Parses the notation for bytes in the corpus.
 
 /// Parses a word: `\0`, `\n`, `\s` (a space), `\\`, `\xHH`, and `{TEXT*N}` for a repetition. For example, `a\s{b*3}` is `a bbb`.
 ///

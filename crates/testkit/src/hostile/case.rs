@@ -1,24 +1,25 @@
-//! The language of the cases.
+//! Parses the language of the cases.
 //!
 //! ```text
 //! == NAME: DESCRIPTION OR SOURCE
 //! d PATH | f PATH CONTENT | l PATH TARGET | h PATH TARGET | p PATH | c PATH | b PATH
 //! t TYPE PATH                 a member of any type
 //! x PAIR… | g PAIR…           a local or a global extended header with valid records
-//! xraw BODY | graw BODY       the same, with arbitrary bytes
+//! xraw BODY | graw BODY       a local or a global extended header with arbitrary bytes
 //! L PATH | K TARGET           GNU's long name and long link target
 //! zero N | bytes TEXT         blocks of zeros, arbitrary bytes
 //! noend | cut N               no zero blocks at the end; N bytes cut from the end
 //! ---                         the split into two layers (default: before the last member)
 //! = ENTRY…                    the resulting tree
 //! ! TEXT                      or the beginning of the error's message
-//! =1 =2 !1 !2                 the same only for one layer, or only for two
+//! =1 =2 !1 !2                 a tree or an error only for one layer, or only for two layers
 //! ```
 //!
 //! A member's line may end with `FIELD:VALUE` words, see [`super::header`]. An entry is
 //! `d:PATH`, `f:PATH=CONTENT`, `l:PATH=TARGET`, `p:PATH`, `c:PATH=MAJOR,MINOR` or `h:PATH=FIRST`
-//! (the same inode as FIRST), with `[mode=…]`, `[uid=…]`, `[gid=…]`, `[mtime=…]` and `[x.NAME=…]`
-//! for other values than root, 1970, and 755 (directories), 777 (links) or 644.
+//! (the same inode as FIRST). The owner is root, the time is 1970, and the mode is 755 (directories), 777
+//! (links) or 644, unless `[mode=…]`, `[uid=…]`, `[gid=…]` or `[mtime=…]` follows. `[x.NAME=…]` is an
+//! extended attribute.
 
 use super::bytes::unescape;
 use super::entry::{Expected, entry};
@@ -29,14 +30,14 @@ use super::header::{Member, record};
 pub struct Case {
     /// The name of the attack in messages.
     pub name: String,
-    /// A description, or its source.
+    /// A description of the attack, or its source.
     pub reason: String,
-    /// The expected outcome of one layer.
+    /// The expected outcome if all members are in one layer.
     pub one: Expected,
-    /// The expected outcome of two layers.
+    /// The expected outcome if the members are split over two layers.
     pub two: Expected,
     members: Vec<Vec<u8>>,
-    /// The number of members in the lower of two layers.
+    /// The number of members in the lower of two layers. `None` for all members but the last.
     split: Option<usize>,
     /// Whether the archive ends with two zero blocks.
     end: bool,
@@ -49,8 +50,8 @@ impl Case {
         self.archive(&self.members)
     }
 
-    /// Returns the two archives into which the members are split. If there is only one member, the lower layer has a
-    /// file `evil-lower`.
+    /// Returns two archives into which the members are split. If there is only one member, it is in the upper layer, and
+    /// the lower layer has a file `evil-lower`.
     pub fn two_layers(&self) -> [Vec<u8>; 2] {
         let split = self.split.unwrap_or(self.members.len() - 1);
         let lower = match self.split {
@@ -81,7 +82,7 @@ pub(super) fn read(file: &str, text: &str) -> Vec<Case> {
 struct Reader<'a> {
     case: Case,
     lines: std::str::Lines<'a>,
-    /// Whether the last member still lacks its main header.
+    /// Whether the last member has only an extended header so far, so that the next bytes belong to it.
     open: bool,
     expected: [Option<Expected>; 2],
 }
@@ -158,8 +159,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds bytes: to the last member if it is open, or else as a new one. Zeros and partial blocks belong to the
-    /// member before them, or at the start of a layer to the next one.
+    /// Appends bytes to the last member if it is open, and otherwise adds them as a new member. Zeros and partial blocks are
+    /// appended to the member before them, or, at the start of a layer, to the member after them.
     fn append(&mut self, bytes: Vec<u8>, opens: bool) {
         let is_odd = bytes.len() < 512 || bytes.iter().all(|byte| *byte == 0);
         let is_first = self.case.split == Some(self.case.members.len());

@@ -1,4 +1,4 @@
-//! The expected outcome of a case.
+//! Parses and displays the expected outcome of a case.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use box_digest::Blake3Digest;
 
 use super::bytes::unescape;
 
-/// The expected outcome of a case.
+/// The expected outcome of a case, for one or for two layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     /// A tree of these entries, sorted.
@@ -24,7 +24,7 @@ pub struct Entry {
     pub node: Node,
     /// The permission bits with set-uid, set-gid and sticky.
     pub mode: u16,
-    /// The owner and the group.
+    /// The user and group ids of the owner.
     pub owner: (u32, u32),
     /// The modification time, in seconds since 1970.
     pub mtime: i64,

@@ -1,4 +1,4 @@
-//! Members of a tar archive, written field by field, so that each field can have any content.
+//! Writes the members of a tar archive field by field, so that each field can have any content.
 
 use super::bytes::unescape;
 
@@ -30,14 +30,14 @@ const FIELDS: [(&str, usize, usize); 16] = [
 pub(super) struct Member {
     header: [u8; BLOCK],
     data: Vec<u8>,
-    /// Whether the checksum adds the bytes as signed numbers, like old programs of Sun.
+    /// Whether the checksum is the sum of the bytes as signed numbers, as in old programs of Sun.
     signed: bool,
-    /// The content of the checksum field, if it is not the checksum.
+    /// The content of the checksum field. `None` for the correct checksum.
     sum: Option<Vec<u8>>,
 }
 
 impl Member {
-    /// Starts a member that belongs to root, from 1970, in the ustar format.
+    /// Starts a member in the ustar format, which belongs to root and has the modification time 0.
     pub(super) fn new(kind: u8, name: &[u8], mode: &str, data: &[u8]) -> Self {
         let header = [0; BLOCK];
         let mut member = Self { header, data: data.to_vec(), signed: false, sum: None };
@@ -52,10 +52,10 @@ impl Member {
         member
     }
 
-    /// Fills a field with the value and then zeros.
+    /// Sets a field to a value, and fills the rest of the field with zeros.
     ///
     /// # Panics
-    /// If there is no such field, or it is shorter than the value.
+    /// If there is no field `field`, or it is shorter than the value.
     pub(super) fn set(&mut self, field: &str, value: &[u8]) {
         let (_, start, length) = FIELDS.iter().find(|it| it.0 == field).expect("a field");
         let bytes = &mut self.header[*start..start + length];
@@ -71,7 +71,7 @@ impl Member {
             ("sum", "signed") => self.signed = true,
             ("sum", value) => self.sum = Some(unescape(value)),
             ("data", value) => self.data = unescape(value),
-            // The data keeps its size, only the header claims another one.
+            // The data keep their size. Only the header has another one.
             ("claims", value) => {
                 let claimed: u64 = value.parse().expect("claims: has a number");
                 self.set("size", format!("{claimed:011o}").as_bytes());

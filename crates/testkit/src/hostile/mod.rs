@@ -1,8 +1,8 @@
 //! A corpus of hostile layers, each with its expected outcome.
 //!
-//! The cases are texts in `cases/`; `case.rs` describes their language. Each case is run as one layer and split over
-//! two, because checks within one archive are easily forgotten across archives. Every name in them contains the word
-//! [`MARKER`], so that only a program that follows an archive's paths touches a file with such a name.
+//! The cases are texts in `cases/`, in a language that `case.rs` describes. Each case is run as one layer, and split over
+//! two layers, because a check within one archive is easily forgotten across archives. Every name in a case contains the
+//! word [`MARKER`]. A file of the host with such a name shows that a program has followed a path of an archive.
 
 mod bytes;
 mod case;

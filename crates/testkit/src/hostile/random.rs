@@ -1,4 +1,4 @@
-//! Archives and texts changed at random, but the same on every host.
+//! Changes archives and texts at random. Equal seeds give equal changes on every host.
 
 use super::header::BLOCK;
 
@@ -40,7 +40,7 @@ const FIELDS: [(usize, usize); 10] = [
     (329, 16),
     (345, 155),
 ];
-/// Values that readers interpret in different ways, or used to.
+/// Values of fields that readers interpret in different ways, or did in the past.
 const ODD: [&[u8]; 24] = [
     b"",
     b"\0",
@@ -68,7 +68,7 @@ const ODD: [&[u8]; 24] = [
     b"8 a=bc\n",
 ];
 
-/// Replaces parts of a text, one after the other. Each part is an offset (modulo the length of the text), a length in
+/// Replaces parts of a text, one after the other. Each part is an offset (modulo the length of the text + 1), a length in
 /// bytes, and the new text.
 ///
 /// # Examples
@@ -88,8 +88,8 @@ pub fn replace_each(text: &str, parts: &[(usize, usize, String)]) -> String {
     text
 }
 
-/// Returns a copy of `archive`, changed in one to four positions. Sometimes the end is taken from `other`. The
-/// checksums of its headers are corrected nine times out of ten.
+/// Returns a copy of `archive` with one to four changes. A change can replace the end with the end of `other`. In nine of
+/// ten copies, the checksums of the headers are corrected.
 pub fn mutate(archive: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = archive.to_vec();
     for _ in 0..=random.below(4) {
@@ -136,7 +136,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Corrects the checksum of each block that has the magic number of a header, or most of its shape.
+/// Corrects the checksum of each block that has the magic number of a header, or a checksum field that ends like one.
 fn mend(bytes: &mut [u8]) {
     for block in bytes.chunks_exact_mut(BLOCK) {
         let is_header = block[257..262] == *b"ustar" || (block[154] == 0 && block[155] == b' ');

@@ -1,4 +1,4 @@
-//! A directory as an archive: an OCI image layout in one file.
+//! Packs an OCI image layout directory into one file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

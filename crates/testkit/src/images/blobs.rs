@@ -12,8 +12,6 @@ use crate::{FileError, Result};
 /// A layout directory for documents that [`Image`] does not write, such as nested indexes, or invalid ones.
 ///
 /// [`Image`]: super::Image
-///
-/// [`Image`]: super::Image
 #[derive(Debug)]
 pub struct LayoutDir(PathBuf);
 
@@ -21,7 +19,7 @@ impl LayoutDir {
     /// Makes the directory if it does not exist.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The directory cannot be written.
     pub fn make(dir: &Path) -> Result<Self> {
         let blobs = dir.join("blobs/sha256");
         fs::create_dir_all(&blobs).map_err(FileError::about("make", &blobs))?;
@@ -31,7 +29,7 @@ impl LayoutDir {
     /// Writes a blob and returns its descriptor.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The blob cannot be written.
     pub fn put(&self, media_type: &str, bytes: &[u8]) -> Result<Descriptor> {
         let digest = Digest::of(bytes);
         write(&self.0.join("blobs/sha256").join(digest.hex()), bytes)?;
@@ -41,15 +39,15 @@ impl LayoutDir {
     /// Writes a document as a blob and returns its descriptor.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The blob cannot be written.
     pub fn put_json(&self, media_type: &str, document: &Value) -> Result<Descriptor> {
         self.put(media_type, document.to_string().as_bytes())
     }
 
-    /// Writes `index.json` exactly as given, and the file `oci-layout`.
+    /// Writes `index` unchanged as `index.json`, and the file `oci-layout`.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// One of the files cannot be written.
     pub fn finish(&self, index: &Value) -> Result<()> {
         write(&self.0.join("index.json"), index.to_string().as_bytes())?;
         write(&self.0.join("oci-layout"), json!(OciLayout::default()).to_string().as_bytes())

@@ -9,14 +9,15 @@ use super::layout::{Compression, Image};
 /// The layout of an archive of `docker save`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
-    /// Before version 25: `HEX.json`, and `ID/layer.tar` for each layer. A repeated layer is a symbolic link to the first.
+    /// Before version 25: `HEX.json`, and `ID/layer.tar` for each layer. A repeated layer is a symbolic link to its first
+    /// occurrence.
     Legacy,
-    /// Since version 25: `blobs/sha256/HEX`. Whether layers are compressed depends on docker's storage.
+    /// Since version 25: `blobs/sha256/HEX`. The compression of layers depends on docker's storage.
     Modern(Compression),
 }
 
 impl Image {
-    /// Returns an archive of images, each with its names.
+    /// Returns an archive of images. Each image has a list of names, such as `app:v1`.
     pub fn docker_archive(images: &[(&Self, &[&str])], form: Saved) -> LayerTar {
         let mut archive = Layer::new();
         let mut list = Vec::new();
@@ -29,7 +30,7 @@ impl Image {
     }
 }
 
-/// Adds an image, and returns the names of its config and its layers.
+/// Adds an image to `archive`. Returns the archive, and the file names of the image's config and layers.
 fn save(mut archive: Layer, image: &Image, form: Saved) -> (Layer, String, Vec<String>) {
     let mut names = Vec::new();
     for layer in image.layers() {
@@ -54,7 +55,7 @@ fn save(mut archive: Layer, image: &Image, form: Saved) -> (Layer, String, Vec<S
     (archive, name, names)
 }
 
-/// Returns a layer's file: its name and its bytes.
+/// Returns the name and the bytes of a layer's file.
 fn stored(layer: &LayerTar, form: Saved, number: usize) -> (String, &[u8]) {
     let bytes = match form {
         Saved::Legacy | Saved::Modern(Compression::None) => layer.bytes(),
@@ -63,7 +64,7 @@ fn stored(layer: &LayerTar, form: Saved, number: usize) -> (String, &[u8]) {
         Saved::Modern(Compression::Zstd) => layer.zstd(),
     };
     let name = match form {
-        // The ID depends on all lower layers.
+        // As in docker, the ID differs for two equal layers of an image, so it depends on the position.
         Saved::Legacy => {
             let id = Digest::of(format!("{number} {}", layer.diff_id()).as_bytes());
             format!("{}/layer.tar", id.hex())

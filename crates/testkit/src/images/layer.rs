@@ -14,7 +14,7 @@ use crate::{FileError, Result};
 #[derive(Debug, Clone, Default)]
 pub struct Layer {
     entries: Vec<Entry>,
-    /// Additional records of the extended headers of some entries, by the entry's index.
+    /// The additional records of entries' extended headers, by the index of the entry.
     records: BTreeMap<usize, Vec<(String, Vec<u8>)>>,
     uid: u64,
     gid: u64,
@@ -22,7 +22,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Starts a layer whose entries belong to root and are from 1970.
+    /// Starts a layer. Its entries belong to root and have the modification time 0.
     pub fn new() -> Self {
         Self::default()
     }
@@ -59,7 +59,8 @@ impl Layer {
         self.add(path, 0o777, Kind::Symlink(target.into()))
     }
 
-    /// Adds a hard link to the earlier entry `target`, with the same mode. The owner should be the same.
+    /// Adds a hard link to the earlier entry `target`, with its mode. The current owner should be that of `target`, because both
+    /// names have one inode.
     #[must_use]
     pub fn hardlink(self, path: &str, target: &str) -> Self {
         let target = target.trim_start_matches('/');
@@ -67,7 +68,7 @@ impl Layer {
         self.add(path, mode.unwrap_or(0o644), Kind::Hardlink(target.into()))
     }
 
-    /// Adds a whiteout, which deletes `path` of the lower layers.
+    /// Adds a whiteout, which deletes the path `path` of the lower layers.
     #[must_use]
     pub fn whiteout(self, path: &str) -> Self {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -140,7 +141,7 @@ impl Layer {
     }
 }
 
-/// The tar stream of a layer. Clones share their bytes, and images with clones share blobs.
+/// The tar stream of a layer. Clones share their memory, and images with clones of one layer have the same blob for it.
 #[derive(Debug, Clone)]
 pub struct LayerTar(Arc<Shared>);
 
@@ -182,7 +183,7 @@ impl LayerTar {
         Digest::of(&self.0.tar)
     }
 
-    /// Returns the stream compressed with gzip, without a time or a name in its header.
+    /// Returns the stream compressed with gzip. The gzip header has no time and no file name.
     pub fn gzip(&self) -> &[u8] {
         self.0.gzip.get_or_init(|| compress(&self.0.tar))
     }
@@ -206,7 +207,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// Returns the view of an independent reader: name, type, link target, xattrs and content.
+    /// Lists a layer as the crate `tar` reads it: name, type, link target, xattrs and content.
     fn listing(layer: &Layer) -> Vec<String> {
         let tar = layer.to_tar();
         let mut archive = tar::Archive::new(tar.bytes());

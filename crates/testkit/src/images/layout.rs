@@ -1,4 +1,4 @@
-//! An image and its directory (OCI image specification v1.1:
+//! An image, and the directory to which it is written (OCI image specification v1.1:
 //! [image-layout.md](https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md),
 //! [config.md](https://github.com/opencontainers/image-spec/blob/v1.1.0/config.md)).
 
@@ -16,22 +16,22 @@ use super::layer::LayerTar;
 use super::types::Types;
 use crate::{FileError, Result};
 
-/// The annotation for the image's tag in the index.
+/// The annotation of the index's entry with the image's tag.
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 /// The compression of an image's layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Compressed by gzip.
+    /// The layers are compressed with gzip.
     Gzip,
-    /// Compressed by zstd.
+    /// The layers are compressed with zstd.
     #[cfg(feature = "zstd")]
     Zstd,
     /// The layers are plain tar archives.
     None,
 }
 
-/// The runtime part of an image's config. Empty fields are left out.
+/// The field `config` of an image's config, which is about its program. Empty fields are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     /// The program and its fixed arguments.
@@ -40,13 +40,13 @@ pub struct Config {
     pub cmd: Vec<String>,
     /// The environment as `NAME=value`.
     pub env: Vec<String>,
-    /// The directory that the program starts in.
+    /// The working directory of the program.
     pub working_dir: String,
-    /// The user, and perhaps the group, by name or number.
+    /// The user and optionally the group, by name or number, such as `app` or `1000:1000`.
     pub user: String,
-    /// The signal that asks the program to end.
+    /// The signal that asks the program to end, such as `SIGINT`.
     pub stop_signal: String,
-    /// Labels.
+    /// The labels by their keys.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -91,14 +91,14 @@ impl Image {
         self
     }
 
-    /// Uses Docker's media types. The documents are otherwise the same.
+    /// Uses Docker's media types instead of OCI's. The documents are otherwise the same.
     #[must_use]
     pub const fn with_docker_types(mut self) -> Self {
         self.types = Types::DOCKER;
         self
     }
 
-    /// Adds a layer on top.
+    /// Adds a layer on top of the others.
     #[must_use]
     pub fn with(mut self, layer: LayerTar) -> Self {
         self.layers.push(layer);
@@ -126,10 +126,10 @@ impl Image {
     }
 
     /// Writes the image into an OCI image layout directory, which is made if it does not exist, and returns the
-    /// manifest's digest. Other tags in the directory stay; the same tag is replaced.
+    /// manifest's digest. An image with the same tag in the directory is replaced, and images with other tags stay.
     ///
     /// # Errors
-    /// The directory cannot be written, or holds a malformed index.
+    /// The directory cannot be written, or contains a malformed index.
     pub fn write_layout(&self, dir: &Path, tag: &str, compression: Compression) -> Result<Digest> {
         tag_it(dir, self.write_blobs(dir, compression)?, tag)
     }
@@ -175,7 +175,7 @@ impl Image {
     }
 }
 
-/// Adds a descriptor to the index under a tag, and returns its digest.
+/// Adds `named` to the index under a tag, and returns its digest.
 fn tag_it(dir: &Path, mut named: Descriptor, tag: &str) -> Result<Digest> {
     named.annotations.insert(REF_NAME.to_owned(), tag.to_owned());
     let digest = named.digest;
@@ -183,7 +183,7 @@ fn tag_it(dir: &Path, mut named: Descriptor, tag: &str) -> Result<Digest> {
     Ok(digest)
 }
 
-/// Adds the manifest to the index under its tag, sorted by tag.
+/// Adds a tagged manifest to the index, which is sorted by tag. Replaces the entry with the same tag.
 fn write_index(dir: &Path, manifest: Descriptor) -> Result<()> {
     let path = dir.join("index.json");
     let mut manifests = match fs::read(&path) {

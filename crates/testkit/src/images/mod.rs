@@ -1,4 +1,4 @@
-//! OCI image layouts from declared files, written without other programs.
+//! Makes OCI image layouts from declared files, without other programs.
 //!
 //! ```no_run
 //! use testkit::images::{Compression, Config, Image, Layer};

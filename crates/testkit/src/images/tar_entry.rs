@@ -42,7 +42,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Appends the entry to a tar stream. The records `further` are added to its extended header.
+    /// Appends the entry to a tar stream. Its extended header also has the records `further`.
     pub(crate) fn append_to(&self, tar: &mut Vec<u8>, further: &[(String, Vec<u8>)]) {
         let (entry_type, target, data) = self.parts();
         let mut records = self.pax_records(target);

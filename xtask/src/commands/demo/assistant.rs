@@ -60,7 +60,7 @@ impl Places for Assistant {
         recorded(output.status.code().unwrap_or(-1), &output.stderr, read)
     }
 
-    /// Runs the box on the virtual host. It is the first run there, so the launcher hashes the box.
+    /// Runs the box on the virtual host. The launcher hashes the box, because it has never run there.
     fn on_virtual_host(&self, demo: &Demo) -> Result<Value> {
         let kernel = setup::for_virtual_host(&demo.workspace)?;
         let hosts = write_hosts(&demo.workspace, &format!("127.0.0.1 localhost\n{MODEL}"))?;
@@ -84,7 +84,7 @@ impl Places for Assistant {
 /// Returns the report of a run. `read` returns the content of a file that the script has written.
 ///
 /// # Errors
-/// The agent was not given its task.
+/// The agent did not get its task.
 fn recorded(status: i32, said: &[u8], read: impl Fn(&str) -> Vec<u8>) -> Result<Value> {
     report(&read).map_or_else(
         || boot::parse(status.max(1), &read("report"), &[said, &read("notices")].concat()),
@@ -92,7 +92,7 @@ fn recorded(status: i32, said: &[u8], read: impl Fn(&str) -> Vec<u8>) -> Result<
     )
 }
 
-/// Writes the `/etc/hosts` of a run.
+/// Writes the file that is `/etc/hosts` during a run.
 fn write_hosts(workspace: &Workspace, hosts: &str) -> Result<PathBuf> {
     let path = workspace.target("demo/hosts");
     fs::write(&path, hosts).map_err(KitError::file("write", &path))?;
@@ -110,14 +110,14 @@ fn with_hosts(hosts: &Path) -> Result<Command> {
     }
     unshare.args(["--mount", "sh", "-c", WITH_HOSTS]).arg(hosts);
     if own.uid() != 0 {
-        // Mounting needs root in a first user namespace. A second user namespace restores the user.
+        // The mount requires root in a user namespace. A second user namespace then restores the user.
         unshare.args(["unshare", "--user"]).arg(format!("--map-user={}", own.uid()));
         unshare.arg(format!("--map-group={}", own.gid()));
     }
     Ok(unshare)
 }
 
-/// Returns `PATH` with the directory of a program in front.
+/// Returns `PATH` with the directory of `program` as its first entry.
 fn path_with(program: &Path) -> Result<OsString> {
     let others = std::env::var_os("PATH").unwrap_or_default();
     let own = program.parent().map(Path::to_owned);

@@ -8,7 +8,8 @@ use tool_output::say;
 
 use super::Demo;
 
-/// An example that runs its box on either host. Both methods return the launcher's report, with additions of the example.
+/// An example whose box can run under this host's KVM and on the virtual host. Both methods return the launcher's report, with
+/// additions of the example.
 pub(super) trait Places {
     /// Runs the box under this host's KVM.
     fn under_kvm(&self, demo: &Demo) -> Result<Value>;
@@ -23,20 +24,21 @@ pub(super) fn boot(demo: &Demo, example: &impl Places) -> Result<Value> {
             Ok(report) => return Ok(located(report, "kvm", "wall")),
             Err(error) => say::note(&format!("this machine's KVM did not boot the box:\n{error}")),
         },
-        // A missing KVM is no error, because the demo has the virtual host.
+        // A missing KVM is no error, because the demo then uses the virtual host.
         Some(reason) => say::note(&reason),
     }
     say::note("booting on the virtual host: real libkrun and kernel, emulated CPU, its own clock");
     example.on_virtual_host(demo).map(|report| located(report, "virtual", "virtual"))
 }
 
-/// Prints the versions of the virtual host's parts, on which all times depend.
+/// Prints the versions of QEMU and of the virtual host's kernel, on which all times depend.
 pub(super) fn note_machine(host: &VirtualHost) -> Result<()> {
     say::note(&format!("on {}", host.machine()?));
     Ok(())
 }
 
-/// Returns the report of `boxlaunch doctor`. Its exit code is ignored, because a host that cannot start boxes is no error here.
+/// Returns the report of `boxlaunch doctor`. Its exit code is ignored, because the demo also runs on a host that cannot start
+/// boxes.
 fn doctor(demo: &Demo) -> Result<Value> {
     let mut boxlaunch = Command::new(&demo.artefacts.boxlaunch);
     let output = program::finish(boxlaunch.args(["doctor", "--json"]))?;
@@ -47,7 +49,7 @@ fn doctor(demo: &Demo) -> Result<Value> {
     })
 }
 
-/// Returns the reason why no box starts with this host's KVM. `None` if it works.
+/// Returns the reason why no box starts with this host's KVM. `None` if boxes start.
 fn without_kvm(report: &Value) -> Option<String> {
     if report["boots"] == "kvm" {
         return None;
@@ -82,7 +84,7 @@ pub(super) fn parse(status: i32, stdout: &[u8], stderr: &[u8]) -> Result<Value> 
     })
 }
 
-/// Returns the errors of a run as lines, each after the last output of the VM.
+/// Returns the errors of a run as lines. The last output of the box's programs precedes each error.
 fn errors(report: &Value) -> String {
     let list = |of: &Value| of.as_array().cloned().unwrap_or_default();
     let word = |of: &Value| of.as_str().unwrap_or_default().to_owned();

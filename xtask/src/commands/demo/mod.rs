@@ -73,14 +73,14 @@ impl Demo {
 
     /// Compiles boxbuild, boxlaunch, box-init, and the example's package.
     fn compile(&self, package: &str) -> Result<()> {
-        // The release profile takes minutes more to compile, and the examples are small.
+        // The dev profile is enough because the examples are small, and saves minutes.
         cargo::run(&mut Artefacts::builder_alone(&self.workspace))?;
         cargo::build_boxlaunch(&self.workspace)?;
         cargo::run(&mut Artefacts::init_build(&self.workspace))?;
         cargo::run(&mut Artefacts::static_build(&self.workspace, &[package]))
     }
 
-    /// Builds the box and returns its digest. The images may have been rebuilt, so the lock of an earlier demo is removed.
+    /// Builds the box and returns its digest. Removes the lock of an earlier demo first, because the images may have changed.
     fn build(&self) -> Result<String> {
         let lock = self.workspace.target(&format!("demo/{}.lock", self.name));
         if lock.exists() {
@@ -110,7 +110,7 @@ fn write_report(report: &Value, path: &Path) -> Result<()> {
     fs::write(path, format!("{report:#}\n")).map_err(KitError::file("write", path))
 }
 
-/// Returns the host of a report's run, with the clock of its times.
+/// Returns a description of the host on which a report's box ran, and of the clock of its times.
 fn place(report: &Value) -> &'static str {
     match report["host"].as_str() {
         Some("kvm") => "this machine's KVM (real time)",

@@ -27,7 +27,7 @@ struct Advisory {
     id: String,
     /// The date on which the advisory was withdrawn, if it was.
     withdrawn: Option<String>,
-    /// The kind of an advisory that is not a vulnerability, such as `unmaintained`.
+    /// The kind of an advisory that is not a vulnerability, such as `unmaintained`. `None` for a vulnerability.
     informational: Option<String>,
 }
 
@@ -39,7 +39,7 @@ struct Versions {
     unaffected: Vec<VersionReq>,
 }
 
-/// Returns the path of the database's checkout, if `ADVISORY_DB` is set.
+/// Returns the path of the database's checkout from the environment variable `ADVISORY_DB`. `None` if it is not set.
 pub(super) fn database() -> Option<PathBuf> {
     env::var_os("ADVISORY_DB").map(PathBuf::from)
 }

@@ -28,13 +28,13 @@ const LICENCES: [&str; 10] = [
     "Unlicense",
     "Zlib",
 ];
-/// Crates with another licence that only tests use. They are not distributed.
+/// Crates with another licence. They are permitted because only tests use them, so they are not distributed.
 const ONLY_IN_TESTS: [&str; 1] = ["option-ext"];
 /// The only permitted source of dependencies.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
-/// The crate that needs older versions which are in none of the distributed programs.
+/// The reason for older versions that only ocipkg needs. They are in none of the distributed programs.
 const OCIPKG: &str = "ocipkg, which only tests use";
-/// The crates of which two versions are permitted, each with the reason for the older version.
+/// The crates of which several versions are permitted, and the reason for the older version of each.
 const TWICE: [(&str, &str); 22] = [
     ("base64", OCIPKG),
     ("bitflags", "libkrun, by vm-memory"),
@@ -122,7 +122,7 @@ fn check_all(packages: &[Package]) -> Result<()> {
     Err(KitError::malformed("the dependencies", found.join("\n")))
 }
 
-/// Describes a crate's licence if [`LICENCES`] does not permit it.
+/// Returns a line about a crate's licence if [`LICENCES`] does not permit it.
 fn wrong_licence(package: &Package) -> Option<String> {
     let Package { name, version, license, .. } = package;
     let Some(text) = license else { return Some(format!("{name} {version} names no licence")) };

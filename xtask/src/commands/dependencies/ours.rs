@@ -1,4 +1,4 @@
-//! The rules for the packages of this repository: their permitted dependencies, and a row in the documentation for each direct
+//! Tests the packages of this repository: they have only permitted dependencies, and the documentation has a row for each direct
 //! dependency.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ fn packages() -> Vec<Package> {
     serde_json::from_slice::<Metadata>(&text.unwrap()).unwrap().packages
 }
 
-/// Returns the names of a package and of all packages of this repository that it depends on.
+/// Returns the name of a package, and the names of all packages of this repository on which it depends directly or indirectly.
 fn made_of(packages: &[Package], name: &str) -> Vec<String> {
     let (mut found, mut waiting) = (BTreeSet::new(), vec![name.to_owned()]);
     while let Some(name) = waiting.pop() {
@@ -70,7 +70,7 @@ fn dependencies_point_one_way_as_contributing_says() {
     assert_eq!(names, ["vmm"]);
 }
 
-/// The nodes of a diagram, with their crates.
+/// The nodes of a diagram, and the crates of each.
 type Nodes<'p> = BTreeMap<&'p str, Vec<&'p str>>;
 
 /// Returns the nodes and the arrows of the diagram in `docs/architecture.md`.
@@ -128,7 +128,7 @@ fn every_direct_dependency_has_its_line_and_no_other_crate_has_one() {
     let ours: BTreeSet<&str> = packages.iter().map(|it| it.name.as_str()).collect();
     let used: BTreeSet<&str> = packages
         .iter()
-        // All dependencies of this package are for tests.
+        // `boxbuild-tests` has only tests, so its dependencies are in no program.
         .filter(|package| package.name != "boxbuild-tests")
         .flat_map(|package| &package.dependencies)
         .filter(|dependency| dependency.kind.is_none() && !ours.contains(&*dependency.name))

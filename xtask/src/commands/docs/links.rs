@@ -1,4 +1,4 @@
-//! Tests that the target of every link of a page exists, and every page that the code names.
+//! Tests that the target of every link of a page exists, and that every page that the code names exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,8 +8,8 @@ use testbed::Workspace;
 
 /// Returns the files below a directory with a suffix: `md` for pages, `rs` for code.
 ///
-/// Hidden files, build output and the fuzzer's inputs are skipped. So are pages in `src`, because other pages include
-/// them, and their links are relative to those pages.
+/// Skips hidden directories, build output and the fuzzer's inputs. Also skips pages in `src`, because other pages include them,
+/// and their links are relative to those pages.
 fn files(directory: &Path, suffix: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -25,7 +25,7 @@ fn files(directory: &Path, suffix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the lines of a page outside code blocks, without inline code.
+/// Returns the lines of a page that are not in code blocks, without their inline code.
 fn prose(page: &str) -> impl Iterator<Item = String> {
     let mut is_code = false;
     page.lines().filter_map(move |line| {
@@ -36,7 +36,7 @@ fn prose(page: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the targets of a page's links, such as `boxfile.md#values`, except links to other sites.
+/// Returns the targets of a page's links, such as `boxfile.md#values`, without links to other sites.
 fn targets(page: &str) -> Vec<String> {
     let of_line = |line: String| {
         let ends = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
@@ -72,7 +72,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Describes the fault of a file's link. `None` if the link is valid.
+/// Returns the reason why the link `target` in `file` is broken. `None` if the link is valid.
 fn fault(file: &Path, target: &str) -> Option<String> {
     let (path, anchor) = target.split_once('#').map_or((target, None), |(p, a)| (p, Some(a)));
     let path = if path.is_empty() { file.to_owned() } else { file.parent()?.join(path) };
@@ -142,7 +142,7 @@ fn links_and_anchors_are_found_as_github_finds_them() {
         "# A\n[a](x.md#b) `[c](d)` ![e](f.svg)\n```\n# no\n[g](h)\n```\n## It's: `B c`, d-e\n# A\n";
     assert_eq!(targets(page), ["x.md#b", "f.svg"]);
     assert_eq!(anchors(page), BTreeSet::from(["a", "a-1", "its-b-c-d-e"].map(str::to_owned)));
-    // The directory is left out here, so that the test above does not search for these pages.
+    // `@` stands for `docs/`, so that `every_page_that_the_code_names_exists` does not search for these pages.
     let source = "// See @a.md#b. \"@c.md\", ../../@d.md; https://x.org/@e.md, a/@f.md"
         .replace('@', "docs/");
     let names: Vec<_> = named(&source).map(|name| name.replace("docs/", "@")).collect();

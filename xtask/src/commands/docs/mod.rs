@@ -1,7 +1,7 @@
 //! `cargo xtask docs`: generates the documents that `boxbuild schema` prints, and the tables of box-init's isolation.
 //!
-//! It runs these programs instead of linking the language, so that xtask, which is compiled before everything
-//! else, has few dependencies.
+//! xtask runs these programs instead of depending on their crates, because it is compiled before everything else and should
+//! have few dependencies.
 
 use std::fs;
 use std::process::ExitCode;
@@ -22,7 +22,8 @@ pub(crate) fn run() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a program's output to a document: to all of it, or to the part that begins with the output's first line.
+/// Writes a program's output to a document. If the output begins with a comment, it replaces the document from that comment on.
+/// Otherwise it replaces the whole document.
 fn write(workspace: &Workspace, name: &str, program_and_arguments: &[&str]) -> Result<()> {
     let mut writer = workspace.cargo();
     writer.args(["run", "--quiet", "--package"]).args(program_and_arguments);
@@ -36,8 +37,8 @@ fn write(workspace: &Workspace, name: &str, program_and_arguments: &[&str]) -> R
     fs::write(&path, kept.to_owned() + &text).map_err(KitError::file("write", &path))
 }
 
-/// Returns the handwritten text before the generated part of a document. It is empty unless the generated part begins with a
-/// comment.
+/// Returns the handwritten text of a document, before the comment with which `generated` begins. Returns an empty text if
+/// `generated` begins with no comment, and `None` if the document does not have the comment.
 fn by_hand<'a>(document: &'a str, generated: &str) -> Option<&'a str> {
     let mark = generated.lines().next().filter(|line| line.starts_with("<!--"));
     mark.map_or(Some(""), |mark| document.split_once(mark).map(|(before, _)| before))

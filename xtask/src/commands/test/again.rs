@@ -1,5 +1,5 @@
-//! Retries: a failed test is run once more, alone. If it then passes, it depends on chance or on other tests, and is flaky.
-//! The run succeeds, and lists the test.
+//! Retries a failed test once, alone. If it then passes, it depends on chance or on other tests, and is flaky: the whole run
+//! succeeds, and lists the test.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use testbed::{KitError, Result, Workspace};
 use super::programs::TestProgram;
 use super::ran::Ran;
 
-/// The maximum number of tests that are retried in a run. If more fail, chance is not the reason.
+/// The maximum number of tests that are retried in a run. If more tests fail, chance is not the reason.
 const MAX_REPEATED: usize = 10;
 
 /// Failed tests of one process.
@@ -33,7 +33,7 @@ pub(super) struct Flaky {
 }
 
 impl Failure {
-    /// Describes the failures of a program. If the names of the failed tests are unknown, all tests of the program are retried.
+    /// Returns the failed tests of `ran`. If their names are unknown, all tests of the program will be retried.
     pub(super) fn of(program: TestProgram, ran: &Ran) -> Self {
         let (tests, crashed) = (ran.failed().to_vec(), ran.is_killed());
         Self { program, tests, written: ran.written(), crashed }

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: every test that needs no boot, and the shorter boots; with `--all`, every check. All checks run even if
-//! one fails.
+//! `cargo xtask test`: runs every test that needs no boot, and the shorter boots. With `--all`, runs every check. If a check
+//! fails, the others still run.
 
 mod again;
 mod programs;

@@ -1,4 +1,4 @@
-//! The test programs of the workspace, compiled once and found through cargo's JSON messages.
+//! Compiles the test programs of the workspace, and finds them with cargo's JSON messages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use serde::Deserialize;
 use testbed::{KitError, Result, Workspace, program};
 
-/// The program with the boots. Cargo runs it only by name, because of `test = false` in tests/Cargo.toml.
+/// The test program that starts the virtual host. Cargo runs it only by name, because of `test = false` in tests/Cargo.toml.
 const BOOTS: &str = "boxbuild-tests --test boot";
 
 /// A test program.
@@ -18,7 +18,8 @@ pub(super) struct TestProgram {
     manifest: PathBuf,
 }
 
-/// The used fields of cargo's [JSON messages](https://doc.rust-lang.org/cargo/reference/external-tools.html#json-messages).
+/// The fields that are used of cargo's [JSON
+/// messages](https://doc.rust-lang.org/cargo/reference/external-tools.html#json-messages).
 #[derive(Debug, Deserialize)]
 struct Message {
     executable: Option<PathBuf>,
@@ -40,14 +41,14 @@ struct Profile {
 }
 
 impl TestProgram {
-    /// Returns a program without a file, for tests.
+    /// Returns a program whose file does not exist, for tests.
     #[cfg(test)]
     pub(super) fn named(name: &str) -> Self {
         let (executable, manifest) = (PathBuf::from("/program"), PathBuf::from("/Cargo.toml"));
         Self { name: name.to_owned(), executable, manifest }
     }
 
-    /// Returns the test program that a message describes, if any.
+    /// Returns the test program that a message describes. `None` for other messages.
     fn of(message: Message) -> Option<Result<Self>> {
         let is_test = message.profile.as_ref().is_some_and(|profile| profile.test);
         is_test.then(|| {
@@ -81,8 +82,8 @@ impl TestProgram {
         command
     }
 
-    /// Returns the command line that runs exactly these tests again, including tests with `#[ignore]`. If `tests` is empty, the
-    /// command line runs all tests of the program.
+    /// Returns the command line that runs `tests` again, even tests with `#[ignore]`. If `tests` is empty, it runs all tests of
+    /// the program.
     pub(super) fn repeats(&self, tests: &[String]) -> String {
         let all = format!("cargo test -p {} -- --include-ignored", self.name);
         if tests.is_empty() { all } else { format!("{all} --exact {}", tests.join(" ")) }
@@ -90,13 +91,14 @@ impl TestProgram {
 }
 
 /// Returns the name of a package from its [ID](https://doc.rust-lang.org/cargo/reference/pkgid-spec.html), for example
-/// `path+file:///w/cache#box-cache@0.1.0`. An ID without a name has the name of the directory.
+/// `path+file:///w/cache#box-cache@0.1.0`. If an ID has no name, returns the name of the directory.
 fn package_of(id: &str) -> Option<&str> {
     let (place, version) = id.split_once('#')?;
     version.split_once('@').map(|(name, _)| name).or_else(|| place.rsplit('/').next())
 }
 
-/// Compiles all tests and returns their programs: first the boots, which take longest, then the integration tests, then the rest.
+/// Compiles all tests and returns their programs: first the one that boots, which takes longest, then the integration tests, then
+/// all others.
 ///
 /// # Errors
 /// A program does not compile.

@@ -1,4 +1,4 @@
-//! A finished test program, and its output in libtest's format.
+//! Runs a test program, and parses its output, which has libtest's format.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use testbed::{Result, program};
 
-/// The parsed standard output of a test program. libtest writes it.
+/// The parsed standard output of a test program, which libtest writes.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
     pub(super) passed: usize,
     /// The number of tests with `#[ignore]` that did not run.
     pub(super) ignored: usize,
-    /// The names of the failed tests that could be parsed.
+    /// The names of the failed tests. Some may be missing, because another process may have written between them.
     failed: Vec<String>,
     /// The number of failed tests.
     failures: usize,
@@ -58,8 +58,8 @@ impl Ran {
         self.status.success() && has_result && failures == 0 && failed.is_empty()
     }
 
-    /// Returns the names of the failed tests. The list is empty if a name is missing, because a process that a test has started
-    /// may have written between the names.
+    /// Returns the names of the failed tests. If a name is missing, because a process that a test has started has written between
+    /// the names, returns an empty list.
     pub(super) fn failed(&self) -> &[String] {
         let Listener { failures, ref failed, .. } = self.heard;
         if failed.len() == failures { failed } else { &[] }
@@ -70,7 +70,7 @@ impl Ran {
         self.status.code().is_none()
     }
 
-    /// Returns the result to display, such as `12 passed, 2 ignored`.
+    /// Returns the result for the display, such as `12 passed, 2 ignored`.
     pub(super) fn verdict(&self) -> String {
         let Listener { passed, ignored, .. } = self.heard;
         match ignored {
@@ -120,7 +120,7 @@ impl Listener {
         if let Some(result) = text.strip_prefix("test result: ") {
             self.result(result);
         }
-        // libtest lists the names of failed tests last, under a heading that it uses twice.
+        // libtest writes the heading `failures:` twice. The names of failed tests follow the second one.
         match text.strip_prefix("    ") {
             Some(name) if self.in_list => self.failed.push(name.to_owned()),
             _ if text == "failures:" => (self.in_list, self.failed) = (true, Vec::new()),

@@ -1,4 +1,4 @@
-//! Runs test programs, two at a time: if the last tests of a program leave a processor idle, the other program uses it.
+//! Runs test programs, two at a time: while the last tests of one program leave a processor idle, the other program uses it.
 
 use std::collections::VecDeque;
 use std::process::Command;
@@ -16,16 +16,16 @@ use super::ran::Ran;
 const WEAKENING: [&str; 2] = ["INSTA_FORCE_PASS", "PROPTEST_CASES"];
 /// The number of programs that run in parallel.
 const LANES: usize = 2;
-/// The number of threads of the program with the boots. Most of them wait for a shared start, or for a processor.
+/// The number of threads of the program that boots. Most threads wait for a start that several tests share, or for a processor.
 const BOOTING: &str = "48";
 
 /// The tests to run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tests<'a> {
     pub(super) workspace: &'a Workspace,
-    /// Whether to run tests with `#[ignore]`, too.
+    /// Whether tests with `#[ignore]` run too.
     pub(super) all: bool,
-    /// Whether all tests without `#[ignore]` have passed before, so that only the others are left.
+    /// Whether all tests without `#[ignore]` have passed before, so that only those with `#[ignore]` run.
     pub(super) passed_before: bool,
 }
 
@@ -36,7 +36,7 @@ struct State {
     ignored: usize,
     failures: Vec<Failure>,
     flaky: Vec<Flaky>,
-    /// The commands that run the tests again that failed twice.
+    /// The commands with which the user can repeat the tests that failed twice.
     failed: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Tests<'_> {
     /// Runs all tests, retries the failed ones, and returns the summary's lines.
     ///
     /// # Errors
-    /// [`KitError::Failed`] with the commands that run the tests again that failed twice.
+    /// [`KitError::Failed`], with the commands with which the user can repeat the tests that failed twice.
     pub(super) fn run(self, programs: Vec<TestProgram>) -> Result<Vec<String>> {
         let state = State { waiting: programs.into(), ..State::default() };
         let state = Mutex::new(state);
@@ -58,7 +58,7 @@ impl Tests<'_> {
         state.summary(self.passed_before)
     }
 
-    /// Runs the next program. Returns `None` if no program is left.
+    /// Runs the next waiting program. Returns `None` if no program is waiting.
     fn next(self, state: &Mutex<State>) -> Option<()> {
         let program = lock(state).waiting.pop_front()?;
         say::doing(&program.name);
@@ -81,7 +81,7 @@ impl Tests<'_> {
         Some(())
     }
 
-    /// Retries the failed tests, one program after the other.
+    /// Retries the failed tests, one program after the other, if the failures may be chance.
     fn try_again(self, state: &mut State) {
         let failures = std::mem::take(&mut state.failures);
         let is_chance = may_be_chance(&failures);

@@ -1,4 +1,5 @@
-//! Records that a clean checkout of a commit has passed the tests with a guest kernel, so that `--all` need not repeat them.
+//! Records that the tests without `--all` have passed on a clean checkout with a guest kernel, so that `--all` need not repeat
+//! them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,9 +14,9 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Begins a run, and removes the note of an earlier run.
+    /// Begins a run, and removes the note that an earlier run has left.
     pub(super) fn begin(workspace: &'a Workspace) -> Self {
-        // The note may be missing.
+        // Removing the note fails if there is none.
         drop(fs::remove_file(note(workspace)));
         Self { workspace, tree: unchanged(workspace) }
     }
@@ -34,8 +35,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Returns whether the tests without `--all` have passed on the current commit with the current lean kernel. Installed programs
-/// are not compared.
+/// Returns whether the tests without `--all` have passed on the current commit with the current lean kernel. Changes of installed
+/// programs are not detected.
 pub(super) fn is_passed(workspace: &Workspace) -> bool {
     let noted = fs::read(note(workspace)).ok();
     noted.is_some() && noted == unchanged(workspace)
@@ -52,7 +53,7 @@ fn unchanged(workspace: &Workspace) -> Option<Vec<u8>> {
         let mut git = Command::new("git");
         program::run(git.args(arguments).current_dir(workspace.path("."))).ok()
     };
-    // The directory may be an ignored directory of another repository.
+    // The checkout may be in an ignored directory of another repository, which git would then examine.
     git(&["rev-parse", "--show-prefix"]).filter(|prefix| prefix.trim_ascii().is_empty())?;
     git(&["status", "--porcelain", "--untracked-files=normal"]).filter(Vec::is_empty)?;
     let tree = git(&["rev-parse", "HEAD^{tree}"])?;

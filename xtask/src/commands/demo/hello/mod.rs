@@ -1,4 +1,4 @@
-//! The demo of examples/hello: a box whose agent becomes ready, and a command in it.
+//! The demo of examples/hello: starts a box, waits until its agent is ready, and runs a command in it.
 
 mod report;
 
@@ -42,7 +42,7 @@ impl Places for Hello {
         boot::parse(status, &output.stdout, &output.stderr)
     }
 
-    /// Runs the box on the virtual host. It is the first run there, so the launcher hashes the box.
+    /// Runs the box on the virtual host. The launcher hashes the box, because it has never run there.
     fn on_virtual_host(&self, demo: &Demo) -> Result<Value> {
         let kernel = setup::for_virtual_host(&demo.workspace)?;
         let host = VirtualHost::new(&kernel, &demo.artefacts.boxlaunch)
@@ -61,8 +61,8 @@ fn business_command() -> [&'static str; 3] {
     ["/bin/sh", "-c", "echo \"business runs on $(hostname), and its root is:\"; ls /"]
 }
 
-/// Returns the arguments of `boxlaunch` that run the box at `bundle`. The budget is only reported, because a start that is
-/// stopped at the budget's end has no report of its phases.
+/// Returns the arguments with which `boxlaunch` runs the box at `bundle`. With `--budget report`, a start over the budget is not
+/// stopped, because a stopped start would report no phases.
 fn run_words<'a>(bundle: &'a Path, options: &[&'a str]) -> Vec<String> {
     let mut words = ["run", "--json", "--budget", "report"].map(str::to_owned).to_vec();
     words.extend(options.iter().map(|&option| option.to_owned()));

@@ -1,4 +1,4 @@
-//! The demo's report as a table.
+//! Formats the demo's report as a table.
 
 use box_contract::Phase;
 use serde_json::Value;
