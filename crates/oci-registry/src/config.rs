@@ -102,7 +102,7 @@ impl RegistryConfig {
         Ok(Self { hosts })
     }
 
-    /// Returns the settings of a registry. Those of Docker Hub always include its realm.
+    /// Returns the settings of a registry. For Docker Hub, its realm is always included.
     pub(super) fn host(&self, host: &str) -> Host {
         let mut found = self.hosts.get(host).cloned().unwrap_or_default();
         if host == HUB {

@@ -286,7 +286,7 @@ const fn refuses_question(status: StatusCode) -> bool {
     )
 }
 
-/// Returns an error if the response has a digest other than that of the sent bytes.
+/// Returns an error if the response has a digest that differs from the digest of the sent bytes.
 fn check_digest(
     what: &str,
     response: &FinalResponse,

@@ -103,7 +103,7 @@ impl Session {
     }
 
     /// Returns the response, unless the login was refused and the anonymous request got 403 or 404. Then the resource may exist
-    /// for the login, so the error is that of the refused login.
+    /// for the login, so the error reports the refused login.
     fn found(&self, what: &str, response: FinalResponse) -> Result<FinalResponse, RegistryError> {
         let status = response.response.status();
         let is_hidden = matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN);

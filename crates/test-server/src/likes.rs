@@ -55,7 +55,7 @@ pub fn plainest() -> Rules {
     Rules { refuses_head: true, ignores_ranges: true, ..Rules::default() }
 }
 
-/// Returns whether a manifest is not that of an image.
+/// Returns whether a manifest does not describe an image.
 fn is_no_image(manifest: &str) -> bool {
     let mut types = manifest.split("\"mediaType\":\"").skip(3);
     manifest.contains("\"artifactType\"")

@@ -13,8 +13,8 @@ use box_digest::Digest;
 use crate::storage::Storage;
 use crate::{Early, Identity, Reply, Request, Server, Step, file, length, redirect, reply};
 
-/// A function that answers instead of the registry, or returns `None`. The body of the request has not been read. The number
-/// is that of earlier requests with the same method and path (without the query).
+/// A function that answers instead of the registry, or returns `None`. The body of the request has not been read. The second
+/// argument is the number of earlier requests with the same method and path (without the query).
 pub type Deed = Box<dyn Fn(&Request, usize) -> Option<Early> + Send + Sync>;
 
 /// The registry's answer to a manifest that it refuses.

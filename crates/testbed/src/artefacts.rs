@@ -193,7 +193,7 @@ impl Artefacts {
     }
 
     /// Returns the command that builds only `boxbuild`, in the dev profile. Its dependencies have the same features as in
-    /// xtask, so those that xtask also has are compiled already.
+    /// xtask, so the dependencies of both are compiled already.
     pub fn builder_alone(workspace: &Workspace) -> Command {
         let mut cargo = workspace.cargo();
         cargo.args(["build", "--package", BUILDER]);
@@ -218,7 +218,7 @@ impl Artefacts {
         if std::env::var_os(C_COMPILER.0).is_none() {
             cargo.env(C_COMPILER.0, C_COMPILER.1);
         }
-        // `CARGO_ENCODED_RUSTFLAGS` replaces all other flags, including those of RUSTFLAGS.
+        // `CARGO_ENCODED_RUSTFLAGS` replaces all other flags, including RUSTFLAGS.
         cargo.env("CARGO_ENCODED_RUSTFLAGS", static_flags(home, workspace));
         cargo
     }

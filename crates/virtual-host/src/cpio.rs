@@ -28,12 +28,12 @@ impl Archive {
         }
     }
 
-    /// Adds a regular file. Does nothing if the path was added before.
+    /// Adds a regular file. No-op if the path was added before.
     pub(crate) fn file(&mut self, path: &str, mode: u32, content: &[u8]) {
         self.leaf(path, FILE | mode, content);
     }
 
-    /// Adds a symbolic link. Does nothing if the path was added before.
+    /// Adds a symbolic link. No-op if the path was added before.
     pub(crate) fn symlink(&mut self, path: &str, target: &str) {
         self.leaf(path, SYMLINK | 0o777, target.as_bytes());
     }

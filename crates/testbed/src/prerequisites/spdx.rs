@@ -7,7 +7,7 @@ use super::Say;
 use super::pypi::python_packages;
 use crate::{Result, Workspace, program};
 
-/// The validator, and only those of its dependencies that JSON documents need: 2 MB of plain Python.
+/// The validator, and the dependencies that it needs for JSON documents: 2 MB of plain Python.
 const REQUIREMENTS: &str = "\
 spdx-tools==0.8.3 --hash=sha256:638fd9bd8be61901316eb6d063574e16d5403a1870073ec4d9241426a997501a
 beartype==0.23.1 --hash=sha256:4461b4dc57e3fdd6c8a8464b22cf118002eea107c33e9fef651c69068ab3cce3
