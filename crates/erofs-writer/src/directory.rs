@@ -31,7 +31,7 @@ pub(crate) fn file_type(node: &Node) -> u8 {
     }
 }
 
-/// Returns how many bytes of a block an entry takes.
+/// Returns the size in bytes of an entry: its `struct erofs_dirent` and its name.
 fn entry_size(name: &[u8]) -> usize {
     ENTRY + name.len()
 }

@@ -18,10 +18,10 @@ use crate::NodeId;
 )]
 #[non_exhaustive]
 pub enum Error {
-    /// A name that no directory can hold.
+    /// A name that is not valid in a directory.
     #[error("the name \"{name}\" {problem}")]
     InvalidName { name: String, problem: &'static str },
-    /// A second entry of the same name.
+    /// The directory already has an entry with this name.
     #[error("the directory already has an entry named \"{name}\"; link one of the two only")]
     DuplicateName { name: String },
     /// The `directory` of [`ImageBuilder::link`](crate::ImageBuilder::link) is not a directory.

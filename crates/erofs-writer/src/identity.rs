@@ -1,9 +1,8 @@
 //! The volume's UUID: a digest of the whole tree.
 //!
-//! BLAKE3 in its key derivation mode over a record for each inode, in the image's order, cut to 16
-//! bytes and marked as version 8 ("custom") of
-//! [RFC 9562](https://www.rfc-editor.org/rfc/rfc9562#section-5.8). Numbers are little-endian, and a
-//! value of variable length follows its length, so that no two trees give the same records:
+//! The digest is BLAKE3 in its key derivation mode over a record for each inode, in the image's order. It is cut to 16 bytes
+//! and marked as version 8 ("custom") of [RFC 9562](https://www.rfc-editor.org/rfc/rfc9562#section-5.8). Numbers are
+//! little-endian, and a value of variable length follows its length, so that no two trees give the same records:
 //!
 //! ```text
 //! mode with its type u16, uid u32, gid u32, mtime i64, mtime_nsec u32

@@ -8,7 +8,7 @@ use crate::inode::{self, Data};
 use crate::tree::{Inode, Node, NodeId, is_dot};
 use crate::{BLOCK, BLOCK_SIZE, Behind, Error, directory};
 
-/// `nid` counts in units of this many bytes.
+/// The unit of `nid`, in bytes.
 const SLOT: u64 = 32;
 /// The largest file that directly follows its inode, in bytes. For larger files, the space that is lost at the ends of
 /// blocks comes close to the cost of a separate block.

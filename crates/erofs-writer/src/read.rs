@@ -230,7 +230,7 @@ mod tests {
 
     const SIZES: [u64; 7] = [0, 1, 4000, 4095, 4096, 4097, 10_000];
 
-    /// An image with `dir/N` of each size, among enough other names for several blocks.
+    /// Returns an image with a file `dir/N` for each size N. The directory has enough other names for several blocks.
     fn image() -> Vec<u8> {
         let mut image = ImageBuilder::new(Meta::default()).unwrap();
         let xattrs = vec![(b"user.a".to_vec(), b"value".to_vec())];

@@ -1,4 +1,4 @@
-//! The tree that an image holds: inodes, and the names that directories give them.
+//! The tree of an image: inodes, and their names in directories.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +11,8 @@ use crate::{Error, xattr};
 /// The longest name in a directory, in bytes: `EROFS_NAME_LEN` of `fs/erofs/erofs_fs.h`, and
 /// `NAME_MAX` of Linux.
 pub const MAX_NAME: usize = 255;
-/// The longest target of a symlink, in bytes: `PATH_MAX` of `include/uapi/linux/limits.h` has room
-/// for the NUL byte.
+/// The longest target of a symlink, in bytes: `PATH_MAX` of `include/uapi/linux/limits.h` without
+/// the NUL byte.
 pub const MAX_TARGET: usize = 4095;
 
 /// The metadata of every inode, whatever its type.
@@ -96,7 +96,7 @@ pub(crate) struct Inode {
     pub(crate) links: u32,
     /// The entries of a directory; empty for other inodes. A directory without `..` has no name yet.
     pub(crate) entries: Entries,
-    /// Whether the inode was put last: it follows all inodes that were not.
+    /// Whether the inode was put last, with [`ImageBuilder::put_last`].
     pub(crate) is_last: bool,
 }
 

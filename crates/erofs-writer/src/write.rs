@@ -10,7 +10,7 @@ use crate::{
     BLOCK_SIZE, Behind, ContentSource, Error, ImageBuilder, identity, inode, superblock, walk,
 };
 
-/// The facts of a written image.
+/// The size and the identity of a written image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
     /// The size of the written part in bytes, a multiple of 4096.
@@ -19,8 +19,8 @@ pub struct Summary {
     pub inodes: u64,
     /// The volume's UUID: a digest of the whole tree, with the digests of the contents.
     pub uuid: [u8; 16],
-    /// Bytes of files that were not written again because an equal content above
-    /// [`MAX_INLINE_FILE`](crate::MAX_INLINE_FILE) was there already.
+    /// Bytes of files above [`MAX_INLINE_FILE`](crate::MAX_INLINE_FILE) that share the blocks of another file with an equal
+    /// content.
     pub shared_bytes: u64,
 }
 

@@ -11,8 +11,7 @@ const HEADER: usize = 12;
 const UNIT: usize = 4;
 /// The greatest size that `i_xattr_icount` can express, in bytes.
 const MAX_SIZE: usize = HEADER + UNIT * (u16::MAX as usize - 1);
-/// The longest name of an extended attribute, in bytes (`XATTR_NAME_MAX` of Linux), for example of
-/// `user.comment`.
+/// The longest name of an extended attribute with its prefix, such as `user.comment`, in bytes (`XATTR_NAME_MAX` of Linux).
 pub const MAX_XATTR_NAME: usize = 255;
 
 /// A prefix and its `e_name_index`.

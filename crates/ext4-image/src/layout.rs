@@ -25,7 +25,7 @@ const MIN_OF_THE_LAST: u32 = 50;
 /// The blocks of a group's two bitmaps.
 const BITMAPS: u32 = 2;
 
-/// The plan of a file system. Numbers count blocks, unless a comment has another unit.
+/// The plan of a file system. Numbers are in blocks, unless a comment has another unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) blocks: u32,

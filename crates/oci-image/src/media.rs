@@ -8,7 +8,7 @@ use oci_spec::image::MediaType;
 
 use super::error::Unread;
 
-/// The type of a document that leads to a config and layers.
+/// Whether a document is an index or a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Index,
@@ -35,7 +35,7 @@ impl Kind {
     /// Returns the type of document for a media type.
     ///
     /// # Errors
-    /// The message for a media type of neither.
+    /// The message for any other media type.
     pub(super) fn of(media_type: &str) -> Result<Self, String> {
         match family(media_type) {
             MediaType::ImageIndex => Ok(Self::Index),

@@ -18,9 +18,8 @@ use crate::session::Session;
 
 /// A client for registries. It reuses its tokens, so make one client and use it for all requests.
 ///
-/// Its calls block, and take long if the network is slow. Several threads may call it, but not from
-/// an asynchronous task: the client has its own tokio runtime, and tokio does not allow one runtime
-/// to block inside another.
+/// Its methods block, for long if the network is slow. Several threads may call them, but no asynchronous task may: the client
+/// has its own tokio runtime, and tokio does not allow one runtime to block inside another.
 #[derive(Debug)]
 pub struct Registry {
     pub(crate) options: Arc<Options>,

@@ -1,6 +1,6 @@
 //! Loads the root certificates for https servers from the system.
 //!
-//! The program has no root certificates of its own. So it trusts a company's servers if the administrators have installed the
+//! No root certificates are compiled into the program. So it trusts a company's servers if the administrators have installed the
 //! company's certificates, and it does not trust certificates that they have removed. The integrity of a file depends on its
 //! sha256; TLS protects its confidentiality.
 

@@ -25,7 +25,7 @@ proptest! {
     }
 }
 
-/// A tree that has one of everything.
+/// A tree with an inode of each type, equal contents, an extended attribute and a large directory.
 fn specimen() -> Tree {
     let mut tree = Tree::flat([
         (b"dup1".to_vec(), Kind::File(vec![1; 5000])),

@@ -42,7 +42,7 @@ struct Faulty {
     at: usize,
     writes: usize,
     taken: Vec<u8>,
-    /// Whether the fault happened after which the writer must not write again.
+    /// Whether a fault has happened after which the writer must not write again.
     failed: bool,
     flushed: bool,
 }
@@ -262,7 +262,7 @@ fn every_content_of_the_source_may_fail() {
     }
 }
 
-/// Checks that the error is the flaw's and names the content.
+/// Checks that the error matches the flaw, and has the digest and the size of the content.
 fn check(flaw: Flaw, (id, length): (Blake3Digest, u64), error: &Error) {
     let right = match (flaw, error) {
         (Flaw::Short(by), &Error::ContentTooShort { content, size, delivered }) => {

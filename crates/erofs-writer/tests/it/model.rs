@@ -1,4 +1,4 @@
-//! A tree to build an image from, in a form that tests can compare.
+//! The declaration of a tree, from which tests build an image, and with which they compare it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};

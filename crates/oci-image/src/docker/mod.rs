@@ -1,8 +1,8 @@
 //! Archives of `docker save`, whose `manifest.json` names configs and layers by file names instead of digests.
 //!
 //! Two forms are read. The older one has `HEX.json` for each config, and `ID/layer.tar` for each layer, which is a file or a link
-//! to another layer's file. The newer one is also an OCI image layout. In both, an image has no
-//! manifest whose digest could be its identity. So its identity is its config's digest, which `docker images` shows as its ID.
+//! to another layer's file. The newer one is also an OCI image layout. Neither has a manifest whose digest could be an image's
+//! identity. So the identity is the digest of the image's config, which `docker images` shows as the image's ID.
 
 mod entry;
 mod layers;

@@ -485,7 +485,7 @@ fn what_cannot_be_read_here_is_not_tried_again() {
     }
 }
 
-/// A server that reads nothing, one that reads everything and does not answer, and one whose answer has no end.
+/// The servers: one reads nothing, one reads everything and does not answer, and one sends an answer without an end.
 #[test]
 fn a_registry_that_does_not_go_on_is_left() {
     let patience = Duration::from_millis(300);

@@ -50,7 +50,7 @@ pub(super) struct Plan {
     pub(super) identity: Identity,
     pub(super) foreign: Vec<Server>,
     pub(super) friends: Vec<Server>,
-    /// Whether the registry wants no token.
+    /// Whether the registry needs no token.
     pub(super) open: bool,
     /// The registry's answer to a request without credentials; `None` for the correct challenge.
     pub(super) challenge: Option<String>,
@@ -214,7 +214,7 @@ impl Stage {
     }
 }
 
-/// Returns options for tests: retries with hardly any delay, and the tests' root certificates.
+/// Returns options for tests: retries after milliseconds, and the tests' root certificates.
 pub(super) fn quick() -> Options {
     let policy = Policy { backoff: Duration::from_millis(1), tries: 3, ..Policy::default() };
     let network = NetworkOptions { policy, roots: Some(roots()), ..NetworkOptions::default() };
