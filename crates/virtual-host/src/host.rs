@@ -135,7 +135,8 @@ impl VirtualHost {
         self.start(commands, false, &mut sink(), &mut sink())
     }
 
-    /// Returns the parts of the virtual host for reports: a virtual time is comparable only with the same parts.
+    /// Returns the hardware, QEMU and the kernel of the virtual host, for reports: virtual times are comparable only if these are
+    /// the same.
     ///
     /// # Errors
     /// QEMU is missing or does not start.

@@ -47,7 +47,7 @@ const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
     rcupdate.rcu_expedited=1 no_timer_check tsc_early_khz=1000000 tsc=reliable nolapic_timer \
     initcall_blacklist=load_system_certificate_list,jent_mod_init,init_kprobe_trace";
 
-/// The parts of a virtual host.
+/// The hardware, QEMU and the kernel of a virtual host, for reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// QEMU's version in its format: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
@@ -177,7 +177,7 @@ fn absolute(path: &Path) -> PathBuf {
 /// The end of QEMU's process.
 #[derive(Debug)]
 pub(crate) struct End {
-    /// The status. `None` if the process was killed at the time limit.
+    /// The status. `None` if [`wait`] killed the process.
     pub(crate) status: Option<ExitStatus>,
     pub(crate) stderr: Vec<u8>,
 }

@@ -16,15 +16,15 @@ pub enum Package {
     Qemu,
     /// The virtual host's userland, and the business image of examples/hello.
     Busybox,
-    /// Reads EROFS, for checking this project's.
+    /// Reads EROFS, for checking the images of erofs-writer.
     Erofs,
-    /// Unpacks OCI images, for checking this project's.
+    /// Unpacks OCI images, for comparison with the trees of this project.
     Umoci,
-    /// Reads OCI images, for checking this project's.
+    /// Reads and copies OCI images, for checking the images of the tests.
     Skopeo,
     /// Makes root file systems from Debian packages.
     Mmdebstrap,
-    /// Reads tar archives with another implementation than GNU tar, for checking this project's.
+    /// Reads tar archives with another implementation than GNU tar, for checking this project's archives and reader.
     Bsdtar,
     /// Fetches the guest's kernel.
     Pip,
@@ -49,7 +49,7 @@ pub enum Package {
     Curl,
     /// Forwards the network that a box shares with its host.
     Passt,
-    /// Makes a file system for the benchmark of starts, and checks this project's.
+    /// Makes a file system for the benchmark of starts, and checks the images of ext4-image.
     E2fs,
     /// Compiles kernels.
     Gcc,

@@ -94,11 +94,11 @@ promises! {
     RUN_TRUE = AtMost 145.0 "ms",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "`boxlaunch run BOX -- /bin/true` with a Debian image that was run before and the lean kernel, until it exits";
-    /// The duration of such a command with libkrunfw's kernel, as a multiple of a bare libkrun.
+    /// The duration of the command of `RUN_TRUE` with libkrunfw's kernel, as a multiple of its duration in a bare libkrun.
     RUN_OVER_FLOOR = AtMost 1.3 "",
         "cargo run -p boxbuild-bench -- --start",
         "such a run with libkrunfw's kernel, as a multiple of the floor with it";
-    /// The duration of such a command with libkrunfw's kernel, as a multiple of microsandbox.
+    /// The duration of the command of `RUN_TRUE` with libkrunfw's kernel, as a multiple of its duration in microsandbox.
     RUN_OVER_MICROSANDBOX = AtMost 0.45 "",
         "cargo run -p boxbuild-bench -- --start",
         "the same, as a multiple of `msb run` of the same image, which has that kernel, too";

@@ -48,7 +48,7 @@ pub(super) fn mount_system() -> Result<()> {
     ["/tmp", "/dev/shm"].into_iter().try_for_each(open_to_all)
 }
 
-/// Sets the mode of `/tmp`, 1777.
+/// Sets the mode of a directory to 1777, like that of `/tmp`.
 fn open_to_all(directory: &str) -> Result<()> {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o1777))
         .map_err(HostError::guest(format!("change the mode of {directory}")))

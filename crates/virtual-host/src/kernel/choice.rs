@@ -5,8 +5,8 @@ use std::path::Path;
 use super::{HostKernel, fetch, newest_package, prepare_package};
 use crate::Result;
 
-/// Returns the kernel from `named`, the file of a package, prepared by [`prepare_package`]. Without it, returns the kernel in the
-/// cache directory, or fetches the newest one. `before` is called with the command for fetching before it runs.
+/// Returns the kernel from `named`, the file of a package, prepared by [`prepare_package`]. If `named` is `None`, returns the
+/// kernel in the cache directory, or fetches the newest kernel. `before` is called with the command for fetching before it runs.
 ///
 /// # Errors
 /// The errors of [`prepare_package`], [`HostKernel::find`], [`newest_package`] and [`fetch`].

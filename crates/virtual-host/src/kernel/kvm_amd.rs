@@ -5,7 +5,7 @@
 //! If one of QEMU's timers expires before the next #VMEXIT, the same interrupt is delivered a second time, even if
 //! the guest has disabled interrupts. A guest's kernel that holds a lock then deadlocks. No real CPU does that.
 //!
-//! KVM already has code for this case: before it enters a guest with an event to inject while it single-steps over an
+//! KVM already has code for a similar case: before it enters a guest with an event to inject while it single-steps over an
 //! NMI (`svm_vcpu_run` in `arch/x86/kvm/svm/svm.c`, "smp_send_reschedule is enough to force an immediate vmexit"), it
 //! sends itself an interrupt. The guest takes the event and exits at its first instruction, before a QEMU timer can
 //! expire. The change removes the condition on the NMI from the module's code, so that KVM does this for every event.
@@ -37,7 +37,7 @@ const SKIP: usize = 7;
 const DISTANCE: usize = 26;
 /// `mov %rbx, %rdi; call disable_nmi_singlestep`, before the code that sends the interrupt.
 const STOP_STEPPING: [u8; 4] = [0x48, 0x89, 0xdf, 0xe8];
-/// The length of these two instructions.
+/// The length of the two instructions of [`STOP_STEPPING`].
 const STOP_STEPPING_SIZE: i32 = 8;
 /// The one-byte no-op instruction.
 const NOP: u8 = 0x90;

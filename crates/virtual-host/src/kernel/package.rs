@@ -86,7 +86,7 @@ pub(super) struct Package {
     pub(super) modules: BTreeMap<String, Module>,
 }
 
-/// The file of a module: Debian 13 compresses them, Debian 12 does not.
+/// The file of a module. Debian 13 compresses modules, Debian 12 does not.
 #[derive(Debug)]
 pub(super) struct Module {
     bytes: Vec<u8>,

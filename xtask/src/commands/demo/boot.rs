@@ -69,7 +69,7 @@ fn located(mut report: Value, host: &str, clock: &str) -> Value {
 /// Parses the report of a run.
 ///
 /// # Errors
-/// The run has failed. The error has its messages.
+/// The run has failed. The error contains its messages.
 pub(super) fn parse(status: i32, stdout: &[u8], stderr: &[u8]) -> Result<Value> {
     let report: Option<Value> = serde_json::from_slice(stdout).ok().filter(Value::is_object);
     let printed = match report {
