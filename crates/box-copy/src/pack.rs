@@ -83,10 +83,10 @@ impl<W: Write> Packing<W> {
         let failed = self.at(path);
         let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = stat.map_err(|errno| failed(errno.into()))?;
+        if depth > MAX_DEPTH {
+            return Err(failed(Error::new(ErrorKind::InvalidInput, "it is nested too deeply")));
+        }
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory if depth > MAX_DEPTH => {
-                Err(failed(Error::new(ErrorKind::InvalidInput, "it is nested too deeply")))
-            }
             FileType::Directory => {
                 let directory = open_directory(parent, name).map_err(|it| failed(it.into()))?;
                 self.put_directory(&directory, &stat, path, depth)

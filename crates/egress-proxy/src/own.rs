@@ -1,10 +1,13 @@
 //! Recognizes the addresses of this host.
 
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use egress_rules::{Denial, Rules, Target};
 
+/// The number of the error of a socket whose address family the kernel lacks
+/// ([errno(3)](https://man7.org/linux/man-pages/man3/errno.3.html)).
+const EAFNOSUPPORT: i32 = 97;
 /// A UDP port. Any port except 0 would do; this one is the discard service (RFC 863).
 const DISCARD: u16 = 9;
 /// Addresses for documentation, which no host has (RFC 5737, RFC 3849).
@@ -20,15 +23,15 @@ pub(crate) fn check_address(rules: &Rules, target: &Target, address: IpAddr) -> 
     if is_own(address) { rules.check_own_address(target, address) } else { Ok(()) }
 }
 
-/// Returns whether an address is this host's: whether a socket can be bound to it. Any error except `EADDRNOTAVAIL` is
-/// treated as a successful bind.
+/// Returns whether an address is this host's: whether a socket can be bound to it. If that cannot be found out, for example
+/// because this process has no free descriptors, the answer is `true`, so that the address needs consent.
 pub fn is_own(address: IpAddr) -> bool {
     let (foreign, any) = match address {
         IpAddr::V4(_) => (IpAddr::from(FOREIGN_V4), IpAddr::from(Ipv4Addr::UNSPECIFIED)),
         IpAddr::V6(_) => (IpAddr::from(FOREIGN_V6), IpAddr::from(Ipv6Addr::UNSPECIFIED)),
     };
     let can_bind = |address: IpAddr| match UdpSocket::bind((address, 0)) {
-        Err(reason) => reason.kind() != ErrorKind::AddrNotAvailable,
+        Err(reason) => reason.kind() != ErrorKind::AddrNotAvailable && !is_without_family(&reason),
         Ok(_) => true,
     };
     if !can_bind(address) || !can_bind(foreign) {
@@ -36,9 +39,12 @@ pub fn is_own(address: IpAddr) -> bool {
     }
     // With `ip_nonlocal_bind`, sockets can be bound to any address. Connecting a UDP socket sends nothing, and shows
     // the local address from which it would send: that is `address` itself if this host has it.
-    let from = UdpSocket::bind((any, 0)).and_then(|socket| {
-        socket.connect((address, DISCARD))?;
-        socket.local_addr()
-    });
+    let Ok(socket) = UdpSocket::bind((any, 0)) else { return true };
+    let from = socket.connect((address, DISCARD)).and_then(|()| socket.local_addr());
     from.is_ok_and(|from| from.ip() == address)
+}
+
+/// Returns whether this host has no addresses of the family, such as a host without IPv6.
+fn is_without_family(reason: &Error) -> bool {
+    reason.raw_os_error() == Some(EAFNOSUPPORT)
 }

@@ -33,12 +33,8 @@ pub enum UrlError {
 impl RemoteUrl {
     /// Returns the URL of a redirect from this URL to `location`.
     pub fn join(&self, location: &str) -> Result<Self, UrlError> {
-        let joined = self.0.join(location).map_err(|error| {
-            // The text from the first `?`, `#` or `@` on is omitted, because a query may have a signature.
-            let start = location.split(['?', '#', '@']).next().unwrap_or_default();
-            malformed(start, &error.to_string())
-        });
-        Self::checked(joined?)
+        let joined = self.0.join(location);
+        Self::checked(joined.map_err(|error| malformed(location, &error.to_string()))?)
     }
 
     /// Returns the scheme and the server of a redirect from this URL to `location`, for messages. The other parts of its URL may
@@ -148,7 +144,15 @@ pub(super) fn host_of(url: &Url) -> String {
 }
 
 fn malformed(text: &str, reason: &str) -> UrlError {
-    UrlError::Malformed { text: text.to_owned(), reason: reason.to_owned() }
+    UrlError::Malformed { text: without_secrets(text), reason: reason.to_owned() }
+}
+
+/// Returns a malformed URL for messages: without the text before an `@`, which may contain a password, and without the query, which
+/// may be a signature. For example, `https://user:secret@[host` becomes `…@[host`.
+fn without_secrets(url: &str) -> String {
+    let (hidden, shown) = url.rsplit_once('@').map_or(("", url), |(_, rest)| ("…@", rest));
+    let shown = shown.split(['?', '#']).next().unwrap_or_default();
+    format!("{hidden}{shown}")
 }
 
 impl fmt::Display for RemoteUrl {
