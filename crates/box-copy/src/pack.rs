@@ -202,12 +202,30 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::by_path;
+    use crate::{Author, by_path, unpack};
 
     fn packed(path: &Path) -> String {
         let mut archive = Vec::new();
         pack(&CopyEnd::source(path, by_path).unwrap(), &mut archive).unwrap();
         String::from_utf8(archive).unwrap()
+    }
+
+    #[test]
+    fn what_is_packed_is_no_deeper_than_what_is_unpacked() {
+        let dir = tempfile::tempdir().unwrap();
+        let deepest = dir.path().join("a/".repeat(MAX_DEPTH - 1));
+        fs::create_dir_all(&deepest).unwrap();
+        fs::write(deepest.join("file"), "").unwrap();
+        let archive = packed(&dir.path().join("a"));
+        let target = dir.path().join("copy");
+        let to = CopyEnd::destination(&target, by_path).unwrap();
+        unpack(archive.as_bytes(), to, Author::User).unwrap();
+        fs::create_dir(deepest.join("a")).unwrap();
+        packed(&dir.path().join("a"));
+        fs::write(deepest.join("a/file"), "").unwrap();
+        let open = CopyEnd::source(&dir.path().join("a"), by_path).unwrap();
+        let error = pack(&open, &mut Vec::new()).unwrap_err().to_string();
+        assert!(error.ends_with("a/file: it is nested too deeply"), "{error}");
     }
 
     #[test]

@@ -279,7 +279,11 @@ fn a_directory_that_cannot_be_the_checkout() {
             let ran = host.run("home/clone/inner", &[command, "--checkout", directory]);
             assert_eq!(ran.code, 2, "{}", ran.notes);
             assert!(ran.notes.contains(reason), "{}", ran.notes);
-            assert!(ran.notes.contains("name a directory that contains the Boxfile"), "{}", ran.notes);
+            assert!(
+                ran.notes.contains("name a directory that contains the Boxfile"),
+                "{}",
+                ran.notes
+            );
         }
     }
 }

@@ -272,6 +272,23 @@ mod tests {
     }
 
     #[test]
+    fn an_error_of_a_malformed_url_has_no_password_and_no_signature() {
+        let at = "https://a.example.org/x".parse::<RemoteUrl>().unwrap();
+        for (location, shown) in [
+            ("https://me:se?cret@[b", "…@[b"),
+            ("https://[b/x?secret", "https://[b/x"),
+            ("https://[b", "https://[b"),
+        ] {
+            for error in [at.join(location).unwrap_err(), parse(location).unwrap_err()] {
+                assert!(
+                    matches!(&error, UrlError::Malformed { text, .. } if text == shown),
+                    "{error}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn pairs_are_encoded() {
         let pairs = [("a", "b c"), ("d", "e&f=+%")];
         let encoded = "a=b+c&d=e%26f%3D%2B%25";
