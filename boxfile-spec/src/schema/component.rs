@@ -98,8 +98,8 @@ pub(crate) static PLAIN_ENV: Declaration = variables("plain-env");
 
 const fn variables(name: &'static str) -> Declaration {
     let variables = Some(
-        "Each property is a variable, and its value a string. An argument is the name of a variable that is given at \
-         launch, and a second one its default, with `launch=#true`.",
+        "Each property is a variable, and its value is a string. An argument is the name of a variable that is set at \
+         launch. A second argument, with `launch=#true`, is its default.",
     );
     Declaration { variables, ..Declaration::new(name).with_count(Count::Repeatable) }
 }
@@ -113,7 +113,7 @@ pub(crate) static FILE: Declaration = Declaration::keyed("file", "path", Kind::B
         dependent_prop(
             "mode",
             Kind::Mode,
-            "0644, or 0755 for what is executable in the checkout",
+            "0644; 0755 for files that are executable in the checkout",
             &[],
         ),
         default_prop("owner", Kind::User, Word("0:0")),
@@ -127,7 +127,7 @@ pub(crate) static PORT: Declaration = Declaration::one("port", "number", Kind::P
 
 pub(crate) static HEALTH: Declaration =
     Declaration::one("health", "kind", HEALTH_KIND).with_rest("command", Kind::Text).with_props(&[
-        dependent_prop("port", Kind::PORT, "the agent's port; `business` has to name one", &[]),
+        dependent_prop("port", Kind::PORT, "the agent's port; required in `business`", &[]),
         prop("path", Kind::HttpPath),
         prop("service", Kind::GrpcService),
     ]);

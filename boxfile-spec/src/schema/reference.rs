@@ -38,7 +38,7 @@ fn overview() -> String {
         };
         vec![link(declaration), declaration.summary().to_owned(), today.to_owned()]
     });
-    table(&["declaration", "what it says", "today"], rows)
+    table(&["declaration", "meaning", "today"], rows)
 }
 
 /// Writes the section of a declaration.
@@ -132,7 +132,7 @@ fn list(of: &Declaration, name: &str, words: &[&str]) -> String {
 fn inner(declaration: &Declaration) -> Option<String> {
     let row = |child: &&'static Declaration| vec![link(child), child.summary().to_owned()];
     let rows: Vec<Vec<String>> = declaration.children.iter().map(row).collect();
-    (!rows.is_empty()).then(|| table(&["in its block", "what it says"], rows))
+    (!rows.is_empty()).then(|| table(&["in its block", "meaning"], rows))
 }
 
 /// Writes a table of Markdown.

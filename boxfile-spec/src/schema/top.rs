@@ -58,7 +58,7 @@ pub(crate) static VM: Declaration = Declaration::new("vm").with_props(&[
     dependent_prop(
         "memory",
         Kind::size(MIN_MACHINE, MAX_MEMORY),
-        "the components' limits, rounded up to MiB, and {}",
+        "the sum of the components' limits, rounded up to MiB, plus {}",
         &[Size(MEMORY_RESERVE)],
     ),
 ]);

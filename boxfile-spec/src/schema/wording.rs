@@ -26,7 +26,7 @@ impl Kind {
             Self::Name => ("a name", "name"),
             Self::Path | Self::BakedPath => ("a path of the checkout", "filled"),
             Self::Kernel => ("`lean`, `krunfw` or a path", "filled"),
-            Self::LaunchPath => ("a path, relative to where the box is launched", "filled"),
+            Self::LaunchPath => ("a path relative to the directory in which the box is launched", "filled"),
             Self::FilePlace | Self::WorkDir => ("an absolute path", "absolute-path"),
             Self::GuestPath | Self::MountPoint | Self::SecretPath => {
                 ("a path of the guest", "guest-path")
@@ -46,7 +46,7 @@ impl Kind {
             Self::Glob => ("a pattern of paths", "glob"),
             Self::Peer => ("a domain, an address or a network", "peer"),
             Self::Tool => ("the name of a tool", "filled"),
-            Self::Capabilities => ("names of capabilities with spaces between", "filled"),
+            Self::Capabilities => ("names of capabilities, separated by spaces", "filled"),
             Self::OneOf(_) => ("a word of the list below", "word"),
         }
     }
@@ -70,10 +70,10 @@ impl Merge {
         match (self, count) {
             (Self::Replace, _) => "Overrides the base file.",
             (Self::Combine, Count::Keyed) => {
-                "Merges with the base file; those with the same first argument are combined."
+                "Merges with the base file; declarations with the same first argument are combined."
             }
             (Self::Combine, Count::Repeatable) => {
-                "Merges with the base file; a variable overrides the one of its name."
+                "Merges with the base file; a variable overrides the base's variable of the same name."
             }
             (Self::Combine, _) => "Merges with the base file.",
         }
