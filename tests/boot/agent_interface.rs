@@ -1,4 +1,4 @@
-//! `boxlaunch agent` against the example agents, and against agents that do not serve the interface.
+//! `boxlaunch agent` with the example agents, and with agents that do not serve the A3S agent interface.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,16 +13,16 @@ use crate::scenario::{Scenario, Step, bake, tools};
 use crate::schema::assert_fits;
 
 const PAGE: &str = include_str!("../../docs/agents.md");
-/// Accepts connections, and says nothing to anybody.
+/// An agent that accepts connections, and never answers.
 const SILENT: &str = "entrypoint \"/bin/nc\" \"-ll\" \"-p\" \"4088\" \"-e\" \"/bin/sleep\" \"100\"";
-/// Answers as a server of HTTP/1 does.
+/// An agent that answers as an HTTP/1 server does.
 const HTTP: &str = "file \"answer\" to=\"/answer\" mode=\"0755\"\n    \
     entrypoint \"/bin/nc\" \"-ll\" \"-p\" \"4088\" \"-e\" \"/answer\"";
 const ANSWER: &str = "#!/bin/sh\nprintf 'HTTP/1.1 400 Bad Request\\r\\n\\r\\n'; sleep 5\n";
-/// Answers as `opencode serve` does when it is asked whether it is well.
+/// An agent that answers the health check of `opencode serve`, `GET /global/health` on port 4096.
 const OPENCODE: &str = "file \"health\" to=\"/www/global/health\"\n    \
     entrypoint \"/bin/httpd\" \"-f\" \"-p\" \"127.0.0.1:4096\" \"-h\" \"/www\"";
-/// All commands against an agent that echoes, and a session that it does not have.
+/// Runs all `boxlaunch agent` commands with an agent that echoes, also with an unknown session.
 const ECHO: &str = r#"
 boxlaunch run -q -d --name $box /$box || exit
 boxlaunch agent health $box; echo "exit $?"
@@ -36,14 +36,14 @@ boxlaunch agent generate --json $box --session unknown hello >/out/$box-refused
 boxlaunch agent generate $box "$(printf 'a\033[2Jb')" | od -c | head -n 1
 boxlaunch rm -f $box
 "#;
-/// Stand-ins of the two kinds: how they get ready, and where they are reached.
+/// Prints the health, the port and the health check of two agents whose kind sets the port and the check.
 const KINDS: &str = r#"
 for box in opencode rust; do
     boxlaunch run -q -d --name $box-kind /$box; boxlaunch health $box-kind; boxlaunch inspect $box-kind | grep port
     boxlaunch inspect /$box | grep 'health '; boxlaunch rm -f $box-kind
 done
 "#;
-/// Agents that do not serve the interface.
+/// Runs commands with agents that do not serve the interface.
 const OTHERS: &str = r#"
 for box in http silent; do boxlaunch run -q -d --name $box /$box || exit; done
 boxlaunch agent health http; echo "exit $?"; boxlaunch agent generate http hello; echo "exit $?"
@@ -52,7 +52,7 @@ boxlaunch exec http true && echo 'the box runs on'
 boxlaunch rm -f http silent >/dev/null; boxlaunch agent health http; echo "exit $?"
 "#;
 
-/// Returns the Boxfile of a box with only an agent.
+/// Returns the Boxfile of a box with only an agent. `rest` has further declarations of the agent; `memory` is its limit in MiB.
 fn boxfile((name, kind): (&str, &str), image: &Path, rest: &str, memory: u32) -> String {
     let (image, machine) = (image.display(), memory + 128);
     format!(
@@ -61,7 +61,7 @@ fn boxfile((name, kind): (&str, &str), image: &Path, rest: &str, memory: u32) ->
     )
 }
 
-/// The commands that ran, and the files that they left.
+/// The steps, and the files that they left in `/out`.
 type Ran = (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>);
 
 static STEPS: LazyLock<Ran> = LazyLock::new(|| {
@@ -105,7 +105,7 @@ fn step(name: &str) -> &'static Step {
     step
 }
 
-/// Returns what a command has left as JSON.
+/// Parses the JSON file `/out/name` that a command has written.
 fn left(name: &str) -> Value {
     serde_json::from_slice(&STEPS.1[Path::new(name)]).unwrap()
 }
@@ -179,7 +179,7 @@ fn what_the_commands_print_as_json_is_described() {
         let text = left("generate")["text"].as_str().unwrap().trim_end().to_owned();
         assert_eq!(text, "a\u{1b}[2Jb c");
         assert_eq!(left("generate")["tool_calls"], json!([]));
-        // All sessions that the commands made are ended.
+        // The commands have ended all sessions that they began.
         assert!(left("health")["details"]["sessions"].as_str().is_none_or(|it| it == "0"));
         assert_eq!(left("refused")["errors"][0]["code"], "agent-call-failed");
     }

@@ -1,4 +1,4 @@
-//! Agents in Python and in Node: how they use the business component, and what they cannot do to their box.
+//! Agents in Python and in Node: they run commands in the business component, and cannot block or end their box.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use testbed::prerequisites::{Package, packages, with_program};
 
 use crate::scenario::{Scenario, Step, bake, tools};
 
-/// Calls box-exec forty times: input, both streams, and the status.
+/// Calls box-exec forty times, and checks each call's input, both output streams, and the status.
 const PYTHON: &str = r#"
 import subprocess
 done = 0
@@ -20,7 +20,7 @@ for i in range(40):
     done += (run.stdout, run.stderr, run.returncode) == (str(i), "err\n", i % 7)
 print(done)
 "#;
-/// The same, in Node, where eight commands run at a time.
+/// Makes the same calls in Node, eight at a time.
 const NODE: &str = r#"
 const { spawn } = require("child_process");
 let next = 0, done = 0;
@@ -40,7 +40,7 @@ function start() {
 }
 for (let i = 0; i < 8; i++) start();
 "#;
-/// Stops every new process of its user, and so those on their way to their program, too.
+/// Sends SIGSTOP to every new process of its user, also before the process has executed its program.
 const STOPPER: &str = r#"
 import os, signal
 own = os.getpid()
@@ -52,7 +52,7 @@ while True:
             try: os.kill(int(it), signal.SIGSTOP)
             except OSError: pass
 "#;
-/// Commands of the host beside it end nevertheless.
+/// Commands of the host end although [`STOPPER`] stops their processes.
 const STOPPED: &str = r#"
 boxlaunch exec --in agent python -- python3 -c "$STOPPER" >/tmp/stopper & stopper=$!
 until grep -q ready /tmp/stopper; do usleep 100000; done
@@ -62,13 +62,13 @@ done
 wait $pids; cat /tmp/stopped-* | sort -u
 kill -9 $stopper; wait $stopper; sleep 1
 boxlaunch exec --in agent python echo again; boxlaunch exec python echo other; boxlaunch ps -n"#;
-/// Opens as many files as there are in the machine.
+/// Opens files until the VM's kernel refuses more.
 const HOLDER: &str = r#"
 const fs = require("fs"), files = [];
 try { for (;;) files.push(fs.openSync("/dev/null")); } catch (error) { console.log(error.code, files.length > 10000); }
 setTimeout(() => {}, 1e9);
 "#;
-/// Clients of the agent come meanwhile; the box survives, and serves them afterwards.
+/// Clients connect to the agent while [`HOLDER`] runs. The box survives, and serves clients after the end of [`HOLDER`].
 const FILES: &str = r#"
 boxlaunch exec node -- node -e "$HOLDER" >/tmp/holder & holder=$!
 until test -s /tmp/holder; do usleep 100000; done; cat /tmp/holder
@@ -76,11 +76,10 @@ socket=$(boxlaunch -q port node)
 for i in 1 2 3 4 5; do timeout 2 curl --silent --max-time 1 --unix-socket $socket http://box/ >/dev/null; done
 kill -9 $holder; wait $holder; sleep 1
 curl --silent --unix-socket $socket http://box/; echo; boxlaunch exec node echo there; boxlaunch ps -n"#;
-/// An agent in Node that answers.
+/// An agent in Node that answers each HTTP request with `served`.
 const SERVER: &str =
     "require('http').createServer((_, to) => to.end('served')).listen(4088, '127.0.0.1')";
 
-/// Returns the declaration of a component.
 fn component(name: &str, image: &Path, rest: &str) -> String {
     let image = image.display();
     format!("{name} {{\n    image \"oci:{image}\"\n    limits memory=\"256MiB\"\n    {rest}\n}}\n")
@@ -153,7 +152,7 @@ fn an_agent_in_node_runs_forty_commands() {
 fn who_stops_new_processes_keeps_nobody_waiting() {
     let lines = lines("stopped");
     let (statuses, rest) = lines.split_at(lines.len() - 4);
-    // Too late to be stopped, killed after its time, or before its program.
+    // 0 if `true` is stopped too late, 124 or 137 if it is killed, and 126 if it is stopped before its execution.
     assert!(statuses.iter().all(|it| ["0", "124", "126", "137"].contains(it)), "{lines:?}");
     assert!(statuses.contains(&"124") || statuses.contains(&"126"), "{lines:?}");
     assert_eq!(rest, ["again", "other", "node", "python"]);

@@ -1,4 +1,4 @@
-//! examples/assistant: an agent repairs a project with the help of a model, or says why it cannot.
+//! examples/assistant: an agent repairs a project with the help of a model, or reports why it cannot.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::page::{self, assert_page};
 use crate::scenario::{Scenario, Step, bake, tools};
 
 const PAGE: &str = include_str!("../../examples/assistant/README.md");
-/// The agent of somebody else: it needs no Python, and has the same task.
+/// Another agent for the same task, in an image without Python.
 const STRANGER: &str = r#"#!/bin/sh
 set -e
 cd /a3s/workspace
@@ -25,12 +25,12 @@ task=$(sed 's/.*"description":"\([^"]*\)".*/\1/' /task/spec.json)
 tests=$(/a3s/bin/box-exec -w "$PWD" node test.js | tail -n 1)
 echo "{\"ok\": true, \"task\": \"$task\", \"key\": $key, \"tests\": \"$tests\", \"skills\": \"$(ls /a3s/skills)\"}" >/task/result.json
 "#;
-/// The commands of the page begin in the example's directory, with a box, a model and its key.
+/// Prepares the directory of the page's commands: the example's files, the box, a running model, and its key.
 const BEFORE_PAGE: &str = "ifconfig lo 127.0.0.1 up; grep -q model /etc/hosts || echo 127.0.0.2 model.example.com >>/etc/hosts
 cp -r /example/. .; ln -s /assistant assistant.box; export MODEL_KEY=secret-key
 echo $MODEL_KEY >key; assistant-model 127.0.0.2:4180 key >model.log & until grep -qs ready model.log; do sleep 0.1; done";
-/// `work NAME BOX [OPTION]` runs a box in a directory of its own, beside a model that has the option, and shows what has
-/// come of it: what was printed, the result, what the model was asked, and the changes of the project.
+/// `work NAME BOX [OPTION]` runs a box in the new directory `/tmp/NAME`, with a model that is started with the option. Prints
+/// four parts: the box's output, the result, the model's log, and the changes of the project.
 pub(crate) const WORK: &str = r#"
 grep -q model /etc/hosts || { ifconfig lo 127.0.0.1 up; echo 127.0.0.2 model.example.com >>/etc/hosts; }
 work() {
@@ -60,7 +60,7 @@ has seen the tests fail, and proposes another repair
 was refused a place, and takes the right one
 has seen the tests pass
 ";
-/// The changes of the project after it, and the project's files.
+/// The changes of the project after a successful repair, and the names of its files.
 pub(crate) const REPAIRED: &str = r#"--- /dev/null
 +++ project/CHANGES.md
 +- slug: only the first space of a title became a hyphen, and other signs stayed.
@@ -81,7 +81,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let mut host = host();
     for (name, text) in [
         ("assistant", boxfile("", "")),
-        // It never gets as far as the tests.
+        // This agent never runs the tests, so its business component needs no Node.
         ("denied", boxfile("allow \"model.", "allow \"other.").replace("/node", "/python")),
         (
             "stranger",
@@ -112,7 +112,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     .start(&host)
 });
 
-/// Returns a directory like the example's, but for the Boxfile, which has a test of its own.
+/// Returns a directory with the files that the example's Boxfile names. The tests write their Boxfiles to it.
 pub(crate) fn example() -> TempDir {
     let tools = tools();
     let example = tools.workspace.path("examples/assistant");
@@ -126,7 +126,7 @@ pub(crate) fn example() -> TempDir {
     dir
 }
 
-/// Returns the example's Boxfile with one change.
+/// Returns the example's Boxfile with `to` in place of the first `from`.
 pub(crate) fn boxfile(from: &str, to: &str) -> String {
     let path = tools().workspace.path("examples/assistant/Boxfile");
     let text = fs::read_to_string(path).unwrap();
@@ -134,7 +134,7 @@ pub(crate) fn boxfile(from: &str, to: &str) -> String {
     text.replacen(from, to, 1)
 }
 
-/// Returns a virtual host with what [`WORK`] needs, but for the boxes.
+/// Returns a virtual host with the model and the example's files, which [`WORK`] needs. The boxes are not included.
 pub(crate) fn host() -> VirtualHost {
     let tools = tools();
     let example = tools.workspace.path("examples/assistant");
@@ -144,7 +144,7 @@ pub(crate) fn host() -> VirtualHost {
         .file(example.join("skills"), "/example/skills")
 }
 
-/// Returns an archive with an image of busybox and an agent of shell.
+/// Returns an archive of an image with busybox and the agent [`STRANGER`].
 fn strange_agent(folder: &Path) -> Vec<u8> {
     let busybox = fs::read(program::find("busybox").unwrap()).unwrap();
     let layer = Layer::new().dir("/bin", 0o755).file("/bin/busybox", 0o755, busybox);
@@ -164,7 +164,7 @@ fn strange_agent(folder: &Path) -> Vec<u8> {
     pack(folder).unwrap().bytes().to_vec()
 }
 
-/// Returns the parts of what a step shows: what was printed, the result, the model's log, and the project.
+/// Returns the four parts of a step's output: the box's output, the result, the model's log, and the changes of the project.
 fn parts(name: &str) -> [&'static str; 4] {
     let parts: Vec<_> = STEPS[name].stdout.split("--\n").collect();
     parts.try_into().unwrap_or_else(|_| panic!("{:?}", STEPS[name]))
@@ -174,7 +174,7 @@ fn result(name: &str) -> Value {
     serde_json::from_str(parts(name)[1]).unwrap_or_else(|_| panic!("{:?}", STEPS[name]))
 }
 
-/// Checks that a run has failed with a result, and that the project is as it was.
+/// Checks that a run has failed with `error` in its result, and that the project is unchanged.
 fn assert_failed(name: &str, error: &str) {
     let [printed, _, _, project] = parts(name);
     let expected = json!({ "ok": false, "error": error, "changed": [] });
@@ -287,7 +287,7 @@ fn a_full_disk_is_the_reason_of_a_failure() {
     assert_failed("full", "slug.js cannot be written: No space left on device");
 }
 
-/// Only the line of the Boxfile is different that names the agent's image.
+/// The Boxfile differs from the example's only in the line that names the agent's image.
 #[test]
 #[ignore = "one of the longer boots"]
 fn the_agent_of_somebody_else_gets_the_same_task() {

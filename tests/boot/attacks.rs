@@ -1,5 +1,5 @@
-//! A guest whose kernel attacks the directories that it is given: `hostile-kernel` sends requests of FUSE that no Linux
-//! sends, and says what came back. It must not learn of a file that lies beside them, nor change one.
+//! A hostile guest kernel attacks the host through its shares: `hostile-kernel` sends FUSE requests that no Linux sends, and
+//! prints the answers. It must neither read nor change a file of the host outside its shares.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,14 +12,14 @@ use testbed::promises::KERNEL_ATTACKS;
 use crate::erofs::{build, replace_blob};
 use crate::scenario::{Scenario, Step, tools};
 
-/// How many attacks there are.
 const ATTACKS: usize = 40;
-/// The text of the files that are kept from the guest, and the size that no other file has.
+/// The text of the canaries, which are files that the guest must not read. [`SIZE`] is their size in a report, which no other
+/// file has.
 const KEPT: &str = "canary-of-the-host";
 const SIZE: &str = "size 31337 ";
 
-/// Directories to share, to read and to write, and what is to be kept beside and above them. A pipe, a device and a socket
-/// of the host are in them, too.
+/// Makes a read-only and a writable share, with canaries in the directories beside and above them. The writable share also has a
+/// pipe, a device and a socket.
 const SETUP: &str = r#"
 make() {
     mkdir -p /srv/state
@@ -34,7 +34,7 @@ make() {
     done
 }
 "#;
-/// Starts the kernel until it has made all attacks: each time it continues after the one that has ended the machine.
+/// Boots the kernel until it has made all attacks. If an attack ends the VM, the next boot continues with the attack after it.
 const ATTACK: &str = r#"
 attack() {
     first=1
@@ -49,8 +49,8 @@ attack() {
     done
 }
 "#;
-/// `look` prints the files of the host: everything but the directory to write, and the places where a run leaves something of
-/// its own. `left` prints what no guest may leave in that directory.
+/// `look` prints the host's files, except the writable share and the directories in which each run leaves files. `left` prints
+/// files that no guest may leave in the writable share, such as set-user-ID files and devices.
 const LOOK: &str = r#"
 look() {
     find / -xdev \( -path /srv/shares/rw -o -path /tmp -o -path /out -o -path /srv/state \) -prune \
@@ -63,7 +63,7 @@ left() {
     find /srv/shares/rw -type c ! -name device -print; ls $1 | grep boxlaunch-
 }
 "#;
-/// With the jail. Root's directories are root's own, and so is the machine, which makes it the strongest there is.
+/// Run by root, with the jail. Because root owns the shares, the VMM runs as root, the user with the most permissions.
 const ROOT: &str = r#"
 make; look >/tmp/before; flood=20000
 boot() { rm -f /tmp/console; boxlaunch $run; }
@@ -81,7 +81,7 @@ boot() {
 attack
 look >/tmp/after; diff /tmp/before /tmp/after >&2; left /tmp/home >&2; kill $listener
 "#;
-/// Without it: the attacks on what is outside.
+/// Without the jail: the first 22 attacks, which are the attacks on files outside the shares.
 const UNJAILED: &str = r#"
 rm -rf /srv; make; look >/tmp/before; echo 1 22 >/srv/shares/rw/attacks
 timeout 30 unjailed /hostile-kernel /srv/shares/ro /srv/shares/rw 2>&1 | sed 's/^\[[^ ]* ERROR init_or_kernel\] //'
@@ -114,7 +114,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-/// The attacks of a report with a text in what they found.
+/// Returns the names of the attacks in `report` whose results contain `text`.
 fn with<'a>(report: &'a str, text: &str) -> BTreeSet<&'a str> {
     let mut attack = "";
     let mut found = BTreeSet::new();
@@ -129,7 +129,7 @@ fn with<'a>(report: &'a str, text: &str) -> BTreeSet<&'a str> {
     found
 }
 
-/// Returns the numbers of the attacks that were made to the end.
+/// Returns the numbers of the attacks that have a result.
 fn made(report: &str) -> Vec<usize> {
     let results = report.lines().filter_map(|line| line.strip_prefix("result "));
     results.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
@@ -148,7 +148,7 @@ fn forty_attacks_of_a_guests_kernel_get_nothing() {
             assert_eq!(with(&step.stdout, kept), BTreeSet::new(), "{user}: {kept}");
         }
         assert_eq!(step.stderr, "", "{user}: what has changed on the host");
-        // Without a directory among the descriptors that are tried, nothing would be learned of those.
+        // The attack is only tested if one of the descriptors that it tries is a directory.
         let through = with(&step.stdout, "found /proc/self/fd/");
         assert!(through.contains("look-up-through-open-files"), "{user}: {through:?}");
         let exhausted = with(&step.stdout, "ENFILE");
@@ -156,7 +156,7 @@ fn forty_attacks_of_a_guests_kernel_get_nothing() {
     }
 }
 
-/// The attacks that end the machine are the guest's own loss: the thread panics that serves a directory, or it waits.
+/// The last six attacks make the VMM's thread for a share panic or hang. This ends the VM, and nothing else.
 #[test]
 #[ignore = "one of the longer boots"]
 fn the_machine_ends_in_some_attacks_and_only_the_machine() {
@@ -172,7 +172,8 @@ fn the_machine_ends_in_some_attacks_and_only_the_machine() {
     }
 }
 
-/// Fails where the attacks get nothing because they are none.
+/// Without the jail, the attacks read canaries and change files. Fails if the attacks in the jail only failed because they are
+/// ineffective.
 #[test]
 #[ignore = "one of the longer boots"]
 fn without_the_jail_they_get_what_is_kept() {

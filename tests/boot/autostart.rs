@@ -1,5 +1,4 @@
-//! The business application's own program: when it is started, what becomes of what it writes, and when it is started
-//! again.
+//! The business application with `autostart`: when it starts, where its output is kept, and when it restarts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +9,7 @@ use serde_json::Value;
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 use crate::schema::assert_fits;
 
-/// Asks the agent, fails twice, and stays.
+/// Asks the agent for its health at each start, fails twice, and runs on after the third start.
 const THIRD_TIME: &str = r##"autostart #true restart="on-failure"
     entrypoint "/bin/sh" "-c" #"""
         echo started >>/tmp/starts; starts=$(wc -l </tmp/starts); echo start $starts
@@ -18,14 +17,14 @@ const THIRD_TIME: &str = r##"autostart #true restart="on-failure"
         [ $starts = 3 ] && exec sleep 1000
         exit 5
         """#"##;
-/// Ends well at once.
+/// Exits at once with status 0.
 const ONCE: &str = r#"autostart #true restart="on-failure"
     entrypoint "/bin/sh" "-c" "echo once""#;
-/// Fails again and again.
+/// Fails one second after each start.
 const FAILING: &str = r##"autostart #true restart="on-failure"
     entrypoint "/bin/sh" "-c" "sleep 1; exit 3""##;
 
-/// Waits until a box's business application has written something.
+/// `wrote BOX TEXT` waits until the business application of the box has written a line with this text.
 const WAIT: &str = "wrote() { until boxlaunch logs --in business \"$1\" 2>/dev/null | grep -q \"$2\"; do usleep 50000; done; }\n";
 const RESTARTED: &str = "boxlaunch run -d --name third /third; wrote third 'start 3'
 boxlaunch logs --in business third 2>/tmp/errors; cat /tmp/errors
@@ -38,7 +37,7 @@ until grep -q 'has ended' /tmp/said; do usleep 50000; done; sleep 1
 boxlaunch ps -n; boxlaunch stop once; wait $pid; grep -o 'the business.*' /tmp/said
 boxlaunch logs --in business once; boxlaunch logs --json --in business once; boxlaunch inspect --json once";
 
-/// Fills the component with commands, so that the program cannot be started again.
+/// Starts commands in the component until it has reached its process limit, so that the program cannot restart.
 const CROWDED: &str = "boxlaunch run -d --name crowd /failing
 until boxlaunch logs --in business crowd 2>&1 | grep -m1 -o 'the component has as many.*'; do
     boxlaunch exec crowd sleep 1000 2>/dev/null & usleep 20000

@@ -1,4 +1,4 @@
-//! `boxbuild budget`: the start of a box is measured and held to its budget, without KVM.
+//! `boxbuild budget` measures the start of a box, and compares it with the box's budget, without KVM.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use testbed::promises::{START_MEDIAN, START_SPREAD};
 use crate::scenario::{Turn, bake, hello_checkout, tools};
 use crate::schema::assert_fits;
 
-/// A checkout of the example box, and a directory of caches with the virtual host's kernel.
+/// A checkout of examples/hello, and a cache directory with the virtual host's kernel.
 struct Scene {
     directory: tempfile::TempDir,
     boxfile: String,
@@ -23,13 +23,13 @@ impl Scene {
         let boxfile = hello_checkout(directory.path());
         let cache = directory.path().join("cache/boxbuild");
         fs::create_dir_all(&cache).unwrap();
-        // The tools have prepared it there.
+        // `tools` has prepared the virtual host's kernel there.
         let kernels = tools().workspace.target("vmhost");
         std::os::unix::fs::symlink(kernels, cache.join("virtual-host")).unwrap();
         Self { directory, boxfile }
     }
 
-    /// Builds the example box with another limit for its whole start.
+    /// Builds the box with the budget `total_ms` for its whole start.
     fn boxed(&self, name: &str, total_ms: f64) -> PathBuf {
         let old = format!("{}ms", f64::from(BUDGET_MS));
         assert!(self.boxfile.contains(&old));
@@ -40,7 +40,7 @@ impl Scene {
         bundle
     }
 
-    /// Measures a box in so many starts.
+    /// Measures a box in `runs` starts.
     fn budget(&self, bundle: &Path, runs: u8, options: &[&str]) -> Output {
         let _turn = Turn::take();
         Command::new(&tools().programs.boxbuild)
@@ -54,7 +54,7 @@ impl Scene {
     }
 }
 
-/// Returns the report of a measurement that ended with a status.
+/// Returns the report of a measurement, which must have ended with `status`.
 #[track_caller]
 fn report(output: &Output, status: i32) -> Value {
     assert_eq!(output.status.code(), Some(status), "{}", String::from_utf8_lossy(&output.stderr));
@@ -63,7 +63,7 @@ fn report(output: &Output, status: i32) -> Value {
     report
 }
 
-/// The virtual host has one CPU, whatever the box has.
+/// A box with 4 CPUs is measured, although the virtual host has only one.
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_box_with_more_cpus_than_any_host_here_is_measured() {
@@ -99,8 +99,8 @@ fn a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes() {
     assert!(error.starts_with("error: the start takes longer than the budget allows"), "{error}");
 }
 
-/// The new box starts a tenth slower at least: its kernel sets up eight times the memory. Its budget of two milliseconds is
-/// replaced by what is measured.
+/// The new box has eight times the memory, which makes its start at least a tenth slower. `--write` replaces its budget of 2 ms
+/// by the measured time plus 10 %. The box that is then built is within this budget.
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_box_is_compared_with_an_older_one_and_gets_a_budget_that_it_keeps() {

@@ -1,5 +1,5 @@
-//! Real programs that need much of a kernel, under the lean one. It is the longest boot, and its name lets it start early: tests
-//! start in the order of their names.
+//! Real programs that need many features of the kernel, with the lean kernel. This test takes longest. Tests start in the order
+//! of their names, so the name `busy` makes it start early.
 
 use std::fs;
 
@@ -7,10 +7,10 @@ use testbed::debian::{DebianImages, WorkloadImage};
 
 use crate::scenario::{Scenario, Step, bake, tools};
 
-/// Programs, each as a script, and the end of its output.
+/// Programs: the name, a script, and the end of the script's output.
 const PROGRAMS: [(&str, &str, &str); 9] = [
     ("cpus", "nproc", "2\n"),
-    // Threads that take turns on two CPUs, and vector instructions.
+    // Four threads on two CPUs, with vector instructions.
     (
         "numpy",
         "OPENBLAS_NUM_THREADS=1 python3 -c 'import numpy, threading
@@ -21,7 +21,7 @@ threads = [threading.Thread(target=work) for _ in range(4)]
 print(out)'",
         "[8000000, 8000000, 8000000, 8000000]\n",
     ),
-    // Semaphores and memory that processes share.
+    // Processes with shared semaphores and shared memory.
     (
         "processes",
         "python3 -c 'import multiprocessing as m
@@ -55,14 +55,13 @@ new Worker(\"require(`worker_threads`).parentPort.postMessage(6 * 7)\", { eval: 
          pragma wal_checkpoint(truncate); select sum(a) from t; pragma integrity_check'",
         "2001000\nok\n",
     ),
-    // Of a call that another one interrupts, `strace` writes two lines, and the second has no parenthesis.
+    // If another call interrupts an `execve`, `strace` writes two lines, of which only the first has `execve(`.
     ("strace", "strace -f -o /tmp/trace sh -c 'true | cat' && grep -c 'execve(' /tmp/trace", "2\n"),
     (
         "apt",
         "apt-get check -q 2>&1 | tail -n 1; apt-get install --simulate -q git | tail -n 1",
         "0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n",
     ),
-    // Landlock and the kernel's configuration are there.
     (
         "kernel",
         "uname -r | grep -o 'boxbuild$'; zcat /proc/config.gz | grep -c '^CONFIG_SECURITY_LANDLOCK=y'",
@@ -70,7 +69,7 @@ new Worker(\"require(`worker_threads`).parentPort.postMessage(6 * 7)\", { eval: 
     ),
 ];
 
-/// Scripts that run in a directory of the host, and the end of their output.
+/// Programs that work in a writable share, in the same form as [`PROGRAMS`].
 const IN_A_SHARE: [(&str, &str, &str); 4] = [
     (
         "git",
@@ -88,7 +87,7 @@ const IN_A_SHARE: [(&str, &str, &str); 4] = [
     ),
     (
         "venv",
-        // pip, which a venv gets by default, takes a processor four minutes here; tests/boot/clients.rs runs it.
+        // Installing pip into the venv would take four minutes of CPU time. tests/boot/clients.rs tests pip.
         "python3 -m venv --without-pip /w/venv && /w/venv/bin/python -c 'import sys; print(sys.prefix)'",
         "/w/venv\n",
     ),

@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 
-/// An agent with a shell, which waits.
+/// An agent that only waits, in an image with a shell.
 const AGENT: &str =
     r#"entrypoint "/bin/sh" "-c" "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done""#;
-/// A command that describes itself.
+/// Prints the command's host name, variables, directory, user and input, writes to standard error, and exits with 7.
 const SAY: &str = r#"hostname; echo "$A $HOME"; pwd; id -u; cat; echo problem >&2; exit 7"#;
 
-/// Returns the line that runs a script in the agent's component.
+/// Returns the shell line that runs `script` in the agent's component of the box `calls`.
 fn agent(script: &str) -> String {
     let quoted = script.replace('\'', r"'\''");
     format!("boxlaunch exec -i -e PATH=/a3s/bin:/bin calls --in agent -- sh -c '{quoted}'")

@@ -1,4 +1,4 @@
-//! Capabilities that a Boxfile adds and drops, as the kernel lists them and by their effect.
+//! Capabilities that a Boxfile adds and drops: the sets in `/proc/self/status`, and which calls succeed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ business {
 }
 vm cpus=1 memory="256MiB"
 "#;
-/// Lists the capabilities, and tries what takes one.
+/// Prints the capability sets, then runs four commands that each need a capability, such as `NET_RAW` for `ping`.
 const TRY: &str = "grep ^Cap /proc/self/status; touch /tmp/file; chmod 0 /tmp/file
 try() { \"$@\" >/dev/null 2>&1 && echo $1 || echo no $1; }
 try ping -c 1 127.0.0.1; try chroot / true; try chown 1 /tmp/file; try cat /tmp/file";
@@ -41,7 +41,8 @@ fn start() -> BTreeMap<String, Step> {
         .start(&tools.host.clone().file(&bundle, "/capable"))
 }
 
-/// Returns the lines of `/proc/self/status` about the sets of a process, and what it could do.
+/// Returns the output of [`TRY`] for a process with the capabilities `set` and the bounding set `bound`. `done` has a line
+/// for each of the four commands, such as `no chown`.
 fn expected(set: u64, bound: u64, done: &[&str]) -> String {
     let sets = [("Inh", 0), ("Prm", set), ("Eff", set), ("Bnd", bound), ("Amb", 0)];
     let sets = sets.map(|(name, set)| format!("Cap{name}:\t{set:016x}\n")).concat();
@@ -52,7 +53,7 @@ fn expected(set: u64, bound: u64, done: &[&str]) -> String {
 #[ignore = "one of the longer boots"]
 fn a_component_has_what_is_added_and_not_what_is_dropped() {
     let steps = start();
-    // The usual ones without CHOWN, with NET_RAW (13) and SYS_CHROOT (18).
+    // The default set without CHOWN (0), with NET_RAW (13) and SYS_CHROOT (18).
     let business = 0x4FA | 1 << 13 | 1 << 18;
     let done = ["ping", "chroot", "no chown", "cat"];
     assert_eq!(steps["business"].stdout, expected(business, business, &done));

@@ -1,4 +1,4 @@
-//! Real clients, in an image of Debian's packages, and the filter of their box.
+//! Real clients, such as curl, pip and apt, in a box with `network "filtered"`.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use testbed::debian::WorkloadImage;
 
 use crate::scenario::{Scenario, Step, bake, tools};
 
-/// Makes a repository, a package index and a package server, as files.
+/// Makes files that the tests' web servers serve: a Git repository, a Python package index, and an apt repository.
 const CONTENT: &str = r#"cd /w && echo outside >index.html && mkdir -p simple/answer apt && git init -q src && cd src && echo 42 >answer && git add . \
 && git -c user.name=a -c user.email=a@b commit -qm one && git clone -q --bare . ../repo.git && cd ../repo.git && git update-server-info && cd .. && python3 -c '
 import zipfile, base64, hashlib
@@ -23,7 +23,8 @@ open("simple/answer/index.html", "w").write(f"<!DOCTYPE html><html><body><a href
 && { cat deb/DEBIAN/control; stat -c 'Filename: ./answer.deb
 Size: %s' apt/answer.deb; echo "SHA256: $(sha256sum apt/answer.deb | cut -d' ' -f1)"; } >apt/Packages && echo made"#;
 
-/// Clients, each a script, and the end of what it prints. The certificate of the tests' servers is one that nobody has signed.
+/// Clients: the name, a script, and the end of the script's output. The scripts disable the check of the tests' servers'
+/// certificate, which is self-signed.
 const CLIENTS: [(&str, &str, &str); 15] = [
     ("curl", "curl -sS http://a.test.example/ && curl -sSk https://a.test.example/", "outside\noutside\n"),
     (
@@ -83,7 +84,7 @@ require(it).get(it + \"://d.test.example/\", it => it.on(\"data\", it => console
     ),
     (
         "pip",
-        // Without a venv: to make one with pip takes a processor two minutes here.
+        // Not into a venv: making one with pip would take two minutes of CPU time.
         "python3 -m pip install -q --disable-pip-version-check --target /tmp/site \
          --trusted-host a.test.example --index-url https://a.test.example/simple answer \
          && PYTHONPATH=/tmp/site python3 -c 'import answer; print(answer.value)'",

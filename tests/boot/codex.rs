@@ -1,4 +1,4 @@
-//! examples/agents/codex: an agent that others have written, in the Boxfile of examples/assistant.
+//! examples/agents/codex: OpenAI's Codex as the agent in the Boxfile of examples/assistant.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::page;
 use crate::scenario::{Scenario, bake, tools};
 
 const PAGE: &str = include_str!("../../examples/agents/codex/README.md");
-/// The program of the package that the page names.
+/// The digest of Codex's program in the npm package that the page names.
 const CODEX: &str = "sha256:90d3cf480a7b9a3fed6375bd29919c6bd48d3878b335c800033a4160a08d4b14";
 
-/// Makes the image in a directory, with the commands of the page.
+/// Makes Codex's image in `dir`, with the commands of the page.
 fn make_image(dir: &Path) {
     let example = tools().workspace.path("examples/agents/codex");
     fs::copy(example.join("run-task"), dir.join("run-task")).unwrap();
@@ -38,7 +38,7 @@ fn codex_repairs_the_project_after_a_change_of_one_line() {
     let host = assistant::host().disk(at("codex.box"), "/codex");
     let script = format!("{WORK}\nwork success codex");
     let steps = Scenario::default().script(300, "success", &script).start(&host);
-    // What Codex prints has such lines, too.
+    // Split from the end: Codex's output, which comes first, also contains lines `--`.
     let parts: Vec<_> = steps["success"].stdout.rsplitn(4, "\n--\n").collect();
     let [project, model, result, printed] = parts[..] else { panic!("{steps:?}") };
     println!("{printed}");

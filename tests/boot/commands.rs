@@ -1,4 +1,4 @@
-//! A command in a box: its environment, directory and user, what it reads and how long it may take.
+//! A command in a box: its environment, directory, user, streams, terminal and time limit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,32 +11,31 @@ use testbed::prerequisites::{Package, packages, with_program};
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 use crate::schema::assert_fits;
 
-/// Says what the options are for.
+/// Prints what the options set: variables, directory, user and input.
 const SAY: &str = r#"echo "$A|$HOME|$GIVEN|$NOT_GIVEN"; pwd; id -u; id -g; cat; tty"#;
-/// Copies three mebibytes into a box and out again: many times the windows of both directions.
+/// Copies 3 MiB into a box and out again, many times the size of the flow-control windows of both directions.
 const COPY: &str = "head -c 3145728 /dev/urandom >/tmp/sent; \
     boxlaunch run -i /hello -- cat </tmp/sent >/tmp/got; echo $?; cmp /tmp/sent /tmp/got && echo same";
-/// Reads nothing for a while, which holds the program in the box back and nothing else: the agent answers.
+/// Reads no output of a command for 3 s. Backpressure stops only this command: the agent still answers.
 const SLOW_READER: &str =
     "boxlaunch run --agent-socket /tmp/a /hello -- sh -c 'yes | head -c 2000000' | {
     sleep 3; curl --silent --max-time 2 --unix-socket /tmp/a http://localhost/health; wc -c; }";
-/// The same with lines that are each a frame of their own.
+/// Like [`SLOW_READER`], with 600 short writes, each of which is sent as a frame.
 const LINES: &str = "boxlaunch run --agent-socket /tmp/a /hello -- \
         sh -c 'i=0; while [ $i -lt 600 ]; do printf \"%512d\\n\" $i; i=$((i + 1)); done' | {
     sleep 6; curl --silent --max-time 2 --unix-socket /tmp/a http://localhost/health; tail -n 1; }";
-/// Stops reading a program that continues to write.
+/// Reads one line of an endless output, and prints how many ms the run takes to end.
 const ENOUGH: &str = "start=$EPOCHREALTIME; boxlaunch run /hello -- yes 2>/dev/null | head -n 1; \
     end=$EPOCHREALTIME; echo $(((${end%.*}${end#*.} - ${start%.*}${start#*.}) / 1000))";
-/// Opens its own standard streams by their names, as another user.
+/// A command of another user opens its standard streams by name, such as `/dev/stdin`.
 const STREAMS: &str = "printf 'in\n' | boxlaunch run -i -u nobody /hello -- \
     sh -c 'cat /dev/stdin; echo out >/dev/stdout; echo err >/dev/stderr' 2>&1 | grep -v '^agent' | sort";
-/// Ends before it has read what comes.
+/// A command that exits before it has read its whole input.
 const SHORT: &str = "yes | boxlaunch run -i /hello -- head -n 2; echo $?";
-/// Starts a process of its group, and outlives its time.
+/// Runs longer than its time limit, as does another process of its group.
 const ENDLESS: &str = "sleep 1000 & echo started; sleep 1000; echo never";
 
-/// Runs a command with a terminal of its own: script(1) makes it. Its size changes after a while, and keys
-/// are typed meanwhile.
+/// Runs a shell in a terminal that script(1) makes. Types commands and Ctrl-C, and changes the terminal's size after 3 s.
 const TERMINAL: &str = r#"
 cat >/tmp/box <<'END'
 stty rows 33 cols 99
@@ -53,7 +52,7 @@ END
     sleep 3
 } | script -qec "sh /tmp/box" /dev/null
 "#;
-/// Asks for a terminal without having one.
+/// Asks for a terminal although standard input is none.
 const NO_TERMINAL: &str = "boxlaunch run -it /hello -- sh </dev/null";
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
@@ -64,7 +63,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let hello = dir.path().join("hello.box");
     bake(&dir.path().join("Boxfile"), &tools.programs.box_init, &hello);
     let options = "-e A=1 -e A=2 -e GIVEN -e NOT_GIVEN -w /tmp";
-    // bsdutils is essential in Debian.
+    // script(1) needs no installation: its package, bsdutils, is essential in Debian.
     packages(&[Package::Curl], &mut |line| println!("{line}")).unwrap();
     let host = ["script", "curl"].iter().fold(tools.host.clone(), |host, name| {
         let path = format!("/usr/bin/{name}");
@@ -93,7 +92,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host.disk(hello, "/hello"))
 });
 
-/// Returns the report of the command of a run that ended with a status.
+/// Returns the command's part of the report of a run, which must have ended with `status`.
 #[track_caller]
 fn command(name: &str, status: i32) -> Value {
     let step = &STEPS[name];

@@ -1,5 +1,5 @@
-//! Components as a Boxfile can declare them: an agent alone, its user, its processors, its socket on
-//! the host, each kind of health check, and namespaces other than the default ones.
+//! Declarations of components: an agent alone, its user, CPUs and socket on the host, each kind of health check, and namespaces
+//! other than the default.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,8 +10,8 @@ use testbed::prerequisites::{Package, packages, with_program};
 
 use crate::scenario::{Scenario, Step, bake, tools};
 
-/// An agent that serves its port until it is asked to end, and then ends with a status of its own.
-/// Without a declaration its health check is `tcp`.
+/// An agent that serves its port until a request for `/cgi-bin/end`, and then exits with 9. Without a declaration, its health
+/// check is `tcp`.
 const ALONE: &str = r##"box "alone"
 agent {
     image "oci:images/business"
@@ -30,8 +30,8 @@ agent {
 vm cpus=2 memory="256MiB"
 "##;
 
-/// The components share every namespace but the agent's network, and the agent is ready when it has
-/// written a file.
+/// The components share all namespaces except the network. The agent is ready once it has written a file, which its health
+/// check tests for.
 const SHARED: &str = r##"box "shared"
 agent {
     image "oci:images/business"
@@ -55,7 +55,7 @@ business {
 vm cpus=1 memory="256MiB"
 "##;
 
-/// An agent without a port that ends by itself.
+/// An agent without a port and a health check, which exits at once with 7.
 const UNCHECKED: &str = r#"box "unchecked"
 agent {
     image "oci:images/business"
@@ -66,7 +66,7 @@ agent {
 vm cpus=1 memory="256MiB"
 "#;
 
-/// Runs a box without a command and asks its agent, through the socket, to end.
+/// Runs a box without a command, and makes its agent exit by a request through the agent's socket on the host.
 const SERVE: &str = r#"
 socket=/tmp/alone.sock
 rm -f $socket
@@ -81,8 +81,7 @@ status=$?
 exit $status
 "#;
 
-/// Runs a box without a command and stops it with a signal. It cannot be Ctrl-C's, which a shell lets
-/// its background jobs ignore.
+/// Runs a box without a command, and stops it with SIGTERM. SIGINT would not work: background jobs of a shell ignore it.
 const STOP: &str = r#"
 rm -f /tmp/stop.log
 boxlaunch run /alone 2>/tmp/stop.log &
@@ -93,8 +92,8 @@ kill -TERM $run
 wait $run
 "#;
 
-/// Looks at the business component's namespaces, and for the agent by loopback and among the
-/// processes, while the host reaches the agent through the socket.
+/// In the business component: prints the namespaces, compares them with those of the agent's process, and tries to reach the
+/// agent on loopback. Meanwhile the host reaches the agent through the socket.
 const LOOK: &str = r#"
 socket=/tmp/shared.sock
 rm -f $socket
@@ -156,13 +155,14 @@ fn a_signal_stops_the_box() {
     assert_eq!(step.status, 128 + 15, "{step:?}");
 }
 
-/// The numbers are those of the guest's first namespaces (`include/linux/proc_ns.h`).
+/// Without namespaces of its own, a component is in the guest's initial ones, whose fixed numbers are in
+/// `include/linux/proc_ns.h`.
 #[test]
 fn namespaces_are_shared_where_the_boxfile_says_so() {
     let step = &STEPS["look"];
     assert_eq!(step.status, 0, "{step:?}");
     let mut lines = lines(step);
-    // The host's request and the command run at once.
+    // The line of the host's request can be anywhere, because the request and the command run at the same time.
     let answer = lines.iter().position(|line| *line == "from the agent").expect("an answer");
     lines.remove(answer);
     let first = ["uts:[4026531838]", "ipc:[4026531839]", "pid:[4026531836]"];

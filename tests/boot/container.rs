@@ -1,4 +1,4 @@
-//! A user of a bare container: not root, no KVM, no network, QEMU and no other program.
+//! An ordinary user in a bare container: without KVM and a network, with QEMU as the only program in `PATH`.
 
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
@@ -9,8 +9,8 @@ use crate::scenario::{bake, tools};
 
 /// The user "nobody" and its group.
 const NOBODY: u32 = 65534;
-/// Mounts a `/dev` of a few devices, then becomes the user. The words after the script's name are the user's
-/// number, an empty directory, and the command.
+/// Mounts a `/dev` with four devices, then runs a command as a user. The arguments are the user's id, an empty directory, and
+/// the command.
 const CONTAIN: &str = r#"
 user=$1 dev=$2
 shift 2
@@ -24,7 +24,7 @@ mount --move "$dev" /dev
 exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs env --ignore-environment "$@"
 "#;
 
-/// A user's home, with both programs, a box and the virtual host's kernel.
+/// The home of the user `nobody`, with `boxlaunch`, `boxbuild`, a box and the virtual host's kernel.
 pub(crate) struct Home {
     room: tempfile::TempDir,
 }
@@ -56,7 +56,8 @@ impl Home {
         self.room.path().join(name)
     }
 
-    /// Runs one of the programs, with the programs of a directory to be found.
+    /// Runs `program`, which is `boxlaunch` or `boxbuild`. `PATH` is the directory `programs` of the home: "programs" has
+    /// QEMU, "images" has no program.
     pub(crate) fn run(&self, program: &str, programs: &str, arguments: &[&str]) -> Output {
         let mut command = Command::new("unshare");
         command.args(["--net", "--mount", "sh", "-ec", CONTAIN, "contain", &NOBODY.to_string()]);
@@ -68,7 +69,7 @@ impl Home {
     }
 }
 
-/// Copies the prepared kernels: those who run the test may keep them where nobody else can read.
+/// Copies the prepared kernels, because the user `nobody` may not be able to read the build output.
 fn copy_tree(from: &Path, to: &Path) {
     let status = Command::new("cp").arg("-R").arg(from).arg(to).status().unwrap();
     assert!(status.success());

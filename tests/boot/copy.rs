@@ -6,30 +6,30 @@ use std::sync::LazyLock;
 
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 
-/// Makes a tree on the virtual host.
+/// Makes a directory tree on the virtual host, with symbolic links and a pipe.
 const TREE: &str = "mkdir -p /tmp/src/a/b /tmp/src/empty; cd /tmp/src
 head -c 3000000 /dev/urandom >a/big; echo run >a/b/run; chmod 755 a/b/run; ln -s a/b/run link; ln -s /nowhere broken
 long=$(printf '%0180d' 0); echo long >$long; mkfifo pipe";
-/// A directory goes into the box, and comes back.
+/// Copies a directory into the box and back, and compares the two.
 const AROUND: &str =
     "boxlaunch cp /tmp/src copy:/tmp/new; boxlaunch cp copy:/tmp/new /tmp/back 2>&1
 ls -l /tmp/back | grep -c -e '->'; boxlaunch exec copy readlink /tmp/new/broken; rm /tmp/src/pipe /tmp/src/broken
 diff -r /tmp/src /tmp/back && echo same
 boxlaunch exec copy -- sh -c 'ls -ld /tmp/new/a/b/run | cut -c1-10; stat -c %u:%g /tmp/new/a'";
-/// A place that is there, a directory's content, and a file.
+/// Copies directories and files to an existing directory and to a new path. `/.` copies only the content of a directory.
 const PLACES: &str = "boxlaunch exec copy mkdir /tmp/there; boxlaunch cp /tmp/src/a copy:/tmp/there
 boxlaunch cp /tmp/src/a/. copy:/tmp/there; boxlaunch exec copy ls /tmp/there
 cd /tmp; boxlaunch cp src/a/b/run copy:renamed; boxlaunch exec copy cat renamed
 mkdir out; boxlaunch cp copy:/workspace/app/README out; boxlaunch cp copy:README out/other; cat out/README; cmp out/*
 boxlaunch cp -u 0 copy:/etc/passwd out; wc -l <out/passwd";
-/// Archives in streams, also one of another program.
+/// Copies to and from standard streams, as archives that the virtual host's tar reads and writes.
 const STREAMS: &str = "boxlaunch cp copy:/tmp/there/b - | tar -t
 tar -C /tmp/src -cf - a | boxlaunch cp - copy:/tmp/streamed; boxlaunch exec copy ls /tmp/streamed
 boxlaunch cp copy:/tmp/new - | head -c 10 | wc -c";
 /// The agent's image has one program, and neither a shell nor tar.
 const AGENT: &str = "boxlaunch cp --in agent copy:/agent/bin/agent /tmp/agent; head -c 4 /tmp/agent | tail -c 3; echo
 boxlaunch cp --in agent /tmp/src/link copy:/tmp/; boxlaunch cp --in agent copy:/tmp/link /tmp/link 2>&1";
-/// A machine that reads nothing: the copy ends with a signal.
+/// A signal ends a copy into a stopped VM, which reads nothing. After the VM has continued, a copy works again.
 const MUTE: &str = "vmm=$(boxlaunch inspect --json copy | sed 's/.*\"vmm\":\\([0-9]*\\),\"protocol.*/\\1/')
 kill -STOP $vmm; boxlaunch cp /tmp/src/a/big copy:/tmp & pid=$!; sleep 1; kill -TERM $pid; wait $pid; echo $?; kill -CONT $vmm
 boxlaunch cp /tmp/src/a/big copy:/tmp/big; boxlaunch exec copy sha256sum /tmp/big | cut -c1-64; sha256sum </tmp/src/a/big | cut -c1-64";
@@ -38,7 +38,7 @@ const WRONG: &str = "boxlaunch cp copy:/none /tmp; echo $?; boxlaunch cp /none c
 boxlaunch cp a b; echo $?; boxlaunch cp copy:/a copy:/b; echo $?; boxlaunch cp /tmp/src/a copy:/none/x; echo $?
 boxlaunch cp -u nobody /tmp/src/a copy:/root; echo $?; boxlaunch cp copy:/tmp/new /none/x; echo $?
 boxlaunch cp nobody:/a /tmp; echo $?; boxlaunch cp --in agent copy:/etc/passwd /dev/full/x; echo $?";
-/// The box's links lead the host nowhere, also those that were copied before.
+/// Symbolic links in the box must not make `cp` write to another path of the host.
 const HOSTILE: &str = "boxlaunch exec copy -- sh -c 'mkdir /tmp/evil; ln -s /tmp/target /tmp/evil/out; ln -s inner /tmp/evil/in; mkfifo /tmp/evil/pipe'
 mkdir -p /tmp/into/evil; echo mine >/tmp/into/evil/out
 boxlaunch cp copy:/tmp/evil /tmp/into; cat /tmp/into/evil/out; readlink /tmp/into/evil/in

@@ -1,4 +1,4 @@
-//! The costs of a run beside the phases of its start: a further CPU, the end, and the memory of an idle box.
+//! The costs of a run that no phase of its start includes: a second CPU, the end of the run, and the memory of an idle box.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use testbed::promises::{FURTHER_CPU, IDLE_MEMORY, RUN_END};
 
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 
-/// Prints the microseconds from the last output of a command in the box to the end of the launcher.
+/// Prints the microseconds from the last output of a command in the box to the end of `boxlaunch run`, for three runs.
 const END: &str = r#"
 micros() { echo ${1%.*}${1#*.}; }
 for round in 1 2 3; do
@@ -22,7 +22,7 @@ for round in 1 2 3; do
 done
 "#;
 
-/// Prints what the two processes of an idle box have in memory, in KiB, and how many bytes of it are its components'.
+/// Prints the memory (PSS) of the two processes of an idle box, in KiB, and the memory of each of its components, in bytes.
 const IDLE: &str = r#"
 boxlaunch run --name idle /one >/tmp/log 2>&1 &
 run=$!
@@ -40,7 +40,7 @@ wait $run
 [ $? = 143 ]
 "#;
 
-/// How often a box starts; the median counts.
+/// The number of starts of each box, and of runs in [`END`]. The median is checked.
 const ROUNDS: usize = 3;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
@@ -70,7 +70,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&tools.host.clone().disk(one, "/one").disk(two, "/two"))
 });
 
-/// Returns the numbers that a script has printed after a word.
+/// Returns the numbers on the lines of a script's output that begin with `word`.
 fn numbers(script: &str, word: &str) -> Vec<f64> {
     let step = &STEPS[script];
     assert_eq!(step.status, 0, "{step:?}");
@@ -86,7 +86,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[ROUNDS / 2]
 }
 
-/// Returns how long each start of a box took until its agent was ready, in ms.
+/// Returns the time of each start of a box until its agent was ready, in ms.
 fn starts(bundle: &str) -> Vec<f64> {
     let start = |round| {
         let step = &STEPS[&format!("{bundle}-{round}")];

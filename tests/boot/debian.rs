@@ -1,4 +1,4 @@
-//! Two real images that share their base: Debian with python3, Debian with nodejs.
+//! A box of two real images with the same base: Debian with python3, and Debian with nodejs.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,8 @@ use testbed::promises::{DEBIAN_BEFORE_AGENT, DEBIAN_TOTAL, RUN_TRUE, SHARED_BASE
 
 use crate::scenario::{Scenario, assert_ready, bake, manifest, tools};
 
-/// Prints the microseconds that a command in the box of one image takes, from before the fork to the end.
+/// Prints the microseconds of three runs of `/bin/true` in the box of the Python image, each from before the fork of
+/// `boxlaunch` to its end.
 const TRUE: &str = r#"
 for round in 1 2 3; do
     start=$EPOCHREALTIME
@@ -19,7 +20,7 @@ for round in 1 2 3; do
 done
 "#;
 
-/// Takes all files from the first process that it sees, the component's holder, which belongs to the same user.
+/// Tries to lower the limit of open files of PID 1 to 0. PID 1 is the component's holder, which has the same user.
 const LIMIT: &str = "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))";
 
 fn boxfile(images: &DebianImages) -> String {
@@ -68,12 +69,12 @@ fn python_gets_ready_and_node_runs_beside_it() {
     let business = rootfs_size(dir.path(), "business", &alone(&images.business));
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     println!("rootfs in MiB: {:.1}, {:.1} and {:.1} alone", mib(both), mib(agent), mib(business));
-    // Each has the base; stored once, the pair is smaller than the sum by about the base's size.
+    // Both images contain the base. A box of both stores it once, and is smaller than two boxes by about the base's size.
     SHARED_BASE.check(mib(agent + business - both));
 
     let host = tools.host.clone().memory(2048);
     let steps = Scenario::default()
-        // It hashes 233 MiB.
+        // `verify` hashes 233 MiB.
         .step_within(40, "verify", "boxlaunch verify /debian")
         .step(
             "node",

@@ -1,4 +1,4 @@
-//! `boxlaunch run --emulated` and `boxbuild budget` for a user who has QEMU and nothing else.
+//! `boxlaunch run --emulated` and `boxbuild budget` in a container that has QEMU, but neither KVM nor a network.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Files of the checkout, as the components' own programs see them.
+//! Files that a Boxfile copies from the checkout into a component, as the component's programs see them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use crate::scenario::{Scenario, Step, assert_ready, bake, tools};
 
-/// An agent that reads what only its user may read, and runs what is executable in the checkout.
+/// The agent reads a file that only its user may read, and runs a script that is executable in the checkout.
 const BOXFILE: &str = r##"box "files"
 agent {
     image "oci:images/business"
@@ -29,7 +29,8 @@ business {
 vm cpus=1 memory="256MiB"
 "##;
 
-/// Asks the agent what it saw, and looks at the business component's own.
+/// Prints the agent's output, which it serves by HTTP. Then prints the business component's `/conf.yaml`, and looks for the
+/// agent's files.
 const LOOK: &str = "wget -qO- http://127.0.0.1:4088/; stat -c '%a %u:%g' /conf.yaml; cat /conf.yaml; \
     ls -d /etc/app /opt/tools";
 

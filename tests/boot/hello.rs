@@ -1,4 +1,4 @@
-//! The example box: readiness, isolation, exit statuses, limits and the budget.
+//! The box of examples/hello: readiness, isolation, exit statuses, limits and the budget.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,30 +16,30 @@ use testbed::promises::{
 use crate::scenario::{Scenario, Step, assert_ready, bake, blob, hello_checkout, manifest, tools};
 use crate::schema::assert_fits;
 
-/// Says who and where it is, and looks for the agent.
+/// Prints the component's host name, directories, processes and skill, then asks the agent for its health.
 const LOOK: &str = "hostname; ls -d /workspace /agent; cat /proc/1/comm; ls /proc | grep -c '^[0-9]'; \
     cat /a3s/skills/greet/SKILL.md | head -n 2; wget -qO- http://127.0.0.1:4088/health";
-/// Starts more processes than the business component may have, then asks whether the agent lives.
+/// Starts more processes than the business component may have, then asks the agent for its health.
 const TOO_MANY: &str = "sh -c 'n=0; while [ $n -lt 64 ]; do sleep 2 & n=$((n+1)); echo $n; done'; \
     echo status $?; sleep 3; wget -qO- http://127.0.0.1:4088/health";
-/// Takes more memory than the business component may have, then asks whether the agent lives.
+/// Uses more memory than the business component may have, then asks the agent for its health.
 const TOO_MUCH: &str = "dd if=/dev/zero of=/dev/null bs=100M count=1; \
     echo status $?; wget -qO- http://127.0.0.1:4088/health";
-/// The reason of a health check that asks for a page which the agent does not have.
+/// The reason of a failed health check, which asks the agent for a missing page.
 const SICK: &str = "GET /sick is answered with 404";
-/// Mounts a file system over a directory that is in the component and on the virtual host.
+/// Mounts a file system at `/root`, which exists in the component and on the virtual host.
 const MOUNT: &str = "grep -w tmpfs /proc/filesystems; ls -d /root && mount -t tmpfs mounted /root; \
     grep mounted /proc/mounts";
-/// Tries to leave the component.
+/// Tries to get out of the component, and to change its limits.
 const ESCAPE: &str = "mknod /tmp/vda b 254 0; head -c 1 /tmp/vda; \
     echo 1 >/sys/fs/cgroup/pids.max; hostname stolen; hostname; ls /proc/1/root/roots /roots; \
     chroot / true && echo chrooted; unshare -Ur true && echo unshared; \
     grep -E '^(NoNewPrivs|Cap)' /proc/self/status";
-/// Puts the memory of the component's first process in the place of the null device.
+/// Replaces `/dev/null` by a link to the memory of the component's first process.
 const SWAP: &str = "rm /dev/null && ln -s /proc/1/mem /dev/null; readlink /dev/null; \
     head -c 1 /proc/1/mem; wget -qO- http://127.0.0.1:4088/health";
 
-/// Made by the first test that asks; if that fails, the others fail at once.
+/// The results, made by the first test that uses them. If this start fails, the other tests fail at once.
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -89,13 +89,13 @@ fn step(name: &str) -> &'static Step {
     &STEPS[name]
 }
 
-/// Returns the result of one of the commands that ran in one box.
+/// Returns the result of one of the commands of the step `inside`.
 fn inside(name: &str) -> Step {
     let step = step("inside");
     step.parts().remove(name).unwrap_or_else(|| panic!("no {name}: {step:?}"))
 }
 
-/// Returns the report of a run whose command ended with a status.
+/// Returns the report of a run, which must have ended with `status`.
 fn report(name: &str, status: i32) -> Value {
     let step = step(name);
     assert_eq!(step.status, status, "{step:?}");
@@ -140,7 +140,7 @@ fn a_test_guest_finds_that_kvm_works() {
     assert_fits("doctor", &doctor);
     let kvm = doctor["rows"].as_array().unwrap().iter().find(|row| row["name"] == "kvm").unwrap();
     assert_eq!((&doctor["boots"], &kvm["state"]), (&"kvm".into(), &"ok".into()), "{doctor}");
-    // The first run tried a guest before it began; later ones remember that it worked.
+    // The first run started a test guest before the box. Its result is kept, so later runs start none.
     let vmm = |report: &Value| report["phases_ms"]["vmm"].as_f64().unwrap();
     let (first, later) = (vmm(&first), vmm(&report("inside", 0)));
     println!("vmm {first:.2} ms with a test guest before it, {later:.2} ms without");
@@ -184,7 +184,7 @@ fn assert_cannot_mount() {
     assert!(permitted.stdout.contains("\nmounted /root tmpfs "), "{permitted:?}");
     let refused = inside("mount");
     assert_eq!(refused.stdout, "nodev\ttmpfs\n/root\n", "the same can be mounted: {refused:?}");
-    // The words of busybox for EPERM, and for nothing else.
+    // busybox prints this text only for EPERM.
     assert_eq!(refused.stderr, "mount: permission denied (are you root?)\n", "{refused:?}");
 }
 
@@ -209,7 +209,7 @@ fn a_component_cannot_mount_or_leave() {
     for refused in ["mknod:", "pids.max", "hostname:", "/roots"] {
         assert!(errors.contains(refused), "{refused} was not refused: {errors}");
     }
-    // The filter's answer; the kernel's own would be that none is left to be had.
+    // EPERM is from the seccomp filter. The kernel would return ENOSPC, because it allows no user namespaces.
     assert!(errors.contains("unshare(0x10000000): Operation not permitted"), "{errors}");
 }
 

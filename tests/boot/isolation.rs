@@ -1,5 +1,5 @@
-//! Root of a component succeeds in none of 70 attempts to reach beyond it; neither sees the IPC of the other one, and one
-//! that takes everything leaves the other one working.
+//! Root of a component succeeds in none of 70 attempts to get out of the component. A component does not see the IPC objects of
+//! the other component, and works on while the other one exhausts its resources.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,20 +24,20 @@ business {
 vm cpus=1 memory="256MiB"
 "#;
 
-/// Serves a port on the virtual host, which boxes are not to reach.
+/// Starts a web server on the virtual host that no box may reach.
 const SERVE: &str =
     "ifconfig lo 127.0.0.1; mkdir -p /tmp/www; echo host >/tmp/www/index.html; httpd -p 127.0.0.1:8099 -h /tmp/www
 wget -qO- http://127.0.0.1:8099/; ls -l /dev/kvm | cut -c1";
-/// Makes objects of IPC in one component, and looks for them in both.
+/// Makes IPC objects in the agent's component, and looks for them in both components.
 const IPC: &str = "boxlaunch exec --in agent red /red-team ipc make; boxlaunch exec --in agent red /red-team ipc seek
 echo other; boxlaunch exec red /red-team ipc seek";
-/// Takes processors, processes and memory in one component, while the other one answers.
+/// Uses as much CPU time, processes and memory as possible in the business component, while the agent's component answers.
 const EXHAUST: &str = "boxlaunch exec red /red-team burn & burning=$!
 boxlaunch exec red /red-team multiply; boxlaunch exec red /red-team hoard; echo $?
 boxlaunch exec --in agent red /red-team ipc seek | head -n 1
 kill $burning; boxlaunch exec red /red-team probe | wc -l";
 
-/// An image of the hostile program and of device nodes: the null device, and the kernel's messages.
+/// Returns an image with the hostile program and two device nodes: `/dev/null` and `/dev/kmsg`.
 fn image(program: &Path) -> Image {
     let layer = Layer::new()
         .dir("/tmp", 0o1777)
@@ -74,7 +74,7 @@ fn lines(name: &str) -> Vec<&'static str> {
     step.stdout.lines().collect()
 }
 
-/// Each layer refuses what it is there for, and nothing succeeds.
+/// Checks that all attempts in `component` are refused, and that each layer refuses at least one.
 fn assert_all_refused(component: &str) {
     let mut by_layer = BTreeMap::<&str, usize>::new();
     let lines = lines(component);

@@ -1,4 +1,4 @@
-//! The jail of the VMM process, as the host's kernel shows it, and as a program in its place meets it.
+//! The jail of the VMM process: its properties in `/proc`, and the attempts of a hostile program in the VMM's place.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,7 +7,8 @@ use testbed::promises::VMM_ATTEMPTS;
 
 use crate::scenario::{Scenario, Step, UNHURRIED, bake, hello_checkout, tools};
 
-/// Prints what the process of a box's machine has, without the numbers that differ from run to run.
+/// Prints the namespaces, capabilities, mounts, open files and limits of a VMM process, without numbers that differ from run to
+/// run.
 const AUDIT: &str = r#"
 self=$$
 boxlaunch run -d --name audited /hello >/dev/null 2>/tmp/notices || cat /tmp/notices
@@ -29,7 +30,7 @@ cd /proc/$vmm/root; find . -path ./proc/self/fd -prune -o -print
 END
 sh /tmp/audit $self $vmm; boxlaunch stop audited >/dev/null
 "#;
-/// Root's machines have ids of their own, and a control group.
+/// Prints the ids and the control group limits of two VMMs that root starts.
 const ROOT: &str = r#"
 for run in 1 2; do
     boxlaunch run -d --name root$run /hello >/dev/null
@@ -42,7 +43,7 @@ for run in 1 2; do
 done
 find /sys/fs/cgroup/boxlaunch -mindepth 1 -type d
 "#;
-/// A user has less, and is told so.
+/// Run by an ordinary user, whose jail has no control group. boxlaunch reports that.
 const USER: &str = r#"
 echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'kvm:x:104:me' >>/etc/group
 mkdir -m 755 /tmp/home; chown 1000:1000 /tmp/home
@@ -59,8 +60,8 @@ su me -c 'sh /tmp/home/script'
 vmm=$(cat /tmp/home/vmm)
 sh /tmp/audit $$ $vmm >&2; sed -n 's/^[UG]id:\t//p' /proc/$vmm/status | tr '\t' '\n' | sort -u >&2
 "#;
-/// The same user with a control group, handed over as service managers do that: shows the groups in it, how many processes
-/// each has, and their memory.
+/// The same user with a delegated control group, as a service manager delegates it. Prints the groups in it, each with its
+/// number of processes and its memory limit.
 const DELEGATED: &str = r#"
 mine=/sys/fs/cgroup/mine; mkdir $mine
 echo '+cpu +memory +pids' >/sys/fs/cgroup/cgroup.subtree_control
@@ -75,7 +76,8 @@ for group in . *-* supervisor; do
 done
 kill $!; wait
 "#;
-/// Users of the host at all sockets of a box, of root's and of another user's. Who owns them can use them.
+/// Three users of the host connect to all sockets of two boxes: one box of root and one of the user `owner`. Only root and the
+/// box's owner succeed.
 const OTHERS: &str = r#"
 echo 'other:x:1002:1002::/tmp:/bin/sh' >>/etc/passwd
 echo 'owner:x:1003:1003::/tmp:/bin/sh' >>/etc/passwd; echo 'kvm:x:104:me,owner' >>/etc/group
@@ -91,7 +93,8 @@ done
 cd /; boxlaunch stop private >/dev/null
 su owner -c "HOME=/tmp/of-owner BOXLAUNCH_STATE=/tmp/of-owner/state boxlaunch stop private" >/dev/null
 "#;
-/// A program in the place of the VMM, with the right aims and without a jail, and then with it.
+/// Runs `intruder` in the place of the VMM: in the jail, in the jail with a writable directory, and without a jail, where all
+/// attempts succeed.
 const INTRUDER: &str = r#"
 boxlaunch run -d --name victim /hello >/dev/null
 record=$(boxlaunch inspect --json victim)
@@ -162,7 +165,7 @@ fn a_user_is_told_what_the_host_lacks() {
     insta::assert_snapshot!(format!("{}\n--\n{}", step.stdout, step.stderr));
 }
 
-/// Fails where a process stays in the group that was handed over.
+/// Fails if a process stays in the delegated group itself, instead of a group below it that has a limit.
 #[test]
 fn a_group_that_is_handed_over_limits_the_machine() {
     let step = &STEPS["delegated"];
@@ -173,7 +176,7 @@ fn a_group_that_is_handed_over_limits_the_machine() {
     );
 }
 
-/// Fails where the runtime directory can be entered by others.
+/// Fails if other users can enter the runtime directory.
 #[test]
 fn no_other_user_reaches_a_socket() {
     let step = &STEPS["others"];
@@ -187,7 +190,7 @@ fn a_program_in_the_place_of_the_vmm_gets_nowhere() {
     let done: Vec<_> = step.stdout.lines().filter(|it| it.ends_with(" done")).collect();
     assert_eq!(done, ["open-device done"; 2], "{step:?}");
     VMM_ATTEMPTS.check(attempts as f64);
-    // How long the box is hashed depends on its kernel.
+    // This line has the duration of hashing, which depends on the size of the box's kernel.
     let hashed = |line: &&str| line.starts_with("boxlaunch: verified hello in ");
     let free: Vec<_> = step.stderr.lines().filter(|line| !hashed(line)).collect();
     insta::assert_snapshot!(format!("jailed:\n{}\nfree:\n{}", step.stdout, free.join("\n")));

@@ -1,4 +1,4 @@
-//! Starts with the kernel of libkrunfw, which a box has that declares no other.
+//! Starts a box with libkrunfw's kernel, the default of `boxbuild build`.
 
 use std::fs;
 
@@ -7,10 +7,10 @@ use testbed::promises::{HELLO_JAIL, KRUNFW_START};
 
 use crate::scenario::{Scenario, assert_ready, bake_with, hello_checkout, tools};
 
-/// The features that the lean kernel has and this one lacks, and its own release.
+/// Prints the kernel's release. The `ls` fails, because only the lean kernel has `/proc/config.gz`.
 const LOOK: &str = "uname -r; ls /proc/config.gz";
 
-/// It shows directories, too, though it maps no owners of those that are shown to read.
+/// Reads a read-only share, in which this kernel does not map owners, and writes to a writable one.
 const SHARES: &str = "mkdir -p /tmp/k/read /tmp/k/write; cd /tmp/k; echo text >read/file
 boxlaunch run -q -v ./read:/r -v ./write:/w:rw /hello -- sh -c 'cat /r/file; echo written >/w/file; ls -ln /w/file | tr -s \" \" | cut -d\" \" -f3,4'
 cat write/file";

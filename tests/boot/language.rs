@@ -1,5 +1,5 @@
-//! Declarations of the language take effect in the guest: an agent that is a program of the checkout
-//! (A3S-10, A3S-112), variables from files, another user, limits of processes (AGB-32); in TOML.
+//! Declarations of a Boxfile in TOML take effect in the guest: a program of the checkout as the agent (A3S-10, A3S-112),
+//! variables from files, another user, and resource limits (AGB-32).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ limits = { memory = "64MiB", pids = 32 }
 
 "#;
 
-/// Says what its process may take, who it is and what it was given.
+/// Prints the resource limits, the user, and the variables of its process, then the agent's health.
 const LOOK: &str = "ulimit -n; grep -E 'core file|cpu time' /proc/self/limits; id -u; id -g; \
     echo $FIRST $SECOND $OVER; wget -qO- http://127.0.0.1:4088/health";
 

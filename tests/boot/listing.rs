@@ -1,4 +1,4 @@
-//! The guest's kernel shows exactly the tree that the builder computed.
+//! The guest's kernel lists exactly the tree that the builder computed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,7 +28,7 @@ skill "greet" path="greet"
 vm memory="256MiB"
 "#;
 
-/// One of everything that an image can hold.
+/// Returns an image with every type of entry, whiteouts, extended attributes, and names and sizes at their limits.
 fn specimen() -> Image {
     let lower = Layer::new()
         .mtime(1_600_000_000)
@@ -82,7 +82,7 @@ fn checkout(directory: &Path) {
     many().write_layout(&directory.join("business"), "latest", Compression::None).unwrap();
 }
 
-/// Returns the tree as the builder computed it, in the form of the guest's listing.
+/// Returns the tree that the builder computed, as the lines that list-init must send.
 fn computed(directory: &Path) -> Vec<Value> {
     let tools = tools();
     let boxfile = boxfile_spec::parse(BOXFILE).unwrap();
@@ -146,7 +146,7 @@ fn line(tree: &Tree, path: &[u8], id: InodeId, names: &[&[u8]]) -> Value {
     line
 }
 
-/// Returns the lines that list-init has sent, and the number of the inode of each, which is not in them any more.
+/// Returns the lines that list-init has sent, without the inode numbers, and the inode number of each line.
 pub(crate) fn listed(step: &Step) -> (Vec<Value>, Vec<u64>) {
     assert_eq!(step.status, 0, "{}", step.stderr);
     let line = |line| {
@@ -157,7 +157,7 @@ pub(crate) fn listed(step: &Step) -> (Vec<Value>, Vec<u64>) {
     step.stdout.lines().map(line).unzip()
 }
 
-/// Writes bytes as the guest's lister does.
+/// Returns `bytes` as text, escaped as list-init does it: control characters, `\` and invalid UTF-8 become `\xNN`.
 pub(crate) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {

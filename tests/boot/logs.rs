@@ -1,4 +1,4 @@
-//! Logs: what the agent finds in `/logs`, and what the host keeps of a run.
+//! Logs: the files of a run in the agent's `/logs`, and the events that the host keeps.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,12 +10,12 @@ use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
 use crate::schema::assert_fits;
 
 const PAGE: &str = include_str!("../../docs/logs.md");
-/// Prints lines of JSON without what differs from run to run.
+/// `lines` replaces the times in lines of JSON, which differ from run to run.
 const LINES: &str = r#"
 lines() { sed 's/"time_ms":[0-9]*/"time_ms":N/'; }
 [ "$(id -u)" = 0 ] && cd /tmp || cd
 "#;
-/// An agent that tries to change its logs, and writes more than they hold.
+/// An agent that tries to change its logs, and writes more output than the log files can have.
 const AGENT: &str = r#"#!/bin/sh
 ls -ld /logs /logs/* | tr -s ' ' | cut -d' ' -f1,3,4,9
 for it in 'echo x >>/logs/stdout.log' 'echo x >/logs/new' 'rm -f /logs/events.jsonl' 'mv /logs/atif /tmp' 'mkdir /logs/atif/d'; do
@@ -36,7 +36,8 @@ echo --; boxlaunch logs --task seen | grep -v '"kind":"output"' | lines
 echo --; boxlaunch logs --task seen | grep '"stream":"stderr"' | wc -c | cut -c1
 boxlaunch logs --task seen >/out/seen.jsonl; boxlaunch logs --since 0s --task seen | wc -l; boxlaunch rm seen
 "#;
-/// A box that serves: events of the host's commands, its own program in business, and what is left of it.
+/// The events of a detached box: commands of the host, and the program of the business component. The box logs no output of
+/// the agent. Its log is the same while it runs and after its end.
 const SERVED: &str = r#"
 boxlaunch run -q -d --name served /served; boxlaunch exec served -- sh -c 'exit 4' hidden; boxlaunch health served >/dev/null; boxlaunch cp served:/etc/hosts .
 boxlaunch exec --in agent served -- tail -n 1 /logs/events.jsonl | lines

@@ -1,5 +1,5 @@
-//! Boots under the real libkrun, in the virtual host. Each module makes its boxes, starts the
-//! virtual host once, and asserts on what came out.
+//! Boots boxes with the real libkrun, in the virtual host. Most modules build their boxes, start the virtual host once to
+//! run all commands, and check what the commands printed.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! A box whose components have one root: each sees what both images have, and its own changes.
+//! A box with `layout "merged"`: each component sees the files of both images, but only its own changes.
 
 use std::fs;
 
@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::scenario::{Scenario, Step, assert_ready, bake, tools};
 
-/// The agent is started by the business image's shell, and shows its `/agent` to the network with
-/// the business image's web server.
+/// The agent runs programs of the business image: the shell, and a web server that serves the agent's `/agent`.
 const BOXFILE: &str = r#"box "merged"
 agent {
     image "oci:images/agent"
@@ -24,8 +23,8 @@ layout "merged"
 vm cpus=1 memory="256MiB"
 "#;
 
-/// Looks at what the agent's image has, then at what the agent has changed; changes something, and
-/// asks the agent for both.
+/// In the business component: lists the files of the agent's image, looks for the agent's new file `mine`, and writes
+/// `theirs`. Then asks the agent's web server for `mine` and `theirs`.
 const BUSINESS: &str = "cat /etc/hostname; ls /agent /workspace; cat /agent/mine || echo not here; \
     echo business >/agent/theirs; cat /agent/theirs; wget -qO- http://127.0.0.1:8080/mine; \
     wget -qO- http://127.0.0.1:8080/theirs || echo not there; \

@@ -1,4 +1,4 @@
-//! Boxes connect to nothing, or to hosts that are named; and ports of theirs are published.
+//! Networks of boxes: no network, a network that is filtered to named hosts, and published ports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,15 +7,16 @@ use std::sync::LazyLock;
 use crate::page::{self, assert_page, blocks};
 use crate::scenario::{Scenario, Step, as_user, bake, hello_checkout, sleeping, tools};
 
-/// The page for users, which has the declaration of a box, too.
+/// Its `kdl` blocks are the network declaration of the box `page`.
 const PAGE: &str = include_str!("../../docs/network.md");
-/// The names and servers of the tests, while something runs.
+/// The shell lines that start the tests' resolver and servers before a script, and print the servers' log after it.
 const PEERS: [&str; 2] = [
     "ifconfig lo 127.0.0.1 up; ifconfig lo:1 93.184.216.34 netmask 255.255.255.255; echo nameserver 127.0.0.1 >/etc/resolv.conf; mkdir -p /tmp/www; echo outside >/tmp/www/index.html
 peers /tmp/www >/tmp/peers.log & peers=$!; trap 'kill $peers' EXIT; until grep -q ready /tmp/peers.log; do sleep 0.1; done",
     "echo; sort /tmp/peers.log | uniq -c | grep -E 'host|asked' | tr -s ' '",
 ];
-/// The servers of the test are at an address that is not on the internet: the page's box gets it without a word of that.
+/// Adds `--network-local 127.0.0.2` to each `boxlaunch run` of the page, because the tests' servers are at this address, which is
+/// not on the internet. The page does not show the option.
 const BEFORE_PAGE: &str = r#"ln -s /page work.box
 boxlaunch() { if [ $1 = run ]; then shift; set -- run --network-local 127.0.0.2 "$@"; fi; command boxlaunch "$@"; }"#;
 const RULES: &str = r#"
@@ -24,10 +25,10 @@ network "filtered" {
     deny "no.test.example"
 }
 "#;
-/// The business component can be attacked with programs of its own.
+/// Puts `peers` into the business component, from which it attacks the filter.
 const TOOLED: &str = "business {\n    file \"peers\" to=\"/peers\" mode=\"0755\"\n";
 
-/// Clients that know of a proxy, and those that do not.
+/// Clients that use the proxy of their environment, and clients that use none.
 const CLIENTS: &str = r#"
 boxlaunch run -q -d --name net --network-local 127.0.0.2 /filtered; inside() { boxlaunch exec --in "$@"; }
 for component in agent business; do inside $component net -- sh -c '
@@ -41,7 +42,7 @@ inside business net -- sh -c 'wget -qO- http://d.test.example/bytes/3000000 | wc
 for address in 127.0.0.2:80 198.18.7.7:80 8.8.8.8:53 192.168.0.1:80; do nc -w 1 ${address%:*} ${address#*:} </dev/null 2>&1 || echo "no $address"; done'
 boxlaunch network net; boxlaunch stop net; boxlaunch run --rm --network-local 127.0.0.2 /filtered -- wget -qO- http://evil.example/ 2>&1 | grep -E 'component|wget'
 "#;
-/// Attempts to get past the filter. Each names what it wants.
+/// Tries to get past the filter to targets that the rules do not allow, and prints the answer for each.
 const EVIL: &str = r#"
 boxlaunch run -q -d --name evil --network-local 127.0.0.2 /filtered; supervisor=$(boxlaunch inspect --json evil | sed 's/.*"supervisor":\([0-9]*\),.*/\1/')
 boxlaunch exec evil -- sh -c '
@@ -57,7 +58,7 @@ wget -qO- http://a.test.example/' 2>&1
 awk '/VmHWM/ { print ($2 < 65536) ? "below 64 MiB" : $2 }' /proc/$supervisor/status; ls -l /proc/$supervisor/fd | wc -l | awk '{ print ($1 < 60) ? "few files" : $1 }'
 du -m $BOXLAUNCH_STATE/boxes/evil | awk '{ print ($1 < 10) ? "a log with a bound" : $1 }'; boxlaunch stop evil
 "#;
-/// Rules that change while a connection is open, and events.
+/// Changes the rules while a connection is open, and prints the events of connections.
 const CHANGES: &str = r#"
 boxlaunch run -q -d --name live --network-local 127.0.0.2 /filtered
 boxlaunch exec live -- sh -c '{ printf "CONNECT a.test.example:80 HTTP/1.1\r\nHost: a.test.example:80\r\n\r\n"; sleep 30; } | { nc 198.19.0.1 3128 >/tmp/tunnel; echo it has ended >>/tmp/tunnel; }' & tunnel=$!; sleep 1
@@ -70,7 +71,7 @@ boxlaunch network live allow other.example:8080 | grep other; boxlaunch network 
 boxlaunch kill live; boxlaunch network live allow c.example 2>&1 | head -n 1
 boxlaunch run -q -d --name none /closed; boxlaunch network none; boxlaunch network none allow a.example 2>&1; boxlaunch kill none; wait $tunnel
 "#;
-/// Ports of a box without any network, and of one with a filter.
+/// Publishes ports of a box without a network, and of a box with a filtered one.
 const PORTS: &str = r#"
 boxlaunch run -q -d --name closed -p 8080:8000/business -p 127.0.0.3:8081:9 /closed; boxlaunch port closed | grep -v sock
 boxlaunch exec closed -- sh -c 'mkdir /tmp/h; echo inside >/tmp/h/index.html; httpd -p 127.0.0.1:8000 -h /tmp/h; ls /sys/class/net; wget -qO- http://127.0.0.1:8000/; wget -qO- http://a.test.example/ 2>&1; nc -w 1 127.0.0.2 80 </dev/null || echo none; ip route'
@@ -81,7 +82,8 @@ boxlaunch run -q -d --name both -p 0:8000/business --network-local 127.0.0.2 /fi
 boxlaunch exec both -- sh -c 'mkdir /tmp/h; echo both >/tmp/h/index.html; httpd -p 127.0.0.1:8000 -h /tmp/h'; wget -qO- http://127.0.0.1:$port/; boxlaunch exec both -- wget -qO- http://a.test.example/; boxlaunch stop both
 boxlaunch run -q -p 80 /closed 2>&1 | head -n 2
 "#;
-/// The host's loopback and the metadata of its cloud, for a box that declares that it may reach them.
+/// Starts a box whose rules allow the host's loopback and its cloud's metadata service, with and without the `--network-local`
+/// options that these rules need.
 const LOCAL: &str = r#"
 ifconfig lo:2 169.254.169.254; mkdir /tmp/secret; echo a secret of the host >/tmp/secret/index.html
 httpd -p 127.0.0.1:9999 -h /tmp/secret; httpd -p 169.254.169.254:80 -h /tmp/secret
@@ -93,7 +95,7 @@ reach given; boxlaunch network given | grep given; boxlaunch network given reloa
 boxlaunch run -q -d --name public --network-local 127.0.0.2 /filtered; reach public; boxlaunch network public reload /local 2>&1
 boxlaunch network public allow 127.0.0.1:9999 | grep 9999; reach public; boxlaunch kill public; killall httpd
 "#;
-/// The rules of that box.
+/// The rules of the box `local`, which [`LOCAL`] starts.
 const LOCAL_RULES: &str = r#"
 network "filtered" {
     allow "127.0.0.1" port=9999
@@ -101,7 +103,7 @@ network "filtered" {
     allow "10.0.0.0/8"
 }
 "#;
-/// Components that have networks of their own.
+/// A box whose components have separate networks.
 const APART: &str = r#"
 boxlaunch run -q -d --name apart -p 8080:8000/business --network-local 127.0.0.2 /apart
 for component in agent business; do boxlaunch exec --in $component apart -- sh -c 'wget -qO- http://a.test.example/; nc -w 1 198.18.0.1 3128 </dev/null && echo agents; nc -w 1 198.19.0.1 3128 </dev/null && echo business' 2>&1 | grep -v nc:; done
@@ -118,7 +120,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let apart = sleeping("apart").replace("limits", "namespaces net=#true\n    limits") + RULES;
     let local = sleeping("local") + LOCAL_RULES;
     let mut host = tools.host.clone().file(&tools.programs.peers, "/bin/peers");
-    // The servers of the tests are at an address that has to be named.
+    // The page's rules do not allow 127.0.0.2, the address of the tests' servers.
     let page = sleeping("work") + &blocks(PAGE, "kdl").join("\n") + "\n";
     let page = page.replace("    deny \"up", "    allow \"127.0.0.2\"\n    deny \"up");
     let boxes = [
@@ -156,7 +158,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 #[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     let mut step = STEPS["page"].clone();
-    // What comes after it is the servers' log.
+    // The last block of the output is the servers' log.
     step.stdout.truncate(step.stdout.rfind("\n\n").unwrap_or_default() + 1);
     assert_page(PAGE, &step);
 }
@@ -395,7 +397,7 @@ fn components_with_networks_of_their_own_have_filters_of_their_own() {
 fn what_is_not_on_the_internet_is_given_by_the_command_line_alone() {
     let step = &STEPS["local"];
     let (out, error) = (&step.stdout, &step.stderr);
-    // Without the options for all of its rules, the box is not started, and each rule is named.
+    // The box does not start if an option is missing for one of its rules. The error names each missing rule.
     assert!(out.starts_with("2\n2\n"), "{step:?}");
     assert_eq!(
         error.matches("the box wants to reach what is not on the internet").count(),
@@ -408,12 +410,13 @@ fn what_is_not_on_the_internet_is_given_by_the_command_line_alone() {
             "{step:?}"
         );
     }
-    // Without a network it reaches nothing, and nobody changes that while it runs.
+    // With `--network none` it reaches nothing, and `boxlaunch network` cannot change that while it runs.
     let (_, out) = out.split_once("none\n").unwrap();
     let (none, out) = out.split_once("boxlaunch: the box reaches ").unwrap();
     assert!(!none.contains("secret") && none.contains("network \"none\""), "{none}");
     assert!(none.contains("was started with `--network none`"), "{none}");
-    // With the options it reaches what its rules name, and another box what it was given by hand.
+    // With all options, the box `given` reaches the hosts that its rules allow. The box `public` reaches 127.0.0.1:9999 only
+    // after `boxlaunch network public allow`.
     assert!(out.starts_with("10.0.0.0/8, 127.0.0.1:9999, 169.254.169.254:80\n"), "{out}");
     let (given, public) = out.split_once("public\n").unwrap();
     assert_eq!(given.matches("a secret of the host\n").count(), 2, "{given}");

@@ -1,4 +1,4 @@
-//! A page of the documentation: its commands, and what it shows of their output.
+//! Reads a page of the documentation: its commands, and the output that it shows for them.
 
 use crate::scenario::Step;
 
@@ -6,11 +6,11 @@ use crate::scenario::Step;
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) command: String,
-    /// Lines that the page shows of its output.
+    /// The lines of the command's output that the page shows. Other lines may be printed in between.
     pub(crate) output: Vec<String>,
 }
 
-/// Returns the lines of all code blocks of a language.
+/// Returns the lines of all code blocks of a language, such as `kdl`.
 pub(crate) fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}");
     let mut lines = page.lines();
@@ -21,7 +21,8 @@ pub(crate) fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     found
 }
 
-/// Returns the commands of a page, with what it shows of their output.
+/// Returns the commands in the `console` blocks of a page. `$ ` begins a command, `> ` continues it, and other lines are its
+/// output.
 pub(crate) fn commands(page: &str) -> Vec<Shown> {
     let mut found: Vec<Shown> = Vec::new();
     for line in blocks(page, "console") {
@@ -38,13 +39,15 @@ pub(crate) fn commands(page: &str) -> Vec<Shown> {
     found
 }
 
-/// Returns the commands of a page as one script for the virtual host, in a directory of its own, after what they need there.
+/// Returns the commands of a page as one script for the virtual host. The script runs in the new directory `/tmp/page`, runs
+/// `before` first, and prints `----` between two commands.
 pub(crate) fn script(page: &str, before: &str) -> String {
     let commands: Vec<_> = commands(page).into_iter().map(|it| it.command).collect();
     format!("mkdir /tmp/page; cd /tmp/page\n{before}\n{}", commands.join("\necho ----\n"))
 }
 
-/// Checks that the script of a page has printed what the page shows: nothing, where it shows nothing.
+/// Checks that the script of a page has printed the output that the page shows. A command for which the page shows no
+/// output must print none.
 pub(crate) fn assert_page(page: &str, step: &Step) {
     let shown = commands(page);
     let parts: Vec<_> = step.stdout.split("----\n").collect();
@@ -60,7 +63,8 @@ pub(crate) fn assert_page(page: &str, step: &Step) {
     }
 }
 
-/// Checks that the lines of the page are in the output, in their order; `…` stands for anything.
+/// Checks that `output` contains the lines that the page shows, in this order. A `…` at a line's end matches any text;
+/// `sha256:…` matches a digest.
 pub(crate) fn assert_shown(shown: &Shown, output: &str) {
     let mut lines = output.lines();
     for expected in &shown.output {

@@ -1,4 +1,4 @@
-//! Hostile run plans in real boots: each start ends soon, with one error that says why.
+//! Boots with hostile run plans: each start ends soon, with one error that names the reason.
 
 use std::fs;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::erofs::model::Model;
 use crate::erofs::{build, replace_rootfs};
 use crate::scenario::{Scenario, Step, bake, blob, hello_checkout, manifest, tools};
 
-/// Returns a sound config with other text in the place of some.
+/// Returns `config` with `to` in place of the first `from`.
 fn with(config: &str, from: &str, to: &str) -> Vec<u8> {
     assert!(config.contains(from), "{from}: {config}");
     config.replacen(from, to, 1).into()
 }
 
-/// Configs that the launcher would refuse, most of them for their plan, each with what init says of it.
+/// Returns configs that the launcher would refuse, most of them for their plan: a name, the config, and a part of init's error.
 fn refused(config: &str) -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let text = |text: &str| text.as_bytes().to_vec();
     let long = format!("{{\"{}\":", "a".repeat(300_000));
@@ -29,7 +29,7 @@ fn refused(config: &str) -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("empty", text(""), "parse the run plan: EOF while parsing a value"),
         ("cut", text(&config[..config.len() / 2]), "parse the run plan: EOF while parsing"),
         ("more", text(&format!("{config}{{}}")), "parse the run plan: trailing characters"),
-        // What the rootfs of a box of epoch 3 has.
+        // The plan alone, as a box of epoch 3 has it in its rootfs.
         ("bare", text(&parsed["plan"].to_string()), "parse the run plan: unknown field `"),
         ("none", with(config, plan, r#""plan":null,"x":{"#), "invalid type: null"),
         ("double", with(config, plan, r#""epoch":4,"plan":{"#), "duplicate field `epoch`"),
@@ -69,12 +69,13 @@ fn refused(config: &str) -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-/// Writes text in Latin-1.
+/// Encodes text in Latin-1.
 fn latin(text: &str) -> Vec<u8> {
     text.chars().map(|it| u8::try_from(it).unwrap()).collect()
 }
 
-/// Returns a rootfs that has the config for `swap-init`, and the directories that init needs until it has read that.
+/// Returns a rootfs with the directories that init needs before it reads the config, and with `config` at `/config`, from where
+/// `swap-init` reads it instead of the launcher's.
 fn rootfs(config: Vec<u8>) -> Vec<u8> {
     let meta = || Meta { mode: 0o755, ..Meta::default() };
     let mut model = Model::new(meta());
@@ -85,7 +86,7 @@ fn rootfs(config: Vec<u8>) -> Vec<u8> {
     model.image()
 }
 
-/// Copies a box; of its blobs nothing is changed.
+/// Copies a box. The blobs are hard links, so they must not be changed.
 pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to.join("blobs/sha256")).unwrap();
     for file in ["oci-layout", "index.json"] {
@@ -102,10 +103,11 @@ pub(crate) fn change_plan(bundle: &Path, change: impl FnOnce(&mut Value)) {
     BoxFiles::of(bundle).edit_config(|config| change(&mut config["plan"]));
 }
 
-/// The words of a start that succeeds.
+/// The text that a successful start prints.
 const READY: &str = "is ready after";
-/// Changes of a sound plan that the launcher sees, too, each with what is said of the start.
+/// A change of a valid plan.
 type Change = fn(&mut Value);
+/// Changed plans that the launcher accepts: a name, the change, and a text that the start prints.
 const ACCEPTED: [(&str, Change, &str); 7] = [
     (
         "program",
@@ -132,7 +134,7 @@ const ACCEPTED: [(&str, Change, &str); 7] = [
     ("up", |plan| plan["agent"]["workdir"] = json!("/../../../../tmp/../../x"), READY),
 ];
 
-/// The starts of one kind of boxes, each with what is to be said of it.
+/// Starts of boxes: the name of the box, the result, and a text that the start must have printed.
 type Starts = Vec<(&'static str, Step, &'static str)>;
 
 /// The starts of plans that the launcher refuses, and of those that it accepts.
@@ -179,7 +181,7 @@ fn make_accepted(dir: &Path, boxes: &Path) {
     }
 }
 
-/// Checks that a start has ended by itself, and failed with one error; returns that.
+/// Checks that a start has failed by itself, with exactly one error, and returns its line.
 #[track_caller]
 fn error<'a>(name: &str, step: &'a Step) -> &'a str {
     let errors: Vec<&str> = step.stderr.lines().filter(|it| it.starts_with("error: ")).collect();

@@ -1,4 +1,4 @@
-//! A guest that looks for another way to the host than init's one connection, or misuses that.
+//! A hostile guest searches the host's ports for one beside init's connection, or misuses that connection.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,16 +10,17 @@ use crate::erofs::build_from;
 use crate::plans::{change_plan, copy};
 use crate::scenario::{Scenario, Step, tools};
 
-/// The last argument leaves room for the name of an attempt.
+/// `port-init` reads the agent's last argument as the attempt to make. [`make_boxes`] replaces it for each box.
 const BOXFILE: &str = r#"box "ports"
 agent { image "oci:agent"; port 4088; entrypoint "/none" "attempt"; limits memory="64MiB"; }
 vm memory="256MiB"
 "#;
-/// The attempts after which the box runs, and those that end its start.
+/// The attempts after which the box still starts. The attempts in [`REFUSED`] make the start fail.
 const SERVED: [&str; 2] = ["scan", "second"];
 const REFUSED: [&str; 3] = ["wrong", "again", "half"];
-/// Shows what the host has of a box's sockets, each time that it looks while the guest tries: how many of a name, which of
-/// them listen (00010000), wait (02) and are connected (03). Those that the VMM has connected to are in its namespace.
+/// Prints the sockets of a box on the host, every half second while the guest tries ports. For each name: how many sockets have
+/// it, their flags (00010000 listens), and their state (02 is connecting, 03 connected). Also reads the VMM's network namespace,
+/// which contains the sockets that the VMM has connected to.
 const WATCH: &str = r#"
 boxlaunch run -d --budget off --startup-timeout 100 --name $name /boxes/$name >/dev/null
 vmm=$(boxlaunch inspect --json $name | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/')
@@ -59,10 +60,11 @@ fn make_boxes(dir: &Path, boxes: &Path) {
     }
 }
 
-/// The findings of a guest that tries this many ports, and the bytes that the host answers on all connections but the first.
+/// The result that the guest reports for its 66,536 ports.
 const FOUND: &str = "66536 ports: connected [1024], refused [4088]";
+/// The number of bytes that the host answers on the guest's second control connection.
 const UNANSWERED: &str = "bytes of answers on the others: [0]";
-/// The host's view, however often it looks: the one connection, and nobody who waits for another.
+/// The only line that [`WATCH`] may print for the sockets: one connected control socket, and no other connection.
 const ONE_CONNECTION: &str = " 2 agent 00010000 01 1 control 00000000 03 1 supervisor 00010000 01 ";
 
 fn shown(name: &str) -> Vec<&'static str> {
@@ -71,8 +73,8 @@ fn shown(name: &str) -> Vec<&'static str> {
     step.stdout.lines().collect()
 }
 
-/// Fails where the agent's port leads to the host as well. After the greeting the control port still answers, but what
-/// does is libkrun alone.
+/// Fails if a guest can also connect to the host through the agent's port, 4088. After the greeting, a connection to the
+/// control port, 1024, still succeeds, because libkrun accepts it, but no program of the host answers.
 #[test]
 #[ignore = "one of the longer boots"]
 fn no_port_of_the_host_answers_but_the_one() {
@@ -84,7 +86,7 @@ fn no_port_of_the_host_answers_but_the_one() {
     assert!(document.contains("each of 66,536 ports of the host"), "{FOUND}");
 }
 
-/// Fails where the supervisor keeps its listener.
+/// A guest that opens two control connections gets an answer only on the first. Fails if the supervisor keeps its listener.
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_second_connection_is_none() {

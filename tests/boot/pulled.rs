@@ -1,4 +1,4 @@
-//! Boxes of a registry, on a host that has no store yet: what `run` fetches, what it does not, and that they start.
+//! `run` and `pull` fetch boxes from a registry to a host without a store. A box that the store has is not fetched again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,17 +12,18 @@ use testbed::{DockerRegistry, Workspace};
 use crate::page;
 use crate::scenario::{Scenario, Step, hello_checkout, tools};
 
-/// Serves what was pushed, and changes nothing of it.
+/// The configuration of a read-only registry with the boxes that were pushed on the host of the test.
 const CONFIG: &str = "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: /registry\n  maintenance:\n    \
     readonly:\n      enabled: true\nhttp:\n  addr: 127.0.0.1:5000\n";
 
-/// Starts the registry, and says that it speaks plain http.
+/// Starts the registry, and configures boxlaunch to use HTTP without TLS for it.
 const SERVE: &str = r#"ifconfig lo 127.0.0.1 up; mkdir -p /tmp/config/boxbuild
 printf '[registry."localhost:5000"]\nplain-http = true\n' >/tmp/config/boxbuild/registries.toml
 docker-registry serve /registry.yml >/tmp/served 2>&1 </dev/null &
 until wget -qO- http://localhost:5000/v2/ >/tmp/version; do sleep 0.2; done; echo serving"#;
 
-/// A store of root's, from which another user starts a box: no registry is there any more. Prints what changed in it.
+/// A user starts a box from root's store, `BOXBUILD_STORE_RO`, after the registry has stopped. Prints the differences in that
+/// store, or `unchanged`.
 const BASE: &str = "mkdir -m 755 /tmp/base; boxlaunch save localhost:5000/acme/hello:v1 -o - | BOXBUILD_STORE=/tmp/base boxlaunch load -q -
 state() { find /tmp/base ! -path '*/sessions*' | sort | xargs stat -c '%n %a %Y %s'; }; state >/tmp/before
 echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'me:x:1000:' >>/etc/group; echo 'kvm:x:104:me' >>/etc/group
@@ -31,12 +32,12 @@ su me -c 'export HOME=/tmp/home XDG_RUNTIME_DIR=/tmp/home BOXBUILD_STORE_RO=/tmp
 boxlaunch images -q; boxlaunch run -q --jail best-effort localhost:5000/acme/hello:v1 -- echo ran; ls -A .cache/boxbuild/blobs 2>/dev/null'
 state | diff /tmp/before - && echo unchanged";
 
-/// The page about all this. Its commands run here: those of the machine that builds on this one.
+/// Its `bash` blocks, which build and push, run on the host of the test. Its `console` blocks run in the virtual host.
 const PAGE: &str = include_str!("../../docs/shipping.md");
-/// The registry of the page.
+/// The registry that the page uses. A local one replaces it.
 const REGISTRY: &str = "ghcr.io";
 
-/// The digests of the box and of the registry's manifest, as `boxbuild build --push --json` says them.
+/// The box digest and the digest of the registry's manifest, as `boxbuild build --push --json` prints them.
 type Digests = [String; 2];
 
 static RUN: LazyLock<(Digests, BTreeMap<String, Step>)> = LazyLock::new(|| {
@@ -93,7 +94,7 @@ static RUN: LazyLock<(Digests, BTreeMap<String, Step>)> = LazyLock::new(|| {
     (digests, scenario.start(&host))
 });
 
-/// Runs the page's commands of the machine that builds, and returns what was pushed.
+/// Builds and pushes boxes with the page's `bash` blocks, and returns the digests of the first box.
 fn build(project: &Path, config: &Path, host: &str) -> Digests {
     let programs = &tools().programs;
     let run = |line: &str| {
@@ -121,7 +122,7 @@ fn digests(built: &Output) -> Digests {
     ["box", "registry_digest"].map(|it| report["pushed"][it].as_str().unwrap().to_owned())
 }
 
-/// The page's commands of a host, which has another store.
+/// Returns a script of the page's `console` blocks, with a separate store.
 fn page_script() -> String {
     let before = "export BOXBUILD_STORE=/tmp/page/store; cp /project/hello.tar .";
     page::script(&PAGE.replace(REGISTRY, "localhost:5000"), before)

@@ -1,4 +1,4 @@
-//! Boxes that run: several at once, commands in them, and how they end.
+//! Running boxes: several at the same time, commands in them, their logs, and their ends.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,18 +15,17 @@ use crate::page::{assert_shown, commands};
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 use crate::schema::assert_fits;
 
-/// The page for users.
 const PAGE: &str = include_str!("../../docs/running.md");
 
-/// Enters a box many times; prints how long each time took.
+/// Runs `boxlaunch exec` ten times, and prints how many ms each took.
 const ENTERING: &str = "boxlaunch run -d --name enter /hello >/dev/null
 for i in 1 2 3 4 5 6 7 8 9 10; do timed boxlaunch exec enter true; done; boxlaunch rm -f enter";
-/// Two boxes side by side, each with files of its own.
+/// Two boxes at the same time. Each has its own `/tmp/name`.
 const SIDE_BY_SIDE: &str = "boxlaunch run -d --name one /hello; boxlaunch run -d --name two /hello
 for name in one two; do boxlaunch exec $name -- sh -c \"echo $name >/tmp/name\"; done
 for name in one two; do boxlaunch exec $name cat /tmp/name; done
 boxlaunch ps -n | sort; boxlaunch stop one two; boxlaunch ps -n; boxlaunch rm one two";
-/// As many commands at once as the issue of a busy host asks for, one of which nobody reads.
+/// Runs 64 commands at the same time, beside one whose output is not read.
 const PARALLEL: &str = "boxlaunch run -d --name many /wide >/dev/null; mkdir /tmp/many
 boxlaunch exec many yes | { sleep 1000; cat; } >/dev/null & stalled=$!
 for i in $(seq 64); do
@@ -34,7 +33,8 @@ for i in $(seq 64); do
 done
 wait $pids; cat /tmp/many/* | sort | uniq -c
 kill $stalled; boxlaunch rm -f many";
-/// Passes a signal on; a second one ends the command for good.
+/// Sends SIGTERM to `boxlaunch exec`, which passes it on to the command. A second SIGTERM kills the command, as does the end of
+/// `boxlaunch exec`.
 const SIGNALS: &str = r#"boxlaunch run -d --name signals /hello >/dev/null
 boxlaunch exec signals -- sh -c 'trap "echo got it; exit 7" TERM; while :; do sleep 0.1; done' & pid=$!
 sleep 1; kill $pid; wait $pid; echo "status $?"
@@ -44,14 +44,14 @@ boxlaunch exec signals -- sleep 1000 & pid=$!
 sleep 1; kill -9 $pid; wait $pid; echo "status $?"
 sleep 1; boxlaunch exec signals -- sh -c 'ps | grep -c "[s]leep"'
 boxlaunch rm -f signals >/dev/null"#;
-/// The agent's output from the beginning, from now on, and after its end.
+/// Prints the agent's output with `attach`, with `logs -f` while it runs, and with `logs` after its end.
 const LOGS: &str = "boxlaunch run -d --name talker /talker >/dev/null
 boxlaunch attach talker >/tmp/attached & boxlaunch logs -f talker >/tmp/followed 2>/tmp/errors & pids=\"$!\"
 sleep 2; boxlaunch stop talker >/dev/null; wait $pids
 boxlaunch logs talker 2>/dev/null >/tmp/later; cmp /tmp/followed /tmp/later && echo same
 head -n 1 /tmp/later; cat /tmp/errors; grep -c count /tmp/attached; boxlaunch logs --since 1s talker 2>&1 | wc -l
 boxlaunch logs --json talker | head -n 1; boxlaunch rm talker";
-/// Kills supervisors and machines at many moments, of which nothing is left after the next command.
+/// Kills supervisors and VMMs at several moments of a start. After the next `boxlaunch ps`, no process and no directory is left.
 const KILLED: &str = r#"
 alive() { for p in $(grep -l '^/proc/self/exe' /proc/[0-9]*/cmdline 2>/dev/null); do
     echo "${p%/cmdline} $(tr '\0' ' ' <$p)"
@@ -68,41 +68,43 @@ for i in 0 1 2 3 4 5; do
     alive; ls /tmp | grep boxlaunch
 done
 boxlaunch ps -a --json; boxlaunch rm $(boxlaunch ps -an) >/dev/null"#;
-/// Mistakes, each with its code.
+/// Makes mistakes, and prints the code or the exit status of each error.
 const MISTAKES: &str = "boxlaunch run -d --name taken /hello >/dev/null
 code() { \"$@\" 2>/dev/null | sed 's/.*\"code\":\"\\([a-z-]*\\)\".*/\\1/'; }
 code boxlaunch run --json -d --name taken /hello; code boxlaunch exec --json nobody true
 code boxlaunch exec --json --in nothing taken true
 boxlaunch rm taken; echo $?; boxlaunch stop taken; boxlaunch stop taken; echo $?; code boxlaunch exec --json taken true
 boxlaunch run -d --name ../x /hello; echo $?; boxlaunch rm taken; boxlaunch rm taken; echo $?";
-/// A shell for a person, whose terminal script(1) makes.
+/// Types commands into `boxlaunch shell`, in a terminal that script(1) makes.
 const SHELL: &str = r#"boxlaunch run -d --name shell /hello >/dev/null
 { sleep 2; printf 'cd /tmp; pwd; test -t 0 && echo terminal\n'; sleep 1; printf 'exit 6\n'; sleep 2; } |
     script -qec 'boxlaunch shell shell; echo "status $?"' /dev/null
 boxlaunch rm -f shell >/dev/null"#;
-/// A program that uses the whole screen, and the end of a terminal's input.
+/// Edits a file with vi, which uses the whole screen, and ends the input of a terminal with Ctrl-D.
 const SCREEN: &str = r#"boxlaunch run -d --name screen /hello >/dev/null
 { sleep 2; printf 'ihello\033'; sleep 1; printf ':wq\r'; sleep 1; } | script -qec 'stty rows 20 cols 40; boxlaunch exec -it screen vi /tmp/file; echo "status $?"' /dev/null
 boxlaunch exec screen cat /tmp/file
 { sleep 2; printf 'typed\n\004'; sleep 2; } | script -qec 'boxlaunch exec -it screen cat; echo "status $?"' /dev/null
 boxlaunch rm -f screen >/dev/null"#;
-/// How a box ends: by its agent, by a signal to it, by itself while somebody waits, and without a record.
+/// Ends boxes: by a signal to the agent while `boxlaunch wait` waits, with `--rm`, and while the box runs in the foreground.
 const ENDS: &str = "boxlaunch run -d --name ends /hello >/dev/null
 boxlaunch wait ends & pid=$!; sleep 1; boxlaunch kill -s TERM ends; wait $pid; boxlaunch ps -a | tail -n 1 | sed 's/  */ /g' | cut -d' ' -f1,6-8
 boxlaunch rm ends; boxlaunch run -d --rm --name gone /hello; boxlaunch stop gone; boxlaunch ps -an
 boxlaunch run --name front /hello 2>/dev/null & pid=$!; sleep 2; boxlaunch exec front echo hi; boxlaunch stop front; wait $pid; echo $?
 boxlaunch rm front";
 
-/// How often an agent that ignores SIGTERM is stopped.
+/// The number of stops of an agent that ignores SIGTERM.
 const STOPS: u32 = 4;
-/// Nothing is left of it, and a run of a command has no status of the agent.
+/// Lists the boxes that are left after the stops: none. Then runs a command, after which the box is listed as stopped, without a
+/// status of its agent.
 const AFTER_STOPS: &str = "boxlaunch ps -an; boxlaunch run -q /hello -- true
 boxlaunch ps -a | grep -c stopped; boxlaunch rm $(boxlaunch ps -an) >/dev/null";
 
-/// Reads what an agent writes in the foreground: at once, and after it has ended.
+/// Reads the output of an agent in the foreground: while it runs, and after it has ended.
 const FOREGROUND: &str = "timeout -s INT 3 boxlaunch run -q /talker 2>/dev/null | head -n 1
 boxlaunch run -q --rm /writer | { sleep 3; tail -c 4; }; boxlaunch rm $(boxlaunch ps -an) >/dev/null";
-/// Gives up waiting, which is no reason for the box to end, and keeps nothing of its caller.
+/// A `boxlaunch wait` that is ended does not end the box. The supervisor does not keep a descriptor of its caller. A box can be
+/// stopped before its agent is ready.
 const WAITING: &str = r#"boxlaunch run -d --name waiting /hello 9>/tmp/nine >/dev/null
 timeout 1 boxlaunch wait waiting; echo $?; boxlaunch ps -n
 ls -l /proc/$(boxlaunch inspect waiting --json | sed 's/.*supervisor":\([0-9]*\).*/\1/')/fd | grep -c nine
@@ -110,18 +112,18 @@ boxlaunch stop waiting >/dev/null & boxlaunch wait waiting; wait; boxlaunch rm w
 boxlaunch run -d --name early /sleeper >/dev/null 2>&1 & pid=$!
 while ! boxlaunch ps -n | grep -q early; do usleep 10000; done; boxlaunch stop early; wait $pid; echo $?; boxlaunch rm early"#;
 
-/// Exit statuses around those with a meaning, how signals end a command, which ones it starts without (what a program has
-/// caught is gone when it executes another), and its process group, session and terminal (proc(5)).
+/// Prints the exit statuses that differ from the command's, which must be none; the statuses of commands that signals kill; the
+/// blocked and ignored signals of a command; and its process group, session and terminal (proc(5)).
 const STATUSES: &str = r#"boxlaunch run -d --name statuses /hello >/dev/null
 for i in 0 1 2 3 63 64 65 77 100 $(seq 124 144) 192 254 255; do boxlaunch exec statuses -- sh -c "exit $i"; test $? = $i || echo "$i is $?"; done
 for s in 1 2 6 9 11 13 14 15; do boxlaunch exec statuses -- sh -c "kill -$s \$\$"; echo $?; done
 boxlaunch exec statuses -- grep -E '^Sig(Blk|Ign)' /proc/self/status
 boxlaunch exec statuses -- sh -c 'set -- $(cat /proc/$$/stat); echo $(($5 == $$)) $(($6 == $$)) $7 $8'"#;
-/// Leaves processes without a parent, many times as many as there may be at once.
+/// Orphans 2000 processes, many more than the component may have at the same time.
 const ORPHANS: &str = r#"boxlaunch exec statuses -- sh -c '
     i=0; while [ $i -lt 2000 ]; do (: & :); i=$((i + 1)); done; sleep 0.2; ls -d /proc/[0-9]* | wc -l'
 boxlaunch rm -f statuses"#;
-/// Kills the first process of a component, which a program of its user sees without a PID namespace.
+/// Kills the first process of a component. A program of the component can do this if the component has no PID namespace.
 const HELD: &str = r#"boxlaunch run -d --name held /held >/dev/null
 boxlaunch exec held -- sleep 1000 & pid=$!
 boxlaunch exec -u 0 held -- sh -c 'kill -9 $PPID; sleep 5'; echo $?; wait $pid; echo $?
@@ -129,11 +131,11 @@ boxlaunch exec held -- true; echo $?; boxlaunch ps -n
 curl --silent --unix-socket "$(boxlaunch inspect held --json | sed 's/.*"agent_socket":"\([^"]*\)".*/\1/')" http://box/health; echo
 boxlaunch stop held; boxlaunch rm held"#;
 
-/// An agent that writes more than waits anywhere, and ends.
+/// An agent that writes more than all buffers up to the reader can hold, and ends.
 const WRITER: &str = r#"entrypoint "/bin/sh" "-c" "yes | head -c 1000000; echo end""#;
-/// An agent that is not ready.
+/// An agent that never becomes ready.
 const SLEEPER: &str = r#"entrypoint "/bin/sh" "-c" "sleep 1000""#;
-/// An agent that writes, and ends when it is asked to.
+/// An agent that writes five lines a second to its standard output, until SIGTERM.
 const TALKER: &str = r#"entrypoint "/bin/sh" "-c" "echo first; echo problem >&2; while :; do echo count; sleep 0.2; done""#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {

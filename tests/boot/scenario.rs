@@ -1,4 +1,4 @@
-//! Several commands, run one after the other in one start of the virtual host.
+//! Runs several commands one after the other in one start of the virtual host.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,14 @@ use serde_json::Value;
 use testbed::prerequisites::{guest_kernel, host_kernel, with_busybox};
 use testbed::{Artefacts, VirtualHost, Workspace};
 
-/// The seconds of virtual time for a command that does far more than start a box.
+/// The time limit of a command that does far more than start a box, in seconds of virtual time.
 pub(crate) const UNHURRIED: u32 = 200;
 
-/// Everything that boots need, built or fetched once.
+/// The programs and kernels for boots, built or fetched once.
 pub(crate) struct Tools {
     pub(crate) workspace: Workspace,
     pub(crate) programs: Artefacts,
-    /// The lean kernel if it was compiled, as `cargo xtask test --all` does, else libkrunfw's.
+    /// The guest kernel: the lean kernel if it is compiled, as `cargo xtask test --all` does, or else libkrunfw's.
     pub(crate) kernel: PathBuf,
     pub(crate) host: VirtualHost,
 }
@@ -41,13 +41,13 @@ pub(crate) fn bake(boxfile: &Path, init: &Path, output: &Path) {
     bake_with(&tools().kernel, boxfile, init, output);
 }
 
-/// Like [`bake`], with another kernel.
+/// Like [`bake`], with the guest kernel `kernel`.
 pub(crate) fn bake_with(kernel: &Path, boxfile: &Path, init: &Path, output: &Path) {
     let build = tools().programs.box_build(init, kernel);
     bake_as(build, boxfile, output);
 }
 
-/// Like [`bake`]; the box has this name in the store, which is the directory `store` beside the box.
+/// Like [`bake`], with `name` as the box's name in the store. The store is the directory `store` beside `output`.
 pub(crate) fn bake_named(boxfile: &Path, output: &Path, name: &str) {
     let mut build = tools().programs.box_build(&tools().programs.box_init, &tools().kernel);
     build.args(["--name", name]);
@@ -67,7 +67,7 @@ fn bake_as(mut build: Command, boxfile: &Path, output: &Path) {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 }
 
-/// Returns the Boxfile of a box that sleeps, whose components have different users.
+/// Returns the Boxfile of a box whose agent sleeps and whose components have different users.
 pub(crate) fn sleeping(name: &str) -> String {
     format!(
         r#"box "{name}"
@@ -88,8 +88,8 @@ vm cpus=1 memory="256MiB"
     )
 }
 
-/// Returns the line of shell that runs a script in the virtual host as a user of it, who may use KVM. Once in each start
-/// of the host.
+/// Returns a script that makes the user `me`, who may use KVM, and runs `script` as this user. Because it makes the user, it can
+/// be used only once in each start of the virtual host.
 pub(crate) fn as_user(script: &str) -> String {
     format!(
         "echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'me:x:1000:' >>/etc/group
@@ -102,7 +102,7 @@ su me -c 'sh /tmp/user.sh'"
     )
 }
 
-/// Puts the images and the skill of the example box into a directory, and returns its Boxfile's text.
+/// Puts the images and the skill of examples/hello into a directory, and returns the text of its Boxfile.
 pub(crate) fn hello_checkout(directory: &Path) -> String {
     let example = tools().workspace.path("examples/hello");
     testbed::hello::write_images(&tools().programs.hello_agent, &directory.join("images")).unwrap();
@@ -125,18 +125,18 @@ pub(crate) fn blob(bundle: &Path, descriptor: &box_contract::Descriptor) -> Path
     bundle.join("blobs/sha256").join(descriptor.digest.hex())
 }
 
-/// Reads a document of a box.
+/// Reads a JSON document of a box.
 pub(crate) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> T {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// Checks that the guest measured how long the agent took to pass its health check.
+/// Checks that the report of a run has the time until the agent passed its health check.
 pub(crate) fn assert_ready(report: &Value) {
     let ready = report["phases_ms"]["ready"].as_f64().unwrap();
     assert!(ready > 0.0, "{report}");
 }
 
-/// Commands to run, each under a name.
+/// Commands to run in one start of the virtual host. The name of each is its key in the results.
 #[derive(Default)]
 pub(crate) struct Scenario {
     script: String,
@@ -151,12 +151,12 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Reads the JSON object that the command printed.
+    /// Parses the command's standard output as JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Returns the results of the commands of [`Scenario::run_all`].
+    /// Returns the results of the commands of [`Scenario::run_all`], by their names.
     pub(crate) fn parts(&self) -> BTreeMap<String, Self> {
         let report = self.json();
         let text = report["command"]["stdout"].as_str().unwrap();
@@ -171,8 +171,8 @@ impl Step {
     }
 }
 
-/// The right to run a virtual host, which keeps one processor busy. There is one for each processor; a test that waits for its
-/// turn, or for a start that it shares with others, takes none.
+/// The right to run a virtual host. A virtual host keeps one CPU busy, so there are as many turns as CPUs. A test that waits,
+/// for a turn or for a start that it shares with other tests, has none.
 pub(crate) struct Turn;
 
 static FREE: LazyLock<Mutex<usize>> =
@@ -194,20 +194,20 @@ impl Drop for Turn {
     }
 }
 
-/// Returns the line of shell that runs a command in a box.
+/// Returns the shell line that runs a command in the business component of a box, and prints the report.
 fn run(bundle: &str, command: &str) -> String {
     let quoted = command.replace('\'', "'\\''");
     format!("boxlaunch run --json {bundle} -- /bin/sh -c '{quoted}'")
 }
 
 impl Scenario {
-    /// Adds a command, as a line of shell. It has 5 seconds of virtual time: an emulated second of a
-    /// microVM that hangs takes half a minute.
+    /// Adds a command, as a line of shell, with a limit of 5 seconds of virtual time. The limit is low because a virtual second
+    /// of a microVM that hangs takes half a minute of real time.
     pub(crate) fn step(self, name: &str, command: &str) -> Self {
         self.step_within(5, name, command)
     }
 
-    /// Adds a command that has so many seconds of the virtual host's time.
+    /// Adds a command with a limit of `seconds` of virtual time.
     pub(crate) fn step_within(mut self, seconds: u32, name: &str, command: &str) -> Self {
         let line = format!(
             "timeout -k 2 {seconds} {command} >/out/{name}.stdout 2>/out/{name}.stderr; \
@@ -217,24 +217,24 @@ impl Scenario {
         self
     }
 
-    /// Adds a script for the virtual host's shell, with so many seconds of its time.
+    /// Adds a script for the virtual host's shell, with a limit of `seconds` of virtual time.
     pub(crate) fn script(self, seconds: u32, name: &str, script: &str) -> Self {
         let quoted = script.replace('\'', "'\\''");
         self.step_within(seconds, name, &format!("sh -c '{quoted}'"))
     }
 
-    /// Adds `boxlaunch run --json` of a box with a command for its business component.
+    /// Adds `boxlaunch run --json` with a command for the business component of a box.
     pub(crate) fn run(self, name: &str, bundle: &str, command: &str) -> Self {
         self.step(name, &run(bundle, command))
     }
 
-    /// Adds `boxlaunch run --json` of a box with several commands for its business component, one after
-    /// the other; [`Step::parts`] returns the result of each.
+    /// Adds `boxlaunch run --json` with several commands for the business component of a box, which run one after the other.
+    /// [`Step::parts`] returns the result of each.
     pub(crate) fn run_all(self, name: &str, bundle: &str, commands: &[(&str, &str)]) -> Self {
         self.run_all_within(5, name, bundle, commands)
     }
 
-    /// Like [`Self::run_all`], with so many seconds of the virtual host's time.
+    /// Like [`Self::run_all`], with a limit of `seconds` of virtual time for all commands together.
     pub(crate) fn run_all_within(
         self,
         seconds: u32,
@@ -252,13 +252,12 @@ impl Scenario {
         self.step_within(seconds, name, &run(bundle, &commands))
     }
 
-    /// Runs all commands in the virtual host. Nothing hangs there that would not hang elsewhere, so no
-    /// command is run a second time.
+    /// Runs all commands in the virtual host. A command that hangs there would also hang on a real host, so none is retried.
     pub(crate) fn start(self, host: &VirtualHost) -> BTreeMap<String, Step> {
         self.start_for_files(host).0
     }
 
-    /// Like [`Self::start`]; returns the files that the commands left in `/out`, too.
+    /// Like [`Self::start`], and also returns the files that the commands left in `/out`, by their path below it.
     pub(crate) fn start_for_files(
         self,
         host: &VirtualHost,

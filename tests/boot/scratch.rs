@@ -1,4 +1,4 @@
-//! Scratch disks: room beyond a component's memory, which is gone when the box stops.
+//! Scratch disks: files that need not fit into a component's memory, and that are lost when the box stops.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,12 +11,13 @@ scratch "work" guest="/var/work" size="64MiB" component="business"
 scratch "shared" guest="/shared" size="1MiB"
 scratch "large" guest="/large" size="1024GiB" component="agent"
 "#;
-/// More than the component may have of memory.
+/// Writes more bytes than the component's memory limit, then fills the disk.
 const FILL: &str = "cd /var/work; ls -lnd . | tr -s ' ' | cut -d' ' -f1,3,4; ls
 dd if=/dev/zero of=big bs=1M count=40 2>/dev/null; ls -l big | tr -s ' ' | cut -d' ' -f5
 dd if=/dev/zero of=more bs=1M count=40 2>&1 | grep -o 'No space left on device'; rm more; echo still here; cat /proc/mounts | grep '/var/work ' | cut -d' ' -f3,4
 test -e /large || echo no other; df -m /var/work | tail -n1 | tr -s ' ' | cut -d' ' -f2";
-/// Runs the box, leaves a file on each disk, and looks what the host has of it.
+/// Writes a file to each disk of a box, and prints what the host has of the disks: open files without a name, limits of the
+/// VMM, and no file after the box has ended. The next run gets empty disks.
 const HOST: &str = r#"
 export BOXLAUNCH_STATE=/tmp/state
 boxlaunch run -d --max-scratch 1026GiB --name roomy /roomy >/dev/null

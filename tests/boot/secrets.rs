@@ -1,4 +1,4 @@
-//! Secrets: they reach the component that they are for, and stay nowhere else.
+//! Secrets: a secret reaches the component that it is declared for, and its value stays nowhere else.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::page::{self, assert_page, blocks};
 use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
 
-/// The page for users, which has the declarations of the box, too.
+/// Its `kdl` blocks are added to the Boxfile.
 const PAGE: &str = include_str!("../../docs/secrets.md");
 const BOXFILE: &str = r#"box "secretive"
 agent {
@@ -25,13 +25,14 @@ business {
 }
 vm cpus=1 memory="256MiB"
 "#;
-/// The values have this in them.
+/// A text that every secret's value contains.
 const CANARY: &str = "c4n4ry";
 const RUN: &str = "-e API_URL=here --secret CERT=file:/tmp/cert --secret API_KEY=env:KEY --secret TOKEN=- /secretive";
-/// Shows the secrets of a component, as its own user and as others.
+/// Prints the secrets that a user sees in a component, and tries to change one.
 const SEEN: &str = "echo ${API_KEY-none}; cd /run/secrets 2>/dev/null && ls -ln | tail -n1 | tr -s \" \" | cut -d\" \" -f1,3,4; \
     cat /run/secrets/cert; cat /etc/app/token; echo x >>/etc/app/token; ls -ld /etc/app | cut -c1-10";
-/// Looks for the values wherever the host keeps something of a box, and in the memory of its supervisor.
+/// Searches for the values in all files and descriptors that the host has of a box, and in the memory of its supervisor. The
+/// name `secretive` is searched for as well: it must be found, or else the search is broken.
 const SEARCH: &str = r#"
 record=$(boxlaunch inspect --json kept); boxlaunch logs kept
 field() { echo "$record" | sed "s/.*\"$1\":\"*\([^,\"]*\).*/\1/"; }
@@ -58,12 +59,13 @@ echo name $(grep -c secretive /tmp/memory | sed 's/[1-9][0-9]*/some/')
 boxlaunch stop kept
 "#;
 
-/// An ordinary user, whose process is hidden while it holds the values.
+/// Run by an ordinary user. The launcher makes itself undumpable while it has the values, so root owns its files in `/proc`.
 const USER: &str = r#"export KEY=a; echo c >/tmp/home/c
 echo b | boxlaunch run -q --secret API_KEY=env:KEY --secret CERT=file:/tmp/home/c --secret TOKEN=- /secretive -- sh -c "cat /run/secrets/cert /etc/app/token"
 "#;
 
-/// A box whose image leads by a link from a secret's place to one where something of the host can be mounted.
+/// The path of a secret, `/tree/led/app/token`, contains a symbolic link: `/tree/led` points to `/workspace`. The secret is
+/// refused if a volume or a share is mounted at `/workspace`.
 const LINKED: &str = r#"
 mkdir -p /tmp/linked; cd /tmp/linked; export KEY=value
 boxlaunch run -q --secret TOKEN=env:KEY /linked -- cat /workspace/app/token; echo
@@ -124,7 +126,7 @@ fn each_component_has_its_own_and_only_its_user_reads_a_file() {
     assert_eq!(STEPS["nobody"].stdout, "none\n-r-------- 1001 1002\ndrwxr-xr-x\n");
 }
 
-/// Fails where it would stay on a disk, or in a directory of the host.
+/// Fails if a symbolic link in a secret's path makes init write the value into a volume or a share.
 #[test]
 fn a_secret_is_written_nowhere_but_to_memory() {
     insta::assert_snapshot!(STEPS["linked"].stdout, @"
@@ -145,7 +147,7 @@ fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
 
-/// Fails where the value stays in the environment, in the memory of the supervisor, or in a file.
+/// Fails if a value stays in the environment or the memory of the supervisor, or in a file of the host.
 #[test]
 fn the_values_are_nowhere_on_the_host() {
     let kept = &STEPS["kept"];

@@ -1,4 +1,4 @@
-//! A rootfs in many files: each of them is opened, and the machine has them as one disk.
+//! A rootfs of many segments: the launcher opens each file, and the VM gets all of them as one disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,25 +13,25 @@ use crate::erofs::replace_rootfs;
 use crate::plans::copy;
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 
-/// The numbers of segments of the boxes, and the word for the box whose rootfs is one file.
+/// The numbers of segments of the boxes' rootfs. A box is named after its number; [`ONE`] names the box without segments.
 const SEGMENTS: [usize; 2] = [16, 254];
 const ONE: &str = "one";
-/// How often a box starts; the median counts.
+/// The number of starts of each box, of which the median is compared.
 const ROUNDS: usize = 3;
-/// The soft limit of open files on most hosts. A program that needs more has to ask for it.
+/// Sets the soft limit of open files that most hosts have. A program that needs more has to raise it.
 const LIMIT: &str = "ulimit -Sn 1024";
 
-/// The rootfs of examples/hello with blocks behind it that nothing reads, so that there is enough to cut.
+/// The rootfs of examples/hello, followed by blocks that no file uses. Without them it is too small for 254 segments.
 struct Rootfs {
     metadata: Vec<u8>,
     segments: Vec<Vec<u8>>,
-    /// No two blocks of it are the same.
+    /// The unused blocks, all with different bytes, so that each block is a blob of its own.
     further: Vec<u8>,
 }
 
 impl Rootfs {
-    /// Reads that of a box, and makes its superblock count the further blocks, which fill the whole to a size that one metadata
-    /// blob can have.
+    /// Reads the rootfs of a box, and includes the unused blocks in its superblock's number of blocks. With them, the total
+    /// size is a multiple of [`METADATA_UNIT`], so that the whole rootfs can be one metadata blob.
     fn of(bundle: &Path) -> Self {
         let files = BoxFiles::of(bundle);
         let read = |path: &Path| fs::read(path).unwrap();
@@ -46,7 +46,8 @@ impl Rootfs {
         Self { metadata, segments, further }
     }
 
-    /// Puts it into a box as so many segments: all but the last of the further ones have one block.
+    /// Replaces the rootfs of a box by this one, in `segments` segments: those of examples/hello, then one for each unused
+    /// block, and a last one for all remaining blocks.
     fn put(&self, bundle: &Path, segments: usize) {
         let single = (segments - self.segments.len() - 1) * SEGMENT_UNIT as usize;
         let (single, rest) = self.further.split_at(single);
@@ -58,14 +59,14 @@ impl Rootfs {
         replace_rootfs(bundle, &parts);
     }
 
-    /// Puts it into a box as one file.
+    /// Replaces the rootfs of a box by this one, as a single file.
     fn put_whole(&self, bundle: &Path) {
         let whole = [&*self.metadata, &self.segments.concat(), &self.further].concat();
         replace_rootfs(bundle, &[(METADATA_TYPE, &whole)]);
     }
 }
 
-/// Returns the names of the boxes.
+/// Returns the names of the boxes: `one`, `16` and `254`.
 fn names() -> Vec<String> {
     [ONE.to_owned()].into_iter().chain(SEGMENTS.map(|it| it.to_string())).collect()
 }
@@ -95,7 +96,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     scenario.start(&tools().host.clone().disk(boxes.path(), "/boxes"))
 });
 
-/// Returns how long a box took until its agent was ready, in ms.
+/// Returns the median time in ms until the agent of a box was ready.
 fn ready(name: &str) -> f64 {
     let start = |round| {
         let step = &STEPS[&format!("{name}-{round}")];

@@ -1,4 +1,4 @@
-//! A network that a box shares with its host: what it reaches, what it does not, and what is left of it afterwards.
+//! A box with `network "shared"`: the addresses that it reaches and does not reach, and the end of its passt process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,8 +10,8 @@ use testbed::prerequisites::{Package, packages, with_program};
 use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
 
 const PASST: &str = "/usr/bin/passt";
-/// Gives the host a network, a server there, and a resolver and a server on loopback, which the box must not reach. passt
-/// wants a default route, a user to become, and leave to ping (icmp(7)).
+/// Gives the host a network with a web server, and a resolver and a web server on loopback. The box must not reach the server
+/// on loopback. passt needs a default route, the user `nobody`, and the permission to ping (icmp(7)).
 const HOST: &str = r#"
 ifconfig lo 127.0.0.1 up; ifconfig lo:1 192.0.2.1 up; ifconfig lo:2 93.184.216.34 netmask 255.255.255.255; route add default dev lo
 echo 'nobody:x:65534:65534::/:/bin/false' >>/etc/passwd; echo nameserver 127.0.0.1 >/etc/resolv.conf
@@ -22,7 +22,7 @@ chmod 755 /tmp/far/cgi-bin/sum; echo the host itself >/tmp/own/index.html
 httpd -p 192.0.2.1:80 -h /tmp/far; peers /tmp/own >/tmp/peers 2>&1 </dev/null &
 until grep -q ready /tmp/peers; do sleep 0.1; done; wget -qO- http://127.0.0.1/; : >/tmp/peers
 "#;
-/// The same for root and for an ordinary user. The supervisor is killed in the end.
+/// Run by root and by an ordinary user. passt must end when the supervisor is killed, and when a run ends.
 const SESSION: &str = r#"
 boxlaunch run -q -d $jail --network shared --name shared /net
 ps -o user,args | grep '[/]passt ' | cut -d' ' -f1
@@ -40,7 +40,8 @@ for to in 127.0.0.1 0.0.0.0 198.19.255.1 198.19.255.53; do
 kill -9 $(boxlaunch inspect --json shared | sed 's/.*"supervisor":\([0-9]*\),.*/\1/'); sleep 1; ps | grep -c '[/]passt '
 boxlaunch run -q --rm --network shared /net -- wget -qO- http://192.0.2.1/; ps | grep -c '[/]passt '
 "#;
-/// Hosts that cannot give the network: without passt, without a route, and without user namespaces for an ordinary user.
+/// Starts that are refused: without `--network shared`, without passt, in the emulated host, without a default route, and
+/// without user namespaces for an ordinary user. With `--network none`, the box starts without passt.
 const REFUSED: &str = r#"
 boxlaunch run /net -- true; PATH=/none /bin/boxlaunch run -q --network shared /net -- true; boxlaunch run --emulated /net -- true
 PATH=/none /bin/boxlaunch run -q --network none /net -- /bin/sh -c 'ls /sys/class/net | tail -n 1; timeout 2 wget -qO- http://192.0.2.1/ || echo nothing; for i in 1 2 3 4 5 6; do ping -q -c 2 -i 0.1 -s 60000 -W 1 192.0.2.1 >/dev/null; done; echo still here'
@@ -56,7 +57,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let dir = tempfile::tempdir().unwrap();
     let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("net.box"));
     testbed::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
-    // To ping is root's.
+    // The business component runs as root with NET_RAW, for `ping` and `raw`.
     fs::copy(&tools.programs.raw_question, dir.path().join("raw")).unwrap();
     let of_root = "capabilities add=\"NET_RAW\"\n    file \"raw\" to=\"/raw\" mode=\"0755\"";
     let text = sleeping("net").replace("user \"1001:1002\"", of_root);
@@ -73,7 +74,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-/// The lines that a session shows, after the line with the user that passt is.
+/// The output of [`SESSION`] after its line with the user of the passt process.
 const SHOWN: &str = "nameserver 198.19.255.53
 far
 Name:	a.test.example
@@ -102,7 +103,7 @@ fn a_box_reaches_what_its_host_does_but_not_the_hosts_loopback() {
     }
     let asked = &STEPS["asked"].stdout;
     assert_eq!(asked.matches("asked for a.test.example\n").count(), 2, "{asked}");
-    // Frames that no honest kernel sends come as far as they may.
+    // Of the hand-made frames, only those to passt's resolver, 198.19.255.53, arrive: one in each session.
     assert_eq!(asked.matches("asked for raw-").count(), 2, "{asked}");
     assert_eq!(asked.matches("asked for raw-198.19.255.53.test").count(), 2, "{asked}");
     assert!(!asked.contains("GET"), "a server on the host's loopback was reached: {asked}");

@@ -1,4 +1,5 @@
-//! Directories of the host in a box: read only unless declared, and what is written there is the host user's.
+//! Shares: read-only by default. Files that a box writes belong to the user who runs boxlaunch, or if root runs it, to the owner
+//! of the share.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +8,7 @@ use std::sync::LazyLock;
 use crate::page::{self, assert_page, blocks};
 use crate::scenario::{Scenario, Step, as_user, bake_named, hello_checkout, sleeping, tools};
 
-/// The page for users, which has the declarations of a box, too.
+/// Its `kdl` blocks are declarations of the boxes `page` and `desk`.
 const PAGE: &str = include_str!("../../docs/files.md");
 const WATCHER: &str = "business {\n    file \"watcher\" to=\"/watcher\" mode=\"0755\"\n";
 const SKILLED: &str = r#"
@@ -15,11 +16,11 @@ skill "hot" path="hot" mode="mount"
 scratch "a" guest="/var/a" size="1MiB"
 scratch "b" guest="/var/b" size="1MiB"
 "#;
-/// A directory of the host with a file that is its user's alone, and links that lead out of it.
+/// Makes `h/project`, with a file that only its owner can read, and with symbolic links to paths outside.
 const PROJECT: &str = "mkdir -p h/project/open h/other; echo canary >h/other/secret; chmod 600 h/other/secret; cd h/project
 echo text >file; chmod 600 file; chmod 777 open; ln -s /etc/hostname up; ln -s ../other/secret beside; cd ../..
 ";
-/// The commands in the business component, whose user is not the agent's.
+/// Commands for the business component, whose user differs from the agent's.
 const BUSINESS: &str = r#"
 ls -ln /w/file | tr -s " " | cut -d" " -f1,3,4; cat /w/file /r/secret; ls -ln /r/secret | tr -s " " | cut -d" " -f3,4; echo new >/w/new; ls -ln /w/new | tr -s " " | cut -d" " -f3,4
 grep -E " /[wr] " /proc/mounts | cut -d" " -f2-4 | cut -c1-28; (echo no >/r/no) 2>&1 | grep -o "Read-only.*"
@@ -29,7 +30,8 @@ ln -s new /w/link; ln /w/new /w/hard; mv /w/hard /w/open/hard; truncate -s 3 /w/
 const ROOT: &str = r#"echo root >/w/root; mknod /w/null c 1 3 2>&1 | grep -o "not permitted"; ls -ln /w/root | tr -s " " | cut -d" " -f3,4"#;
 const THIRD: &str = r#"echo third >/w/open/third; (echo third >/w/third) 2>&1 | grep -o "Permission.*"; ls -ln /w/open/third | tr -s " " | cut -d" " -f3,4"#;
 
-/// Returns the commands of a host's user, who may be root: the box's, and those that look at the host.
+/// Returns commands for root or an ordinary user of the host. They share directories with a box, run commands in it, and print
+/// the files on the host and the VMM's properties.
 fn session() -> String {
     format!(
         r#"{PROJECT}
@@ -47,14 +49,15 @@ boxlaunch stop seen
     )
 }
 
-/// Root's, and one that belongs to another user, which root shares.
+/// Root shares a directory of another user, then this one together with a directory of root. Both cannot be writable.
 const OF_ANOTHER: &str = r#"
 mkdir -p h/users h/roots; chown 1000:1000 h/users
 boxlaunch run -q -v h/users:/w:rw --in business -u 0 /seeing -- sh -c 'echo x >/w/x; mkdir /w/d'; ls -ln h/users | tr -s ' ' | cut -d' ' -f3,4,9
 boxlaunch run -q -v h/users:/w:rw -v h/roots:/x:rw /seeing -- true; echo $?
 boxlaunch run -q -v h/users:/w:rw -v h/roots:/x /seeing -- true; echo $?
 "#;
-/// The machine's devices are all taken: two scratch disks, what can be read, and what can be written.
+/// A VM has at most four disks and share devices. The box `desk` uses all four: two scratch disks, one device for all read-only
+/// shares, and one for a writable share. The other runs are errors.
 const DEVICES: &str = r#"
 mkdir -p hot project; echo first >hot/SKILL.md
 boxlaunch run -q --share input=project --skill hot=hot -v .:/w:rw /desk -- sh -c 'cat /a3s/skills/hot/SKILL.md; ls -d /w/project; (echo x >/a3s/skills/hot/x) 2>&1 | grep -o "Read-only.*"'
@@ -65,8 +68,8 @@ boxlaunch run -q --share input=project --skill hot=project /desk -- true
 boxlaunch run -q -v ./none:/x /seeing -- true; boxlaunch run -q --share none /seeing -- true
 boxlaunch run --emulated -q -v .:/x /seeing -- true
 "#;
-/// Changes of the host after the box has looked: of the length, of the file by another of its name, of the names, and of a
-/// skill. Each is followed by a look of the box.
+/// Changes shared files on the host that the box has read: their length, the file under a name, the names, and a skill. After
+/// each of two rounds of changes, the box reads them again.
 const CHANGES: &str = r#"
 mkdir -p hot project; echo first >hot/SKILL.md; cd project; echo text >grows; echo old >other; touch goes; cd ..
 boxlaunch run -q -d --name looks --share input=project --skill hot=hot -v ./project:/w:rw /desk
@@ -74,14 +77,15 @@ look() { boxlaunch exec looks -- sh -c 'cd /data; ls; cat grows other /w/grows /
 look; cd project; echo more >>grows; echo new >.new; mv .new other; rm goes; touch comes; echo second >../hot/SKILL.md; look
 truncate -s 0 grows; mkdir goes; mv comes goes; rm other; mkdir other; cd ..; look 2>&1; boxlaunch kill looks
 "#;
-/// A program of the box that watches hears of what the box changes.
+/// `watcher` in the box counts the inotify events for changes that the box makes in a share.
 const WATCHED: &str = r#"
 mkdir -p many project hot; echo first >hot/SKILL.md
 boxlaunch run -q --share input=project --skill hot=hot -v ./many:/w:rw /desk -- sh -c '
 /watcher /w >/tmp/heard & sleep 1
 i=0; while [ $i -lt 1500 ]; do : >/w/$i; i=$((i+1)); done; mv /w/1 /w/2; rm /w/3; : >/w/end; wait; cat /tmp/heard'
 "#;
-/// Directories that would let a box decide what its host does next; and links that an earlier run may have left.
+/// Tries to share directories that the box must not change: the directory of the box itself, boxlaunch's state, and `/proc`. Then
+/// replaces `project` by a symbolic link to `/etc`, as an earlier run could: `--share` refuses the link, and `-v` reports it.
 const REFUSED: &str = r#"
 mkdir project; echo first >SKILL.md; cp -r /seeing ./copy.box; run() { boxlaunch run -q "$@" -- echo ran; }
 run -v .:/w:rw ./copy.box; run -v ./copy.box:/w:rw ./copy.box
@@ -91,8 +95,8 @@ run -v /proc:/w:rw /seeing; run -v /sys/kernel:/w /seeing; run -v /:/w /seeing
 rm -r project; ln -s /etc project; run --share input --skill hot=. /desk
 run -v ./project:/x /seeing
 "#;
-/// A directory to read inside one to write to, which its declaration gives to the agent alone. Then places that are there, or
-/// not, in what may be written or read.
+/// Mounts the read-only share `p/.git` at `/w/.git`, within the writable share `p` at `/w`. Neither component can change it,
+/// although the Boxfile declares it for the agent alone. Then mounts directories and a volume at other paths below `/w`.
 const NESTED: &str = r#"
 mkdir -p p/.git p/other/d q; echo ref >p/.git/HEAD; chmod 600 p/.git/HEAD; ln -s /etc p/link; run() { boxlaunch run -q --share history=p/.git "$@"; }
 for component in agent business; do run -v ./p:/w:rw --in $component /nested -- sh -c '
@@ -104,7 +108,7 @@ run -v ./p:/w -v ./q:/w/other:rw /nested -- touch /w/other/y; ls p/other q; run 
 run -v ./p:/w:rw -v ./p/other/d:/w/other/d /nested -- mv /w/other /w/moved 2>&1 | sed 's, /[^ ]*/p/, ,g'; ls p
 for place in none link .git/HEAD; do run -v ./p:/w -v ./q:/w/$place /nested -- true 2>&1 | grep show; done
 "#;
-/// A host without mount namespaces: a box without directories starts there, if its user wants that, and one with them does not.
+/// On a host without mount namespaces, a box without shares starts with `--jail best-effort`. A box with shares does not start.
 const UNSHARED: &str = r#"
 mkdir project; limit=/proc/sys/user/max_mnt_namespaces; before=$(cat $limit); echo 0 >$limit
 boxlaunch run -q --jail best-effort /seeing -- echo ran 2>/dev/null

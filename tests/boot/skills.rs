@@ -1,4 +1,4 @@
-//! Skills that are loaded while a box runs: its programs see them at once, and cannot change them.
+//! Skills that are loaded while a box runs: the box's programs see them at once, and cannot change them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +10,8 @@ use crate::page::{self, assert_page};
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 use crate::schema::assert_fits;
 
-/// The page for users.
 const PAGE: &str = include_str!("../../docs/skills.md");
-/// Without any skill, and with a component that has no mount namespace of its own.
+/// A box without skills, whose business component has no separate mount namespace.
 const PLAIN: &str = r#"box "plain"
 agent {
     image "oci:images/business"
@@ -30,7 +29,7 @@ business {
 vm cpus=1 memory="256MiB"
 "#;
 
-/// Makes skills on the virtual host.
+/// Makes skills on the virtual host, several of which are malformed or too large.
 const MAKE: &str = r#"skill() {
     mkdir -p /tmp/skills/$1/tools; printf -- '---\nname: %s\n%b\n---\n' $1 "$2" >/tmp/skills/$1/SKILL.md
 }
@@ -46,7 +45,7 @@ skill huge 'description: Is huge.'; head -c 70000000 /dev/zero >/tmp/skills/huge
 mkdir /tmp/skills/none /tmp/skills/Wrong; echo x >/tmp/skills/none/file; cp /tmp/skills/other/SKILL.md /tmp/skills/Wrong
 mv /tmp/skills/other /tmp/skills/another; cp -r /tmp/skills/another /tmp/skills/other"#;
 
-/// A component, as the word after `--in`, sees a skill and cannot write to it.
+/// `seen COMPONENT BOX` lists the skills in a component, runs one, and tries to change the directory.
 const SEEN: &str = "seen() {
 boxlaunch exec --in $1 --user 0 $2 -- sh -c 'cd /a3s/skills; ls; /a3s/skills/notes/run 2>&1; stat -c \"%u:%g %a\" notes notes/SKILL.md notes/tools/run.sh
     for it in \"touch new\" \"mkdir notes/new\" \"rm -r notes\" \"mv notes x\" \"umount /a3s/skills\" \"chmod 777 notes\" \"rmdir /a3s/skills\" \"mv /a3s/skills /a3s/old\"; do
@@ -60,7 +59,8 @@ cd /tmp/skills/notes; boxlaunch skills plain load . ../another/../other
 boxlaunch exec --in business plain -- sh -c 'cd /a3s/skills; ls . notes; grep version notes/SKILL.md'
 boxlaunch skills plain --json; boxlaunch skills plain unload notes other; boxlaunch exec --in agent plain ls -A /a3s/skills | wc -l
 boxlaunch skills plain; boxlaunch skills plain unload notes; echo $?";
-/// A box with a skill, and with one that the host shows; its agent has neither a shell nor anything else.
+/// Loads skills into a box that has a baked skill, `greet`, and a mounted one, `hot`. Neither can be replaced. The agent's image
+/// has no shell.
 const BAKED: &str = "mkdir /tmp/hot; echo first >/tmp/hot/SKILL.md
 boxlaunch run -q -d --name baked --skill hot=/tmp/hot /both >/dev/null
 boxlaunch skills baked; boxlaunch skills baked load /tmp/skills/other /tmp/skills/notes; boxlaunch skills baked
@@ -70,14 +70,14 @@ boxlaunch exec baked cat /a3s/skills/hot/SKILL.md; (boxlaunch exec -u 0 baked to
 boxlaunch inspect --json baked | grep -c 'Greets somebody'
 boxlaunch skills baked load /tmp/skills/greet; echo $?; boxlaunch skills baked unload greet; echo $?
 mv /tmp/hot /tmp/skills/hot; boxlaunch skills baked load /tmp/skills/hot; echo $?";
-/// A refused skill leaves nothing; the next one is loaded, and the one before stays.
+/// Loads skills that are refused. They leave nothing behind, and the skills that were loaded before stay.
 const WRONG: &str = "cd /tmp/skills; for it in evil long none Wrong another missing huge; do
     boxlaunch skills baked load $it; echo $it $?; done
 boxlaunch skills baked load other large; echo $?
 boxlaunch skills baked load other missing; boxlaunch skills nobody; echo $?; boxlaunch skills baked load --json evil
 boxlaunch skills baked unload ../greet; echo $?; boxlaunch exec --in agent --user 0 baked true 2>/dev/null
 boxlaunch skills baked | cut -c1-30; boxlaunch stats baked | grep -c agent";
-/// Programs of a component are in the way, before anything was loaded.
+/// Before the first skill is loaded, a program of the agent puts a symbolic link, a file and a directory at `/a3s/skills`.
 const HOSTILE: &str = "in_agent() { boxlaunch exec --in agent plain -- sh -c \"$1\"; }
 boxlaunch rm -f plain >/dev/null; boxlaunch run -d --name plain /plain >/dev/null
 for trick in 'ln -s /tmp /a3s/skills' 'rm /a3s/skills; echo >/a3s/skills' 'rm /a3s/skills; mkdir -p /a3s/skills/own'; do
@@ -117,7 +117,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         }))
 });
 
-/// Returns the commands of the page as one script, each after a line that no command prints.
+/// Returns the commands of the page as one script, with the skill `notes` that the page describes.
 fn page(skill: &str) -> String {
     let notes = skill
         .replace("name: greet", "name: notes")

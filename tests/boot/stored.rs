@@ -1,5 +1,5 @@
-//! Boxes of the store: started by name and by digest, also from the directory of their project, and with one file of a common
-//! layer for all of them.
+//! Boxes of the store start by name and by digest, also in the directory of their project. Boxes with the same base share its
+//! files in the store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 
 use crate::scenario::{Scenario, Step, hello_checkout, tools};
 
-/// A box of two, which differ in a variable.
+/// The names of two boxes, which differ only in their name.
 const BOXES: [&str; 2] = ["hello", "other"];
 
-/// Builds a box into the store, as a user does in the directory of the project; returns its digest.
+/// Builds a box into the store, in the directory of the project, and returns the box digest.
 fn build(project: &Path, store: &Path, name: &str) -> String {
     let boxfile = fs::read_to_string(project.join("Boxfile")).unwrap();
     let named = boxfile.replace("box \"hello\"", &format!("box \"{name}\"")) + "\n";
@@ -25,7 +25,7 @@ fn build(project: &Path, store: &Path, name: &str) -> String {
     String::from_utf8(built.stdout).unwrap().trim().to_owned()
 }
 
-/// Starts boxes of a store that is on a disk of its own; `/tmp/project` is what the project has after the builds.
+/// Starts boxes of the store, which is a separate disk at `/store`. `/tmp/project` is a copy of the project after the builds.
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let (dir, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = dir.path().join("store");
@@ -36,7 +36,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let size = |name: &str| fs::metadata(project.path().join(name)).unwrap().len();
     let (one, both) = (size("hello.tar"), size("both.tar"));
     println!("hello.tar has {one} bytes, and with a second box on its base {both}");
-    // So three boxes of this base, whose metadata are large beside its few files, are at most 1.1 times one.
+    // Therefore a file of three boxes with this base is at most 1.1 times the size of a file of one. The base is small, so the
+    // metadata of each box are a large share of its size.
     assert!((both - one) * 20 <= one, "{one} {both}");
     let within = |script: &str| {
         format!(
@@ -74,7 +75,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     scenario.start(&host)
 });
 
-/// Writes boxes of the store to a file.
+/// Writes the boxes `names` of the store to the file `to`.
 fn save(store: &Path, names: &[&str], to: &Path) {
     let mut save = Command::new(&tools().programs.boxbuild);
     save.args(["save", "--quiet", "--store"]).arg(store).args(names).arg("--output").arg(to);
@@ -82,31 +83,31 @@ fn save(store: &Path, names: &[&str], to: &Path) {
     assert!(saved.status.success(), "{}", String::from_utf8_lossy(&saved.stderr));
 }
 
-/// Starts the box of a file on a host whose store is empty, twice; what was loaded has no name.
+/// Starts the box of a file twice on a host with an empty store. The first start loads the box, without a name.
 const FILE: &str = "export BOXBUILD_STORE=/tmp/a; for time in 1 2; do boxlaunch run /project/hello.tar -- echo ran; done; \
     boxlaunch images --all -q";
-/// Starts one box of a file of two, which has to be named.
+/// Starts one of the two boxes of a file. Its digest has to follow the path.
 const ONE_OF_TWO: &str = "export BOXBUILD_STORE=/tmp/b; boxlaunch run /project/both.tar -- echo ran; \
     boxlaunch run -q /project/both.tar@DIGEST -- echo ran; boxlaunch images --all -q";
-/// Starts what tar extracts, without any store.
+/// Starts a box from the directory into which tar has extracted its file, without a store.
 const EXTRACTED: &str = "unset BOXBUILD_STORE HOME; mkdir /tmp/c; tar x -C /tmp/c -f /project/hello.tar; \
     export BOXLAUNCH_STATE=/tmp/state; cd /tmp; boxlaunch run -q ./c -- echo ran";
-/// Loads boxes through a pipe, and starts one by its name.
+/// Loads two boxes through a pipe, and starts one by its name.
 const PIPED: &str = "boxlaunch save hello other -o - | boxlaunch load -q --store /tmp/d -; \
     export BOXBUILD_STORE=/tmp/d; boxlaunch images -q; boxlaunch run -q other -- echo ran";
 
-/// The first start of the second box, whose layers the first one has read; then how many KiB the host had read from disks before
-/// it, and after.
+/// Starts the second box for the first time. The first box, which has the same layers, has run before. Prints how many KiB the
+/// host had read from its disks before this start and after it.
 const ALONE: &str = "kib() { awk '$1 == \"pgpgin\" { print $2 }' /proc/vmstat; }; before=$(kib); \
     boxlaunch run -q other -- echo ran; echo $before $(kib)";
 
-/// Both boxes run; prints the inode of each file of the store that a machine has open, and in how many machines.
+/// Runs both boxes, and prints the size of each blob of the store that at least two processes have open.
 const BOTH: &str = "boxlaunch run -q --detach --name a hello; boxlaunch run -q --detach --name b other; \
     for process in /proc/[0-9]*; do ls -Li $process/fd/* 2>/dev/null | awk -v p=$process '{ print $1 }' | sort -u; done \
     | sort | uniq -c >/tmp/open; ls -i /store/blobs | while read inode blob; do \
     grep -q \"^ *[2-9] $inode$\" /tmp/open && wc -c </store/blobs/$blob; done; boxlaunch stop a b";
 
-/// Collections in a store that can be written to, beside a box that runs and when it has ended. What is not kept goes, however young.
+/// Prunes a writable copy of the store while a box runs and after its end. Everything that is not in use is removed, however new.
 const COLLECTED: &str = "cp -a /store /tmp/store; export BOXBUILD_STORE=/tmp/store; \
     all() { boxlaunch prune --max-size 0 --older-than 0s; }; \
     boxlaunch run -q --detach --name c hello; boxlaunch rmi hello; all; boxlaunch images -aq; \
@@ -125,7 +126,7 @@ fn a_box_that_runs_survives_every_collection_and_goes_with_the_next_one() {
     let runs = at("kept hello: it runs");
     assert!(lines[..runs].iter().any(|it| it.starts_with("removed other")), "{collected:?}");
     assert!(at("hello") > runs && at("ran") > at("hello") && at("again") > at("ran"));
-    // Its blobs were there for the second start, and go when nothing needs them.
+    // The blobs of `hello` survive for its second start. The last prune removes them, because no box needs them.
     let stopped = at("again") + 2;
     assert!(lines[stopped - 1] == "c" && count(stopped) > 4, "{collected:?}");
     assert!(lines[stopped + 1].starts_with("removed hello"), "{collected:?}");
@@ -191,7 +192,7 @@ fn two_boxes_of_one_base_have_its_file_open_and_read_it_once() {
     let counts: Vec<u64> =
         alone.stdout.split_whitespace().filter_map(|it| it.parse().ok()).collect();
     let [before, after] = counts[..] else { panic!("{alone:?}") };
-    // The metadata and the documents of the second box are its own.
+    // Only the metadata and the documents of the second box are read from the disk: they are not shared.
     let read = (after - before) << 10;
     assert!(before > 3 << 10 && read < 3 << 20, "{alone:?}");
     let both = &STEPS["both"];

@@ -1,4 +1,4 @@
-//! Tasks: what the agent finds in `/task`, and what becomes of its result.
+//! Tasks: the files in the agent's `/task`, and the verdict that boxlaunch derives from the agent's end and its result.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,10 +8,11 @@ use crate::page::{self, assert_page, blocks};
 use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
 
 const PAGE: &str = include_str!("../../docs/tasks.md");
-/// An agent whose task is a line of shell.
+/// An agent that runs its task's `input` as a line of shell.
 const AGENT: &str =
     "#!/bin/sh\neval \"$(sed 's/.*\"input\":\"\\(.*\\)\"}$/\\1/' /task/spec.json)\"\n";
-/// Gives a box a line of shell, and more fields, as its task.
+/// `task LINE [FIELDS]` writes a task with this line of shell and further JSON fields. `work` also runs it twice, and prints the
+/// messages of the first run, the exit status of the second, and the result.
 const TASK: &str = r#"
 [ "$(id -u)" = 0 ] && cd /tmp || cd
 task() {
@@ -40,7 +41,8 @@ echo --; work 'kill -9 $$'
 echo --; echo 'of another run' >result.json; task true; boxlaunch run -q --rm --task task.json --result result.json /do; ls result.json
 echo --; task 'echo 3 >/task/result.json; yes | head -n 100000'; boxlaunch run -q --rm --task task.json --result result.json /do | head -c 0; cat result.json
 "#;
-/// A task in the background, one that is stopped, and one whose supervisor is killed.
+/// Detached runs with a task: one that completes, two that are stopped, and one whose supervisor is killed. Then a box with a
+/// task in its Boxfile.
 const BACKGROUND: &str = r#"
 task 'sleep 1; echo 6 >/task/result.json'
 boxlaunch run -d --name done --task task.json --result later.json /do; boxlaunch task done; boxlaunch wait done; cat later.json

@@ -1,5 +1,5 @@
-//! docs/tutorial.md: every command of the page is run, in the order of the page, and prints what the
-//! page shows. What starts a box runs in the virtual host; the rest runs on this machine.
+//! docs/tutorial.md: every command of the page runs, and prints the output that the page shows. Commands that start a box, and
+//! requests to it, run in the virtual host; all others run on the host of the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,28 +10,28 @@ use testbed::prerequisites::{Package, packages, with_program};
 use crate::page::{Shown, assert_shown, blocks, commands};
 use crate::scenario::{Scenario, tools};
 
-/// Images of the page that are not fetched in this test, and where it has their like.
+/// Images of the page that the test does not fetch, and the local image that replaces each.
 const IMAGES: [(&str, &str); 2] = [
     ("docker://registry.example.com/team/agent:v1", "agent"),
     ("docker://docker.io/library/busybox:stable", "business"),
 ];
 
-/// A start of the page's box, and the commands that run meanwhile in another terminal.
+/// A command of the page that starts its box, and the commands that the page runs meanwhile in another terminal.
 struct Start {
     shown: Shown,
     meanwhile: Vec<Shown>,
-    /// The box as it was then.
+    /// A copy of the store with the box, made when the page reaches `shown`, because later commands change the box.
     bundle: PathBuf,
 }
 
-/// The machine that the page is read on.
+/// A user who runs the commands of the page: the home directory, and the current directory.
 struct Reader {
     home: tempfile::TempDir,
     directory: PathBuf,
 }
 
 impl Reader {
-    /// Installs the programs. `boxbuild` finds the init beside itself.
+    /// Installs the programs into `bin` of the home. `boxbuild` finds box-init in its own directory.
     fn new() -> Self {
         packages(&[Package::Skopeo, Package::Curl], &mut |line| println!("{line}")).unwrap();
         let programs = &tools().programs;
@@ -45,7 +45,7 @@ impl Reader {
         Self { directory: home.path().to_owned(), home }
     }
 
-    /// Runs a command, which must succeed and print what the page shows.
+    /// Runs a command, which must succeed and print the output that the page shows.
     fn run(&mut self, shown: &Shown) {
         let mut command = shown.command.clone();
         for (source, name) in IMAGES {
@@ -73,7 +73,7 @@ impl Reader {
         assert_shown(shown, &output);
     }
 
-    /// Keeps the store with the box as it is now.
+    /// Copies the store, and returns the path of the copy.
     fn keep_box(&self, number: usize) -> PathBuf {
         let kept = self.home.path().join(format!("box-{number}"));
         let mut copy = Command::new("cp");
@@ -83,7 +83,7 @@ impl Reader {
     }
 }
 
-/// Returns the script that does on the virtual host what the page does with a started box.
+/// Returns a script for the virtual host that starts the box, runs the other commands once it is ready, and stops it.
 fn script(start: &Start) -> String {
     let command = &start.shown.command;
     if command.contains(" -- ") {
@@ -99,7 +99,7 @@ fn script(start: &Start) -> String {
     )
 }
 
-/// Runs what starts boxes, each in a directory with the box of its time.
+/// Runs all `starts` in the virtual host, each with its copy of the store.
 fn boot(starts: &[Start], home: &Path) {
     let curl = testbed::program::find("curl").unwrap();
     let host = tools().host.clone().memory(2048);

@@ -1,4 +1,4 @@
-//! A box that runs, seen from outside: health, resources, port, events, clock, and its stop signal.
+//! A running box as the host sees and controls it: health, resources, port, events, clock, and stop signal.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use testkit::images::{Compression, Config, Image, Layer};
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 use crate::schema::assert_fits;
 
-/// The agent is well, hangs, and is well again; the business application is well once it listens.
+/// The agent is healthy, hangs, and is healthy again. The business application is healthy once it listens.
 const HEALTH: &str = "boxlaunch run -d --name watched /watched
 boxlaunch health watched; echo $?; boxlaunch health --json watched
 boxlaunch health --in business watched; echo $?
@@ -22,27 +22,28 @@ boxlaunch exec watched -- httpd -p 8080 -h /workspace; boxlaunch health --in bus
 boxlaunch exec watched -- sh -c 'kill $(pidof httpd)'; boxlaunch health --json --in business watched
 boxlaunch kill -s STOP watched; boxlaunch health --timeout 3 watched; echo $?
 boxlaunch kill -s CONT watched; boxlaunch health watched";
-/// Checks that run a program.
+/// Health checks that run a program.
 const PROGRAMS: &str = "boxlaunch run -d --name checked /checked
 boxlaunch health --in business checked; boxlaunch exec checked touch /tmp/well; boxlaunch health --in business checked
 boxlaunch exec checked -- sh -c 'echo slow >/tmp/well'; boxlaunch health --timeout 1 --in business checked
 boxlaunch rm -f checked; boxlaunch health checked; echo $?";
-/// Measures before and after a component writes a file and starts processes.
+/// Prints the resources of a box before and after a component writes a file, starts two processes and uses CPU time.
 const STATS: &str = "boxlaunch stats --json watched
 boxlaunch exec watched -- sh -c 'head -c 5000000 /dev/zero >/tmp/five; sleep 1000 & sleep 1000 & i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'
 boxlaunch stats --json; boxlaunch stats watched | sed 's/  */ /g' | cut -d' ' -f1-2; boxlaunch stats nobody; echo $?";
-/// A machine that does not answer.
+/// Asks a stopped VM for its resources, and asks again after it has continued.
 const STOPPED: &str = "kill -STOP $(boxlaunch inspect --json watched | sed 's/.*\"vmm\":\\([0-9]*\\),\"protocol.*/\\1/')
 boxlaunch stats watched; echo $?
 kill -CONT $(boxlaunch inspect --json watched | sed 's/.*\"vmm\":\\([0-9]*\\),\"protocol.*/\\1/'); boxlaunch stats watched >/dev/null; echo $?";
-/// The port, and its socket.
+/// Prints the port of the agent, and tests its socket on the host.
 const PORT: &str = "boxlaunch port watched | sed 's,/tmp.*/,/,'; test -S $(boxlaunch -q port watched) && echo socket";
-/// The host's clock is set, as after it has slept.
+/// Sets the host's clock forward and back, and prints how far the guest's clock differs from it, in seconds.
 const CLOCK: &str = "seconds() { boxlaunch exec watched date +%s; }
 before=$(date +%s); echo $(($(seconds) - before))
 for time in 2000000000 1500000000; do date -s @$time >/dev/null; sleep 0.5; echo $(($(seconds) - time)); done
 date -s @$before >/dev/null";
-/// A box is started, is killed with its supervisor, is removed; another one has too little memory.
+/// Prints the events of three boxes: `one` is stopped and removed, the supervisor of `two` is killed, and the agent of `three`
+/// exceeds its memory limit.
 const EVENTS: &str = "boxlaunch rm -f watched >/dev/null
 boxlaunch events --json >/tmp/events & boxlaunch events >/tmp/lines & watching=$!; sleep 0.5
 boxlaunch run -d --name one /watched; boxlaunch stop one; sleep 0.3; boxlaunch rm one; sleep 0.3
@@ -50,12 +51,12 @@ boxlaunch run -d --name two /watched; kill -9 $(boxlaunch inspect --json two | s
 sleep 2; boxlaunch run --name three /hungry >/dev/null 2>&1; sleep 0.3
 kill $watching; cat /tmp/events; cut -d' ' -f2- /tmp/lines >&2
 boxlaunch inspect three; boxlaunch events --since 1h --json >/tmp/past & sleep 1; kill $!; wc -l </tmp/past";
-/// An agent with a signal of its own.
+/// Stops a box whose agent's image has the stop signal SIGQUIT.
 const SIGNAL: &str =
     "boxlaunch run -d --name polite /polite; boxlaunch exec polite -- sleep 1000 & pid=$!
 sleep 1; boxlaunch stop polite; wait $pid; echo $?; boxlaunch logs polite";
 
-/// A client of the agent that reads nothing holds up neither the box nor other clients, and is given up.
+/// A client of the agent that reads nothing blocks neither the box nor other clients, and is disconnected in the end.
 const STALLED: &str = "boxlaunch run -d --name flood /flood; socket=$(boxlaunch -q port flood)
 mkfifo /tmp/pipe; { sleep 14; cat >/dev/null; } </tmp/pipe & reader=$!
 curl --silent --no-buffer --http0.9 --unix-socket $socket http://x >/tmp/pipe & stalled=$!
@@ -63,14 +64,14 @@ sleep 1; for i in 1 2 3; do timeout 5 boxlaunch exec flood echo $i; done
 timeout 5 curl --silent --http0.9 --unix-socket $socket http://x | head -c 4 | tr '\n' .; echo
 wait $reader $stalled; echo given up; boxlaunch rm -f flood";
 
-/// An agent that takes more than it may.
+/// An agent that exceeds its memory limit after a second.
 const HUNGRY: &str =
     r#"entrypoint "/bin/sh" "-c" "sleep 1; exec head -c 100000000 /dev/zero | tail -c 100000000""#;
-/// An agent that ends well with its own signal only, as it starts one that does not.
+/// An agent that exits with 0 on SIGQUIT, and only prints a line on SIGTERM.
 const POLITE: &str = r#"entrypoint "/bin/sh" "-c" "trap 'echo quit; exit 0' QUIT; trap 'echo term' TERM; while :; do sleep 0.1; done""#;
-/// An agent that answers without end.
+/// An agent whose answers are endless.
 const FLOOD: &str = r#"entrypoint "/bin/sh" "-c" "nc -ll -p 4088 -e yes""#;
-/// A check that passes where there is a file, and takes long where that has something in it.
+/// A health check that passes if `/tmp/well` exists. If the file is not empty, the check takes 1000 s.
 const CHECK: &str = r#"health "exec" "/bin/sh" "-c" "cat /tmp/well; test -s /tmp/well && sleep 1000; test -e /tmp/well""#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
@@ -118,7 +119,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     scripts.iter().fold(all, |all, (name, script)| all.script(30, name, script)).start(&host)
 });
 
-/// Returns an image with a shell, whose program wants to be asked with SIGQUIT to end.
+/// Returns an image with a shell, and with SIGQUIT as its stop signal.
 fn polite_image() -> Image {
     let busybox = fs::read(program::find("busybox").unwrap()).unwrap();
     let layer = Layer::new().dir("/bin", 0o755).dir("/tmp", 0o1777);
@@ -245,7 +246,7 @@ fn what_happens_to_boxes_is_shown() {
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_program_is_asked_to_end_with_the_signal_of_its_image() {
-    // The command is asked with SIGTERM.
+    // The command in the box ends with SIGTERM (143), and the agent with SIGQUIT.
     assert_eq!(lines("signal"), ["polite", "polite", "143", "quit"]);
 }
 

@@ -1,9 +1,9 @@
-//! The guest's kernel shows the tree that erofs-writer was given: one of every edge of the format, entry
-//! by entry.
+//! The guest's kernel lists exactly the tree that erofs-writer has written: the specimen, which has every edge case of the
+//! format.
 //!
-//! The image takes the place of the rootfs in a box that is otherwise built as always, so what
-//! boots it is the launcher, and what lists it is `list-init`. It does so in several files, which the machine has as one
-//! disk, and in one, as a box of epoch 3 has it.
+//! The specimen replaces the rootfs of a box that `boxbuild build` has made. The launcher boots this box, and its init,
+//! `list-init`, lists the rootfs. The specimen is tested as several files, which the VM gets as one disk, and as one file, as
+//! in a box of epoch 3.
 
 pub(crate) mod model;
 mod specimen;
@@ -31,12 +31,12 @@ agent { image "oci:agent"; entrypoint "/none"; limits memory="64MiB"; }
 vm memory="256MiB"
 "#;
 
-/// Builds a small box around an init.
+/// Builds a small box with the program `init` as its init.
 pub(crate) fn build(directory: &Path, init: &Path, bundle: &Path) {
     build_from(BOXFILE, directory, init, bundle);
 }
 
-/// Like [`build`], from another Boxfile.
+/// Like [`build`], from the Boxfile `boxfile`.
 pub(crate) fn build_from(boxfile: &str, directory: &Path, init: &Path, bundle: &Path) {
     let layer = Layer::new().dir("/empty", 0o755).file("/none", 0o755, "");
     let image = Image::new(Config::default()).with(layer.to_tar());
@@ -53,7 +53,7 @@ fn put(bundle: &Path, media_type: &str, bytes: &[u8]) -> Descriptor {
     descriptor
 }
 
-/// Puts these parts, each with its media type, in the place of a box's rootfs; the box gets another digest by it.
+/// Replaces the rootfs of a box by `parts`, each with its media type. This changes the digest of the box.
 pub(crate) fn replace_rootfs(bundle: &Path, parts: &[(&str, &[u8])]) {
     let files = BoxFiles::of(bundle);
     let parts: Vec<_> = parts.iter().map(|(kind, bytes)| files.put(kind, bytes)).collect();
@@ -63,7 +63,7 @@ pub(crate) fn replace_rootfs(bundle: &Path, parts: &[(&str, &[u8])]) {
     files.seal(&manifest);
 }
 
-/// Puts something in the place of what a box has of a type.
+/// Replaces the blob of a box that has this media type, such as its init. This changes the digest of the box.
 pub(crate) fn replace_blob(bundle: &Path, media_type: &str, bytes: &[u8]) {
     let mut manifest = manifest(bundle);
     let is_meant = |layer: &&mut Descriptor| layer.media_type == media_type;
@@ -74,18 +74,20 @@ pub(crate) fn replace_blob(bundle: &Path, media_type: &str, bytes: &[u8]) {
     fs::write(bundle.join("index.json"), serde_json::to_vec(&index).unwrap()).unwrap();
 }
 
-/// The blocks of the segments of the specimen: files lie in several of them, and several files in one.
+/// The sizes of the specimen's segments in blocks, used in a cycle. Some files span several segments, and some segments contain
+/// several files.
 const SEGMENTS: [usize; 5] = [1, 2, 3, 50, 7];
-/// Where a box has a disk of one file: as the rootfs of epoch 3.
+/// The epoch of a box whose rootfs is one file.
 const OLD_EPOCH: u32 = 3;
 
-/// The starts of the boxes whose rootfs is the specimen, and the specimen.
+/// The starts of the three boxes whose rootfs is the specimen, and the specimen. `extents` has it in several files, `raw` in
+/// one, and `old` in one with the init of epoch 3.
 static STARTS: LazyLock<(BTreeMap<String, Step>, Model)> = LazyLock::new(|| {
     let (dir, boxes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = |name: &str| boxes.path().join(name);
     build(dir.path(), &tools().programs.list_init, &path("extents"));
     let config: Value = read_json(&blob(&path("extents"), &manifest(&path("extents")).config));
-    // The launcher compares the two plans before it boots a box of epoch 3.
+    // For a box of epoch 3, the launcher compares the plan in the rootfs with the config's plan.
     let model = || specimen::specimen(config["plan"].to_string().into_bytes());
     let parts = model().parts(&SEGMENTS);
     assert!(parts.len() > 10, "{} parts", parts.len());
@@ -105,13 +107,13 @@ static STARTS: LazyLock<(BTreeMap<String, Step>, Model)> = LazyLock::new(|| {
     (scenario.start(&tools().host.clone().disk(boxes.path(), "/boxes")), model())
 });
 
-/// Makes a box one of epoch 3, with this rootfs.
+/// Turns a box into one of epoch 3 with the rootfs `rootfs`.
 fn make_old(bundle: &Path, rootfs: &[u8]) {
     replace_rootfs(bundle, &[(ROOTFS_TYPE, rootfs)]);
     BoxFiles::of(bundle).edit_config(|config| config["epoch"] = OLD_EPOCH.into());
 }
 
-/// Compares what the guest has listed with what the writer was told; returns the numbers of the inodes.
+/// Compares the guest's listing of the box `name` with the specimen. Returns the inode number of each path.
 #[track_caller]
 fn assert_told(name: &str) -> Vec<u64> {
     let (steps, model) = &*STARTS;
@@ -134,14 +136,14 @@ fn the_guests_kernel_shows_every_edge_of_the_format() {
     assert_told("raw");
 }
 
-/// Fails where a disk of several files has other bytes than these files one after another.
+/// Fails if the bytes of a disk of several files differ from the concatenated files.
 #[test]
 fn the_guests_kernel_shows_the_same_on_a_disk_of_several_files() {
     assert_eq!(assert_told("extents"), assert_told("raw"));
 }
 
-/// Fails where the first root lacks what the init of epoch 3 reads there. That init is not here any more: `old-init` stands in
-/// for it.
+/// Fails if the first root lacks a file that the init of epoch 3 reads there. `old-init` replaces that init, which is no longer
+/// in this repository.
 #[test]
 fn a_box_of_epoch_3_starts_with_the_plan_in_its_rootfs() {
     let step = &STARTS.0["old"];

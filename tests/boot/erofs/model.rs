@@ -1,4 +1,4 @@
-//! A tree that is given to erofs-writer, and the lines that list-init should send of it.
+//! A tree for erofs-writer, and the lines that list-init must send for the written image.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::listing::escaped;
 
-/// The unit of a segment's size.
+/// The size of a segment is a multiple of this number of bytes.
 const BLOCK: usize = SEGMENT_UNIT as usize;
 
-/// The tree, told to the writer name by name.
+/// A tree that is given to erofs-writer entry by entry, and is kept for the comparison.
 pub(crate) struct Model {
     builder: ImageBuilder,
     store: Store,
@@ -22,7 +22,7 @@ pub(crate) struct Model {
     paths: BTreeMap<Vec<u8>, NodeId>,
 }
 
-/// The bytes of files.
+/// The contents of the files, by their digest.
 #[derive(Default)]
 struct Store(HashMap<Blake3Digest, Vec<u8>>);
 
@@ -40,7 +40,7 @@ impl Model {
         Self { builder, store: Store::default(), inodes, paths }
     }
 
-    /// Adds an inode under its first name and returns it.
+    /// Adds an inode at `path`, its first name.
     pub(crate) fn add(&mut self, path: &[u8], meta: Meta, node: Node) -> NodeId {
         let id = self.builder.add(meta.clone(), node.clone()).unwrap();
         self.inodes.insert(id, (meta, node));
@@ -48,7 +48,7 @@ impl Model {
         id
     }
 
-    /// Adds a file under its first name and returns it.
+    /// Adds a file at `path`, its first name.
     pub(crate) fn add_file(&mut self, path: &[u8], meta: Meta, bytes: Vec<u8>) -> NodeId {
         let content = Blake3Digest::of(&bytes);
         let node = Node::File { size: bytes.len() as u64, content };
@@ -56,7 +56,7 @@ impl Model {
         self.add(path, meta, node)
     }
 
-    /// Gives an inode a name in a directory that is there already.
+    /// Adds `path` as a name of an inode. The parent directory must exist.
     pub(crate) fn link(&mut self, path: &[u8], id: NodeId) {
         let slash = path.iter().rposition(|byte| *byte == b'/').unwrap();
         let parent = if slash == 0 { b"/" } else { &path[..slash] };
@@ -64,7 +64,7 @@ impl Model {
         self.paths.insert(path.to_vec(), id);
     }
 
-    /// Returns the lines of list-init, in the order of the paths.
+    /// Returns the lines that list-init must send, in the bytewise order of the paths.
     pub(crate) fn lines(&self) -> Vec<Value> {
         let mut names: HashMap<NodeId, Vec<&[u8]>> = HashMap::new();
         let mut subdirectories: HashMap<&[u8], u64> = HashMap::new();
@@ -91,18 +91,18 @@ impl Model {
         self.paths.iter().map(line).collect()
     }
 
-    /// Returns the inode of each line, as the writer names it.
+    /// Returns the writer's inode of each line of [`Self::lines`].
     pub(crate) fn inodes(&self) -> Vec<NodeId> {
         self.paths.values().copied().collect()
     }
 
-    /// Writes the image in one part, which the metadata of a box can be.
+    /// Returns the image as one part, which can be the metadata blob of a box without segments.
     pub(crate) fn image(self) -> Vec<u8> {
         self.write(&Segments::default())
     }
 
-    /// Writes the image in parts: the metadata, and what the files have that does not follow their inodes, cut into segments of
-    /// these numbers of blocks, which are taken again and again. The cuts heed no file.
+    /// Returns the image in parts: the metadata, then the contents of more than [`MAX_INLINE_FILE`] bytes, cut into segments. The
+    /// sizes of the segments are `blocks`, in a cycle: `[1, 2]` makes segments of 1, 2, 1, 2 … blocks. A cut can be in a file.
     pub(crate) fn parts(self, blocks: &[usize]) -> Vec<Vec<u8>> {
         let segments = Segments::of(&self.store);
         let mut parts = vec![self.write(&segments)];
@@ -128,11 +128,11 @@ impl Model {
     }
 }
 
-/// The contents that lie behind the metadata, one after another.
+/// The contents that follow the metadata.
 #[derive(Default)]
 struct Segments {
     bytes: Vec<u8>,
-    /// Where each begins.
+    /// The offset of each content in `bytes`.
     places: HashMap<Blake3Digest, u64>,
 }
 

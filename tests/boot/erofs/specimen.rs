@@ -1,4 +1,4 @@
-//! A tree with every edge of the format that a kernel can show.
+//! A tree with every edge case of the EROFS format that a kernel can show.
 
 use std::iter;
 
@@ -16,13 +16,13 @@ fn directory() -> Meta {
     Meta { mode: 0o755, ..meta() }
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Returns `length` bytes, each of which depends on its index and on `seed`.
 fn bytes(length: usize, seed: u8) -> Vec<u8> {
     let byte = |index: usize| (index / 251 + index).to_le_bytes()[0] ^ seed;
     (0..length).map(byte).collect()
 }
 
-/// Returns the tree, which has the plan of its box where the init of epoch 3 reads it.
+/// Returns the tree, with `plan` at [`PLAN_PATH`], where the init of epoch 3 reads it.
 pub(crate) fn specimen(plan: Vec<u8>) -> Model {
     let root = Meta { mode: 0o1711, uid: 3, gid: 4, ..meta() };
     let mut model = Model::new(root);
@@ -38,7 +38,8 @@ pub(crate) fn specimen(plan: Vec<u8>) -> Model {
     model
 }
 
-/// Sizes around the ends of blocks and of what follows an inode; and contents that are shared.
+/// Adds files with sizes around block boundaries and around the greatest size that is stored after the inode, and files with
+/// the same content.
 fn add_files(model: &mut Model) {
     model.add(b"/files", directory(), Node::Directory);
     let sizes =
@@ -53,8 +54,8 @@ fn add_files(model: &mut Model) {
     }
 }
 
-/// Hard links within and across directories, to each kind of inode that can have them; symlinks
-/// after their inode and in blocks.
+/// Adds hard links to a file, a pipe and a symlink, within and across directories, and symlinks whose targets are stored after
+/// the inode and in blocks.
 fn add_links(model: &mut Model) {
     model.add(b"/links", directory(), Node::Directory);
     model.add(b"/links/below", directory(), Node::Directory);
@@ -86,7 +87,7 @@ fn add_special(model: &mut Model) {
     }
 }
 
-/// Modes, owners and times over their whole range. The owner 2^32 - 1 means "nobody said" to Linux.
+/// Adds modes, owners and times over their whole range. The owner 2^32 - 1 is left out: Linux uses it as "no id".
 fn add_metas(model: &mut Model) {
     model.add(b"/metas", directory(), Node::Directory);
     for mode in [0, 0o1, 0o4755, 0o2755, 0o1777, 0o7777] {
@@ -113,8 +114,8 @@ fn pair(name: &str, value: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
     (name.as_bytes().to_vec(), value)
 }
 
-/// An ACL in the form of `include/uapi/linux/posix_acl_xattr.h`: version 2, then tag, permissions
-/// and id of each entry. It gives something to user 1000 beside the three classes.
+/// Returns an ACL in the format of `include/uapi/linux/posix_acl_xattr.h`: version 2, then the tag, permissions and id of each
+/// entry. Besides the owner, the group and others, it has an entry for user 1000.
 fn acl() -> Vec<u8> {
     let entries: [(u16, u16, u32); 5] = [
         (0x01, 7, u32::MAX),
@@ -132,14 +133,14 @@ fn acl() -> Vec<u8> {
     value
 }
 
-/// `cap_net_bind_service` as permitted and effective: `struct vfs_cap_data`, revision 2.
+/// Returns `cap_net_bind_service` as permitted and effective, as a `struct vfs_cap_data` of revision 2.
 fn capability() -> Vec<u8> {
     let mut value = vec![1, 0, 0, 2, 0, 4, 0, 0];
     value.resize(20, 0);
     value
 }
 
-/// Attributes of files: each namespace, and the longest name, value and sum.
+/// Adds files with extended attributes: each namespace, the longest name, the longest value, and the greatest total size.
 fn add_xattrs(model: &mut Model) {
     model.add(b"/xattrs", directory(), Node::Directory);
     let longest = format!("user.{}", "n".repeat(250));
@@ -165,14 +166,14 @@ fn add_xattrs(model: &mut Model) {
     add_more_xattrs(model);
 }
 
-/// Many attributes, and those of what is no file.
+/// Adds a file with many extended attributes, and other types of inodes with extended attributes.
 fn add_more_xattrs(model: &mut Model) {
     let many = (0..200).map(|n| pair(&format!("user.{n:03}"), bytes(n, 6))).collect();
     model.add_file(b"/xattrs/many", Meta { xattrs: many, ..meta() }, bytes(2000, 0x42));
     let default = vec![pair("system.posix_acl_default", acl()), pair("user.dir", bytes(4096, 7))];
     model.add(b"/xattrs/directory", Meta { xattrs: default, ..directory() }, Node::Directory);
     model.add(b"/xattrs/directory/child", directory(), Node::Directory);
-    // Linux has user.* and ACLs for files and directories only.
+    // On other inodes than files and directories, Linux has no user.* attributes and ACLs.
     let others = vec![pair("trusted.t", bytes(900, 8)), pair("security.s", bytes(900, 9))];
     for (name, node) in [
         ("symlink", Node::Symlink { target: b"few-inline".to_vec() }),
@@ -185,7 +186,7 @@ fn add_more_xattrs(model: &mut Model) {
     }
 }
 
-/// Every byte that a name can have, names of every length, and a path of nearly 4096 bytes.
+/// Adds names with every byte that a name can have, names of every length, and a path of nearly 4096 bytes.
 fn add_names(model: &mut Model) {
     model.add(b"/names", directory(), Node::Directory);
     let fifo = model.add(b"/names/fifo", meta(), Node::Fifo);
@@ -209,12 +210,12 @@ fn add_names(model: &mut Model) {
     model.add_file(&[path.as_slice(), b"/end"].concat(), meta(), bytes(7, 0x77));
 }
 
-/// Directories around the size of a block and of the room after an inode, and a large one.
+/// Adds directories with sizes around a block and around the space after an inode, and a large directory.
 fn add_directories(model: &mut Model) {
     model.add(b"/directories", directory(), Node::Directory);
     let fifo = model.add(b"/directories/fifo", meta(), Node::Fifo);
-    // `.`, `..` and 14 names of 241 leave 527 bytes: two entries of 12 bytes and names of 251 and
-    // up to 252 bytes. After an inode is room for 64 bytes less, so for a name of up to 188.
+    // In a block of 4096 bytes, `.`, `..` and 14 names of 241 bytes leave 527 bytes: two more entries of 12 bytes, with names of
+    // 251 and at most 252 bytes. After an inode, 64 bytes less are free, so the last name has at most 188 bytes.
     for last in [187, 188, 189, 251, 252, 253, 255] {
         let path = format!("/directories/{last}");
         model.add(path.as_bytes(), directory(), Node::Directory);

@@ -1,9 +1,10 @@
-//! A machine that is killed at any moment: its volume is whole after the journal is replayed, and has every file that was
+//! A VM can be killed at any moment: after the journal is replayed, its volume is undamaged, and contains every file that was
 //! flushed before.
 //!
-//! A machine that is stopped has written what one has that is killed at this moment: the host's page cache is the same. So
-//! one start gives a hundred moments, each with a copy of the disk. e2fsprogs judges them, and the program that has
-//! written the files. Two machines are really killed, and the guest's kernel replays the journal.
+//! The host's page cache is the same whether a VM is stopped or killed at a moment. So one run is stopped a hundred times,
+//! and the disk is copied each time. e2fsck checks each copy, and `keeper`, the program that has written the files, checks
+//! the files in it. In the end, this run and a second one are really killed, and the guest's kernel replays the journal at the
+//! next mount.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,14 +15,14 @@ use std::sync::LazyLock;
 
 use crate::scenario::{Scenario, Step, bake, sleeping, tools};
 
-/// How many moments are looked at.
+/// The number of moments at which the VM is stopped.
 const MOMENTS: usize = 100;
 /// The size of the volume, in bytes.
 const SIZE: u64 = 8 << 20;
 const BLOCK: usize = 4096;
 
-/// Writes files in two boxes, one after the other, and looks for them in the next one. The machine of the first one is
-/// stopped at the moments, and then killed; of the second one the supervisor is.
+/// Runs three boxes with the same volume. `first` writes files to `/v/a`; its VM is stopped 100 times, then killed. `second`
+/// checks these files and writes others to `/v/b`; its supervisor is killed. `third` checks the files of both.
 const KILLS: &str = r#"
 boxlaunch volume create kept --size 8MiB >/dev/null; disk=/root/.local/state/boxbuild/volumes/kept/disk
 run() { boxlaunch run -q --name $1 --volume kept:/v -i /kept -- sh -c "$2"; }
@@ -37,10 +38,9 @@ run third '/keeper check /v/b; /keeper check /v/a </v/a-said' </tmp/b
 cat /tmp/errors >&2
 "#;
 
-/// The files that a scenario leaves in `/out`, by name.
+/// The files that a scenario leaves in `/out`, by their path below it.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// The steps, and those files.
 static SCENE: LazyLock<(BTreeMap<String, Step>, Files)> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -56,9 +56,9 @@ static SCENE: LazyLock<(BTreeMap<String, Step>, Files)> = LazyLock::new(|| {
     Scenario::default().script(120, "kills", KILLS).start_for_files(&host)
 });
 
-/// Runs a program; returns its exit code and what it said.
+/// Runs a program, and returns its exit code and its output, with standard error after standard output.
 fn run(command: &mut Command) -> (Option<i32>, String) {
-    // Debian has e2fsprogs where only root's PATH leads.
+    // On Debian, e2fsprogs is in directories that only root's PATH has.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     command.env("PATH", path).env("LC_ALL", "C");
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -66,14 +66,15 @@ fn run(command: &mut Command) -> (Option<i32>, String) {
     (output.status.code(), said)
 }
 
-/// Replays the journal of an image, checks it, and returns whether there was something to replay.
+/// Replays the journal of a disk image, checks the file system, and returns whether the journal had anything to replay.
 fn check(image: &Path) -> bool {
     let (_, replayed) = run(Command::new("e2fsck").args(["-y", "-E", "journal_only"]).arg(image));
     let (code, said) = run(Command::new("e2fsck").arg("-fn").arg(image));
     let is_plain = |line: &str| {
         ["Pass ", "e2fsck "].iter().any(|it| line.starts_with(it)) || line.contains(" blocks")
     };
-    // The sums of the superblock are in no journal: the kernel writes them when it unmounts, and counts for itself.
+    // The superblock's totals of free blocks and inodes may be wrong. The kernel does not journal them: it writes them at an
+    // unmount, and computes them itself at a mount.
     let is_sum = |line: &str| {
         ["Free blocks count wrong (", "Free inodes count wrong ("]
             .iter()
@@ -86,7 +87,8 @@ fn check(image: &Path) -> bool {
     replayed.contains("recovering journal")
 }
 
-/// Checks that the newest of the files which were named are in an image.
+/// Checks that `image` contains the newest of the files whose numbers are the lines of `named`. `scratch` is a directory for
+/// extracted files.
 fn check_files(image: &Path, named: &str, scratch: &Path) {
     let files = scratch.join("files");
     drop(fs::remove_dir_all(&files));
@@ -101,7 +103,8 @@ fn check_files(image: &Path, named: &str, scratch: &Path) {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// Fails where the file system has no journal, or libkrun has reported a write that it had not done.
+/// Checks the 100 copies of the disk. Fails if the file system has no journal, or if libkrun reports a flush as done before the
+/// write is done.
 #[test]
 #[ignore = "one of the longer boots"]
 fn no_moment_loses_what_was_flushed() {

@@ -1,4 +1,4 @@
-//! Volumes: they outlive the boxes that use them, which is one box at a time.
+//! Volumes: a volume outlives the boxes that use it, and only one box at a time can use it.
 
 mod kills;
 
@@ -10,11 +10,11 @@ use crate::page::{self, assert_page};
 use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
 use crate::schema::assert_fits;
 
-/// The page for users.
 const PAGE: &str = include_str!("../../../docs/volumes.md");
 const SCRATCH: &str = "scratch \"tmp\" guest=\"/scratch\" size=\"1MiB\"\n";
 
-/// Two runs, the second one with two volumes. The owner of a disk is the machine's user, whoever had it before.
+/// Runs a box with the volume `data`, then another one with `data` and `more`. At each start, the disk's file is given to the
+/// user of the VMM.
 const STAYS: &str = r#"
 boxlaunch run -q --volume data:/var/data /worker -- sh -c '
     ls -lnd /var/data | tr -s " " | cut -d" " -f1,3,4; grep " /var/data " /proc/mounts | cut -d" " -f3,4
@@ -26,7 +26,8 @@ vmm=$(boxlaunch inspect --json second | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1
 grep 'Max file size' /proc/$vmm/limits | tr -s ' '
 cd /root/.local/state/boxbuild/volumes; test $(stat -c %u data/disk) = $(stat -c %u /proc/$vmm) && echo the machines
 "#;
-/// While the second box runs, and after it. A third one takes its volume, and does not start.
+/// While the second box runs, its volumes are refused to others. After its end, a third box asks for `data` but fails to
+/// start, so `data` still names the second box as its last user.
 const REFUSED: &str = r#"
 boxlaunch run --json --volume data:/d /worker -- true; echo $?; boxlaunch volume rm data more; echo $?
 boxlaunch kill second >/dev/null; boxlaunch wait second >/dev/null
@@ -35,7 +36,7 @@ boxlaunch volume inspect data | grep -o 'by [a-z]*'
 boxlaunch run -q --volume data:/d /worker -- cat /d/file /d/agent
 boxlaunch volume rm more; boxlaunch -q volume ls
 "#;
-/// A user whose own volumes are in a directory that root does not use.
+/// Run by an ordinary user, whose volumes are in the user's own state directory.
 const USER: &str = "
 boxlaunch run -q --volume mine:/v /worker -- sh -c 'echo mine >/v/file'
 boxlaunch run -q --volume mine:/v /worker -- cat /v/file
@@ -63,7 +64,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 #[ignore = "one of the longer boots"]
 fn a_volume_stays_and_both_components_see_it() {
     let stays = &STEPS["stays"];
-    // The scratch disk has no cache that could be flushed.
+    // The scratch disk is "write through": it has no cache to flush. The volume is "write back".
     let expected = "drwxrwxrwt 0 0\next4 rw,nosuid,nodev,noatime,errors=remount-ro\nwrite through\nwrite back\n\
                     kept\nlost+found\nof the agent\nMax file size 10737418240 10737418240 bytes \nthe machines\n";
     assert_eq!(stays.stdout, expected, "{stays:?}");
