@@ -1,4 +1,4 @@
-//! Agents in Python and in Node: they run commands in the business component, and cannot block or end their box.
+//! Agents in Python and in Node run commands in the business component. Hostile programs cannot block or end their box.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,7 +52,7 @@ while True:
             try: os.kill(int(it), signal.SIGSTOP)
             except OSError: pass
 "#;
-/// Commands of the host end although [`STOPPER`] stops their processes.
+/// Commands that the host runs in the agent's component end, although [`STOPPER`] stops their processes.
 const STOPPED: &str = r#"
 boxlaunch exec --in agent python -- python3 -c "$STOPPER" >/tmp/stopper & stopper=$!
 until grep -q ready /tmp/stopper; do usleep 100000; done

@@ -20,7 +20,7 @@ const COPY: &str = "head -c 3145728 /dev/urandom >/tmp/sent; \
 const SLOW_READER: &str =
     "boxlaunch run --agent-socket /tmp/a /hello -- sh -c 'yes | head -c 2000000' | {
     sleep 3; curl --silent --max-time 2 --unix-socket /tmp/a http://localhost/health; wc -c; }";
-/// Like [`SLOW_READER`], with 600 short writes, each of which is sent as a frame.
+/// Like [`SLOW_READER`], with 600 short lines, each of which is sent as a separate frame.
 const LINES: &str = "boxlaunch run --agent-socket /tmp/a /hello -- \
         sh -c 'i=0; while [ $i -lt 600 ]; do printf \"%512d\\n\" $i; i=$((i + 1)); done' | {
     sleep 6; curl --silent --max-time 2 --unix-socket /tmp/a http://localhost/health; tail -n 1; }";
@@ -52,7 +52,7 @@ END
     sleep 3
 } | script -qec "sh /tmp/box" /dev/null
 "#;
-/// Asks for a terminal although standard input is none.
+/// Asks for a terminal although standard input is not a terminal.
 const NO_TERMINAL: &str = "boxlaunch run -it /hello -- sh </dev/null";
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {

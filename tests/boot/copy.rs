@@ -38,7 +38,7 @@ const WRONG: &str = "boxlaunch cp copy:/none /tmp; echo $?; boxlaunch cp /none c
 boxlaunch cp a b; echo $?; boxlaunch cp copy:/a copy:/b; echo $?; boxlaunch cp /tmp/src/a copy:/none/x; echo $?
 boxlaunch cp -u nobody /tmp/src/a copy:/root; echo $?; boxlaunch cp copy:/tmp/new /none/x; echo $?
 boxlaunch cp nobody:/a /tmp; echo $?; boxlaunch cp --in agent copy:/etc/passwd /dev/full/x; echo $?";
-/// Symbolic links in the box must not make `cp` write to another path of the host.
+/// Symbolic links, in the box or from an earlier copy, must not make `boxlaunch cp` write to other paths of the host.
 const HOSTILE: &str = "boxlaunch exec copy -- sh -c 'mkdir /tmp/evil; ln -s /tmp/target /tmp/evil/out; ln -s inner /tmp/evil/in; mkfifo /tmp/evil/pipe'
 mkdir -p /tmp/into/evil; echo mine >/tmp/into/evil/out
 boxlaunch cp copy:/tmp/evil /tmp/into; cat /tmp/into/evil/out; readlink /tmp/into/evil/in

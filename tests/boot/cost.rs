@@ -1,4 +1,5 @@
-//! The costs of a run that no phase of its start includes: a second CPU, the end of the run, and the memory of an idle box.
+//! Costs of a run, beside the phases of its start in tests/boot/hello.rs: a second CPU, the end of the run, and the memory of an
+//! idle box.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Root of a component succeeds in none of 70 attempts to get out of the component. A component does not see the IPC objects of
-//! the other component, and works on while the other one exhausts its resources.
+//! Root of a component succeeds in none of 70 attempts to get out of the component. A component does not see the other one's IPC
+//! objects, and still answers while the other one uses all the CPU time, processes and memory that it can get.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -60,8 +60,8 @@ su me -c 'sh /tmp/home/script'
 vmm=$(cat /tmp/home/vmm)
 sh /tmp/audit $$ $vmm >&2; sed -n 's/^[UG]id:\t//p' /proc/$vmm/status | tr '\t' '\n' | sort -u >&2
 "#;
-/// The same user with a delegated control group, as a service manager delegates it. Prints the groups in it, each with its
-/// number of processes and its memory limit.
+/// Starts boxlaunch as the user of [`USER`], in a control group that is delegated to this user, as service managers do it. Prints
+/// the delegated group and its child groups, each with its number of processes and its memory limit.
 const DELEGATED: &str = r#"
 mine=/sys/fs/cgroup/mine; mkdir $mine
 echo '+cpu +memory +pids' >/sys/fs/cgroup/cgroup.subtree_control
@@ -165,7 +165,7 @@ fn a_user_is_told_what_the_host_lacks() {
     insta::assert_snapshot!(format!("{}\n--\n{}", step.stdout, step.stderr));
 }
 
-/// Fails if a process stays in the delegated group itself, instead of a group below it that has a limit.
+/// Fails if a process stays in the delegated group itself, instead of a child group with a memory limit.
 #[test]
 fn a_group_that_is_handed_over_limits_the_machine() {
     let step = &STEPS["delegated"];

@@ -15,7 +15,7 @@ const LINES: &str = r#"
 lines() { sed 's/"time_ms":[0-9]*/"time_ms":N/'; }
 [ "$(id -u)" = 0 ] && cd /tmp || cd
 "#;
-/// An agent that tries to change its logs, and writes more output than the log files can have.
+/// An agent that tries to change its logs, and writes more output than its log files may contain.
 const AGENT: &str = r#"#!/bin/sh
 ls -ld /logs /logs/* | tr -s ' ' | cut -d' ' -f1,3,4,9
 for it in 'echo x >>/logs/stdout.log' 'echo x >/logs/new' 'rm -f /logs/events.jsonl' 'mv /logs/atif /tmp' 'mkdir /logs/atif/d'; do
@@ -37,7 +37,7 @@ echo --; boxlaunch logs --task seen | grep '"stream":"stderr"' | wc -c | cut -c1
 boxlaunch logs --task seen >/out/seen.jsonl; boxlaunch logs --since 0s --task seen | wc -l; boxlaunch rm seen
 "#;
 /// The events of a detached box: commands of the host, and the program of the business component. The box logs no output of
-/// the agent. Its log is the same while it runs and after its end.
+/// the agent. `boxlaunch logs --follow` and `boxlaunch logs` after the box's end must print the same events.
 const SERVED: &str = r#"
 boxlaunch run -q -d --name served /served; boxlaunch exec served -- sh -c 'exit 4' hidden; boxlaunch health served >/dev/null; boxlaunch cp served:/etc/hosts .
 boxlaunch exec --in agent served -- tail -n 1 /logs/events.jsonl | lines

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::page::{self, assert_page, blocks};
 use crate::scenario::{Scenario, Step, as_user, bake, hello_checkout, sleeping, tools};
 
-/// Its `kdl` blocks are the network declaration of the box `page`.
+/// The page's `kdl` blocks are the network declaration of the box `page`.
 const PAGE: &str = include_str!("../../docs/network.md");
 /// The shell lines that start the tests' resolver and servers before a script, and print the servers' log after it.
 const PEERS: [&str; 2] = [

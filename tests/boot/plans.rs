@@ -75,7 +75,7 @@ fn latin(text: &str) -> Vec<u8> {
 }
 
 /// Returns a rootfs with the directories that init needs before it reads the config, and with `config` at `/config`, from where
-/// `swap-init` reads it instead of the launcher's.
+/// `swap-init` reads it instead of the launcher's config.
 fn rootfs(config: Vec<u8>) -> Vec<u8> {
     let meta = || Meta { mode: 0o755, ..Meta::default() };
     let mut model = Model::new(meta());
@@ -137,7 +137,7 @@ const ACCEPTED: [(&str, Change, &str); 7] = [
 /// Starts of boxes: the name of the box, the result, and a text that the start must have printed.
 type Starts = Vec<(&'static str, Step, &'static str)>;
 
-/// The starts of plans that the launcher refuses, and of those that it accepts.
+/// The starts of boxes with a config of [`refused`], and of boxes with a plan of [`ACCEPTED`].
 static STARTS: LazyLock<(Starts, Starts)> = LazyLock::new(|| {
     let (dir, boxes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let refused = make_refused(dir.path(), boxes.path());

@@ -18,9 +18,9 @@ vm memory="256MiB"
 /// The attempts after which the box still starts. The attempts in [`REFUSED`] make the start fail.
 const SERVED: [&str; 2] = ["scan", "second"];
 const REFUSED: [&str; 3] = ["wrong", "again", "half"];
-/// Prints the sockets of a box on the host, every half second while the guest tries ports. For each name: how many sockets have
-/// it, their flags (00010000 listens), and their state (02 is connecting, 03 connected). Also reads the VMM's network namespace,
-/// which contains the sockets that the VMM has connected to.
+/// Lists the sockets of a box on the host every half second while the guest tries ports, and prints each distinct list, then the
+/// guest's output. For each name: the number of sockets, their flags (00010000 listens), and their state (02 is connecting, 03
+/// connected). The sockets that the VMM has connected to are listed in its network namespace.
 const WATCH: &str = r#"
 boxlaunch run -d --budget off --startup-timeout 100 --name $name /boxes/$name >/dev/null
 vmm=$(boxlaunch inspect --json $name | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/')
@@ -60,11 +60,11 @@ fn make_boxes(dir: &Path, boxes: &Path) {
     }
 }
 
-/// The result that the guest reports for its 66,536 ports.
+/// The guest's report of its attempts to connect to 66,536 ports of the host.
 const FOUND: &str = "66536 ports: connected [1024], refused [4088]";
 /// The number of bytes that the host answers on the guest's second control connection.
 const UNANSWERED: &str = "bytes of answers on the others: [0]";
-/// The only line that [`WATCH`] may print for the sockets: one connected control socket, and no other connection.
+/// The only list of sockets that [`WATCH`] may print: one connected control socket, and no other connection.
 const ONE_CONNECTION: &str = " 2 agent 00010000 01 1 control 00000000 03 1 supervisor 00010000 01 ";
 
 fn shown(name: &str) -> Vec<&'static str> {

@@ -32,7 +32,7 @@ su me -c 'export HOME=/tmp/home XDG_RUNTIME_DIR=/tmp/home BOXBUILD_STORE_RO=/tmp
 boxlaunch images -q; boxlaunch run -q --jail best-effort localhost:5000/acme/hello:v1 -- echo ran; ls -A .cache/boxbuild/blobs 2>/dev/null'
 state | diff /tmp/before - && echo unchanged";
 
-/// Its `bash` blocks, which build and push, run on the host of the test. Its `console` blocks run in the virtual host.
+/// The page's `bash` blocks, which build and push, run on the host of the test. Its `console` blocks run in the virtual host.
 const PAGE: &str = include_str!("../../docs/shipping.md");
 /// The registry that the page uses. A local one replaces it.
 const REGISTRY: &str = "ghcr.io";

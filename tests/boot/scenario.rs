@@ -88,8 +88,7 @@ vm cpus=1 memory="256MiB"
     )
 }
 
-/// Returns a script that makes the user `me`, who may use KVM, and runs `script` as this user. Because it makes the user, it can
-/// be used only once in each start of the virtual host.
+/// Returns a script that makes the user `me` of the virtual host, who may use KVM, and runs `script` as this user.
 pub(crate) fn as_user(script: &str) -> String {
     format!(
         "echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'me:x:1000:' >>/etc/group

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::page::{self, assert_page, blocks};
 use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
 
-/// Its `kdl` blocks are added to the Boxfile.
+/// The page's `kdl` blocks are added to [`BOXFILE`].
 const PAGE: &str = include_str!("../../docs/secrets.md");
 const BOXFILE: &str = r#"box "secretive"
 agent {
@@ -31,8 +31,8 @@ const RUN: &str = "-e API_URL=here --secret CERT=file:/tmp/cert --secret API_KEY
 /// Prints the secrets that a user sees in a component, and tries to change one.
 const SEEN: &str = "echo ${API_KEY-none}; cd /run/secrets 2>/dev/null && ls -ln | tail -n1 | tr -s \" \" | cut -d\" \" -f1,3,4; \
     cat /run/secrets/cert; cat /etc/app/token; echo x >>/etc/app/token; ls -ld /etc/app | cut -c1-10";
-/// Searches for the values in all files and descriptors that the host has of a box, and in the memory of its supervisor. The
-/// name `secretive` is searched for as well: it must be found, or else the search is broken.
+/// Searches for the values in the host's files and records of a box, in the environments of its processes, and in the memory of
+/// its supervisor. Also searches for the box's name, `secretive`, which must be found, or else the search is broken.
 const SEARCH: &str = r#"
 record=$(boxlaunch inspect --json kept); boxlaunch logs kept
 field() { echo "$record" | sed "s/.*\"$1\":\"*\([^,\"]*\).*/\1/"; }

@@ -46,8 +46,8 @@ impl Rootfs {
         Self { metadata, segments, further }
     }
 
-    /// Replaces the rootfs of a box by this one, in `segments` segments: those of examples/hello, then one for each unused
-    /// block, and a last one for all remaining blocks.
+    /// Replaces the rootfs of a box by this one, in `segments` segments: those of examples/hello, then segments of one unused
+    /// block each, and a last segment with all other unused blocks.
     fn put(&self, bundle: &Path, segments: usize) {
         let single = (segments - self.segments.len() - 1) * SEGMENT_UNIT as usize;
         let (single, rest) = self.further.split_at(single);

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use crate::page::{self, assert_page, blocks};
 use crate::scenario::{Scenario, Step, as_user, bake_named, hello_checkout, sleeping, tools};
 
-/// Its `kdl` blocks are declarations of the boxes `page` and `desk`.
+/// The page's `kdl` blocks are declarations of the boxes `page` and `desk`.
 const PAGE: &str = include_str!("../../docs/files.md");
 const WATCHER: &str = "business {\n    file \"watcher\" to=\"/watcher\" mode=\"0755\"\n";
 const SKILLED: &str = r#"
@@ -49,7 +49,7 @@ boxlaunch stop seen
     )
 }
 
-/// Root shares a directory of another user, then this one together with a directory of root. Both cannot be writable.
+/// Root shares a directory of another user, then this one together with a directory of root. Only one of the two may be writable.
 const OF_ANOTHER: &str = r#"
 mkdir -p h/users h/roots; chown 1000:1000 h/users
 boxlaunch run -q -v h/users:/w:rw --in business -u 0 /seeing -- sh -c 'echo x >/w/x; mkdir /w/d'; ls -ln h/users | tr -s ' ' | cut -d' ' -f3,4,9

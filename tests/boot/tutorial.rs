@@ -20,7 +20,7 @@ const IMAGES: [(&str, &str); 2] = [
 struct Start {
     shown: Shown,
     meanwhile: Vec<Shown>,
-    /// A copy of the store with the box, made when the page reaches `shown`, because later commands change the box.
+    /// A copy of the store with the box, made before the page's next command, because later commands change the box.
     bundle: PathBuf,
 }
 

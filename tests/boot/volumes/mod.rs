@@ -13,8 +13,8 @@ use crate::schema::assert_fits;
 const PAGE: &str = include_str!("../../../docs/volumes.md");
 const SCRATCH: &str = "scratch \"tmp\" guest=\"/scratch\" size=\"1MiB\"\n";
 
-/// Runs a box with the volume `data`, then another one with `data` and `more`. At each start, the disk's file is given to the
-/// user of the VMM.
+/// Runs a box with the volume `data`, then another one with `data` and `more`. At each start, the VMM's user becomes the owner of
+/// the disk's file, whoever owned it before.
 const STAYS: &str = r#"
 boxlaunch run -q --volume data:/var/data /worker -- sh -c '
     ls -lnd /var/data | tr -s " " | cut -d" " -f1,3,4; grep " /var/data " /proc/mounts | cut -d" " -f3,4
@@ -26,8 +26,8 @@ vmm=$(boxlaunch inspect --json second | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1
 grep 'Max file size' /proc/$vmm/limits | tr -s ' '
 cd /root/.local/state/boxbuild/volumes; test $(stat -c %u data/disk) = $(stat -c %u /proc/$vmm) && echo the machines
 "#;
-/// While the second box runs, its volumes are refused to others. After its end, a third box asks for `data` but fails to
-/// start, so `data` still names the second box as its last user.
+/// While the box `second` runs, no other box can use its volumes, and `volume rm` does not remove them. After its end, the box
+/// `third` gets `data` but fails to start, so `data` still names `second` as its last user.
 const REFUSED: &str = r#"
 boxlaunch run --json --volume data:/d /worker -- true; echo $?; boxlaunch volume rm data more; echo $?
 boxlaunch kill second >/dev/null; boxlaunch wait second >/dev/null
