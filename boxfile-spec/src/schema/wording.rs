@@ -26,7 +26,9 @@ impl Kind {
             Self::Name => ("a name", "name"),
             Self::Path | Self::BakedPath => ("a path of the checkout", "filled"),
             Self::Kernel => ("`lean`, `krunfw` or a path", "filled"),
-            Self::LaunchPath => ("a path relative to the directory in which the box is launched", "filled"),
+            Self::LaunchPath => {
+                ("a path relative to the directory in which the box is launched", "filled")
+            }
             Self::FilePlace | Self::WorkDir => ("an absolute path", "absolute-path"),
             Self::GuestPath | Self::MountPoint | Self::SecretPath => {
                 ("a path of the guest", "guest-path")
