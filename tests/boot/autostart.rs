@@ -90,8 +90,8 @@ fn a_program_that_fails_is_started_again() {
 #[ignore = "one of the longer boots"]
 fn a_program_that_ends_well_stays_ended_and_the_box_goes_on() {
     let lines = lines("ended");
-    let said = "the business application has ended with status 0; its output: boxlaunch logs --in business once";
-    assert_eq!(lines[..4], ["once", "once", said, "once"], "{lines:?}");
+    let output = "the business application has ended with status 0; its output: boxlaunch logs --in business once";
+    assert_eq!(lines[..4], ["once", "once", output, "once"], "{lines:?}");
     let [logged, record] = [4, 5].map(|at| serde_json::from_str::<Value>(lines[at]).unwrap());
     assert_fits("logs", &logged);
     assert_eq!((&logged["component"], &logged["text"]), (&"business".into(), &"once\n".into()));

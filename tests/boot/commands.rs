@@ -72,11 +72,11 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let run = |options: &str, command: &str| {
         format!("boxlaunch run --json {options} /hello -- {command}")
     };
-    let said = run(&format!("-i -u nobody {options}"), &format!("sh -c '{SAY}'"));
-    let said = format!("printf in | GIVEN=here {said}");
+    let output = run(&format!("-i -u nobody {options}"), &format!("sh -c '{SAY}'"));
+    let output = format!("printf in | GIVEN=here {output}");
     Scenario::default()
         .step("verify", "boxlaunch verify /hello")
-        .script(9, "said", &said)
+        .script(9, "said", &output)
         .step("number", &run("-u 4242:7", "id"))
         .step("nobody", &run("--user none", "true"))
         .step("nowhere", &run("--workdir /none", "true"))
@@ -112,9 +112,9 @@ fn stdout(name: &str) -> &'static str {
 #[test]
 #[ignore = "one of the longer boots"]
 fn environment_directory_user_and_input_are_as_asked_for() {
-    let said = command("said", 1);
-    assert_eq!(said["stdout"], "2|/|here|\n/tmp\n65534\n65534\ninnot a tty\n");
-    assert!(said["duration_ms"].as_f64().unwrap() > 0.0, "{said}");
+    let output = command("said", 1);
+    assert_eq!(output["stdout"], "2|/|here|\n/tmp\n65534\n65534\ninnot a tty\n");
+    assert!(output["duration_ms"].as_f64().unwrap() > 0.0, "{output}");
     let numbers = command("number", 0);
     assert_eq!(numbers["stdout"], "uid=4242 gid=7\n");
 }

@@ -159,6 +159,6 @@ fn the_values_are_nowhere_on_the_host() {
 
 #[test]
 fn a_secret_that_is_not_given_is_named() {
-    let said = ["missing", "unknown", "unset", "value"].map(|name| STEPS[name].stderr.as_str());
-    insta::assert_snapshot!(said.join("--\n"));
+    let output = ["missing", "unknown", "unset", "value"].map(|name| STEPS[name].stderr.as_str());
+    insta::assert_snapshot!(output.join("--\n"));
 }

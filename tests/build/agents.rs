@@ -23,10 +23,10 @@ fn checkout(agent: &str) -> Checkout {
 
 /// Returns what both a check and a build refuse an agent with.
 fn refused(checkout: &Checkout) -> String {
-    let said = checkout.fails(&["build"]);
-    assert_eq!(checkout.fails(&["check"]), said);
+    let output = checkout.fails(&["build"]);
+    assert_eq!(checkout.fails(&["check"]), output);
     assert!(!checkout.path("test.box").exists() && !checkout.path("Boxfile.lock").exists());
-    shown(&said)
+    shown(&output)
 }
 
 /// A3S-10.
@@ -88,9 +88,9 @@ fn a_script_without_an_image() {
 fn a_dynamic_program_without_an_image() {
     let alone = checkout("binary \"bin/dynamic\"");
     alone.write("bin/dynamic", fs::read(&tools().boxbuild).unwrap());
-    let said = refused(&alone);
-    assert!(said.contains("error: the agent's program needs /lib"), "{said}");
-    assert!(said.contains("link the program statically, or declare an `image`"), "{said}");
+    let output = refused(&alone);
+    assert!(output.contains("error: the agent's program needs /lib"), "{output}");
+    assert!(output.contains("link the program statically, or declare an `image`"), "{output}");
 }
 
 /// The hello agent's image has no dynamic linker.
@@ -98,8 +98,8 @@ fn a_dynamic_program_without_an_image() {
 fn a_dynamic_program_over_an_image_without_its_linker() {
     let over = checkout("binary \"bin/dynamic\"\n    image \"oci:images/agent\"");
     over.write("bin/dynamic", fs::read(&tools().boxbuild).unwrap());
-    let said = over.fails(&["build"]);
-    assert!(said.contains("which the agent's image does not have"), "{said}");
+    let output = over.fails(&["build"]);
+    assert!(output.contains("which the agent's image does not have"), "{output}");
 }
 
 #[test]
@@ -116,17 +116,17 @@ fn a_file_that_is_no_program() {
        = help: name an ELF program for Linux, or a script that starts with "#!"
     "##);
     let missing = checkout("binary \"bin/agnet\"");
-    let said = refused(&missing);
-    assert!(said.contains("bin/agnet"), "{said}");
-    assert!(said.contains("No such file or directory"), "{said}");
+    let output = refused(&missing);
+    assert!(output.contains("bin/agnet"), "{output}");
+    assert!(output.contains("No such file or directory"), "{output}");
 }
 
 #[test]
 fn a_link_out_of_the_checkout() {
     let checkout = checkout("binary \"bin/link\"");
     symlink(&tools().hello_agent, checkout.path("bin/link")).unwrap();
-    let said = refused(&checkout);
-    assert!(said.contains("bin/link leads out of the checkout\n"), "{said}");
+    let output = refused(&checkout);
+    assert!(output.contains("bin/link leads out of the checkout\n"), "{output}");
     fs::remove_file(checkout.path("bin/link")).unwrap();
     symlink("agent", checkout.path("bin/link")).unwrap();
     checkout.built(&[]);
@@ -155,8 +155,8 @@ fn a_program_that_is_too_large() {
     // A file with a hole: it takes no space.
     let file = fs::File::create(checkout.path("bin/large")).unwrap();
     file.set_len((2 << 30) + 1).unwrap();
-    let said = refused(&checkout);
-    assert!(said.contains("bin/large has more than 2048 MiB\n"), "{said}");
+    let output = refused(&checkout);
+    assert!(output.contains("bin/large has more than 2048 MiB\n"), "{output}");
 }
 
 /// Starts a server that answers every request with these bytes.
@@ -203,8 +203,8 @@ fn the_download_of_a_program_is_reported() {
 fn a_url_with_another_content() {
     let server = serve(program());
     let checkout = remote(&server, &"0".repeat(64));
-    let said = checkout.fails(&["build"]).replace(&server.url(""), "URL");
-    insta::assert_snapshot!(shown(&said), @r#"
+    let output = checkout.fails(&["build"]).replace(&server.url(""), "URL");
+    insta::assert_snapshot!(shown(&output), @r#"
     error: the agent's program cannot be fetched: URL/agent is damaged, or another file: its digest is sha256:DIGEST, not sha256:DIGEST
       --> Boxfile:3:12
        |
@@ -220,8 +220,8 @@ fn a_url_with_another_content() {
 fn a_url_that_the_store_lacks_while_offline() {
     let server = serve(program());
     let checkout = remote(&server, &Digest::of(&program()).hex());
-    let said = checkout.fails(&["build", "--offline"]).replace(&server.url(""), "URL");
-    insta::assert_snapshot!(shown(&said), @r#"
+    let output = checkout.fails(&["build", "--offline"]).replace(&server.url(""), "URL");
+    insta::assert_snapshot!(shown(&output), @r#"
     error: the agent's program cannot be fetched: URL/agent (sha256:DIGEST) is not in the store, and the network is off (--offline)
       --> Boxfile:3:12
        |

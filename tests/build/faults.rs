@@ -28,9 +28,9 @@ fn a_build_goes_on_with_fewer_threads() {
         command.args(["--jobs", "4", "--json"]);
         let inject = format!("clone3:error=EAGAIN:{which}");
         let output = injected_into(&command, &inject).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{which}: {said}");
-        assert!(!said.contains("bug"), "{which}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{which}: {message}");
+        assert!(!message.contains("bug"), "{which}: {message}");
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["box"], expected, "{which}");
     }
@@ -53,14 +53,14 @@ fn a_fault_at_a_system_call_is_no_false_success() {
                 let checkout = Checkout::new();
                 let fault = format!("{name}:error={error}:when={when}");
                 let output = injected(&checkout, &fault).output().unwrap();
-                let said = String::from_utf8_lossy(&output.stderr);
+                let message = String::from_utf8_lossy(&output.stderr);
                 match output.status.code() {
                     Some(0) => assert!(is_right(&checkout, &whole), "{fault}: another box"),
-                    Some(1) => assert!(!said.is_empty(), "{fault}"),
+                    Some(1) => assert!(!message.is_empty(), "{fault}"),
                     // A program that cannot even be loaded, or start, says so in its own way.
                     code => assert!(
-                        !said.contains("bug in boxbuild") || when < 4,
-                        "{fault} {code:?}: {said}"
+                        !message.contains("bug in boxbuild") || when < 4,
+                        "{fault} {code:?}: {message}"
                     ),
                 }
                 failed += usize::from(!output.status.success());

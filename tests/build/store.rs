@@ -363,9 +363,9 @@ fn a_refused_build_takes_nothing_from_others() {
         let builds: Vec<_> = (0..8).map(start).collect();
         for (n, build) in builds.into_iter().enumerate() {
             let output = build.wait_with_output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.success(), n % 2 == 0, "{said}");
-            assert_eq!(said.contains("cannot read /etc/passwd"), n % 2 == 1, "{said}");
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.success(), n % 2 == 0, "{message}");
+            assert_eq!(message.contains("cannot read /etc/passwd"), n % 2 == 1, "{message}");
         }
         for n in [0, 2, 4, 6] {
             assert_whole(&checkout.path(&format!("{n}.box")));

@@ -36,11 +36,11 @@ pub(crate) fn export(directory: &Path, args: &[&str]) -> Output {
 /// Runs `boxbuild export`, which must succeed, and returns what it printed.
 pub(crate) fn exported(directory: &Path, args: &[&str]) -> String {
     let output = export(directory, args);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns what a command told.
-pub(crate) fn said(output: &Output) -> String {
+/// Returns the standard error of a command.
+pub(crate) fn stderr_text(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use box_contract::ComponentName;
 use box_inspect::export::{ExportError, OciImage, Ownership, copy_rootfs, file};
 
-use crate::command::{said, shell};
+use crate::command::{shell, stderr_text};
 use crate::made::Made;
 use crate::specimens::small;
 
@@ -69,9 +69,9 @@ fn a_part_of_the_image_that_is_not_exported() {
                   \"$0\" export ../made.box --format $form; echo $? $(ls -A); done";
     let output = shell(&made.path("out"), script, &[]).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout.clone()).unwrap(), "1\n1\n1\n1\n1\n");
-    let said = said(&output);
-    assert_eq!(said.matches("has the digest sha256:").count(), 4, "{said}");
-    assert_eq!(said.matches("its first block is another").count(), 1, "{said}");
+    let message = stderr_text(&output);
+    assert_eq!(message.matches("has the digest sha256:").count(), 4, "{message}");
+    assert_eq!(message.matches("its first block is another").count(), 1, "{message}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_failed_write_leaves_nothing_behind() {
                   \"$0\" export ../made.box --format $form; echo $? $(ls -A); done";
     let output = shell(&made.path("full"), script, &[]).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout.clone()).unwrap(), "1\n1\n1\n1\n");
-    insta::assert_snapshot!(said(&output), @r"
+    insta::assert_snapshot!(stderr_text(&output), @r"
     error: cannot write made.erofs: File too large (os error 27)
     error: cannot write made.tar: File too large (os error 27)
     error: cannot write /roots/agent/srv/block-and-one of the box: File too large (os error 27)

@@ -7,7 +7,7 @@ use box_inspect::export::{LeftOut, OciImage, Ownership, copy_rootfs};
 use testbed::promises::EXPORT_MEMORY;
 use testkit::images::{Config, Image, Layer};
 
-use crate::command::{said, shell};
+use crate::command::{shell, stderr_text};
 use crate::made::Made;
 use crate::readers::{assert_same, of_directory, of_erofs, of_oci, of_tar};
 use crate::specimens::{Specimen, large, small};
@@ -96,7 +96,7 @@ fn memory_does_not_grow_with_the_data() {
          \"$0\" export made.box --format $form || exit; done"
     );
     let output = shell(&made.path(""), &script, &[]).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     let exported = fs::metadata(made.path("made.dir/roots/agent/large")).unwrap();
     assert_eq!(exported.len(), 128 << 20);
 }

@@ -8,7 +8,7 @@ use box_contract::ComponentName;
 use box_inspect::export::{LeftOut, Ownership};
 use box_tree::{Kind, entries};
 
-use crate::command::{export, said};
+use crate::command::{export, stderr_text};
 use crate::made::Made;
 use crate::readers::of_directory;
 use crate::specimens::small;
@@ -47,7 +47,7 @@ fn the_program_says_what_it_left_out() {
     let args = ["made.box", "--format", "dir", "--component", "agent", "--no-owner"];
     let output = export(&made.path(""), &args);
     assert!(output.status.success());
-    insta::assert_snapshot!(said(&output), @r"
+    insta::assert_snapshot!(stderr_text(&output), @r"
     note: left out devices that only root can make: 2
     note: left out set-uid and set-gid bits, which are for the owners in the box: 2
     note: left out extended attributes that only root can set or the file system does not take: 1

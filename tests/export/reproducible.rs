@@ -6,7 +6,7 @@ use std::path::Path;
 
 use box_inspect::export::Ownership;
 
-use crate::command::{exported, said, under_umask};
+use crate::command::{exported, stderr_text, under_umask};
 use crate::made::Made;
 use crate::readers::{assert_same, of_directory};
 use crate::specimens::small;
@@ -27,7 +27,7 @@ fn digests(made: &Made, directory: &Path, umask: &str, zone: &str) -> Vec<String
         let args = [&[bundle.to_str().unwrap()], *form].concat();
         let mut command = under_umask(directory, umask, &args);
         let output = command.env("TZ", zone).env("LC_ALL", "tr_TR.UTF-8").output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr_text(&output));
         String::from_utf8(output.stdout).unwrap()
     };
     forms.iter().map(run).collect()
@@ -76,7 +76,7 @@ fn standard_output_gets_the_same_bytes_as_a_file() {
         let args = [args.as_slice(), &["-o", "-"]].concat();
         let output = under_umask(&made.path(""), "022", &args).output().unwrap();
         assert!(output.stdout == fs::read(made.path(name)).unwrap(), "{form}");
-        assert_eq!(said(&output), "");
+        assert_eq!(stderr_text(&output), "");
     }
 }
 

@@ -195,7 +195,7 @@ fn it_refuses_another_rootfs() {
         checkout.built(WHOLE);
         harm(&BoxFiles::of(&checkout.path("test.box")));
         let output = read_box(checkout.path("test.box"));
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && said.contains(says), "{says}: {said}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && message.contains(says), "{says}: {message}");
     }
 }

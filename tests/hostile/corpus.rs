@@ -12,7 +12,7 @@ use testkit::hostile::{Expected, MARKER, corpus};
 
 use crate::layout::Layout;
 use crate::outcome::Outcome;
-use crate::run::{PROBE, Work, said};
+use crate::run::{PROBE, Work, message};
 use crate::syscalls::{everything, named, watched};
 
 /// One run of a case.
@@ -113,7 +113,7 @@ fn no_layer_reaches_the_host_and_each_ends_as_it_must() {
     let inside = canary(&work);
     let before = everything(&work.path().join("canary"));
     let log = work.path().join("log");
-    let report = said(watched(PROBE, &log).arg(work.path()).current_dir(inside));
+    let report = message(watched(PROBE, &log).arg(work.path()).current_dir(inside));
     assert_eq!(everything(&work.path().join("canary")), before, "the canary is not what it was");
 
     let named = named(&log);

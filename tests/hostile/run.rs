@@ -30,12 +30,12 @@ impl Work {
     /// Reads all layouts.
     pub(crate) fn probe(&self) -> Report {
         let mut command = Command::new(PROBE);
-        said(command.arg(self.path()).current_dir(self.path()))
+        message(command.arg(self.path()).current_dir(self.path()))
     }
 }
 
 /// Runs a command that ends as the probe does. One that panics fails the test.
-pub(crate) fn said(command: &mut Command) -> Report {
+pub(crate) fn message(command: &mut Command) -> Report {
     let output = program::run(command).unwrap();
     serde_json::from_slice(&output).unwrap()
 }

@@ -49,8 +49,8 @@ fn a_plan_tells_what_merging_does_and_what_the_store_has() {
     let built = scene.builds().json();
     assert_eq!(built["cached"], false, "a plan makes no box");
     let plan = scene.run(&["plan"]).result;
-    let said = |what: &str| plan.lines().filter(|line| line.contains(what)).count();
-    assert_eq!((said("cached"), said("up to date"), said("the box is there")), (4, 1, 1));
+    let output = |what: &str| plan.lines().filter(|line| line.contains(what)).count();
+    assert_eq!((output("cached"), output("up to date"), output("the box is there")), (4, 1, 1));
     let root = scene.run(&["plan", "--json"]).json();
     assert_eq!(root["tree"], built["tree"]);
 }

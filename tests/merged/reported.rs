@@ -124,9 +124,9 @@ fn a_toml_boxfile_gets_advice_in_toml() {
     let text = "box = \"one\"\nlayout = \"merged\"\n\n[agent]\nimage = \"oci:agent\"\n\n[business]\n\
                 image = \"oci:business\"\n";
     scene.write("Boxfile.toml", text);
-    let said = scene.refused();
+    let output = scene.refused();
     let line = "      [conflict.\"/etc/motd\"]\n      policy = \"prefer-agent\"\n";
-    assert!(said.contains(line), "{said}");
+    assert!(output.contains(line), "{output}");
     scene.write("Boxfile.toml", &format!("{text}\n{}", line.replace("      ", "")));
     assert_eq!(scene.run(&["build"]).code, 0);
 }
@@ -139,9 +139,9 @@ fn more_than_fifty_conflicts() {
         })
     };
     let scene = Scene::new(many("the agent's"), many("the business's"), "");
-    let said = scene.refused();
-    assert_eq!(said.lines().filter(|line| line.starts_with('/')).count(), 50, "{said}");
-    let (_, end) = said.split_once("/usr/share/doc/p52/copyright").unwrap();
+    let output = scene.refused();
+    assert_eq!(output.lines().filter(|line| line.starts_with('/')).count(), 50, "{output}");
+    let (_, end) = output.split_once("/usr/share/doc/p52/copyright").unwrap();
     assert_snapshot!(end, @r#"
     : size is 11 and 14
         agent     file of 11 bytes, layer 2 DIG
@@ -237,9 +237,9 @@ fn conflicts_of_accounts_do_not_show_passwords() {
         accounts(1001, "$y$OTHER"),
         "conflict \"/etc/passwd\" policy=\"merge\"\nconflict \"/etc/shadow\" policy=\"merge\"\n",
     );
-    let said = scene.refused();
-    assert!(!said.contains("$y$"), "{said}");
-    assert_snapshot!(said, @r#"
+    let output = scene.refused();
+    assert!(!output.contains("$y$"), "{output}");
+    assert_snapshot!(output, @r#"
     error: the images conflict at 2 paths
       --> Boxfile:3:11
        |

@@ -63,13 +63,13 @@ impl Scene {
     fn found(&self, store: &str) -> Vec<(Digest, Option<String>)> {
         let root = self.path(store);
         let (whole, boxes) = (Store::open(&root).unwrap(), StoredBoxes::open(&root).unwrap());
-        let all = boxes.all().unwrap().into_iter().map(|it| {
-            let places = Places::new(boxes.directory(&it.digest), Some(&boxes.blobs()));
+        let all = boxes.all().unwrap().into_iter().map(|stored| {
+            let places = Places::new(boxes.directory(&stored.digest), Some(&boxes.blobs()));
             let opened = OpenBox::open(places).unwrap();
             for blob in opened.manifest.blobs() {
                 assert_eq!(whole.verify(&blob.digest).unwrap(), blob.size);
             }
-            (it.digest, it.label.map(|it| it.text().to_owned()))
+            (stored.digest, stored.label.map(|it| it.text().to_owned()))
         });
         all.collect()
     }

@@ -92,9 +92,9 @@ fn oras_reads_and_writes_a_box() {
         (&read["config"]["mediaType"], &read["config"]["digest"]),
         (&BOX_MANIFEST_TYPE.into(), &there.digests[0].as_str().into())
     );
-    let sent = read["layers"].as_array().unwrap().iter().map(|it| {
-        let digest = it["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
-        let plain = it["annotations"][PLAIN_DIGEST].as_str().unwrap().to_owned();
+    let sent = read["layers"].as_array().unwrap().iter().map(|layer| {
+        let digest = layer["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
+        let plain = layer["annotations"][PLAIN_DIGEST].as_str().unwrap().to_owned();
         (plain, fs::read(through.path().join(digest)).unwrap())
     });
     assert_same(&there.files, sent.collect());

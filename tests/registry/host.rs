@@ -91,9 +91,10 @@ impl Host {
     /// Runs a command that must fail, and returns what it said.
     pub(crate) fn fails(&self, command: &mut Command) -> String {
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        said
+        let message =
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        message
     }
 
     /// Returns the registry's manifest.
@@ -137,9 +138,9 @@ fn noisy() -> Vec<u8> {
 
 /// Reads the report of a command that must succeed.
 pub(crate) fn report(output: &Output) -> Value {
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{printed}");
+    assert!(output.status.success(), "{message}{printed}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

@@ -39,12 +39,12 @@ fn bounded(what: &str, mut command: Command) -> Output {
 fn refused(what: &str, host: &Host) -> String {
     fs::remove_dir_all(host.path("store")).ok();
     let output = bounded(what, host.pull("store"));
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{what}: {said}");
+    let message = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{what}: {message}");
     assert!(leftovers(host, "store").is_empty(), "{what}");
     check(&host.path("store"));
-    println!("{said:.300}");
-    said
+    println!("{message:.300}");
+    message
 }
 
 /// Changes the registry's manifest.
@@ -96,11 +96,11 @@ fn frames_that_never_end_stop_at_their_size() {
     let host = large(5);
     // Each blob is another one in the registry.
     replace(&host, |at| [zeros(2048 + at, 25), vec![]].concat());
-    let said = refused("bombs", &host);
-    assert!(said.contains("inflates to more than"), "{said}");
+    let message = refused("bombs", &host);
+    assert!(message.contains("inflates to more than"), "{message}");
     replace(&host, |at| zeros(1 + at, 27));
-    let said = refused("windows", &host);
-    assert!(said.contains("zstd: "), "{said}");
+    let message = refused("windows", &host);
+    assert!(message.contains("zstd: "), "{message}");
 }
 
 #[test]

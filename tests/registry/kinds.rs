@@ -171,16 +171,16 @@ fn wrong_bytes_get_no_name_and_are_mended() {
     {
         put(wrong);
         let store = format!("store-{at}");
-        let said = host.fails(&mut host.pull(&store));
-        assert!(said.contains(&key.1), "{said}");
-        assert!(leftovers(&host, &store).is_empty(), "{said}");
+        let output = host.fails(&mut host.pull(&store));
+        assert!(output.contains(&key.1), "{output}");
+        assert!(leftovers(&host, &store).is_empty(), "{output}");
         let before = host.fetched();
         let held = check(&host.path(&store));
         put(right.clone());
         let report = host.pulled(&store);
         let number = |name: &str| usize::try_from(report[name].as_u64().unwrap()).unwrap();
         let all = number("blobs") + 1;
-        assert_eq!(number("fetched"), all - held - 1, "{said}");
+        assert_eq!(number("fetched"), all - held - 1, "{output}");
         assert_eq!(count(&host.fetched()[before.len()..], &key.1), 1);
     }
 }
@@ -196,14 +196,14 @@ fn a_digest_that_lies_ends_a_push_and_a_pull() {
     let host = Host::new(Rules::default());
     let lies = |lies| host.registry.with(|held| held.lies = lies);
     lies(true);
-    let said = host.fails(&mut host.push(&host.files));
-    assert!(said.contains("another digest"), "{said}");
+    let output = host.fails(&mut host.push(&host.files));
+    assert!(output.contains("another digest"), "{output}");
     assert!(host.registry.with(|held| held.manifests.is_empty()), "it has no tag");
     lies(false);
     host.pushed();
     lies(true);
-    let said = host.fails(&mut host.pull("store"));
-    assert!(said.contains("digest"), "{said}");
+    let output = host.fails(&mut host.pull("store"));
+    assert!(output.contains("digest"), "{output}");
     assert_eq!(check(&host.path("store")), 0);
     lies(false);
     host.pulled("store");
@@ -230,8 +230,8 @@ fn what_no_client_can_use_is_named() {
         (post("200 OK", &[]), "200"),
     ] {
         let host = Host::new(rules);
-        let said = host.fails(&mut host.push(&host.files));
-        assert!(said.contains(expected), "{expected}: {said}");
+        let output = host.fails(&mut host.push(&host.files));
+        assert!(output.contains(expected), "{expected}: {output}");
         assert!(host.registry.with(|held| held.manifests.is_empty()), "{expected}");
     }
 }

@@ -95,8 +95,8 @@ fn a_damaged_listing() {
         fs::write(&path, bytes).unwrap();
         for args in [&["ls", "test.box"][..], &["inspect", "test.box"], &["diff", "test.box", "."]]
         {
-            let said = checkout.fails(args);
-            assert!(said.contains("has the digest sha256:"), "{args:?}: {said}");
+            let message = checkout.fails(args);
+            assert!(message.contains("has the digest sha256:"), "{args:?}: {message}");
         }
     }
     insta::assert_snapshot!(shown(&checkout.fails(&["ls", "test.box"])), @r"

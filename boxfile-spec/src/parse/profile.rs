@@ -38,8 +38,8 @@ fn read(node: Node, sink: &Sink) -> Option<Profile> {
     let mut reader = Reader::new(&node, &schema::PROFILE, sink);
     let name = reader.first();
     let children = Children::new(node.children(), schema::PROFILE.children, sink);
-    let elsewhere = |it: &Node| {
-        let help = match schema::find(schema::TOP, &it.name.value)?.name {
+    let elsewhere = |node_below: &Node| {
+        let help = match schema::find(schema::TOP, &node_below.name.value)?.name {
             name if name == schema::PROFILE.name => {
                 "profiles cannot be nested; write it beside this one"
             }

@@ -76,13 +76,13 @@ pub(crate) fn all_json(conflicts: &Conflicts, origins: &Origins) -> Value {
         let origin = origins.named(*origin);
         json!({ "value": value, "type": kind, "size": size, "below": below, "origin": origin })
     };
-    let one = |it: &Conflict| {
-        let FieldDifference { field, values } = &it.difference;
-        let mut json = path_json(&it.path);
+    let one = |conflict: &Conflict| {
+        let FieldDifference { field, values } = &conflict.difference;
+        let mut json = path_json(&conflict.path);
         json["field"] = json!(field);
-        json["agent"] = side(&it.sides[0], &values[0]);
-        json["business"] = side(&it.sides[1], &values[1]);
-        json["note"] = json!(it.note.as_ref().map(ToString::to_string));
+        json["agent"] = side(&conflict.sides[0], &values[0]);
+        json["business"] = side(&conflict.sides[1], &values[1]);
+        json["note"] = json!(conflict.note.as_ref().map(ToString::to_string));
         json
     };
     conflicts.first.iter().map(one).collect()
@@ -90,10 +90,10 @@ pub(crate) fn all_json(conflicts: &Conflicts, origins: &Origins) -> Value {
 
 /// Returns the declarations that would decide the conflicts, as JSON.
 pub(crate) fn advice_json(conflicts: &Conflicts, syntax: Syntax) -> Value {
-    let one = |it: &Advice| {
+    let one = |advice: &Advice| {
         json!({
-            "pattern": it.pattern, "policy": it.policy, "paths": it.paths,
-            "declaration": it.declaration(syntax),
+            "pattern": advice.pattern, "policy": advice.policy, "paths": advice.paths,
+            "declaration": advice.declaration(syntax),
         })
     };
     advice(conflicts).iter().map(one).collect()

@@ -136,10 +136,10 @@ pub(super) fn declared_as<'e>(
     let has = |platform: Platform| boxfile.platforms.iter().any(|it| it.value == platform);
     // The name of a profile's entry begins with the profile's name.
     let own = profile.and_then(|it| name.strip_prefix(it.name)?.strip_prefix('@'));
-    [Some(name.as_str()), own].into_iter().flatten().find(|it| {
+    [Some(name.as_str()), own].into_iter().flatten().find(|component| {
         platform.is_none_or(has)
-            && kind_of(boxfile, it, source) == Some(entry.kind)
-            && lock_name(profile, it, source) == *name
+            && kind_of(boxfile, component, source) == Some(entry.kind)
+            && lock_name(profile, component, source) == *name
     })
 }
 

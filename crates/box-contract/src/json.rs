@@ -67,29 +67,32 @@ mod tests {
     #[serde(deny_unknown_fields)]
     struct Nothing {}
 
-    fn said<T: DeserializeOwned + Debug>(text: &str) -> String {
+    fn output<T: DeserializeOwned + Debug>(text: &str) -> String {
         fault(&serde_json::from_str::<T>(text).unwrap_err(), &[])
     }
 
     #[test]
     fn what_is_expected_is_said_and_no_value() {
         for (found, expected) in [
-            (said::<Known>(r#"{"number": "hunter2"}"#), "expected u8 at line 1 column 20"),
+            (output::<Known>(r#"{"number": "hunter2"}"#), "expected u8 at line 1 column 20"),
             (
-                said::<Known>(r#"{"number": "hunter2, expected hunter2"}"#),
+                output::<Known>(r#"{"number": "hunter2, expected hunter2"}"#),
                 "expected u8 at line 1 column 38",
             ),
-            (said::<Known>(r#"{"number": 77777}"#), "expected u8 at line 1 column 16"),
+            (output::<Known>(r#"{"number": 77777}"#), "expected u8 at line 1 column 16"),
             (
-                said::<Known>(r#"{"kind": "hunter2"}"#),
+                output::<Known>(r#"{"kind": "hunter2"}"#),
                 "expected `one` or `two` at line 1 column 18",
             ),
-            (said::<Known>(r#"{"hunter2": 1}"#), "expected `number` or `kind` at line 1 column 10"),
-            (said::<Known>("{}"), "missing field `number` at line 1 column 2"),
-            (said::<Known>("hunter2"), "expected value at line 1 column 1"),
-            (said::<Picky>("\"hunter2\""), "a value of another form than expected"),
             (
-                said::<Nothing>(r#"{"a, expected hunter2": 1}"#),
+                output::<Known>(r#"{"hunter2": 1}"#),
+                "expected `number` or `kind` at line 1 column 10",
+            ),
+            (output::<Known>("{}"), "missing field `number` at line 1 column 2"),
+            (output::<Known>("hunter2"), "expected value at line 1 column 1"),
+            (output::<Picky>("\"hunter2\""), "a value of another form than expected"),
+            (
+                output::<Nothing>(r#"{"a, expected hunter2": 1}"#),
                 "a value of another form than expected at line 1 column 23",
             ),
         ] {
@@ -98,6 +101,6 @@ mod tests {
         }
         let error = serde_json::from_str::<Picky>("\"so\"").unwrap_err();
         assert!(fault(&error, &["own: "]).starts_with("own: so"));
-        assert!(said::<Known>(r#"{"number": ""}"#).ends_with(" at line 1 column 13"));
+        assert!(output::<Known>(r#"{"number": ""}"#).ends_with(" at line 1 column 13"));
     }
 }

@@ -39,14 +39,14 @@ fn table(head: &str, lines: impl Iterator<Item = String>) -> String {
 }
 
 fn capabilities() -> String {
-    let line = |it: &Capability| {
-        let grant = match it.grant {
+    let line = |capability: &Capability| {
+        let grant = match capability.grant {
             Grant::Always => "yes",
             Grant::Asked => "if added",
             Grant::Never => "never",
         };
-        let docker = if it.by_docker { "yes" } else { "no" };
-        format!("| `{}` | {grant} | {docker} | {} |", it.name, it.about)
+        let docker = if capability.by_docker { "yes" } else { "no" };
+        format!("| `{}` | {grant} | {docker} | {} |", capability.name, capability.about)
     };
     table("| capability | root has it | Docker | what it does |", CAPABILITIES.iter().map(line))
 }

@@ -77,9 +77,9 @@ pub(crate) fn start(
         }
     };
     let pid = sys::fork(CloneFlags::empty(), None, child).step(step)?;
-    let mut said = Vec::new();
-    reader.take(MAX_ERROR).read_to_end(&mut said).step(step)?;
-    if said == READY { Ok(pid) } else { Err(String::from_utf8_lossy(&said)).step(step) }
+    let mut output = Vec::new();
+    reader.take(MAX_ERROR).read_to_end(&mut output).step(step)?;
+    if output == READY { Ok(pid) } else { Err(String::from_utf8_lossy(&output)).step(step) }
 }
 
 /// Opens all files that the process needs, reports to init, and drops the privileges.

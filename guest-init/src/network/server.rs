@@ -213,11 +213,11 @@ impl Server {
         work: impl FnOnce(&mut Stream) -> Option<GuestNetwork>,
     ) -> io::Result<()> {
         let Some(stream) = self.streams.get_mut(&number) else { return Ok(()) };
-        let said = work(stream);
+        let output = work(stream);
         if stream.is_over() {
             self.streams.remove(&number);
         }
-        said.map_or(Ok(()), |it| it.write(&mut self.host))
+        output.map_or(Ok(()), |it| it.write(&mut self.host))
     }
 
     /// Returns whether programs may open another stream now. Streams of the host's clients are not included in the

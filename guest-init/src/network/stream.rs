@@ -216,9 +216,9 @@ mod tests {
     fn a_connection_that_breaks_off_is_closed() {
         let (mut stream, program) = stream();
         drop(program);
-        let mut said = stream.push(b"to nobody");
-        while !matches!(said, Some(GuestNetwork::Close(_))) {
-            said = stream.push(b"to nobody");
+        let mut output = stream.push(b"to nobody");
+        while !matches!(output, Some(GuestNetwork::Close(_))) {
+            output = stream.push(b"to nobody");
         }
         assert!(stream.is_over() && wanted(&stream).is_empty());
     }

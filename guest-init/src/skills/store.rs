@@ -76,14 +76,14 @@ impl<'a> Store<'a> {
 
     fn unpack(&self, plan: &SkillPlan, archive: impl Read) -> io::Result<()> {
         let draft = self.at("draft", &plan.name);
-        let said = |error: Error| {
+        let output = |error: Error| {
             // The host must not see this path.
             let text = error.to_string().replace(&format!("{}/", draft.display()), "");
             Error::new(error.kind(), text)
         };
         let unpacked =
             CopyEnd::destination(&draft, by_path).and_then(|to| unpack(archive, to, Author::User));
-        unpacked.map_err(said)?;
+        unpacked.map_err(output)?;
         if !fs::symlink_metadata(draft.join(SKILL_DEFINITION)).is_ok_and(|it| it.is_file()) {
             return Err(refused("the host has sent a skill without its definition"));
         }

@@ -363,7 +363,7 @@ mod tests {
     fn who_shows_the_state_to_read_with_what_is_around_it_is_told() {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join("state");
-        let said = |access| {
+        let output = |access| {
             let share = HostShare::new(home.path(), "/a", access, Scope::Both).unwrap();
             notices(&[share], &state).collect::<String>()
         };
@@ -372,7 +372,7 @@ mod tests {
             home.path().canonicalize().unwrap().display(),
             state.display()
         );
-        assert_eq!(said(Access::ReadOnly), expected);
-        assert_eq!(said(Access::ReadWrite), "");
+        assert_eq!(output(Access::ReadOnly), expected);
+        assert_eq!(output(Access::ReadWrite), "");
     }
 }

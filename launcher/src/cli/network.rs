@@ -133,10 +133,10 @@ fn still_denied<'a>(
         let mut rules = deny.iter();
         rules.any(|rule| rule.peer == peer.peer && rule.port.is_none_or(|it| peer.port == Some(it)))
     };
-    let line = move |it: &PeerPlan| {
+    let line = move |peer: &PeerPlan| {
         let text = format!(
             "boxlaunch: {} stays denied: `deny` takes precedence over `allow`; `boxlaunch network {} reload BOX` takes all changes back",
-            it.peer, name
+            peer.peer, name
         );
         shown(&text) + "\n"
     };
@@ -270,9 +270,9 @@ mod tests {
     #[test]
     fn what_stays_denied_is_said_on_a_line_of_its_own() {
         let peers = ["a.example.com", "b.example.com"].map(|it| peer(it).unwrap());
-        let said: String = still_denied(&peers, &peers[1..], "hello").collect();
-        insta::assert_snapshot!(said, @"boxlaunch: b.example.com stays denied: `deny` takes precedence over `allow`; `boxlaunch network hello reload BOX` takes all changes back");
-        assert!(said.ends_with("back\n"));
+        let output: String = still_denied(&peers, &peers[1..], "hello").collect();
+        insta::assert_snapshot!(output, @"boxlaunch: b.example.com stays denied: `deny` takes precedence over `allow`; `boxlaunch network hello reload BOX` takes all changes back");
+        assert!(output.ends_with("back\n"));
     }
 
     #[test]

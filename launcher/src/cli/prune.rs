@@ -149,10 +149,10 @@ fn check_names(rules: &Rules, found: &Report) -> Result<(), Failure> {
 
 /// Returns an error if `report` keeps a box of `rules` because it runs. The error has the names of the box's runs.
 fn refuse_running(rules: &Rules, report: &Report) -> Result<(), Failure> {
-    let is_asked = |it: &&Reported| {
-        rules.boxes.contains(&it.digest)
+    let is_asked = |reported: &&Reported| {
+        rules.boxes.contains(&reported.digest)
             || rules.names.iter().any(|(label, digest)| {
-                *digest == it.digest && it.names.iter().any(|name| name == label.text())
+                *digest == reported.digest && reported.names.iter().any(|name| name == label.text())
             })
     };
     let mut left = report.kept.iter().filter(|it| it.reason == Some(Why::Running));

@@ -134,20 +134,20 @@ impl Figures {
             let (memory, time) = (readable(it.memory_bytes), seconds(it.cpu_us));
             [name.clone(), "machine".to_owned(), memory, time, none(), none()]
         });
-        let component = |it: &ComponentUsage| {
+        let component = |usage: &ComponentUsage| {
             let of = |taken, most| format!("{} of {}", readable(taken), readable(most));
-            let kills = if it.oom_kills == 0 {
+            let kills = if usage.oom_kills == 0 {
                 String::new()
             } else {
-                format!(", {} killed for memory", it.oom_kills)
+                format!(", {} killed for memory", usage.oom_kills)
             };
             [
                 name.clone(),
-                it.component.name().to_owned(),
-                of(it.memory_bytes, it.memory_max_bytes) + &kills,
-                seconds(it.cpu_us),
-                format!("{} of {}", it.pids, it.pids_max),
-                of(it.disk_bytes, it.disk_max_bytes),
+                usage.component.name().to_owned(),
+                of(usage.memory_bytes, usage.memory_max_bytes) + &kills,
+                seconds(usage.cpu_us),
+                format!("{} of {}", usage.pids, usage.pids_max),
+                of(usage.disk_bytes, usage.disk_max_bytes),
             ]
         };
         machine.into_iter().chain(self.components.iter().flatten().map(component)).collect()

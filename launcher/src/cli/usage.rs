@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    fn said(words: &[&str]) -> String {
+    fn output(words: &[&str]) -> String {
         let words = ["boxlaunch"].iter().chain(words);
         let error = mended(Cli::command().try_get_matches_from(words).unwrap_err()).to_string();
         error.split("\n\nUsage").next().unwrap().to_owned()
@@ -233,17 +233,17 @@ mod tests {
 
     #[test]
     fn a_placeholder_is_shown_and_no_value_is() {
-        insta::assert_snapshot!(said(&["run", "x.box", "-e"]), @"
+        insta::assert_snapshot!(output(&["run", "x.box", "-e"]), @"
         error: a value is required for '--env <[COMPONENT/]NAME=VALUE>' but none was supplied
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(said(&["exec", "x", "-e"]), @"
+        insta::assert_snapshot!(output(&["exec", "x", "-e"]), @"
         error: a value is required for '--env <NAME=VALUE>' but none was supplied
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(said(&["run", "x.box", "--secret"]), @"
+        insta::assert_snapshot!(output(&["run", "x.box", "--secret"]), @"
         error: a value is required for '--secret <NAME=SOURCE>' but none was supplied
 
         For more information, try '--help'.
@@ -252,35 +252,35 @@ mod tests {
             &["run", "x.box", "-e", "=canary"][..],
             &["run", "x.box", "--cpus", "ghp_0123456789canary"],
         ] {
-            let text = said(words);
+            let text = output(words);
             assert!(text.contains("****") && !text.contains("canary"), "{text}");
         }
     }
 
     #[test]
     fn only_what_is_near_is_proposed() {
-        insta::assert_snapshot!(said(&["run", "x.box", "--restart", "always"]), @"
+        insta::assert_snapshot!(output(&["run", "x.box", "--restart", "always"]), @"
         error: unexpected argument '--restart' found
 
           tip: a box that has ended is not started again; `restart` in its Boxfile is for a component of it
         ");
-        insta::assert_snapshot!(said(&["run", "x.box", "--gpus=all"]), @"
+        insta::assert_snapshot!(output(&["run", "x.box", "--gpus=all"]), @"
         error: unexpected argument '--gpus' found
 
           tip: a box has no device of this host
         ");
-        insta::assert_snapshot!(said(&["run", "x.box", "--mount"]), @"
+        insta::assert_snapshot!(output(&["run", "x.box", "--mount"]), @"
         error: unexpected argument '--mount' found
 
           tip: `-v HOST:GUEST` shows a directory of this host, and `--volume NAME:/PATH` a volume
         ");
-        insta::assert_snapshot!(said(&["run", "x.box", "--detatch"]), @"
+        insta::assert_snapshot!(output(&["run", "x.box", "--detatch"]), @"
         error: unexpected argument '--detatch' found
 
           tip: a similar argument exists: '--detach'
         ");
         for option in ["--hostname", "--tmpfs", "--cap-add", "--read-only", "--label"] {
-            let text = said(&["run", "x.box", option]);
+            let text = output(&["run", "x.box", option]);
             assert!(!text.contains("similar"), "{text}");
         }
     }
@@ -289,7 +289,7 @@ mod tests {
     fn a_size_of_memory_is_asked_for() {
         for option in ["--memory", "--max-memory"] {
             for value in ["1g", "0", "99999999999"] {
-                let text = said(&["run", "x.box", option, value]);
+                let text = output(&["run", "x.box", option, value]);
                 assert!(text.contains("write a number of MiB from "), "{text}");
             }
         }

@@ -347,9 +347,9 @@ mod tests {
         drop(client);
         let mut fds = [PollFd::new(inside.as_fd(), PollFlags::empty())];
         assert_eq!(poll(&mut fds, PollTimeout::from(20_000_u16)), Ok(1), "it is hung up on");
-        let mut said = String::new();
-        (&inside).read_to_string(&mut said).unwrap();
-        assert_eq!(said, "?", "what the client had sent has come");
+        let mut output = String::new();
+        (&inside).read_to_string(&mut output).unwrap();
+        assert_eq!(output, "?", "what the client had sent has come");
     }
 
     /// Fails if slow readers use up the limit of all clients.

@@ -53,10 +53,10 @@ fn check(scene: &Scene, line: &str, canary: &str) {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut command = boxlaunch(&words);
     command.env("BOXLAUNCH_STATE", scene.state.path());
-    let said = ended(command);
-    assert_ne!(said.code, Some(0), "{line}: {said:?}");
-    assert!(!said.stderr.is_empty() || !said.stdout.is_empty(), "{line} ends without a word");
-    let shown = [said.stdout, said.stderr].concat();
+    let output = ended(command);
+    assert_ne!(output.code, Some(0), "{line}: {output:?}");
+    assert!(!output.stderr.is_empty() || !output.stdout.is_empty(), "{line} ends without a word");
+    let shown = [output.stdout, output.stderr].concat();
     assert!(!shown.contains("canary"), "{line} shows the secret:\n{shown}");
 }
 

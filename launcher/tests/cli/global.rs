@@ -9,7 +9,7 @@ const RED: &str = "\u{1b}[1m\u{1b}[91merror\u{1b}[0m\u{1b}[1m: ";
 
 #[test]
 fn colours_are_for_those_who_ask() {
-    let said = |args: &[&str], variables: &[(&str, &str)]| {
+    let output = |args: &[&str], variables: &[(&str, &str)]| {
         let mut command = boxlaunch(&[&["inspect", "/no.box"], args].concat());
         ended({
             command.envs(variables.iter().copied());
@@ -19,11 +19,11 @@ fn colours_are_for_those_who_ask() {
     };
     let plain = "error: there is no /no.box\n  = help: name a box by its directory, such as \
                  NAME.box, or by its name: `boxlaunch images`\n";
-    assert_eq!(said(&[], &[]), plain, "in a pipe");
-    assert!(said(&["--color=always"], &[("NO_COLOR", "1")]).starts_with(RED));
-    assert!(said(&[], &[("CLICOLOR_FORCE", "1")]).starts_with(RED));
-    assert_eq!(said(&["--color", "never"], &[("CLICOLOR_FORCE", "1")]), plain);
-    assert_eq!(said(&[], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), plain);
+    assert_eq!(output(&[], &[]), plain, "in a pipe");
+    assert!(output(&["--color=always"], &[("NO_COLOR", "1")]).starts_with(RED));
+    assert!(output(&[], &[("CLICOLOR_FORCE", "1")]).starts_with(RED));
+    assert_eq!(output(&["--color", "never"], &[("CLICOLOR_FORCE", "1")]), plain);
+    assert_eq!(output(&[], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), plain);
     let help = ended(boxlaunch(&["--color=always", "--help"])).stdout;
     assert!(help.contains("\u{1b}["), "{help}");
 }

@@ -72,10 +72,10 @@ fn no_link_of_a_box_leads_a_copy_out_of_its_repository() {
         assert_eq!(copied(path, "hello:/x"), (Some(2), expected.to_owned()), "{path}");
     }
     for path in ["in/new", "in/", "inner/.", "/var/run/", "/tmp/new", &at("keys/key")] {
-        let (code, said) = copied("hello:/x", path);
+        let (code, output) = copied("hello:/x", path);
         assert!(
-            code == Some(1) && said.starts_with("error: there is no box with the name"),
-            "{said}"
+            code == Some(1) && output.starts_with("error: there is no box with the name"),
+            "{output}"
         );
     }
 }

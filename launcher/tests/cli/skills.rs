@@ -54,12 +54,12 @@ fn what_is_part_of_the_box_is_neither_loaded_nor_replaced() {
     for name in ["greet", "shared"] {
         skill(&state, name, &format!("name: {name}\ndescription: Other."));
     }
-    let said = ["greet", "shared"].map(|name| {
+    let output = ["greet", "shared"].map(|name| {
         let loaded = run(state.path(), &["skills", "hello", "load", name]);
         assert_eq!((loaded.code, loaded.stdout.as_str()), (Some(1), ""));
         loaded.stderr
     });
-    assert_snapshot!(said.concat(), @"
+    assert_snapshot!(output.concat(), @"
     error: the skill greet is baked into the box
       = help: baked skills cannot be changed: build the box again, or give the skill another name
     error: the skill shared is a directory of the host that is mounted in the box
@@ -74,12 +74,12 @@ fn what_is_no_skill_is_shown_with_its_places() {
     skill(&state, "Wrong", "name: wrong\ndescription: Wrong.");
     fs::create_dir(state.path().join("none")).unwrap();
     symlink("/etc", state.path().join("linked")).unwrap();
-    let said = ["notes", "Wrong", "none", "missing", "linked"].map(|name| {
+    let output = ["notes", "Wrong", "none", "missing", "linked"].map(|name| {
         let loaded = run(state.path(), &["skills", "hello", "load", name]);
         assert_eq!((loaded.code, loaded.stdout.as_str()), (Some(1), ""), "{name}");
         loaded.stderr
     });
-    assert_snapshot!(said.concat(), @r#"
+    assert_snapshot!(output.concat(), @r#"
     error: the skill's name `other` differs from its directory's, `notes`
       --> notes/SKILL.md:2:7
        |
@@ -127,14 +127,14 @@ fn skills_beside_what_was_named_are_shown() {
     for name in ["a", "b", "c", "notes"] {
         skill(&state, &format!("s/{name}"), &format!("name: {name}\ndescription: Notes."));
     }
-    let said = ["s/notes/SKILL.md", "s", "./s/"].map(|path| {
+    let output = ["s/notes/SKILL.md", "s", "./s/"].map(|path| {
         let loaded = run(state.path(), &["skills", "hello", "load", path]);
         assert_eq!((loaded.code, loaded.stdout.as_str()), (Some(1), ""), "{path}");
         loaded.stderr
     });
     let mut inside = boxlaunch(&["skills", "hello", "load", "SKILL.md"]);
     inside.env("BOXLAUNCH_STATE", state.path()).current_dir(state.path().join("s/notes"));
-    assert_snapshot!(said.concat() + &ended(inside).stderr, @"
+    assert_snapshot!(output.concat() + &ended(inside).stderr, @"
     error: s/notes/SKILL.md is not a directory
       = help: name its directory: s/notes
     error: s is not a skill
@@ -160,8 +160,8 @@ fn a_box_that_does_not_run_has_no_skills_to_show() {
         &["skills", "nobody"],
         &["skills", "hello", "load"],
     ];
-    let said = all.map(|args| run(state.path(), args).stderr);
-    assert_snapshot!(said.join("--\n"), @r#"
+    let output = all.map(|args| run(state.path(), args).stderr);
+    assert_snapshot!(output.join("--\n"), @r#"
     error: the box hello is not running
       = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
     --

@@ -18,7 +18,7 @@ fn in_state(state: &TempDir, args: &[&str]) -> Ended {
 }
 
 /// Returns the words, the exit code and the output of a command. The path of the state directory is replaced by `STATE`.
-fn said(state: &TempDir, args: &[&str]) -> String {
+fn output(state: &TempDir, args: &[&str]) -> String {
     let Ended { code, stdout, stderr } = in_state(state, args);
     let text = format!("{} -> {}\n{stdout}{stderr}", args.join(" "), code.unwrap());
     text.replace(state.path().to_str().unwrap(), "STATE")
@@ -41,7 +41,7 @@ fn volumes_are_made_shown_and_removed() {
         &["volume", "inspect", "work", "other"],
         &["volume", "rm", "other", "work"],
     ];
-    insta::assert_snapshot!(steps.map(|step| said(&state, step)).concat());
+    insta::assert_snapshot!(steps.map(|step| output(&state, step)).concat());
     assert_eq!(fs::read_dir(state.path().join("volumes")).unwrap().count(), 1, "its lock");
 }
 
@@ -52,7 +52,7 @@ fn a_volume_that_cannot_be_read_is_a_warning_beside_the_others() {
         in_state(&state, &["volume", "create", name, "--size", "8MiB"]);
     }
     fs::write(state.path().join("volumes/bad/record.json"), "{").unwrap();
-    insta::assert_snapshot!(said(&state, &["-q", "volume", "ls"]), @"
+    insta::assert_snapshot!(output(&state, &["-q", "volume", "ls"]), @"
     -q volume ls -> 0
     good
     boxlaunch: warning: the volume bad is damaged: its record is malformed: EOF while parsing an object at line 1 column 1
@@ -106,7 +106,7 @@ fn a_run_refuses_volumes_that_do_not_fit() {
     }];
     let scene = Scene::new(&config);
     scene.trust_kvm();
-    let mut said = String::new();
+    let mut output = String::new();
     for volumes in [
         &["work"][..],
         &["./dir:/w"],
@@ -122,10 +122,10 @@ fn a_run_refuses_volumes_that_do_not_fit() {
         volumes.iter().for_each(|it| args.extend(["--volume", it]));
         let ended = scene.run_true(&args);
         assert_eq!(ended.code, Some(2), "{volumes:?}: {}", ended.stderr);
-        said += &ended.stderr;
+        output += &ended.stderr;
     }
     let emulated = scene.run_true(&["run", "--emulated", "--volume", "work:/w"]);
     assert_eq!(emulated.code, Some(2), "{}", emulated.stderr);
-    insta::assert_snapshot!(said + &emulated.stderr);
+    insta::assert_snapshot!(output + &emulated.stderr);
     assert!(!scene.state.path().join("volumes").exists());
 }

@@ -62,14 +62,14 @@ fn run(command: &mut Command) -> (Option<i32>, String) {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     command.env("PATH", path).env("LC_ALL", "C");
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    (output.status.code(), said)
+    let message = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    (output.status.code(), message)
 }
 
 /// Replays the journal of a disk image, checks the file system, and returns whether the journal had anything to replay.
 fn check(image: &Path) -> bool {
     let (_, replayed) = run(Command::new("e2fsck").args(["-y", "-E", "journal_only"]).arg(image));
-    let (code, said) = run(Command::new("e2fsck").arg("-fn").arg(image));
+    let (code, message) = run(Command::new("e2fsck").arg("-fn").arg(image));
     let is_plain = |line: &str| {
         ["Pass ", "e2fsck "].iter().any(|it| line.starts_with(it)) || line.contains(" blocks")
     };
@@ -82,8 +82,8 @@ fn check(image: &Path) -> bool {
             || ["Fix? no", ""].contains(&line)
             || line.ends_with("WARNING: Filesystem still has errors **********")
     };
-    let is_whole = said.lines().all(|line| is_plain(line) || is_sum(line));
-    assert!([Some(0), Some(4)].contains(&code) && is_whole, "{replayed}\n{said}");
+    let is_whole = message.lines().all(|line| is_plain(line) || is_sum(line));
+    assert!([Some(0), Some(4)].contains(&code) && is_whole, "{replayed}\n{message}");
     replayed.contains("recovering journal")
 }
 
@@ -99,8 +99,8 @@ fn check_files(image: &Path, named: &str, scratch: &Path) {
     fs::write(&report, named).unwrap();
     let mut check = Command::new(&tools().programs.keeper);
     check.arg("check").arg(files.join("a")).stdin(Stdio::from(File::open(report).unwrap()));
-    let (code, said) = run(&mut check);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, message) = run(&mut check);
+    assert_eq!(code, Some(0), "{message}");
 }
 
 /// Checks the 100 copies of the disk. Fails if the file system has no journal, or if libkrun reports a flush as done before the
@@ -109,7 +109,7 @@ fn check_files(image: &Path, named: &str, scratch: &Path) {
 #[ignore = "one of the longer boots"]
 fn no_moment_loses_what_was_flushed() {
     let (steps, files) = &*SCENE;
-    let said = String::from_utf8(files[Path::new("said")].clone()).unwrap();
+    let message = String::from_utf8(files[Path::new("said")].clone()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let (disk, copy) = (dir.path().join("disk"), dir.path().join("copy"));
     let image = File::create(&disk).unwrap();
@@ -127,7 +127,8 @@ fn no_moment_loses_what_was_flushed() {
         }
         fs::copy(&disk, &copy).unwrap();
         replayed += u32::from(check(&copy));
-        let named: String = said.lines().take(lines).map(|line| line.to_owned() + "\n").collect();
+        let named: String =
+            message.lines().take(lines).map(|line| line.to_owned() + "\n").collect();
         check_files(&copy, &named, dir.path());
         differ += u32::from(!blocks.is_empty());
         assert!(lines >= named_before);

@@ -79,9 +79,13 @@ const CREDENTIALS: [&str; 5] = [
 #[track_caller]
 fn check(command: &mut Command, with: &str) {
     let output = command.output().unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert!(!output.status.success() && !said.is_empty(), "{with}: {said}");
-    assert!(!said.contains(WORD), "{:?} of {with} shows the secret:\n{said}", command.get_args());
+    let message = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(!output.status.success() && !message.is_empty(), "{with}: {message}");
+    assert!(
+        !message.contains(WORD),
+        "{:?} of {with} shows the secret:\n{message}",
+        command.get_args()
+    );
 }
 
 /// Returns the text with each of the secrets.

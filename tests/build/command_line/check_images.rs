@@ -17,8 +17,8 @@ fn every_missing_program_is_named_as_plan_and_build_name_it() {
     let checkout =
         with_agent("    entrypoint \"/agent/bin/agnt\"\n    health \"exec\" \"/bin/probe\"\n");
     assert_eq!(checkout.notes(&["check"]), "Boxfile: ok\n");
-    let said = checkout.fails(&["check", "--images"]);
-    insta::assert_snapshot!(said, @r#"
+    let output = checkout.fails(&["check", "--images"]);
+    insta::assert_snapshot!(output, @r#"
     error: the agent runs "/agent/bin/agnt", which is not in the image of `agent`
       --> Boxfile:4:16
        |
@@ -35,8 +35,8 @@ fn every_missing_program_is_named_as_plan_and_build_name_it() {
        |
        = help: name a program that the image has, or add it to the image
     "#);
-    assert_eq!(checkout.fails(&["plan"]), said);
-    assert_eq!(checkout.refused(), said);
+    assert_eq!(checkout.fails(&["plan"]), output);
+    assert_eq!(checkout.refused(), output);
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn profiles_are_checked_too_and_each_error_comes_once() {
     };
     let right = profile("a", "/agent/bin/agent");
     checkout.write("Boxfile", format!("{BOXFILE}{right}{}", profile("b", "/none")));
-    let said = checkout.fails(&["check", "--images"]);
-    assert_eq!(said.matches("error: ").count(), 1, "{said}");
-    assert!(said.contains("the agent runs \"/none\""), "{said}");
+    let output = checkout.fails(&["check", "--images"]);
+    assert_eq!(output.matches("error: ").count(), 1, "{output}");
+    assert!(output.contains("the agent runs \"/none\""), "{output}");
     assert_eq!(checkout.notes(&["check", "--images", "--profile", "a"]), "Boxfile: ok\n");
     let layer = Layer::new().file("/agent", 0o755, "agent").file("/app/main", 0o755, "other");
     checkout.agent_of(layer.to_tar());
@@ -142,9 +142,9 @@ fn the_report_has_the_shape_of_check() {
 fn a_kernel_that_is_none_is_found_without_a_build() {
     let checkout = Checkout::new();
     for command in [&["check", "--images"][..], &["plan"]] {
-        let said = checkout.fails(&[command, &["--kernel", "Boxfile"]].concat());
+        let output = checkout.fails(&[command, &["--kernel", "Boxfile"]].concat());
         insta::allow_duplicates! {
-            insta::assert_snapshot!(said, @"
+            insta::assert_snapshot!(output, @"
             error: the kernel Boxfile cannot be used: it is neither libkrunfw.so for x86-64 nor an uncompressed ELF kernel
               = help: name a libkrunfw.so.5 or an uncompressed ELF kernel (vmlinux); `boxbuild setup` gets one that boxes can have
             ");
@@ -157,8 +157,8 @@ fn both_images_are_checked_even_if_the_first_is_missing() {
     let checkout = Checkout::new();
     checkout.edit("Boxfile", "oci:images/agent", "oci:images/none");
     checkout.edit("Boxfile", "oci:images/business", "oci:images/no");
-    let said = checkout.fails(&["check", "--images"]);
+    let output = checkout.fails(&["check", "--images"]);
     for missing in ["images/none does not exist", "images/no does not exist"] {
-        assert!(said.contains(missing), "{said}");
+        assert!(output.contains(missing), "{output}");
     }
 }

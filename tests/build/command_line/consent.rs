@@ -56,14 +56,14 @@ impl Host {
     fn refuses(&self, directory: &str, text: &str) {
         self.checkout.write(&format!("{directory}/Boxfile"), text);
         let ran = self.run(directory, &["check"]);
-        let said = format!("{}{}", ran.result, ran.notes);
-        assert_eq!(ran.code, 1, "{text}: {said}");
-        let is_named = said.contains("must be inside the checkout")
-            || said.contains("leads out of the checkout")
-            || said.contains("is a file system of the kernel")
-            || said.contains("is not checked in");
-        assert!(is_named, "{text}: {said}");
-        assert!(!said.contains(CANARY) && !said.contains("root:"), "{text}: {said}");
+        let output = format!("{}{}", ran.result, ran.notes);
+        assert_eq!(ran.code, 1, "{text}: {output}");
+        let is_named = output.contains("must be inside the checkout")
+            || output.contains("leads out of the checkout")
+            || output.contains("is a file system of the kernel")
+            || output.contains("is not checked in");
+        assert!(is_named, "{text}: {output}");
+        assert!(!output.contains(CANARY) && !output.contains("root:"), "{text}: {output}");
     }
 }
 
@@ -144,10 +144,10 @@ fn a_home_below_the_checkout_is_not_read() {
                         args.extend(["--checkout", directory.to_str().unwrap()]);
                     }
                     let ran = host.run(from, &args);
-                    let said = format!("{}{}", ran.result, ran.notes);
-                    assert_eq!(ran.code, 1, "{text}: {said}");
-                    assert!(said.contains("is a home directory"), "{text}: {said}");
-                    assert!(!said.contains(CANARY), "{text}: {said}");
+                    let output = format!("{}{}", ran.result, ran.notes);
+                    assert_eq!(ran.code, 1, "{text}: {output}");
+                    assert!(output.contains("is a home directory"), "{text}: {output}");
+                    assert!(!output.contains(CANARY), "{text}: {output}");
                 }
             }
         }
@@ -216,18 +216,18 @@ fn a_repository_that_others_could_have_made_has_to_be_named() {
     let text = format!("extends \"../empty\"\n{BOXFILE}")
         .replace("skill \"greet\" path=\"skills/greet\"\n", "");
     host.checkout.write("home/clone/inner/Boxfile", text);
-    let said = || host.run("home/clone/inner", &["check"]).notes;
-    assert_eq!(said(), "Boxfile: ok\n");
+    let output = || host.run("home/clone/inner", &["check"]).notes;
+    assert_eq!(output(), "Boxfile: ok\n");
     fs::set_permissions(&mark, fs::Permissions::from_mode(0o777)).unwrap();
     let clone = host.checkout.path("home/clone").canonicalize().unwrap();
-    let refused = said();
+    let refused = output();
     let command = format!("add `--checkout {}`", clone.display());
     assert!(refused.contains("everybody can write to") && refused.contains(&command), "{refused}");
     if rustix::process::geteuid().is_root() {
         fs::set_permissions(&mark, fs::Permissions::from_mode(0o755)).unwrap();
         let nobody = (rustix::fs::Uid::from_raw(65534), rustix::fs::Gid::from_raw(65534));
         rustix::fs::chown(&mark, Some(nobody.0), Some(nobody.1)).unwrap();
-        let refused = said();
+        let refused = output();
         assert!(refused.contains("belongs to another user (uid 65534)"), "{refused}");
         assert!(refused.contains(&command), "{refused}");
     }
@@ -299,9 +299,9 @@ fn what_is_no_image_is_not_shown() {
                 let text = BOXFILE.replace("oci:images/agent", &image);
                 host.checkout.write("home/clone/inner/Boxfile", text);
                 let ran = host.run("home/clone/inner", &["lock"]);
-                let said = format!("{}{}", ran.result, ran.notes);
-                assert_eq!(ran.code, 1, "{image}: {said}");
-                assert!(!said.contains(CANARY) && !said.contains("root:"), "{image}: {said}");
+                let output = format!("{}{}", ran.result, ran.notes);
+                assert_eq!(ran.code, 1, "{image}: {output}");
+                assert!(!output.contains(CANARY) && !output.contains("root:"), "{image}: {output}");
             }
         }
     }

@@ -89,10 +89,10 @@ fn the_same_box_in_toml() {
     assert_eq!(checkout.read("Boxfile.lock"), lock, "both have one lock");
     assert_eq!(checkout.result(&["check", "--canonical"]), form);
     checkout.edit("Boxfile.toml", "oci:images/agent", "oci:images/agnet");
-    let said = checkout.fails(&["build"]);
-    assert!(said.contains("--> Boxfile.toml:5:9"), "{said}");
-    let said = checkout.fails(&["build", "--platform", "linux/arm64"]);
-    assert!(said.contains("boxes for linux/amd64 only, not for linux/arm64"), "{said}");
+    let message = checkout.fails(&["build"]);
+    assert!(message.contains("--> Boxfile.toml:5:9"), "{message}");
+    let message = checkout.fails(&["build", "--platform", "linux/arm64"]);
+    assert!(message.contains("boxes for linux/amd64 only, not for linux/arm64"), "{message}");
 }
 
 /// A base in the parent directory names what lies beside itself.
@@ -118,23 +118,26 @@ fn a_base_that_is_wrong_is_shown() {
     let checkout = Checkout::new();
     checkout.write("base.Boxfile", BOXFILE.replace("skill", "skil"));
     checkout.write("Boxfile", "extends \"base.Boxfile\"\nvm cpus=0\n");
-    let said = checkout.fails(&["check"]);
-    assert!(said.contains("--> base.Boxfile:11:1") && said.contains("--> Boxfile:2:9"), "{said}");
+    let message = checkout.fails(&["check"]);
+    assert!(
+        message.contains("--> base.Boxfile:11:1") && message.contains("--> Boxfile:2:9"),
+        "{message}"
+    );
     checkout.write("Boxfile", "extends \"nobase\"\n");
-    let said = checkout.fails(&["check"]);
-    assert!(said.contains("cannot extend `nobase`: No such file or directory"), "{said}");
+    let message = checkout.fails(&["check"]);
+    assert!(message.contains("cannot extend `nobase`: No such file or directory"), "{message}");
 }
 
 #[test]
 fn a_file_that_leads_out_of_the_checkout() {
     let checkout = Checkout::new();
     checkout.edit("Boxfile", "path=\"skills/greet\"", "path=\"../skills/greet\"");
-    let said = checkout.fails(&["check"]);
-    assert!(said.contains("--> Boxfile:11:20"), "{said}");
+    let message = checkout.fails(&["check"]);
+    assert!(message.contains("--> Boxfile:11:20"), "{message}");
     checkout.edit("Boxfile", "path=\"../skills/greet\"", "path=\"skills/link\"");
     std::os::unix::fs::symlink("/usr", checkout.path("skills/link")).unwrap();
-    let said = checkout.fails(&["check"]);
-    assert!(said.contains("skills/link leads out of the checkout"), "{said}");
+    let message = checkout.fails(&["check"]);
+    assert!(message.contains("skills/link leads out of the checkout"), "{message}");
 }
 
 /// A checkout may be a stranger's, and a message shows lines of what is read.
@@ -150,9 +153,12 @@ fn a_boxfile_or_lock_that_is_a_link_out_of_the_checkout() {
     let run = |args: &[&str]| checkout.run(&[&["-C", "inner"], args].concat());
     let refused = |args: &[&str]| {
         let ran = run(args);
-        let said = format!("{}{}", ran.result, ran.notes);
-        assert_eq!(ran.code, 1, "{args:?}: {said}");
-        assert!(said.contains("leads out of the checkout") && !said.contains("canary"), "{said}");
+        let message = format!("{}{}", ran.result, ran.notes);
+        assert_eq!(ran.code, 1, "{args:?}: {message}");
+        assert!(
+            message.contains("leads out of the checkout") && !message.contains("canary"),
+            "{message}"
+        );
     };
     link("inner/Boxfile.lock");
     for args in [&["build"][..], &["lock"], &["update"], &["fetch"], &["plan", "--json"]] {
@@ -175,8 +181,8 @@ fn a_boxfile_that_is_no_file_is_not_passed_over() {
     fs::create_dir(checkout.path("inner")).unwrap();
     let check = || checkout.run(&["check", "-C", "inner"]);
     std::os::unix::fs::symlink("nothing", checkout.path("inner/Boxfile")).unwrap();
-    let said = check().notes;
-    insta::assert_snapshot!(said, @"
+    let message = check().notes;
+    insta::assert_snapshot!(message, @"
     error: cannot read Boxfile: it is a symbolic link that leads nowhere
       = help: name the Boxfile to use with `-f PATH`
     ");
@@ -192,9 +198,9 @@ fn a_boxfile_that_is_no_file_is_not_passed_over() {
 fn a_store_that_cannot_be_made() {
     let checkout = Checkout::new();
     checkout.write("store", "a file");
-    let said = checkout.fails(&["build"]);
-    assert!(said.starts_with("error: ") && said.contains("store"), "{said}");
-    assert!(!said.contains("defect"), "{said}");
+    let message = checkout.fails(&["build"]);
+    assert!(message.starts_with("error: ") && message.contains("store"), "{message}");
+    assert!(!message.contains("defect"), "{message}");
     let mut homeless = checkout.boxbuild(&["build"]);
     let ran = crate::checkout::Ran::of(homeless.env_remove("BOXBUILD_STORE"));
     insta::assert_snapshot!(ran.notes, @"

@@ -48,14 +48,17 @@ fn a_broken_file_is_left_and_the_others_are_formatted() {
     let checkout = Checkout::new();
     checkout.write("broken", "box \"x\n");
     checkout.write("crooked", CROOKED);
-    let said = checkout.fails(&["fmt", "broken", "nofile", "crooked"]);
-    assert!(said.starts_with("formatted crooked\nerror: "), "{said}");
-    assert!(said.contains("\nerror: this string is never closed\n  --> broken:1:5\n"), "{said}");
+    let output = checkout.fails(&["fmt", "broken", "nofile", "crooked"]);
+    assert!(output.starts_with("formatted crooked\nerror: "), "{output}");
     assert!(
-        said.ends_with(
+        output.contains("\nerror: this string is never closed\n  --> broken:1:5\n"),
+        "{output}"
+    );
+    assert!(
+        output.ends_with(
             "\nerror: cannot read nofile: No such file or directory (os error 2)\n  = help: name a Boxfile that is there, or make one with `boxbuild init`\n"
         ),
-        "{said}"
+        "{output}"
     );
     assert_eq!(
         (checkout.read("broken").as_str(), checkout.read("crooked").as_str()),

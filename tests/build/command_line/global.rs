@@ -22,8 +22,8 @@ fn a_directory_is_entered_first() {
         let ran = Ran::of(&mut below(&checkout, "elsewhere", &args));
         assert_eq!((ran.code, ran.notes.as_str()), (0, "Boxfile: ok\n"));
     }
-    let said = checkout.fails(&["-C", "nowhere", "check"]);
-    assert!(said.starts_with("error: cannot change to nowhere: No such file"), "{said}");
+    let output = checkout.fails(&["-C", "nowhere", "check"]);
+    assert!(output.starts_with("error: cannot change to nowhere: No such file"), "{output}");
     let ran = checkout.run(&["check", "--json", "-C", "nowhere"]);
     assert_eq!((ran.code, &ran.json()["errors"][0]["code"]), (1, &"io".into()));
 }
@@ -84,8 +84,8 @@ fn quiet_and_verbose() {
         assert!(notes.lines().any(|it| it.starts_with(title)), "{title} in {notes}");
     }
     assert_eq!(checkout.run(&["check", "-q", "-v"]).code, 2);
-    let said = checkout.fails(&["check", "-q", "-f", "nofile"]);
-    assert!(said.starts_with("error: cannot read"), "{said}");
+    let output = checkout.fails(&["check", "-q", "-f", "nofile"]);
+    assert!(output.starts_with("error: cannot read"), "{output}");
 }
 
 #[test]

@@ -209,10 +209,10 @@ fn no_image() {
 fn a_directory_that_a_boxfile_cannot_name() {
     let checkout = checkout();
     fs::rename(checkout.path("images/agent"), checkout.path("images/agent:v1")).unwrap();
-    let said = checkout.fails(&["init"]);
+    let output = checkout.fails(&["init"]);
     assert!(
-        said.starts_with("warning: skipped: a Boxfile cannot name images/agent:v1: rename it\n"),
-        "{said}"
+        output.starts_with("warning: skipped: a Boxfile cannot name images/agent:v1: rename it\n"),
+        "{output}"
     );
 }
 
@@ -247,9 +247,9 @@ fn a_boxfile_that_is_there_stays() {
     for name in ["Boxfile", "Boxfile.kdl", "Boxfile.toml"] {
         let checkout = checkout();
         checkout.write(name, "mine");
-        let said = checkout.fails(&["init", "--toml"]);
+        let output = checkout.fails(&["init", "--toml"]);
         let there = format!("error: there is a {name} already; it was not changed\n");
-        assert_eq!(said, there.clone() + "  = help: to replace it, add --force\n");
+        assert_eq!(output, there.clone() + "  = help: to replace it, add --force\n");
         assert_eq!(checkout.read(name), "mine");
     }
 }
@@ -258,8 +258,8 @@ fn a_boxfile_that_is_there_stays() {
 fn a_boxfile_is_replaced_with_force() {
     let checkout = checkout();
     checkout.write("Boxfile", "mine");
-    let said = checkout.fails(&["init", "--toml", "--force"]);
-    assert!(said.contains("--force replaces only the file that it writes"), "{said}");
+    let output = checkout.fails(&["init", "--toml", "--force"]);
+    assert!(output.contains("--force replaces only the file that it writes"), "{output}");
     assert_eq!(checkout.read("Boxfile"), "mine");
     checkout.result(&["init", "--force"]);
     good(&checkout);
@@ -293,8 +293,8 @@ fn a_path_without_its_kind() {
       = help: write oci:./images/agent; an image of a registry is docker://NAME
     ");
     // It could be a name of Docker Hub, too, but the image is here.
-    let said = checkout.fails(&["init", "images/agent"]);
-    assert!(said.contains("write oci:images/agent;") && !said.contains("retrying"), "{said}");
+    let output = checkout.fails(&["init", "images/agent"]);
+    assert!(output.contains("write oci:images/agent;") && !output.contains("retrying"), "{output}");
 }
 
 #[test]

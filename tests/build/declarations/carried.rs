@@ -221,8 +221,8 @@ fn the_kernel_that_the_boxfile_names() {
     assert_eq!(ran.json()["box"], plain);
     let zeros = "0".repeat(64);
     checkout.write("Boxfile", format!("{BOXFILE}kernel \"kernel.so\" sha256=\"{zeros}\"\n"));
-    let said = checkout.fails(&["build"]);
-    assert!(said.contains("the kernel kernel.so is sha256:"), "{said}");
+    let output = checkout.fails(&["build"]);
+    assert!(output.contains("the kernel kernel.so is sha256:"), "{output}");
 }
 
 /// Returns a kernel with all that a box needs but one option.
@@ -239,9 +239,9 @@ fn a_kernel_without_what_a_box_needs_is_refused_by_name() {
     checkout.write("vmlinux", kernel_without("none", "6.12.1"));
     let whole = checkout.built(&[])["box"].clone();
     checkout.write("vmlinux", kernel_without("EROFS_FS", "6.12.1"));
-    let said = checkout.fails(&["build"]);
+    let output = checkout.fails(&["build"]);
     let reason = "it was compiled without CONFIG_EROFS_FS, which the root needs";
-    assert!(said.contains(reason) && said.contains("kernel \"lean\""), "{said}");
+    assert!(output.contains(reason) && output.contains("kernel \"lean\""), "{output}");
     assert!(!whole.is_null());
 }
 

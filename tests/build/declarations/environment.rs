@@ -77,9 +77,9 @@ fn a_file_that_goes_over_to_the_other_component() {
 fn a_file_that_is_wrong() {
     let wrong = checkout("env-file \"a.env\"");
     wrong.write("a.env", "A=1\n2B=2\nC\n");
-    let said = wrong.fails(&["check"]);
-    assert_eq!(wrong.fails(&["build"]), said);
-    insta::assert_snapshot!(said, @r"
+    let output = wrong.fails(&["check"]);
+    assert_eq!(wrong.fails(&["build"]), output);
+    insta::assert_snapshot!(output, @r"
     error: this cannot name an environment variable
       --> a.env:2:1
        |
@@ -108,8 +108,8 @@ fn a_file_that_is_wrong() {
     "#);
     let outside = checkout("env-file \"a.env\"");
     symlink("/etc/passwd", outside.path("a.env")).unwrap();
-    let said = outside.fails(&["check"]);
-    assert!(said.contains("it leads out of the checkout, through a symbolic link"), "{said}");
+    let output = outside.fails(&["check"]);
+    assert!(output.contains("it leads out of the checkout, through a symbolic link"), "{output}");
     let bytes = checkout("env-file \"a.env\"");
     bytes.write("a.env", b"A=\xff\n");
     assert_eq!(
@@ -127,10 +127,10 @@ fn a_secret_in_a_file() {
     checkout
         .write("a.env", format!("PLAIN=1\nGITHUB={secret}\nCSRF_TOKEN=not-this-one\nPIN=1234\n"));
     checkout.edit("Boxfile", "vm cpus=1", "secret \"PIN\"\nvm cpus=1");
-    let said = checkout.fails(&["check"]);
-    assert_eq!(checkout.fails(&["build"]), said);
-    assert!(!said.contains("0123") && !said.contains("1234"), "{said}");
-    insta::assert_snapshot!(said, @r"
+    let output = checkout.fails(&["check"]);
+    assert_eq!(checkout.fails(&["build"]), output);
+    assert!(!output.contains("0123") && !output.contains("1234"), "{output}");
+    insta::assert_snapshot!(output, @r"
     error: `GITHUB` looks like a secret written as a plain value
       --> a.env:2:1
        |
@@ -159,8 +159,8 @@ fn a_secret_of_an_image_is_a_warning() {
     let config = Config { entrypoint, env, ..Config::default() };
     std::fs::remove_dir_all(checkout.path("images/agent")).unwrap();
     checkout.image("agent", &Image::new(config).with(layer));
-    let said = checkout.notes(&["plan"]);
-    insta::assert_snapshot!(said, @r#"
+    let output = checkout.notes(&["plan"]);
+    insta::assert_snapshot!(output, @r#"
     warning: the image of `agent` sets `API_KEY`, which looks like a secret
       --> Boxfile:3:11
        |
@@ -169,7 +169,7 @@ fn a_secret_of_an_image_is_a_warning() {
        |
        = help: build the image without it, and declare the secret `API_KEY` in the Boxfile; if it is no secret, `plain-env` with `API_KEY` says so
     "#);
-    assert!(checkout.notes(&["build"]).starts_with(&said));
+    assert!(checkout.notes(&["build"]).starts_with(&output));
     checkout.edit("Boxfile", "    health", "    plain-env API_KEY=\"x\"\n    health");
     assert_eq!(checkout.notes(&["plan"]), "");
 }
@@ -183,8 +183,8 @@ fn another_components_secret_is_no_secret() {
     checkout.edit("Boxfile", "business {", "business {\n    env-file \"b.env\"");
     checkout.result(&["check"]);
     checkout.edit("Boxfile", "secret \"REGION\"", "secret \"REGION\" component=\"both\"");
-    let said = checkout.fails(&["check"]);
-    assert!(said.contains("`REGION` is declared as a secret"), "{said}");
+    let output = checkout.fails(&["check"]);
+    assert!(output.contains("`REGION` is declared as a secret"), "{output}");
 }
 
 #[test]

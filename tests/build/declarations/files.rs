@@ -39,16 +39,16 @@ const BUSINESS: &str = r#"    file "conf.yaml" to="/app/conf.yaml"
 /// Lists what a built box has from the checkout: path, type, mode and owner.
 fn baked(checkout: &Checkout) -> Vec<String> {
     let ran = checkout.run(&["ls", "test.box", "--json"]).json();
-    let line = |it: &Value| {
+    let line = |entry: &Value| {
         format!(
             "{} {} {} {}:{} {} {}",
-            it["path"].as_str().unwrap(),
-            it["type"].as_str().unwrap(),
-            it["mode"].as_str().unwrap(),
-            it["uid"],
-            it["gid"],
-            it["mtime"],
-            it["origin"]["path"].as_str().unwrap(),
+            entry["path"].as_str().unwrap(),
+            entry["type"].as_str().unwrap(),
+            entry["mode"].as_str().unwrap(),
+            entry["uid"],
+            entry["gid"],
+            entry["mtime"],
+            entry["origin"]["path"].as_str().unwrap(),
         )
     };
     let entries = ran["entries"].as_array().unwrap().iter();
@@ -220,8 +220,8 @@ fn what_cannot_be_read_is_named_where_it_is_declared() {
     symlink(outside.path(), checkout.path("out")).unwrap();
     fs::create_dir(checkout.path("pipes")).unwrap();
     let _socket = UnixListener::bind(checkout.path("pipes/socket")).unwrap();
-    let said = checkout.fails(&["check"]);
-    insta::assert_snapshot!(said, @r#"
+    let output = checkout.fails(&["check"]);
+    insta::assert_snapshot!(output, @r#"
     error: cannot read none: No such file or directory (os error 2)
       --> Boxfile:4:10
        |
@@ -255,13 +255,13 @@ fn what_cannot_be_read_is_named_where_it_is_declared() {
        = help: correct the path, or remove it
     "#);
     let first = checkout.run(&["build"]).notes;
-    assert!(said.starts_with(first.trim_end()), "{first}");
+    assert!(output.starts_with(first.trim_end()), "{first}");
 }
 
 #[test]
 fn what_is_in_the_way_is_named_where_it_is_declared() {
-    let said = |agent: &str| with_files(agent, "").fails(&["build"]);
-    insta::assert_snapshot!(said("    file \"conf.yaml\" to=\"/usr\""), @r#"
+    let output = |agent: &str| with_files(agent, "").fails(&["build"]);
+    insta::assert_snapshot!(output("    file \"conf.yaml\" to=\"/usr\""), @r#"
     error: conf.yaml cannot be at /usr of the agent component: there is a directory
       --> Boxfile:4:25
        |
@@ -270,7 +270,7 @@ fn what_is_in_the_way_is_named_where_it_is_declared() {
        |
        = help: end `to` with a slash to put a file into that directory, or choose another path
     "#);
-    insta::assert_snapshot!(said("    file \"static\" to=\"/agent/bin/agent\""), @r#"
+    insta::assert_snapshot!(output("    file \"static\" to=\"/agent/bin/agent\""), @r#"
     error: static cannot be at /agent/bin/agent of the agent component: "/agent/bin/agent" is not a directory
       --> Boxfile:4:22
        |
@@ -280,7 +280,7 @@ fn what_is_in_the_way_is_named_where_it_is_declared() {
        = help: choose another path, or remove what is there
     "#);
     insta::assert_snapshot!(
-        said("    file \"static\" to=\"/srv\"\n    file \"conf.yaml\" to=\"/srv/index.html\""), @r#"
+        output("    file \"static\" to=\"/srv\"\n    file \"conf.yaml\" to=\"/srv/index.html\""), @r#"
     error: conf.yaml cannot be at /srv/index.html of the agent component: static is there
       --> Boxfile:5:25
        |
@@ -292,7 +292,7 @@ fn what_is_in_the_way_is_named_where_it_is_declared() {
        = help: give one of them another path, or remove it
     "#
     );
-    insta::assert_snapshot!(said("    file \"conf.yaml\" to=\"/etc/hosts\""), @r#"
+    insta::assert_snapshot!(output("    file \"conf.yaml\" to=\"/etc/hosts\""), @r#"
     error: conf.yaml cannot be at /etc/hosts of the agent component: the box has its own file there
       --> Boxfile:4:25
        |
@@ -301,7 +301,7 @@ fn what_is_in_the_way_is_named_where_it_is_declared() {
        |
        = help: remove it: the names in a box follow from `hostname`, and it has no resolver
     "#);
-    insta::assert_snapshot!(said("    file \"conf.yaml\" to=\"/x\" owner=\"nobody\""), @r#"
+    insta::assert_snapshot!(output("    file \"conf.yaml\" to=\"/x\" owner=\"nobody\""), @r#"
     error: the agent component's conf.yaml belongs to "nobody", but the image's /etc/passwd has no such name
       --> Boxfile:4:36
        |

@@ -17,9 +17,9 @@ fn with_definition(text: &str) -> Checkout {
 /// Returns what check and build say of a SKILL.md.
 fn refused(text: &str) -> String {
     let checkout = with_definition(text);
-    let said = checkout.refused();
-    assert_eq!(checkout.fails(&["check"]), said);
-    said
+    let output = checkout.refused();
+    assert_eq!(checkout.fails(&["check"]), output);
+    output
 }
 
 /// A3S-21, A3S-30, A3S-7.
@@ -51,9 +51,9 @@ fn two_skills_of_one_name() {
     let checkout = Checkout::new();
     checkout.write("more/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\n");
     checkout.write("Boxfile", format!("{BOXFILE}skills dir=\"more\"\n"));
-    let said = checkout.fails(&["build"]);
-    assert_eq!(checkout.fails(&["check"]), said);
-    insta::assert_snapshot!(said, @r#"
+    let output = checkout.fails(&["build"]);
+    assert_eq!(checkout.fails(&["check"]), output);
+    insta::assert_snapshot!(output, @r#"
     error: two skills have the name `greet`: skills/greet and more/greet
        --> Boxfile:13:12
         |
@@ -129,8 +129,8 @@ fn a_definition_that_is_wrong() {
 fn a_script_that_is_missing() {
     let tools = "tools:\n  - name: greet\n    description: Greets.\n    script: tools/greet.sh\n";
     let wrong = tools.replace("greet.sh", "gret.sh");
-    let said = refused(&format!("---\nname: greet\ndescription: x\n{wrong}---\n"));
-    insta::assert_snapshot!(said, @r"
+    let output = refused(&format!("---\nname: greet\ndescription: x\n{wrong}---\n"));
+    insta::assert_snapshot!(output, @r"
     error: the skill has no file `tools/gret.sh`
       --> skills/greet/SKILL.md:7:13
        |

@@ -23,11 +23,11 @@ fn refused(code: i32, edit: impl Fn(&str) -> String) -> (Checkout, String) {
     checkout.write(LOCK, &text);
     let ran = checkout.run(&["build"]);
     assert_eq!((ran.code, ran.result.as_str()), (code, ""), "{}", ran.notes);
-    let said = ran.notes;
+    let message = ran.notes;
     let locked = checkout.run(&["build", "--locked"]);
-    assert_eq!((locked.code, &locked.notes), (3, &said));
+    assert_eq!((locked.code, &locked.notes), (3, &message));
     assert_eq!(checkout.read(LOCK), text);
-    (checkout, shown(&said))
+    (checkout, shown(&message))
 }
 
 /// Replaces the first line that starts so.
@@ -56,8 +56,8 @@ fn rebuilt(checkout: &Checkout) {
 
 #[test]
 fn not_toml() {
-    let (checkout, said) = edited(|text| line(text, "digest", "digest ="));
-    insta::assert_snapshot!(said, @r#"
+    let (checkout, message) = edited(|text| line(text, "digest", "digest ="));
+    insta::assert_snapshot!(message, @r#"
     error: `digest` has no value
        --> Boxfile.lock:11:1
         |
@@ -72,18 +72,18 @@ fn not_toml() {
 
 #[test]
 fn an_unknown_field() {
-    let (checkout, said) = edited(|text| text.replacen("\nsize", "\ncolour = \"red\"\nsize", 1));
+    let (checkout, message) = edited(|text| text.replacen("\nsize", "\ncolour = \"red\"\nsize", 1));
     assert!(
-        said.starts_with("error: the entry `agent` is malformed: unknown field `colour`"),
-        "{said}"
+        message.starts_with("error: the entry `agent` is malformed: unknown field `colour`"),
+        "{message}"
     );
     rebuilt(&checkout);
 }
 
 #[test]
 fn a_newer_version() {
-    let (checkout, said) = edited(|text| line(text, "version", "version = 1000"));
-    assert!(said.starts_with("error: the lock was written by a newer boxbuild\n"), "{said}");
+    let (checkout, message) = edited(|text| line(text, "version", "version = 1000"));
+    assert!(message.starts_with("error: the lock was written by a newer boxbuild\n"), "{message}");
     rebuilt(&checkout);
 }
 
@@ -204,8 +204,11 @@ fn an_image_entry_that_does_not_fit_its_image() {
         change(&mut entry);
         lock.set(entry);
         checkout.write(LOCK, lock.write());
-        let said = checkout.fails(&["build"]);
-        assert!(said.contains(expected) && said.contains("run `boxbuild update agent`"), "{said}");
+        let message = checkout.fails(&["build"]);
+        assert!(
+            message.contains(expected) && message.contains("run `boxbuild update agent`"),
+            "{message}"
+        );
         checkout.result(&["update", "agent"]);
         assert_eq!(checkout.read(LOCK), good);
     }
@@ -245,14 +248,14 @@ fn an_entry_from_another_platform() {
 
 #[test]
 fn a_lock_of_another_epoch_keeps_its_pins() {
-    let (checkout, said) = refused(3, |text| {
+    let (checkout, message) = refused(3, |text| {
         let lock = Lock::parse(text).unwrap();
         let mut other = Lock::new(77);
         lock.entries().for_each(|entry| drop(other.set(entry.clone())));
         other.write()
     });
     let current = format!("epoch {}", box_contract::manifest::FORMAT_EPOCH);
-    insta::assert_snapshot!(said.replace(&current, "epoch CURRENT"), @r"
+    insta::assert_snapshot!(message.replace(&current, "epoch CURRENT"), @r"
     error: Boxfile.lock is for boxes of format epoch 77, and this boxbuild writes epoch CURRENT
       = help: use the boxbuild that wrote it, or run `boxbuild lock` to rewrite it with the same pins
     ");
@@ -291,9 +294,9 @@ fn a_lock_that_is_a_directory() {
     let checkout = Checkout::new();
     fs::create_dir(checkout.path(LOCK)).unwrap();
     for command in ["build", "lock", "update"] {
-        let said = checkout.fails(&[command]);
+        let message = checkout.fails(&[command]);
         assert_eq!(
-            said,
+            message,
             "error: cannot read Boxfile.lock: it is not a regular file\n  = help: move it away, or name another lock with --lock-file PATH\n"
         );
     }

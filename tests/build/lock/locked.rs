@@ -124,8 +124,8 @@ fn another_tag_is_refused_before_its_registry_is_asked() {
     let reference = format!("{}/agent:v2", registry.local_addr().unwrap());
     let checkout = checkout();
     checkout.edit("Boxfile", "oci:images/agent", &reference);
-    let said = refused(&checkout, &[]).replace(&reference, "REGISTRY/agent:v2");
-    insta::assert_snapshot!(said, @r#"
+    let output = refused(&checkout, &[]).replace(&reference, "REGISTRY/agent:v2");
+    insta::assert_snapshot!(output, @r#"
     error: Boxfile.lock is out of date, but --locked was given
       agent (linux/amd64): locked "oci:images/agent", found "docker://REGISTRY/agent:v2"
       = help: review what changed; if it is intended, run `boxbuild lock` and check the lock in
@@ -152,8 +152,8 @@ fn a_profile_that_is_not_locked() {
     let checkout = checkout();
     let profile = "profile \"ci\" {\n    agent { image \"oci:images/none\"; }\n}\n";
     checkout.write("Boxfile", checkout.read("Boxfile") + profile);
-    let said = refused(&checkout, &["--profile", "ci"]);
-    assert!(said.contains("  ci@agent (linux/amd64): not locked yet\n"), "{said}");
+    let output = refused(&checkout, &["--profile", "ci"]);
+    assert!(output.contains("  ci@agent (linux/amd64): not locked yet\n"), "{output}");
     checkout.built(&["--locked"]);
 }
 

@@ -42,15 +42,15 @@ fn another_place_can_be_named() {
     assert!(!checkout.path(LOCK).exists());
     checkout.built(&["--lock-file", "other.lock", "--locked"]);
     let args = ["build", "--locked", "-f", "./Boxfile", "--lock-file", "none.lock"];
-    let said = checkout.run(&args).notes;
-    assert!(said.contains("run `boxbuild lock -f ./Boxfile --lock-file none.lock`"), "{said}");
+    let output = checkout.run(&args).notes;
+    assert!(output.contains("run `boxbuild lock -f ./Boxfile --lock-file none.lock`"), "{output}");
 }
 
 #[test]
 fn a_place_that_cannot_be_written_is_an_error_and_there_is_no_box() {
     let checkout = Checkout::new();
-    let said = checkout.fails(&["build", "--lock-file", "missing/other.lock"]);
-    insta::assert_snapshot!(said, @r"
+    let output = checkout.fails(&["build", "--lock-file", "missing/other.lock"]);
+    insta::assert_snapshot!(output, @r"
     error: cannot write missing/other.lock: No such file or directory (os error 2)
       = help: name a writable path with --lock-file PATH
     ");

@@ -64,8 +64,8 @@ fn a_platform_that_is_no_longer_declared_goes() {
 #[test]
 fn only_one_platform_can_be_built() {
     let checkout = checkout();
-    let said = checkout.fails(&["build", "--platform", "linux/arm64"]);
-    insta::assert_snapshot!(said, @r#"
+    let output = checkout.fails(&["build", "--platform", "linux/arm64"]);
+    insta::assert_snapshot!(output, @r#"
     error: this version builds boxes for linux/amd64 only, not for linux/arm64
       = help: declare "linux/amd64" in `platform`, and build for it: `--platform linux/amd64`
     "#);
@@ -74,8 +74,8 @@ fn only_one_platform_can_be_built() {
 
 #[test]
 fn a_platform_that_is_not_declared() {
-    let said = Checkout::new().fails(&["build", "--platform", "linux/arm64"]);
-    insta::assert_snapshot!(said, @r#"
+    let output = Checkout::new().fails(&["build", "--platform", "linux/arm64"]);
+    insta::assert_snapshot!(output, @r#"
     error: this version builds boxes for linux/amd64 only, not for linux/arm64
       = help: declare "linux/amd64" in `platform`, and build for it: `--platform linux/amd64`
     "#);

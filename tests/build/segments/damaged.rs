@@ -110,13 +110,16 @@ fn every_command_names_what_is_wrong() {
             &["--format", "dir"],
             &["--format", "oci", "--component", "agent"],
         ] {
-            let said = is_refused(&[&["export", bundle, "--output", "out"], args].concat());
-            assert!(said.contains(&digest) || said.contains(DATA), "{said}");
-            assert!(!checkout.path("out").exists(), "{said}");
+            let message = is_refused(&[&["export", bundle, "--output", "out"], args].concat());
+            assert!(message.contains(&digest) || message.contains(DATA), "{message}");
+            assert!(!checkout.path("out").exists(), "{message}");
         }
         if let Some(says) = harm.cat {
-            let said = is_refused(&["cat", bundle, "/roots/agent/srv/one"]);
-            assert!(said.contains(says) && (says == DATA || said.contains(&digest)), "{said}");
+            let message = is_refused(&["cat", bundle, "/roots/agent/srv/one"]);
+            assert!(
+                message.contains(says) && (says == DATA || message.contains(&digest)),
+                "{message}"
+            );
         }
     }
 }

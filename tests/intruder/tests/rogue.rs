@@ -244,7 +244,7 @@ fn a_frame_of_four_gibibytes_is_refused() {
 /// Fails where `Nonce::matches` looks at the length alone.
 #[test]
 fn only_the_nonce_proves_that_init_is_there() {
-    let said = beside(&["greeting-wrong", "greeting-late", "greeting-again"], |name| {
+    let message = beside(&["greeting-wrong", "greeting-late", "greeting-again"], |name| {
         Supervised::start(name).end_within(PATIENCE).how
     });
     let misused = |what: &str| format!("failed: the control channel was misused: it got {what}");
@@ -253,7 +253,7 @@ fn only_the_nonce_proves_that_init_is_there() {
         "a message before the greeting",
         "a second greeting",
     ];
-    assert_eq!(said, expected.map(misused));
+    assert_eq!(message, expected.map(misused));
 }
 
 /// A connection that says nothing more is the start that is interrupted.

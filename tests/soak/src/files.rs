@@ -46,7 +46,7 @@ pub(super) fn run(count: u32) -> Outcome {
     let script = format!("dirs={dirs} all={}\n{SCRIPT}", dirs * EACH);
     let machine = host.machine()?;
     let output = host.memory(MEMORY).time_limit(MAX_TIME).run(&["sh", "-c", &script])?;
-    let said = [output.stderr, output.stdout].concat();
-    say::result(&format!("{}\non {machine}", String::from_utf8_lossy(&said).trim_end()));
+    let message = [output.stderr, output.stdout].concat();
+    say::result(&format!("{}\non {machine}", String::from_utf8_lossy(&message).trim_end()));
     Ok(if output.status == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -36,8 +36,8 @@ pub(super) fn run(times: u32) -> Outcome {
                 let failed = tally.failed();
                 tally.add(&String::from_utf8_lossy(&output.stdout));
                 if tally.failed() > failed {
-                    let said = [output.stdout, output.stderr].concat();
-                    say::note(&format!("run {round}:\n{}", String::from_utf8_lossy(&said)));
+                    let message = [output.stdout, output.stderr].concat();
+                    say::note(&format!("run {round}:\n{}", String::from_utf8_lossy(&message)));
                 }
             }
             Err(error) => {

@@ -138,10 +138,10 @@ fn report(log: &Path) -> Result<String> {
     // A panic's message is on the line after its location.
     let above = std::iter::once("").chain(text.lines());
     let lines = text.lines().zip(above).filter(|(line, above)| tells(line) || is_place(above));
-    let mut said: Vec<&str> = lines.map(|(line, _)| line).collect();
+    let mut message: Vec<&str> = lines.map(|(line, _)| line).collect();
     let rest = format!("all that it said is in {}", log.display());
-    said.push(&rest);
-    Ok(said.join("\n"))
+    message.push(&rest);
+    Ok(message.join("\n"))
 }
 
 /// Returns whether a line of libFuzzer's log reports the failure or the file with its input.

@@ -69,9 +69,9 @@ const fn weight(shares: u32) -> u16 {
 
 /// Reads the limits of each process. `user` is `None` if the component declares no user.
 pub(super) fn read_rlimits(children: &Children<'_>, user: Option<&Spanned<String>>) -> Rlimits {
-    let limits = Reader::sole(children, &schema::RLIMITS, |it| {
-        check_user(it.optional_prop("nproc"), user, children.sink());
-        read_fields!(it => Rlimits {
+    let limits = Reader::sole(children, &schema::RLIMITS, |reader| {
+        check_user(reader.optional_prop("nproc"), user, children.sink());
+        read_fields!(reader => Rlimits {
             nofile, nproc, as_bytes: "address-space", cpu_seconds: "cpu", core_bytes: "core", fsize_bytes: "file-size"
         })
     });

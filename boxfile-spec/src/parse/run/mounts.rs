@@ -15,10 +15,10 @@ use safe_text::quote;
 
 /// Reads all shares, and sorts them by name.
 pub(in crate::parse) fn shares(top: &Children<'_>) -> Vec<Spanned<SharePlan>> {
-    Reader::keyed(top, &schema::SHARE, |it| {
-        let span = it.value_span("guest");
-        let share = read_fields!(it => SharePlan {
-            name = it.first(), guest, host, access, scope = scope(it, top)
+    Reader::keyed(top, &schema::SHARE, |reader| {
+        let span = reader.value_span("guest");
+        let share = read_fields!(reader => SharePlan {
+            name = reader.first(), guest, host, access, scope = scope(reader, top)
         })?;
         Some(Spanned { value: share, span })
     })
@@ -26,10 +26,10 @@ pub(in crate::parse) fn shares(top: &Children<'_>) -> Vec<Spanned<SharePlan>> {
 
 /// Reads all scratch disks, and sorts them by name.
 pub(in crate::parse) fn scratch(top: &Children<'_>) -> Vec<Spanned<ScratchPlan>> {
-    Reader::keyed(top, &schema::SCRATCH, |it| {
-        let span = it.value_span("guest");
-        let disk = read_fields!(it => ScratchPlan {
-            name = it.first(), guest, size_bytes = whole_size(it), scope = scope(it, top)
+    Reader::keyed(top, &schema::SCRATCH, |reader| {
+        let span = reader.value_span("guest");
+        let disk = read_fields!(reader => ScratchPlan {
+            name = reader.first(), guest, size_bytes = whole_size(reader), scope = scope(reader, top)
         })?;
         Some(Spanned { value: disk, span })
     })

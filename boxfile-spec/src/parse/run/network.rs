@@ -75,8 +75,8 @@ fn needs_consent(value: &Value, port: Option<u16>) -> Option<Diagnostic> {
 }
 
 fn limits(children: &Children<'_>) -> NetworkLimits {
-    let limits = Reader::sole(children, &schema::NETWORK_LIMITS, |it| {
-        read_fields!(it => NetworkLimits {
+    let limits = Reader::sole(children, &schema::NETWORK_LIMITS, |reader| {
+        read_fields!(reader => NetworkLimits {
             connections, bytes_per_second: "rate", names_per_minute: "names"
         })
     });

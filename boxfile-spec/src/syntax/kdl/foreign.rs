@@ -36,10 +36,10 @@ pub(super) fn report(header: &str, base: usize, sink: &Sink) -> bool {
 /// Returns the error of `# comment`.
 fn comment(header: &str, base: usize) -> Option<Diagnostic> {
     // A `#` may open a name that is a raw text: `#"a"#`.
-    let begins = |it: &Range<usize>| {
-        let words = header[it.clone()].strip_prefix('#');
+    let begins = |range: &Range<usize>| {
+        let words = header[range.clone()].strip_prefix('#');
         let raw = |words: &str| words.trim_start_matches('#').starts_with('"');
-        words.is_some_and(|words| words.is_empty() || (it.start == 0 && !raw(words)))
+        words.is_some_and(|words| words.is_empty() || (range.start == 0 && !raw(words)))
     };
     let start = Words::of(header).find(begins)?.start;
     Some(SYNTAX_ERRORS.at("kdl-comment", Span::between(base + start, base + header.len())))

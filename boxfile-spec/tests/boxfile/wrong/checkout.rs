@@ -57,8 +57,8 @@ fn a_share_proposes_what_lies_below() {
         ("../x", "`..` leads out of it"),
         ("a/../b", "`..` leads out of it"),
     ] {
-        let said = file_errors(&format!("share \"s\" guest=\"/s\" host=\"{host}\""));
-        assert!(said.contains(label) || host.is_empty() && said.contains("empty"), "{said}");
+        let output = file_errors(&format!("share \"s\" guest=\"/s\" host=\"{host}\""));
+        assert!(output.contains(label) || host.is_empty() && output.contains("empty"), "{output}");
     }
 }
 

@@ -129,7 +129,7 @@ share d guest="/d" host="d\t""#), @r#"
 
 #[test]
 fn an_archive_without_its_prefix_is_known_by_its_ending() {
-    let said = crate::errors("box \"b\"\nagent { image \"./agent.tar\"; }\n");
+    let output = crate::errors("box \"b\"\nagent { image \"./agent.tar\"; }\n");
     let help = r#"an archive is "docker-archive:./agent.tar" or "oci-archive:./agent.tar""#;
-    assert!(said.contains(help), "{said}");
+    assert!(output.contains(help), "{output}");
 }

@@ -308,9 +308,9 @@ fn environment() {
 
 #[test]
 fn a_value_that_is_no_text_stays_in_the_help() {
-    let said = agent_errors("    env AGENT 1\n    env DEBUG #true\n");
+    let output = agent_errors("    env AGENT 1\n    env DEBUG #true\n");
     for help in ["write `env AGENT=\"1\"` for", "write `env DEBUG=\"true\"` for"] {
-        assert!(said.contains(help), "{said}");
+        assert!(output.contains(help), "{output}");
     }
 }
 

@@ -294,9 +294,9 @@ fn a_layout_of_images_is_named_as_what_it_is() {
         assert!(error.ends_with(" is an OCI image, not a box"), "{error}");
     }
     let made = TestBox::new(&config());
-    (0..64).for_each(|it| {
+    (0..64).for_each(|number| {
         let mut image = image.clone();
-        image["it"] = it.into();
+        image["it"] = number.into();
         add_manifest(&made, &image);
     });
     assert!(refusal(&made).to_string().contains("names 65 manifests"));

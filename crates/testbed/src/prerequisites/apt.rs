@@ -241,17 +241,17 @@ mod tests {
 
     #[test]
     fn what_is_there_is_left_alone() {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         let wanted: Vec<_> =
             [Package::Busybox, Package::Qemu].into_iter().filter(|it| it.path().is_ok()).collect();
-        packages(&wanted, &mut |line| said.push(line.to_owned())).unwrap();
-        assert_eq!(said, Vec::<String>::new());
+        packages(&wanted, &mut |line| output.push(line.to_owned())).unwrap();
+        assert_eq!(output, Vec::<String>::new());
     }
 
     #[test]
     fn the_lists_are_refreshed_only_after_a_failure() {
-        let mut said = Vec::new();
-        let outcome = with_fresh_lists(&mut |line| said.push(line.to_owned()), || Ok(7));
-        assert_eq!((outcome.unwrap(), said.len()), (7, 0));
+        let mut output = Vec::new();
+        let outcome = with_fresh_lists(&mut |line| output.push(line.to_owned()), || Ok(7));
+        assert_eq!((outcome.unwrap(), output.len()), (7, 0));
     }
 }

@@ -83,12 +83,12 @@ mod tests {
     fn a_bundle_of_ones_own_is_taken_and_must_exist() {
         let directory = tempfile::tempdir().unwrap();
         let own = directory.path().join("libkrunfw.so.5");
-        let mut said = 0;
-        let bundle = kernel_bundle(&Workspace::find(), Some(&own), &mut |_| said += 1);
+        let mut output = 0;
+        let bundle = kernel_bundle(&Workspace::find(), Some(&own), &mut |_| output += 1);
         assert!(bundle.unwrap_err().to_string().contains("libkrunfw.so.5"));
         fs::write(&own, "kernel").unwrap();
-        let bundle = kernel_bundle(&Workspace::find(), Some(&own), &mut |_| said += 1).unwrap();
+        let bundle = kernel_bundle(&Workspace::find(), Some(&own), &mut |_| output += 1).unwrap();
         assert_eq!(fs::read(bundle).unwrap(), b"kernel");
-        assert_eq!(said, 0);
+        assert_eq!(output, 0);
     }
 }

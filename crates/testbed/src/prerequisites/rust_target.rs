@@ -89,12 +89,12 @@ mod tests {
 
     #[test]
     fn what_rustup_did_not_add_is_still_missing() {
-        let mut said = Vec::new();
-        let mut say = |line: &str| said.push(line.to_owned());
+        let mut message = Vec::new();
+        let mut say = |line: &str| message.push(line.to_owned());
         ensure("a part", &["--version"], || Ok(true), &mut say).unwrap();
         let error = ensure("a part", &["--version"], || Ok(false), &mut say).unwrap_err();
         if program::find("rustup").is_some() {
-            assert_eq!(said, ["installing a part: rustup --version"]);
+            assert_eq!(message, ["installing a part: rustup --version"]);
         }
         assert!(error.to_string().starts_with("a part is missing; "), "{error}");
         assert!(error.to_string().contains("rustup --version"), "{error}");

@@ -247,8 +247,8 @@ mod tests {
         let output = command.output();
         let output =
             output.unwrap_or_else(|it| panic!("{name}: {it}; run: apt-get install {name}"));
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {}\n{message}", output.status);
         output.stdout
     }
 

@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn a_command_that_cannot_be_started_has_a_status_and_a_message() {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         let error = io::Error::from(io::ErrorKind::NotFound);
-        assert_eq!(report(&words(&["nope", "-x"]), &error, &mut said), 127);
-        assert_eq!(said, b"nope: entity not found\n");
+        assert_eq!(report(&words(&["nope", "-x"]), &error, &mut output), 127);
+        assert_eq!(output, b"nope: entity not found\n");
     }
 }

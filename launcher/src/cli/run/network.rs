@@ -145,7 +145,7 @@ mod tests {
         plan
     }
 
-    fn said(plan: &RunPlan, options: &[&str]) -> String {
+    fn output(plan: &RunPlan, options: &[&str]) -> String {
         let args = RunArgs::of_words(["x.box"].iter().chain(options)).unwrap();
         match given(&args, plan) {
             Ok(given) => notice(&given, &plan.network, "'my box'").unwrap_or_default(),
@@ -165,7 +165,7 @@ mod tests {
             ("api.example.com", 0),
         ];
         let plan = plan(NetworkMode::Filtered, &local);
-        insta::assert_snapshot!(said(&plan, &[]), @r#"
+        insta::assert_snapshot!(output(&plan, &[]), @r#"
         error: the box wants to reach what is not on the internet (private): allow "10.0.0.0/8"
           = help: add `--network-local 10.0.0.0/8` if it may reach that; `--network none` starts it without a network
 
@@ -176,7 +176,7 @@ mod tests {
           = help: add `--network-local 169.254.169.254:80` if it may reach that; `--network none` starts it without a network
             all that is missing: `--network-local 10.0.0.0/8 --network-local 127.0.0.1:9999 --network-local 169.254.169.254:80`; `boxlaunch inspect BOX` lists all that the box wants
         "#);
-        insta::assert_snapshot!(said(&plan, &["--network-local", "localhost:9999", "--network-local", "10.0.0.0/8"]), @r#"
+        insta::assert_snapshot!(output(&plan, &["--network-local", "localhost:9999", "--network-local", "10.0.0.0/8"]), @r#"
         error: the box wants to reach what is not on the internet (link-local): allow "169.254.169.254" port=80
           = help: add `--network-local 169.254.169.254:80` if it may reach that; `--network none` starts it without a network
         "#);
@@ -188,14 +188,14 @@ mod tests {
             "--network-local",
             "10.0.0.0/8",
         ];
-        insta::assert_snapshot!(said(&plan, &all), @"boxlaunch: the box reaches 10.0.0.0/8, 127.0.0.1:9999, 169.254.169.254:80, api.example.com");
-        assert_eq!(said(&plan, &["--network", "none"]), "");
+        insta::assert_snapshot!(output(&plan, &all), @"boxlaunch: the box reaches 10.0.0.0/8, 127.0.0.1:9999, 169.254.169.254:80, api.example.com");
+        assert_eq!(output(&plan, &["--network", "none"]), "");
     }
 
     #[test]
     fn what_is_given_in_place_of_a_rule_is_named_beside_it() {
         let plan = plan(NetworkMode::Filtered, &[("10.0.0.7", 5432)]);
-        insta::assert_snapshot!(said(&plan, &["--network-local", "10.0.0.8:5432"]), @r#"
+        insta::assert_snapshot!(output(&plan, &["--network-local", "10.0.0.8:5432"]), @r#"
         error: `--network-local 10.0.0.8:5432` has no effect: no rule of the box allows that
           = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
 
@@ -207,14 +207,14 @@ mod tests {
     #[test]
     fn a_shared_network_is_given_by_the_command_line_alone() {
         let shared = plan(NetworkMode::Shared, &[]);
-        insta::assert_snapshot!(said(&shared, &[]), @"
+        insta::assert_snapshot!(output(&shared, &[]), @"
         error: the box wants to share the network of this host, and only the command line gives that
           = help: add `--network shared` if it may reach everything that this host reaches, except its loopback: also your local network and a cloud's metadata service; `--network none` starts it without a network
         ");
-        insta::assert_snapshot!(said(&shared, &["--network", "shared"]), @"boxlaunch: the box reaches everything that this host reaches by IPv4, except its loopback: it shares the network of this host");
-        assert_eq!(said(&shared, &["--network=none"]), "");
+        insta::assert_snapshot!(output(&shared, &["--network", "shared"]), @"boxlaunch: the box reaches everything that this host reaches by IPv4, except its loopback: it shares the network of this host");
+        assert_eq!(output(&shared, &["--network=none"]), "");
         let filtered = plan(NetworkMode::Filtered, &[("api.example.com", 0)]);
-        insta::assert_snapshot!(said(&filtered, &["--network", "shared"]), @r#"
+        insta::assert_snapshot!(output(&filtered, &["--network", "shared"]), @r#"
         error: `--network shared` is more than the box declares: its network is "filtered"
           = help: leave it out: a box gets at most what it declares; or declare `network "shared"` in its Boxfile, and build it again
         "#);
@@ -223,9 +223,9 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_refused() {
         let filtered = plan(NetworkMode::Filtered, &[("api.example.com", 0)]);
-        let text = said(&filtered, &["--network-local", "10.0.0.1"])
-            + &said(&filtered, &["--network-local", "10.0.0.1", "--network=none"])
-            + &said(&plan(NetworkMode::None, &[]), &["--network", "shared"]);
+        let text = output(&filtered, &["--network-local", "10.0.0.1"])
+            + &output(&filtered, &["--network-local", "10.0.0.1", "--network=none"])
+            + &output(&plan(NetworkMode::None, &[]), &["--network", "shared"]);
         insta::assert_snapshot!(text, @r#"
         error: `--network-local 10.0.0.1` has no effect: no rule of the box allows that
           = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
@@ -247,11 +247,11 @@ mod tests {
             ("2606:2800::1", 22),
             ("db.example.com", 5432),
         ];
-        insta::assert_snapshot!(said(&plan(NetworkMode::Filtered, &few), &[]), @"boxlaunch: the box reaches *.example.net, api.example.com, [2606:2800::1]:22, db.example.com:5432");
+        insta::assert_snapshot!(output(&plan(NetworkMode::Filtered, &few), &[]), @"boxlaunch: the box reaches *.example.net, api.example.com, [2606:2800::1]:22, db.example.com:5432");
         let many: Vec<_> = (0..20).map(|_| ("a.example.com", 0)).collect();
-        let notice = said(&plan(NetworkMode::Filtered, &many), &[]);
+        let notice = output(&plan(NetworkMode::Filtered, &many), &[]);
         let more = "a.example.com and 12 more hosts, which `boxlaunch inspect 'my box'` names\n";
         assert!(notice.ends_with(more), "{notice}");
-        assert_eq!(said(&plan(NetworkMode::None, &[]), &[]), "");
+        assert_eq!(output(&plan(NetworkMode::None, &[]), &[]), "");
     }
 }

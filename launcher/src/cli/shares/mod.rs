@@ -124,7 +124,7 @@ pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Vec<Lack> {
     let shares = plan.shares.iter().filter(|it| given(args, &it.name).is_none());
     let is_given = |name: &str| args.skills.iter().any(|(it, _)| it == name);
     let skills = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
-    let skills = skills.filter(|it| !is_given(&it.name)).map(|it| {
+    let skills = skills.filter(|skill| !is_given(&skill.name)).map(|it| {
         let words = format!("--skill {}=DIR", it.name);
         let message = format!("the box wants its skill {} from a directory of this host", it.name);
         Lack { message, help: format!("add `{words}`"), words }
@@ -478,9 +478,9 @@ mod tests {
         }
         symlink("moved", at("project/other")).unwrap();
         let linked = skill("notes", &at("project/other")).unwrap();
-        let said = link_notice(&linked).unwrap().replace(&real.display().to_string(), "HERE");
+        let output = link_notice(&linked).unwrap().replace(&real.display().to_string(), "HERE");
         let expected = "HERE/project/other is a link to HERE/project/moved, which the box sees";
-        assert_eq!(said, format!("boxlaunch: {expected}\n"));
+        assert_eq!(output, format!("boxlaunch: {expected}\n"));
     }
 
     #[test]
@@ -489,12 +489,12 @@ mod tests {
         let share =
             |access| HostShare::new(Path::new("src"), "/data", access, Scope::Both).unwrap();
         let shares = [share(Access::ReadOnly), share(Access::ReadWrite)];
-        let said: String = notices(&shares).collect();
+        let output: String = notices(&shares).collect();
         let at = here.join("src").display().to_string();
         let expected = format!(
             "boxlaunch: {at} is shown at /data, to read\nboxlaunch: {at} is shown at /data, to write to\n"
         );
-        assert_eq!(said, expected);
+        assert_eq!(output, expected);
     }
 
     #[test]

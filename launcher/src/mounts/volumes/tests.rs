@@ -243,9 +243,12 @@ fn a_damaged_volume_is_not_used_and_can_be_removed() {
     made.volumes.create("other", 8 << 20).unwrap();
     let (found, unreadable) = made.all();
     assert_eq!(found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["other"]);
-    let said: Vec<_> = unreadable.iter().map(ToString::to_string).collect();
-    assert_eq!(said.len(), 1);
-    assert!(said[0].starts_with("the volume work is damaged: cannot read its record"), "{said:?}");
+    let output: Vec<_> = unreadable.iter().map(ToString::to_string).collect();
+    assert_eq!(output.len(), 1);
+    assert!(
+        output[0].starts_with("the volume work is damaged: cannot read its record"),
+        "{output:?}"
+    );
 }
 
 #[test]
@@ -280,8 +283,11 @@ fn a_place_is_a_name_and_a_path() {
     assert_eq!((parsed.volume.as_str(), parsed.guest.as_str()), ("my.work-1", "/var/work"));
     assert_eq!(place("work:/a/").guest, "/a");
     for bad in ["work", "work:", "work:w", "work:/", "work:/a//", "work:/a//b", "work:/a/../b"] {
-        let said = refused(bad);
-        assert!(said.starts_with(FORM) || said.contains("absolute path without"), "{bad}: {said}");
+        let output = refused(bad);
+        assert!(
+            output.starts_with(FORM) || output.contains("absolute path without"),
+            "{bad}: {output}"
+        );
     }
     assert_eq!(refused("./dir:/w"), FORM);
     assert!(refused("-x:/w").contains("cannot be the name of a volume"));

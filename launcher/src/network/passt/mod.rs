@@ -294,9 +294,9 @@ mod tests {
         let (_directory, path) =
             program(r"ls -l /proc/self/fd | grep -c hostname >&2; exec sleep 1000");
         let (mut passt, _device) = Passt::start(&path).unwrap();
-        let mut said = [0];
-        passt.stderr.read_exact(&mut said).unwrap();
-        assert_eq!(&said, b"0");
+        let mut output = [0];
+        passt.stderr.read_exact(&mut output).unwrap();
+        assert_eq!(&output, b"0");
         drop(inherited);
     }
 

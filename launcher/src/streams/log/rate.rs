@@ -150,8 +150,8 @@ mod tests {
         assert_eq!(held.due(), Some(now + LOOK));
         let (note, entries) = held.take();
         assert_eq!(entries, (2..6).map(entry).collect::<VecDeque<_>>());
-        let said = "\n[boxlaunch: 128.0 KiB left out here: more than 1.0 MiB came in a second]\n";
-        assert_eq!(note.as_deref(), Some(said));
+        let output = "\n[boxlaunch: 128.0 KiB left out here: more than 1.0 MiB came in a second]\n";
+        assert_eq!(note.as_deref(), Some(output));
         held.push(vec![0; 2 * HELD], now);
         assert_eq!(held.take(), (None, VecDeque::from([vec![0; 2 * HELD]])), "one entry at least");
     }

@@ -150,8 +150,8 @@ fn sample(
         sleep(Duration::from_micros(500 + u64::from(number * 7919 % 101) * 50));
         kill(pid, Signal::SIGSTOP)?;
         await_stop(pid)?;
-        let (now, said) = (fs::read(disk)?, fs::read(report)?);
-        let lines = said.iter().filter(|byte| **byte == b'\n').count();
+        let (now, output) = (fs::read(disk)?, fs::read(report)?);
+        let lines = output.iter().filter(|byte| **byte == b'\n').count();
         let mut noted = u32::try_from(lines)?.to_le_bytes().to_vec();
         for (block, index) in now.chunks(BLOCK).zip(0_u32..) {
             let at = usize::try_from(index)? * BLOCK;

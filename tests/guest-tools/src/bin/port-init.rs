@@ -59,11 +59,11 @@ fn greeting(nonce: String) -> Vec<u8> {
 
 fn scan(clock: &Clock, greeting: &[u8]) -> io::Result<()> {
     let mut before = try_many()?;
-    let said = before.line();
+    let output = before.line();
     let control = before.connected.iter().position(|(port, _)| *port == CONTROL_PORT);
     let (_, first) = before.connected.swap_remove(control.ok_or(ErrorKind::NotFound)?);
     let mut channel = start(clock, first, greeting)?;
-    say(&mut channel, &format!("before the greeting: {said}"))?;
+    say(&mut channel, &format!("before the greeting: {output}"))?;
     let after = try_many()?;
     say(&mut channel, &format!("after it: {}", after.line()))?;
     let others = after.connected.into_iter().map(|(_, other)| other).collect();

@@ -192,8 +192,9 @@ impl Ground {
         handle: u64,
         [mode, user, group]: [u32; 3],
     ) -> Answer {
-        self.send(side, SETATTR, node, |it| {
-            it.words(&[valid, 0])
+        self.send(side, SETATTR, node, |request| {
+            request
+                .words(&[valid, 0])
                 .longs(&[handle, 0, 0, 0, 0, 0])
                 .words(&[0, 0, 0, mode, 0, user, group, 0])
         })

@@ -85,9 +85,9 @@ impl Places for Assistant {
 ///
 /// # Errors
 /// The agent did not get its task.
-fn recorded(status: i32, said: &[u8], read: impl Fn(&str) -> Vec<u8>) -> Result<Value> {
+fn recorded(status: i32, message: &[u8], read: impl Fn(&str) -> Vec<u8>) -> Result<Value> {
     report(&read).map_or_else(
-        || boot::parse(status.max(1), &read("report"), &[said, &read("notices")].concat()),
+        || boot::parse(status.max(1), &read("report"), &[message, &read("notices")].concat()),
         Ok,
     )
 }

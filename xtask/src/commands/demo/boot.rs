@@ -90,8 +90,8 @@ fn errors(report: &Value) -> String {
     let word = |of: &Value| of.as_str().unwrap_or_default().to_owned();
     let mut text = String::new();
     for error in list(&report["errors"]) {
-        for said in list(&error["said"]) {
-            text += &format!("{}:\n{}\n", word(&said["source"]), word(&said["words"]));
+        for message in list(&error["said"]) {
+            text += &format!("{}:\n{}\n", word(&message["source"]), word(&message["words"]));
         }
         text += &format!("error: {}\n{}\n", word(&error["message"]), word(&error["help"]));
     }

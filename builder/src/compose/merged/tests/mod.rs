@@ -112,10 +112,10 @@ fn left(agent: &[&str], business: &[&str], declared: &[&str]) -> Conflicts {
 
 /// Lists the path and the difference of each conflict.
 fn shown(conflicts: &Conflicts) -> Vec<String> {
-    let one = |it: &Conflict| {
-        let [agent, business] = &it.difference.values;
-        let path = String::from_utf8_lossy(&it.path).into_owned();
-        format!("{path}: {} {agent} {business}", it.difference.field)
+    let one = |conflict: &Conflict| {
+        let [agent, business] = &conflict.difference.values;
+        let path = String::from_utf8_lossy(&conflict.path).into_owned();
+        format!("{path}: {} {agent} {business}", conflict.difference.field)
     };
     conflicts.first.iter().map(one).collect()
 }

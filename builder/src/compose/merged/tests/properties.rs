@@ -145,15 +145,15 @@ proptest! {
 
         let one = merged(&[flat(Agent, &agent), flat(Business, &business)], &[], &[]).report;
         let other = merged(&[flat(Agent, &business), flat(Business, &agent)], &[], &[]).report;
-        let swapped = other.conflicts.first.iter().map(|it| {
-            let FieldDifference { field, values: [agent, business] } = it.difference.clone();
-            let sides = [it.sides[1], it.sides[0]].map(|side| (side.kind, side.size, side.below));
-            (it.path.clone(), field, [business, agent], sides)
+        let swapped = other.conflicts.first.iter().map(|conflict| {
+            let FieldDifference { field, values: [agent, business] } = conflict.difference.clone();
+            let sides = [conflict.sides[1], conflict.sides[0]].map(|side| (side.kind, side.size, side.below));
+            (conflict.path.clone(), field, [business, agent], sides)
         });
-        let plain = one.conflicts.first.iter().map(|it| {
-            let FieldDifference { field, values } = it.difference.clone();
-            let sides = it.sides.map(|side| (side.kind, side.size, side.below));
-            (it.path.clone(), field, values, sides)
+        let plain = one.conflicts.first.iter().map(|conflict| {
+            let FieldDifference { field, values } = conflict.difference.clone();
+            let sides = conflict.sides.map(|side| (side.kind, side.size, side.below));
+            (conflict.path.clone(), field, values, sides)
         });
         prop_assert_eq!(plain.collect::<Vec<_>>(), swapped.collect::<Vec<_>>());
         prop_assert_eq!((one.agent, one.business, one.equal), (other.business, other.agent, other.equal));
