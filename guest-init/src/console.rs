@@ -11,7 +11,7 @@ pub fn say(line: &str) {
 }
 
 /// Prints panics on the console. The caller of the panicking code then ends the box.
-pub(crate) fn speak_of_panics() {
+pub(crate) fn print_panics() {
     std::panic::set_hook(Box::new(|info| say(&format!("panic: {info}"))));
 }
 

@@ -85,7 +85,7 @@ pub fn run_as_init(body: impl FnOnce(&mut Option<Channel>) -> Result<(), InitErr
         drop(std::io::stderr().write_all(b": it runs as the first process of a box\n"));
         return ExitCode::from(2);
     }
-    console::speak_of_panics();
+    console::print_panics();
     let mut channel = None;
     let result = catch_unwind(AssertUnwindSafe(|| body(&mut channel)));
     let error = result.map_or_else(|panic| Some(panicked(panic.as_ref())), Result::err);

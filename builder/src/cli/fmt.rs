@@ -57,8 +57,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (mut changed, mut locks, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for file in &files {
         match format(file, args.files.is_empty(), args.check) {
-            Ok(Was::Crooked) => changed.push(file.display().to_string()),
-            Ok(Was::Straight) => {}
+            Ok(Was::Unformatted) => changed.push(file.display().to_string()),
+            Ok(Was::Formatted) => {}
             Ok(Was::Lock) => locks.push(file),
             Err(failure) => failures.push(failure),
         }
@@ -100,9 +100,9 @@ fn unformatted(files: &[String], found: bool) -> Failure {
 /// The state of a file before this command.
 enum Was {
     /// The file is not formatted.
-    Crooked,
+    Unformatted,
     /// The file is formatted already.
-    Straight,
+    Formatted,
     /// The file is a lock and not a Boxfile. It is left as it is.
     Lock,
 }
@@ -116,12 +116,12 @@ fn format(file: &Path, is_found: bool, check: bool) -> Result<Was, Failure> {
         return Ok(Was::Lock);
     }
     let Some(text) = formatted(file, document, is_named_boxfile(file))? else {
-        return Ok(Was::Straight);
+        return Ok(Was::Formatted);
     };
     if !check {
         replace(file, &text).map_err(FileError::of("write", file))?;
     }
-    Ok(Was::Crooked)
+    Ok(Was::Unformatted)
 }
 
 /// Formats standard input to standard output, or only checks it.

@@ -120,7 +120,7 @@ pub(super) fn trusted() -> Trusted {
 
 /// Returns why a file must not be used unless the user names it. `None` if the file may be used.
 pub(super) fn distrust(file: &Path, trusted: &Trusted) -> Option<String> {
-    let stranger = trusted.stranger(file);
+    let stranger = trusted.untrusted_user_on_path(file);
     stranger.map_or_else(|error| Some(error.to_string()), |it| Some(it?.to_string()))
 }
 

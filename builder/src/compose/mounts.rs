@@ -23,7 +23,7 @@ pub fn check(tree: &Tree, component: ComponentName, boxfile: &Boxfile) -> Result
         .map(|Spanned { value: it, span }| ("scratch", &it.name, &it.guest, it.scope, *span));
     for (kind, name, guest, scope, span) in shares.chain(disks) {
         if scope.includes(component)
-            && let Some(Hidden { path, found, inode }) = in_the_way(tree, guest)
+            && let Some(Hidden { path, found, inode }) = mount_obstacle(tree, guest)
         {
             let (whose, baked) = owner(inode, component);
             return Err(ComposeError::Hidden {
@@ -90,7 +90,7 @@ struct Hidden<'t> {
 
 /// Returns the entry that is in the way of a mount at `path`: a leaf at `path` or above it, or an entry in the
 /// directory at `path`. Links are not followed, because a workload could redirect the mount with them.
-fn in_the_way<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
+fn mount_obstacle<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
     let (id, path) = occupant(tree, path)?;
     let inode = tree.inode(id);
     let names = match &inode.kind {

@@ -154,8 +154,8 @@ fn check_skills(
 ) -> Result<(), ComposeError> {
     let directory = tree.reach(SKILLS_PATH.as_bytes()).ok().filter(|_| has_skills);
     let names = directory.and_then(|id| tree.inode(id).names());
-    let Some(in_the_way) = names.and_then(|names| names.values().next()) else { return Ok(()) };
-    let (whose, baked) = owner(tree.inode(*in_the_way), component);
+    let Some(mount_obstacle) = names.and_then(|names| names.values().next()) else { return Ok(()) };
+    let (whose, baked) = owner(tree.inode(*mount_obstacle), component);
     Err(ComposeError::Hidden {
         component: whose,
         baked,

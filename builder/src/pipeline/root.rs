@@ -60,7 +60,7 @@ pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError
     let mut packs = contents.reader(store);
     for flat in &mut images {
         bake(flat, &inputs.baked, request.boxfile, &mut packs)
-            .map_err(|source| unfit(request.boxfile, source))?;
+            .map_err(|source| compose_error(request.boxfile, source))?;
     }
     Ok(Flattened { images, contents })
 }
@@ -94,7 +94,7 @@ pub(super) fn merge(
     }
     let mut packs = flat.contents.reader(resolved.store);
     let merge = compose::merge(&flat.images, &boxfile.conflicts, &mut packs);
-    merge.map(Some).map_err(|source| unfit(boxfile, source))
+    merge.map(Some).map_err(|source| compose_error(boxfile, source))
 }
 
 /// Returns the merged root, and puts the files that are united from both images into the store.
@@ -133,18 +133,19 @@ pub(super) fn composed(
     let baked = inputs.baked_skills();
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.files.tree)).collect();
     let roots = ComponentRoot::all(&images, merged.as_ref());
-    let systems = systems(&roots, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
+    let systems =
+        systems(&roots, boxfile, &plan).map_err(|source| compose_error(boxfile, source))?;
     for data in systems.iter().flat_map(|it| &it.data) {
         contents.put(store, data)?;
     }
     check_roots(&roots, &systems, &inputs.baked, boxfile, &plan)
-        .map_err(|source| unfit(boxfile, source))?;
+        .map_err(|source| compose_error(boxfile, source))?;
     let mut missing = Vec::new();
     for root in &roots {
         let mut packs = contents.reader(store);
         let found = check_programs(root, boxfile, &plan, request.platform, &mut packs)
-            .map_err(|source| unfit(boxfile, source))?;
-        missing.extend(found.into_iter().map(|source| unfit(boxfile, source)));
+            .map_err(|source| compose_error(boxfile, source))?;
+        missing.extend(found.into_iter().map(|source| compose_error(boxfile, source)));
     }
     BuildError::all(missing)?;
     let trees = ComponentRoot::take(&mut images, merged);
@@ -179,7 +180,7 @@ fn plan(
     let Resolved { request, store, inputs, .. } = resolved;
     let skills = inputs.skills.iter().map(SkillInput::plan).collect();
     let plan = plan_of(request.boxfile, &inputs.env, skills, images, &mut contents.reader(store));
-    let plan = plan.map_err(|source| unfit(request.boxfile, source))?;
+    let plan = plan.map_err(|source| compose_error(request.boxfile, source))?;
     plan.check().map_err(|error| unstartable(request.boxfile, error))?;
     Ok(plan)
 }
@@ -198,11 +199,11 @@ fn unstartable(boxfile: &Boxfile, error: PlanError) -> BuildError {
     };
     let declaration = ["workdir", "entrypoint", "user", "port"];
     let declaration = declaration.into_iter().find(|it| found.split([' ', ':']).next() == Some(it));
-    unfit(boxfile, ComposeError::Config { component: component.name(), found, declaration })
+    compose_error(boxfile, ComposeError::Config { component: component.name(), found, declaration })
 }
 
 /// Returns the build error for `source`, at its span or else at the span of the component's image or program.
-pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
+pub(super) fn compose_error(boxfile: &Boxfile, source: ComposeError) -> BuildError {
     let span = source.span().unwrap_or_else(|| boxfile.root_span(source.component()));
     BuildError::at(Some(span), source)
 }

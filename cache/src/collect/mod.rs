@@ -168,7 +168,7 @@ impl Report {
     }
 
     /// Returns the report without the removals that were not carried out.
-    fn as_far_as(&self, done: &carry::Done) -> Self {
+    fn carried_out(&self, done: &carry::Done) -> Self {
         let mut report = self.clone();
         report.removed.truncate(done.boxes);
         report.removed_names.truncate(done.names);
@@ -285,7 +285,7 @@ impl Collector {
             let done = carry::out(&self.root, &gate, &plan, &scan.living.ended, end)?;
             drop(gate);
             free_gone(&self.root);
-            let now = plan.report.as_far_as(&done);
+            let now = plan.report.carried_out(&done);
             let so_far =
                 report.take().map_or_else(|| now.clone(), |before| before.with(now.clone()));
             if done.is_all {

@@ -139,14 +139,16 @@ impl<'a> Request<'a> {
         {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
-        let led = at.is_screened();
+        let is_redirected = at.is_screened();
         let response = match self.payload {
-            Payload::None => client.send(method, &at.url, led, headers, None),
-            Payload::Bytes(bytes) => client.send(method, &at.url, led, headers, Some(bytes)),
+            Payload::None => client.send(method, &at.url, is_redirected, headers, None),
+            Payload::Bytes(bytes) => {
+                client.send(method, &at.url, is_redirected, headers, Some(bytes))
+            }
             Payload::Content(content, policy) => {
                 let allowed = Attempts::new(policy).deadline(content.size()).allowed;
                 let outgoing = Outgoing { method, headers, content, allowed, answer: policy.grace };
-                client.upload(&at.url, led, outgoing)
+                client.upload(&at.url, is_redirected, outgoing)
             }
         };
         response.map_err(|error| match error {

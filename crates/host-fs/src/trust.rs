@@ -10,7 +10,7 @@
 //!   most systems a user's group has no other members, and with a umask of 002 it may write to all files of the user;
 //! - [`Trusted::of_user`]: in addition the user who became root with sudo, and that user's group.
 //!
-//! There is one exception, [`Trusted::exchanger`], for a directory in which a file is made: a sticky directory, such as
+//! There is one exception, [`Trusted::untrusted_replacer`], for a directory in which a file is made: a sticky directory, such as
 //! `/tmp`, may be writable for all users, because they cannot replace each other's files there.
 //!
 //! If a search found a file that the user did not name, its directory is checked as well: a user who can write to the
@@ -103,7 +103,7 @@ impl Trusted {
     ///
     /// # Errors
     /// The operating system's error.
-    pub fn changer(&self, open: impl AsFd, path: &Path) -> io::Result<Option<Stranger>> {
+    pub fn untrusted_writer(&self, open: impl AsFd, path: &Path) -> io::Result<Option<Stranger>> {
         Ok(self.judge(&fstat(open)?, path))
     }
 
@@ -112,7 +112,7 @@ impl Trusted {
     ///
     /// # Errors
     /// The operating system's error, for example if the path does not lead to a directory.
-    pub fn exchanger(&self, directory: &Path) -> io::Result<Option<Stranger>> {
+    pub fn untrusted_replacer(&self, directory: &Path) -> io::Result<Option<Stranger>> {
         let link = fstat(openat(CWD, directory, LOOK | OFlags::NOFOLLOW, Mode::empty())?)?;
         let mut found = fstat(openat(CWD, directory, LOOK | OFlags::DIRECTORY, Mode::empty())?)?;
         if found.st_mode & STICKY != 0 {
@@ -128,7 +128,7 @@ impl Trusted {
     ///
     /// # Errors
     /// The operating system's error, for example if the file does not exist.
-    pub fn stranger(&self, file: &Path) -> io::Result<Option<Stranger>> {
+    pub fn untrusted_user_on_path(&self, file: &Path) -> io::Result<Option<Stranger>> {
         let mut path = file.to_owned();
         for _ in 0..MAX_LINKS {
             let parent = path.parent().filter(|it| *it != Path::new(""));
@@ -138,9 +138,11 @@ impl Trusted {
                 Some(name) => openat(&directory, name, LOOK | OFlags::NOFOLLOW, Mode::empty())?,
                 None => openat(CWD, &path, LOOK | OFlags::NOFOLLOW, Mode::empty())?,
             };
-            let of_directory = self.changer(&directory, &parent)?;
-            if let Some(stranger) = of_directory.or(self.changer(&open, &path)?) {
-                return Ok(Some(stranger));
+            let of_directory = self.untrusted_writer(&directory, &parent)?;
+            if let Some(untrusted_user_on_path) =
+                of_directory.or(self.untrusted_writer(&open, &path)?)
+            {
+                return Ok(Some(untrusted_user_on_path));
             }
             if FileType::from_raw_mode(fstat(&open)?.st_mode) != FileType::Symlink {
                 return Ok(None);
@@ -173,7 +175,7 @@ impl Trusted {
 /// # Errors
 /// The operating system's error.
 pub fn is_private(open: impl AsFd) -> io::Result<bool> {
-    Ok(Trusted::alone().changer(open, Path::new("it"))?.is_none())
+    Ok(Trusted::alone().untrusted_writer(open, Path::new("it"))?.is_none())
 }
 
 /// Opens a directory that only root and this user can change. A symbolic link is an error.
@@ -212,18 +214,18 @@ mod tests {
     #[test]
     fn a_file_of_this_user_is_trusted() {
         let (_directory, file, trusted) = scene();
-        assert_eq!(trusted.stranger(&file).unwrap(), None);
-        assert_eq!(Trusted::this_user().stranger(&file).unwrap(), None);
+        assert_eq!(trusted.untrusted_user_on_path(&file).unwrap(), None);
+        assert_eq!(Trusted::this_user().untrusted_user_on_path(&file).unwrap(), None);
         set(&file, 0o664);
-        assert_eq!(trusted.stranger(&file).unwrap(), None, "the user's own group");
+        assert_eq!(trusted.untrusted_user_on_path(&file).unwrap(), None, "the user's own group");
     }
 
     #[test]
     fn another_owner_is_a_stranger() {
         let (_directory, file, trusted) = scene();
         let others = Trusted { users: vec![trusted.users[0] + 1], ..trusted.clone() };
-        let stranger = others.stranger(&file).unwrap();
-        assert_eq!(stranger, Some(Stranger::Owner(trusted.users[0])));
+        let untrusted_user_on_path = others.untrusted_user_on_path(&file).unwrap();
+        assert_eq!(untrusted_user_on_path, Some(Stranger::Owner(trusted.users[0])));
         let text = "it or its directory belongs to another user (uid 7)";
         assert_eq!(Stranger::Owner(7).to_string(), text);
     }
@@ -235,10 +237,10 @@ mod tests {
         let group = |path: &Path| Some(Stranger::Group(trusted.groups[0], path.to_owned()));
         for path in [&file, directory.path()] {
             set(path, 0o770);
-            assert_eq!(others.stranger(&file).unwrap(), group(path));
+            assert_eq!(others.untrusted_user_on_path(&file).unwrap(), group(path));
             set(path, 0o1777);
             let everybody = Some(Stranger::Everybody(path.to_owned()));
-            assert_eq!(trusted.stranger(&file).unwrap(), everybody);
+            assert_eq!(trusted.untrusted_user_on_path(&file).unwrap(), everybody);
             set(path, 0o700);
         }
     }
@@ -270,26 +272,26 @@ mod tests {
     fn nobody_else_exchanges_what_is_in_a_closed_or_a_sticky_directory() {
         let (directory, file, this_user) = scene();
         let alone = Trusted { groups: Vec::new(), ..this_user.clone() };
-        let exchanger = |trusted: &Trusted, mode| {
+        let untrusted_replacer = |trusted: &Trusted, mode| {
             set(directory.path(), mode);
-            trusted.exchanger(directory.path()).unwrap()
+            trusted.untrusted_replacer(directory.path()).unwrap()
         };
         for mode in [0o700, 0o755, 0o1777, 0o1770] {
-            assert_eq!(exchanger(&alone, mode), None, "{mode:o}");
+            assert_eq!(untrusted_replacer(&alone, mode), None, "{mode:o}");
         }
-        assert!(matches!(exchanger(&alone, 0o777), Some(Stranger::Everybody(_))));
-        assert!(matches!(exchanger(&alone, 0o775), Some(Stranger::Group(..))));
-        assert_eq!(exchanger(&this_user, 0o775), None, "the user's own group");
-        alone.exchanger(&file).unwrap_err();
-        alone.exchanger(Path::new("/no/such/directory")).unwrap_err();
+        assert!(matches!(untrusted_replacer(&alone, 0o777), Some(Stranger::Everybody(_))));
+        assert!(matches!(untrusted_replacer(&alone, 0o775), Some(Stranger::Group(..))));
+        assert_eq!(untrusted_replacer(&this_user, 0o775), None, "the user's own group");
+        alone.untrusted_replacer(&file).unwrap_err();
+        alone.untrusted_replacer(Path::new("/no/such/directory")).unwrap_err();
         let link = directory.path().join("link");
         symlink("/usr", &link).unwrap();
-        assert_eq!(Trusted::alone().exchanger(&link).unwrap(), None);
+        assert_eq!(Trusted::alone().untrusted_replacer(&link).unwrap(), None);
         if give_away(&link) {
-            assert_eq!(alone.exchanger(&link).unwrap(), Some(Stranger::Owner(54_321)));
+            assert_eq!(alone.untrusted_replacer(&link).unwrap(), Some(Stranger::Owner(54_321)));
         }
         if give_away(directory.path()) {
-            assert_eq!(exchanger(&alone, 0o1777), Some(Stranger::Owner(54_321)));
+            assert_eq!(untrusted_replacer(&alone, 0o1777), Some(Stranger::Owner(54_321)));
         }
     }
 
@@ -306,11 +308,14 @@ mod tests {
         symlink("../file", open.join("link")).unwrap();
         symlink("open/link", directory.path().join("start")).unwrap();
         let start = directory.path().join("start");
-        assert_eq!(trusted.stranger(&start).unwrap(), None);
+        assert_eq!(trusted.untrusted_user_on_path(&start).unwrap(), None);
         set(&open, 0o777);
-        assert!(matches!(trusted.stranger(&start).unwrap(), Some(Stranger::Everybody(_))));
-        assert_eq!(trusted.stranger(&file).unwrap(), None);
+        assert!(matches!(
+            trusted.untrusted_user_on_path(&start).unwrap(),
+            Some(Stranger::Everybody(_))
+        ));
+        assert_eq!(trusted.untrusted_user_on_path(&file).unwrap(), None);
         symlink("loop", directory.path().join("loop")).unwrap();
-        trusted.stranger(&directory.path().join("loop")).unwrap_err();
+        trusted.untrusted_user_on_path(&directory.path().join("loop")).unwrap_err();
     }
 }

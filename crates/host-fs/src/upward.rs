@@ -71,7 +71,7 @@ impl Search {
             return Repository::None;
         };
         let is_home = self.is_home(found).then(|| "it is a home directory".to_owned());
-        match is_home.or_else(|| self.stranger(start, found, name)) {
+        match is_home.or_else(|| self.untrusted_user_on_path(start, found, name)) {
             Some(reason) => Repository::Unused(found.to_owned(), name, reason),
             None => Repository::At(found.to_owned(), name),
         }
@@ -79,14 +79,14 @@ impl Search {
 
     /// Returns why an untrusted user could have made the repository `found`, or can change a directory between `found`
     /// and `start`. `None` if no untrusted user could, or if `found` is `start`.
-    fn stranger(&self, start: &Path, found: &Path, name: &str) -> Option<String> {
+    fn untrusted_user_on_path(&self, start: &Path, found: &Path, name: &str) -> Option<String> {
         if start == found {
             return None;
         }
         let between = start.ancestors().take_while(|it| *it != found);
         let mut places = between.map(Path::to_owned).chain([found.join(name)]);
-        places.find_map(|place| match self.trusted.stranger(&place) {
-            Ok(stranger) => Some(reason(stranger?)),
+        places.find_map(|place| match self.trusted.untrusted_user_on_path(&place) {
+            Ok(untrusted_user_on_path) => Some(reason(untrusted_user_on_path?)),
             Err(error) => Some(error.to_string()),
         })
     }
@@ -104,12 +104,12 @@ fn homes(users: &[u32]) -> Vec<PathBuf> {
     of_users.collect()
 }
 
-fn reason(stranger: Stranger) -> String {
-    match stranger {
+fn reason(untrusted_user_on_path: Stranger) -> String {
+    match untrusted_user_on_path {
         Stranger::Owner(uid) => {
             format!("it, or a directory in it, belongs to another user (uid {uid})")
         }
-        stranger => stranger.to_string(),
+        untrusted_user_on_path => untrusted_user_on_path.to_string(),
     }
 }
 

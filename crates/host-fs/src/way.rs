@@ -124,7 +124,7 @@ impl Way {
     /// Returns whether only root can change the entries of the directory and of its ancestors.
     pub(crate) fn is_roots(&self) -> io::Result<bool> {
         for place in self.places() {
-            if Trusted::root().changer(&place.open, &place.path)?.is_some() {
+            if Trusted::root().untrusted_writer(&place.open, &place.path)?.is_some() {
                 return Ok(false);
             }
         }

@@ -102,7 +102,7 @@ impl Pusher {
     ) -> Result<Uploaded, RegistryError> {
         let host = self.repository().host();
         let from = from.filter(|it| it.host() == host && *it != self.repository());
-        let from = from.filter(|it| self.session.read_also(it));
+        let from = from.filter(|it| self.session.add_mount_source(it));
         let what = format!("the upload of the blob {digest} to {}", self.repository());
         let network = &self.session.server.options.network;
         let observed = Observed { content, digest: *digest, network };
@@ -185,7 +185,7 @@ impl Upload<'_> {
         match self.post(&[("mount", &digest), ("from", from.name())]) {
             Err(error) if !error.is_local() && error.retry_after().is_none() => {
                 if matches!(error, RegistryError::Unauthorized { .. }) {
-                    self.session.read_no_more(from);
+                    self.session.exclude_mount_source(from);
                 }
                 self.post(&[])
             }

@@ -80,8 +80,8 @@ impl Session {
     }
 
     /// Adds read access to another repository of the registry to the scopes of the next token. Returns `false` if
-    /// [`Self::read_no_more`] has excluded the repository.
-    pub(crate) fn read_also(&self, repository: &Repository) -> bool {
+    /// [`Self::exclude_mount_source`] has excluded the repository.
+    pub(crate) fn add_mount_source(&self, repository: &Repository) -> bool {
         let mut state = self.state();
         if state.closed.contains(repository.name()) {
             return false;
@@ -91,7 +91,7 @@ impl Session {
     }
 
     /// Removes another repository from the scopes of the next tokens, because the login may not read it.
-    pub(crate) fn read_no_more(&self, repository: &Repository) {
+    pub(crate) fn exclude_mount_source(&self, repository: &Repository) {
         let mut state = self.state();
         state.sources.remove(repository.name());
         state.closed.insert(repository.name().to_owned());

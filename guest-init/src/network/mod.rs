@@ -44,7 +44,7 @@ const MAX_ERROR: u64 = 4096;
 
 /// The sockets to which the component's programs connect.
 #[derive(Debug)]
-struct Doors {
+struct Listeners {
     http: TcpListener,
     socks: TcpListener,
     dns: UdpSocket,
@@ -103,17 +103,17 @@ fn prepare(
 }
 
 /// Gives the component its addresses, and listens at the first of them.
-fn open_doors(name: ComponentName) -> Result<Doors, InitError> {
+fn open_doors(name: ComponentName) -> Result<Listeners, InitError> {
     let own = own_address(name);
     boot::loopback_up()?;
     boot::network_socket()
         .and_then(|it| sys::add_loopback_address(it.as_fd(), alias(name), (own, PREFIX)))
         .step("give loopback another address")?;
-    let open = || -> io::Result<Doors> {
+    let open = || -> io::Result<Listeners> {
         let (http, socks) = (listen((own, HTTP_PORT))?, listen((own, SOCKS_PORT))?);
         let dns = UdpSocket::bind((own, DNS_PORT))?;
         dns.set_nonblocking(true)?;
-        Ok(Doors { http, socks, dns })
+        Ok(Listeners { http, socks, dns })
     };
     open().step_with(|| format!("listen on {own}"))
 }

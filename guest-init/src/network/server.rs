@@ -21,7 +21,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 use super::dns::{Code, MAX_MESSAGE, Question};
 use super::names::Names;
 use super::stream::Stream;
-use super::{Doors, connect_inside};
+use super::{Listeners, connect_inside};
 use crate::wait::{self, is_temporary};
 
 /// How many bytes are read from the host at a time.
@@ -34,7 +34,7 @@ const MAX_QUESTIONS: usize = 64;
 pub(super) struct Server {
     host: File,
     frames: Frames,
-    doors: Option<Doors>,
+    doors: Option<Listeners>,
     names: Names,
     streams: BTreeMap<u32, Stream>,
     /// The id of the next stream that a program opens.
@@ -71,7 +71,7 @@ impl Server {
     pub(super) fn new(
         host: File,
         component: ComponentName,
-        doors: Option<Doors>,
+        doors: Option<Listeners>,
         limits: NetworkLimits,
     ) -> Self {
         Self {

@@ -23,7 +23,7 @@ impl Host {
         let at = (Ipv4Addr::LOCALHOST, 0);
         let dns = UdpSocket::bind(at).unwrap();
         dns.set_nonblocking(true).unwrap();
-        let doors = Doors { http: listen(at).unwrap(), socks: listen(at).unwrap(), dns };
+        let doors = Listeners { http: listen(at).unwrap(), socks: listen(at).unwrap(), dns };
         let (http, dns) = (doors.http.local_addr().unwrap(), doors.dns.local_addr().unwrap());
         let (stream, theirs) = UnixStream::pair().unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();

@@ -52,8 +52,8 @@ impl Server<'_> {
         let (program, streams) = made.step("make the business application's pipes")?;
         let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
         let sent = target.link.send(&Request::Start { id: ProgramId::BUSINESS }, &fds);
-        let is_heard = Self::is_heard_by_holder(sent).step("start the business application")?;
-        Ok(is_heard.then(|| program.with_credit(credit)))
+        let has_caller = Self::has_reached_holder(sent).step("start the business application")?;
+        Ok(has_caller.then(|| program.with_credit(credit)))
     }
 
     /// Schedules the next start after the program has ended. `credit` is the rest of its output window.

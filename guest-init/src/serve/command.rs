@@ -155,12 +155,12 @@ impl Server<'_> {
     ) -> Result<(), InitError> {
         let Some(program) = self.programs.get(&id) else { return Ok(()) };
         let Some(target) = self.target(program.component) else { return Ok(()) };
-        Self::is_heard_by_holder(target.link.send(request, &[])).step(step).map(drop)
+        Self::has_reached_holder(target.link.send(request, &[])).step(step).map(drop)
     }
 
     /// Returns whether a request has reached a holder. `false` means that the holder has ended, which the link to it
     /// reports, too.
-    pub(super) fn is_heard_by_holder(sent: io::Result<()>) -> io::Result<bool> {
+    pub(super) fn has_reached_holder(sent: io::Result<()>) -> io::Result<bool> {
         match sent {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
             sent => sent.map(|()| true),
@@ -255,7 +255,7 @@ impl Server<'_> {
             self.send_output(id, stream, data);
         }
         // Waits for a grant, unless the caller is gone: it grants no bytes.
-        if is_held_back && self.is_heard(id) {
+        if is_held_back && self.has_caller(id) {
             return;
         }
         self.programs.remove(&id);
@@ -295,7 +295,7 @@ impl Server<'_> {
     }
 
     /// Returns whether a program's caller is still connected.
-    fn is_heard(&self, id: ProgramId) -> bool {
+    fn has_caller(&self, id: ProgramId) -> bool {
         if id.is_known_to_host() { !self.host_gone } else { self.calls.is_open(id) }
     }
 }

@@ -60,7 +60,7 @@ impl<'a> Store<'a> {
         if !plan.is_sound() {
             return Err(refused("the host has sent something else than a skill"));
         }
-        self.forget_halves()?;
+        self.remove_orphaned_descriptions()?;
         let is_known = self.is_loaded(&plan.name);
         if !is_known && self.at("skills", &plan.name).exists() {
             return Err(refused("the skill is part of the box"));
@@ -146,7 +146,7 @@ impl<'a> Store<'a> {
 
     /// Removes descriptions whose skill does not exist. Such a description is left if a task is killed while it loads
     /// or unloads a skill.
-    fn forget_halves(&self) -> io::Result<()> {
+    fn remove_orphaned_descriptions(&self) -> io::Result<()> {
         for name in self.names()?.iter().filter(|name| !self.is_loaded(name)) {
             remove_file(self.at("about", name))?;
         }

@@ -26,7 +26,7 @@ use super::paths;
 use super::run::RunArgs;
 
 /// A protected directory: the programs trust its content.
-struct ProtectedFile {
+struct ProtectedDirectory {
     path: PathBuf,
     /// The program that owns the directory.
     program: &'static str,
@@ -40,15 +40,16 @@ fn kept(
     state: &Path,
     store: Option<&Path>,
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Vec<ProtectedFile> {
-    let readable = |program| move |path| ProtectedFile { path, program, is_private: false };
+) -> Vec<ProtectedDirectory> {
+    let readable = |program| move |path| ProtectedDirectory { path, program, is_private: false };
     let stores =
         [own::store(None, &variable), store.map(Path::to_owned), own::base_store(&variable)];
     let of_builder =
         stores.into_iter().chain([own::configuration(&variable), own::data(&variable)]);
     let of_builder = of_builder.flatten().map(readable("boxbuild"));
     let host_kernels = virtual_host::kernel::cache(&variable).map(readable("boxlaunch"));
-    let state = ProtectedFile { path: state.to_owned(), program: "boxlaunch", is_private: true };
+    let state =
+        ProtectedDirectory { path: state.to_owned(), program: "boxlaunch", is_private: true };
     [state].into_iter().chain(of_builder).chain(host_kernels).collect()
 }
 
@@ -86,13 +87,13 @@ pub(super) fn check(
 
 /// Checks a share against a protected directory. A box may read a share that contains the protected directory, because that is
 /// only a small part of the share.
-fn check_kept(share: &HostShare, kept: &ProtectedFile) -> Result<(), Failure> {
-    let ProtectedFile { path, program, is_private } = kept;
+fn check_kept(share: &HostShare, kept: &ProtectedDirectory) -> Result<(), Failure> {
+    let ProtectedDirectory { path, program, is_private } = kept;
     let may = if share.is_writable() { "change" } else { "read" };
-    if (share.is_writable() || *is_private) && share.is_in(path) {
+    if (share.is_writable() || *is_private) && share.is_inside(path) {
         return Err(refused(share, may, program, &outside_of(path)));
     }
-    if share.is_writable() && share.has(path) {
+    if share.is_writable() && share.contains_path(path) {
         return Err(refused(share, may, program, &without(path)));
     }
     Ok(())
@@ -101,7 +102,7 @@ fn check_kept(share: &HostShare, kept: &ProtectedFile) -> Result<(), Failure> {
 /// Checks a share against a protected file. A box may read the file, unless it contains credentials.
 fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), Failure> {
     let is_secret = file.purpose == Purpose::Credentials && file.path.exists();
-    if !(share.is_writable() || is_secret) || !share.has(&file.path) {
+    if !(share.is_writable() || is_secret) || !share.contains_path(&file.path) {
         return Ok(());
     }
     let (host, may) = (share.host().display(), if share.is_writable() { "change" } else { "read" });
@@ -125,10 +126,10 @@ fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), Failure> {
 /// by its name. A writable share must not contain `base` itself.
 fn check_runtime(share: &HostShare, base: &Path) -> Result<(), Failure> {
     let may = if share.is_writable() { "change" } else { "read" };
-    if let Some(of_run) = runs(base).find(|it| share.is_in(it)) {
+    if let Some(of_run) = runs(base).find(|it| share.is_inside(it)) {
         return Err(refused(share, may, "boxlaunch", &outside_of(&of_run)));
     }
-    if share.is_writable() && share.has(base) {
+    if share.is_writable() && share.contains_path(base) {
         return Err(refused(share, may, "boxlaunch", &without(base)));
     }
     Ok(())
@@ -156,7 +157,7 @@ fn without(path: &Path) -> String {
 /// Checks that a box cannot replace its files in `own` by another box. Allows every share if the command line names the digest,
 /// because a later run then refuses such a replacement.
 fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), Failure> {
-    if names_digest || !share.is_writable() || !(share.has(own) || share.is_in(own)) {
+    if names_digest || !share.is_writable() || !(share.contains_path(own) || share.is_inside(own)) {
         return Ok(());
     }
     let host = share.host().display();
@@ -170,7 +171,7 @@ fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), Fa
 
 /// Returns a notice for each read-only share that contains boxlaunch's state.
 pub(super) fn notices(shares: &[HostShare], state: &Path) -> impl Iterator<Item = String> {
-    let around = shares.iter().filter(|it| !it.is_writable() && it.has(state));
+    let around = shares.iter().filter(|it| !it.is_writable() && it.contains_path(state));
     around.map(|share| {
         let (host, state) = (share.host().display(), state.display());
         let text = format!(

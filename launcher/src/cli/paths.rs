@@ -48,7 +48,7 @@ pub(crate) fn programs() -> OsString {
 /// root's `XDG_RUNTIME_DIR` belongs to another user.
 pub(crate) fn runtime_base() -> PathBuf {
     let wanted = [runtime_from(env::var_os("XDG_RUNTIME_DIR")), env::temp_dir()];
-    let is_safe = |it: &PathBuf| matches!(Trusted::alone().exchanger(it), Ok(None));
+    let is_safe = |it: &PathBuf| matches!(Trusted::alone().untrusted_replacer(it), Ok(None));
     wanted.into_iter().find(is_safe).unwrap_or_else(|| PathBuf::from("/tmp"))
 }
 

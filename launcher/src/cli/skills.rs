@@ -8,7 +8,7 @@ use box_contract::{ErrorCode, SkillPlan, exit};
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::skills::{self as tasks, Listed};
 use boxlaunch::client::{Client, ClientError};
-use checkout::files::Together;
+use checkout::files::MemoryBudget;
 use checkout::skill::{Findings, Skill, SkillError, is_skill};
 use clap::Subcommand;
 use diagnostics::Sources;
@@ -110,7 +110,7 @@ fn load(
     directories: &[PathBuf],
     done: Done<'_>,
 ) -> Result<(), Failure> {
-    let mut together = Together::default();
+    let mut together = MemoryBudget::default();
     let read = directories.iter().map(|directory| read(record, directory, &mut together));
     let skills: Vec<_> = read.collect::<Result<_, _>>()?;
     for (plan, skill) in skills {
@@ -124,7 +124,7 @@ fn load(
 fn read(
     record: &Record,
     directory: &Path,
-    together: &mut Together,
+    together: &mut MemoryBudget,
 ) -> Result<(SkillPlan, Skill), Failure> {
     if let Some(error) = near_a_skill(directory) {
         return Err(error);

@@ -41,7 +41,7 @@ pub fn check_owner(path: &Path) -> Result<(), OsError> {
     let there = |it: &&Path| fs::symlink_metadata(it).is_ok();
     let Some(nearest) = path.ancestors().find(there) else { return Ok(()) };
     let denied = |reason| Err(io::Error::new(ErrorKind::PermissionDenied, reason));
-    let found = match Trusted::this_user().exchanger(nearest) {
+    let found = match Trusted::this_user().untrusted_replacer(nearest) {
         Ok(Some(Stranger::Owner(_))) => denied("it belongs to another user"),
         Ok(Some(_)) => denied("another user can change it"),
         Ok(None) => Ok(()),

@@ -40,7 +40,7 @@ use crate::streams::output::Route;
 pub use error::{LastOutput, MachineError, RunFailure, because};
 use events::{Event, Events, WatchedSignals};
 use prepare::{Prepared, prepare};
-pub use setup::{BoxToRun, HostGifts, Progress, StartPolicy, Watch};
+pub use setup::{BoxToRun, HostResources, Progress, StartPolicy, Watch};
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
@@ -83,7 +83,7 @@ impl Machine {
     /// ([`crate::host::ensure_kvm`]).
     pub async fn start(
         run: BoxToRun<'_>,
-        mut gifts: HostGifts,
+        mut gifts: HostResources,
         mut policy: StartPolicy<'_>,
     ) -> Result<Self, RunFailure> {
         check_enforced(run.opened)?;

@@ -5,7 +5,7 @@ use std::io;
 use box_contract::RunPlan;
 use box_contract::wire::HostMessage;
 
-use super::{HostGifts, MachineError};
+use super::{HostResources, MachineError};
 use crate::mounts::shares;
 use crate::mounts::volumes::{self, Volume};
 
@@ -15,7 +15,7 @@ use crate::mounts::volumes::{self, Volume};
 /// # Errors
 /// [`MachineError::TooManyMounts`] if the mounts and the task do not fit into one message.
 pub(super) fn message(
-    gifts: &HostGifts,
+    gifts: &HostResources,
     ids: (u32, u32),
 ) -> Result<Option<HostMessage>, MachineError> {
     let mut mounts = shares::mounts(&gifts.shares, ids).ok_or(MachineError::TooManyMounts)?;

@@ -14,7 +14,7 @@ use vmm::{BlobFds, CONTROL_SOCKET, Nonce, Vmm, VmmConfig, confine};
 
 use super::agent_socket::{AgentSocket, Places, places};
 use super::events::Events;
-use super::setup::{BoxToRun, HostGifts, Progress, StartPolicy};
+use super::setup::{BoxToRun, HostResources, Progress, StartPolicy};
 use super::{MachineError, mounts, variables};
 use crate::mounts::shares;
 use crate::mounts::volumes::Volume;
@@ -40,10 +40,10 @@ pub(super) struct Prepared {
 /// duration of the start, so `policy.started` is moved forward by it.
 pub(super) fn prepare(
     run: &BoxToRun<'_>,
-    gifts: &mut HostGifts,
+    gifts: &mut HostResources,
     policy: &mut StartPolicy<'_>,
 ) -> Result<Prepared, MachineError> {
-    let doors = Doors::make(run, gifts)?;
+    let doors = HostSockets::make(run, gifts)?;
     let verification = verified(run, policy)?;
     policy.started += verification.hashing;
     let Process { mut vmm, terms, mut device, device_end } =
@@ -79,7 +79,7 @@ pub(super) fn prepare(
 }
 
 /// The resources that the host can refuse. They are created or found before the box is hashed, which can take long.
-struct Doors {
+struct HostSockets {
     agent: Option<Places>,
     listener: Listener,
     network: Option<Sockets>,
@@ -88,8 +88,8 @@ struct Doors {
     has_mounts: bool,
 }
 
-impl Doors {
-    fn make(run: &BoxToRun<'_>, gifts: &HostGifts) -> Result<Self, MachineError> {
+impl HostSockets {
+    fn make(run: &BoxToRun<'_>, gifts: &HostResources) -> Result<Self, MachineError> {
         let (plan, runtime) = (run.opened.plan(), &run.runtime);
         let places = |port| places(port, gifts.agent_socket.clone(), runtime);
         Ok(Self {
@@ -124,8 +124,8 @@ struct Process {
 impl Process {
     fn start(
         run: &BoxToRun<'_>,
-        gifts: &HostGifts,
-        doors: &Doors,
+        gifts: &HostResources,
+        doors: &HostSockets,
         policy: &StartPolicy<'_>,
     ) -> Result<Self, MachineError> {
         let kept = gifts.volumes.iter().map(|it| &it.disk);
@@ -147,7 +147,7 @@ impl Process {
 /// instead.
 fn confined(
     run: &BoxToRun<'_>,
-    gifts: &HostGifts,
+    gifts: &HostResources,
     policy: &StartPolicy<'_>,
     vmm: &mut Vmm,
     mut device: Option<&mut Device>,
@@ -167,7 +167,7 @@ fn confined(
 /// Returns the first messages to init. Takes the secrets from `gifts`, so that these messages have the only copy.
 fn first_messages(
     run: &BoxToRun<'_>,
-    gifts: &mut HostGifts,
+    gifts: &mut HostResources,
     jail: Option<&Report>,
 ) -> Result<Vec<HostMessage>, MachineError> {
     let ids = jail.map_or_else(Default::default, |it| it.ids);

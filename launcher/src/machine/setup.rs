@@ -44,7 +44,7 @@ pub struct BoxToRun<'a> {
 
 /// What the host provides to the box for this run. Without any of it, the box has only its files.
 #[derive(Debug, Default)]
-pub struct HostGifts {
+pub struct HostResources {
     /// The plan's scratch disks, in the plan's order.
     pub disks: Vec<File>,
     /// The volumes, in the order of the devices.

@@ -161,7 +161,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         jail: Policy::BestEffort,
         watch: &(),
     };
-    let refused = runtime().block_on(Machine::start(run, HostGifts::default(), policy));
+    let refused = runtime().block_on(Machine::start(run, HostResources::default(), policy));
     let error = refused.unwrap_err().error;
     assert!(
         matches!(&error, MachineError::Opened(OpenBoxError::Unsupported(declared)) if declared.len() == 1),

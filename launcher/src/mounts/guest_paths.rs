@@ -1,7 +1,7 @@
 //! The paths of a box at which a command line mounts something.
 
 use box_contract::plan::reserved_place;
-use box_contract::rules::{AtPlace, excludes, is_place};
+use box_contract::rules::{MountKind, excludes, is_place};
 use box_contract::{RunPlan, SecretDelivery};
 use safe_text::shown;
 
@@ -45,7 +45,7 @@ fn check(guest: &str) -> Result<(), String> {
 /// The first path in `places` that is not free.
 pub fn check_free(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
     for (at, place) in places.iter().enumerate() {
-        let other = of_box(plan).find(|it| excludes(*it, (AtPlace::Mount, place)));
+        let other = of_box(plan).find(|it| excludes(*it, (MountKind::Mount, place)));
         if let Some((_, other)) = other {
             return Err(Taken::ByBox { place: (*place).to_owned(), other: other.to_owned() });
         }
@@ -57,12 +57,12 @@ pub fn check_free(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
 }
 
 /// Returns the paths that a box declares, in any component.
-fn of_box(plan: &RunPlan) -> impl Iterator<Item = (AtPlace, &str)> {
-    let shares = plan.shares.iter().map(|it| (AtPlace::Mount, it.guest.as_str()));
-    let disks = plan.scratch.iter().map(|it| (AtPlace::Scratch, it.guest.as_str()));
+fn of_box(plan: &RunPlan) -> impl Iterator<Item = (MountKind, &str)> {
+    let shares = plan.shares.iter().map(|it| (MountKind::Mount, it.guest.as_str()));
+    let disks = plan.scratch.iter().map(|it| (MountKind::Scratch, it.guest.as_str()));
     let secrets = plan.secrets.iter().filter_map(|it| match &it.delivery {
         SecretDelivery::Env => None,
-        SecretDelivery::File { path } => Some((AtPlace::Secret, path.as_str())),
+        SecretDelivery::File { path } => Some((MountKind::Secret, path.as_str())),
     });
     shares.chain(disks).chain(secrets)
 }

@@ -10,7 +10,7 @@ use ext4_image::Options;
 use host_fs::OsError;
 
 /// The owner and the mode of the root directory of a disk that both components use, as for `/tmp`.
-pub(crate) const EVERYBODYS: ((u32, u32), u16) = ((0, 0), 0o1777);
+pub(crate) const SHARED_ROOT: ((u32, u32), u16) = ((0, 0), 0o1777);
 
 /// Creates the disks of a plan, in the plan's order. The disks are sparse files in the file system of `directory`,
 /// which grow when the guest writes.
@@ -51,7 +51,7 @@ pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
 }
 
 /// Returns the owner and the mode of a disk's root directory. If one component uses the disk, its user is the owner;
-/// otherwise [`EVERYBODYS`] applies.
+/// otherwise [`SHARED_ROOT`] applies.
 fn owner(plan: &RunPlan, scope: Scope) -> ((u32, u32), u16) {
     let of = |name| plan.component(name).map(|it| (it.user.uid, it.user.gid));
     let only = match scope {
@@ -59,5 +59,5 @@ fn owner(plan: &RunPlan, scope: Scope) -> ((u32, u32), u16) {
         Scope::Business => of(ComponentName::Business),
         Scope::Both => None,
     };
-    only.map_or(EVERYBODYS, |user| (user, 0o755))
+    only.map_or(SHARED_ROOT, |user| (user, 0o755))
 }

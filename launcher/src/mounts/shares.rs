@@ -103,21 +103,21 @@ impl HostShare {
 
     /// Like [`Self::path_in`], but only if the path is a single name. With a longer path, such as `a/b`, the box could
     /// move `a` away.
-    fn kept_in(&self, outer: &Self) -> Option<&Path> {
+    fn direct_child_of(&self, outer: &Self) -> Option<&Path> {
         self.path_in(outer).filter(|path| path.iter().count() == 1)
     }
 
     /// Returns the directory that a box must not move because it contains this read-only share: `outer/a` if this share
     /// is `outer/a/b` and `outer` is shared writable. The box can move `outer/a` unless that is shared read-only, too.
     /// `None` if this share is directly in `outer`, or if no writable share contains it at the same relative path.
-    pub fn moves_with<'a>(&'a self, all: &'a [Self]) -> Option<PathBuf> {
+    pub fn movable_ancestor<'a>(&'a self, all: &'a [Self]) -> Option<PathBuf> {
         let outer = all.iter().find(|it| self.path_in(it).is_some())?;
         let first = self.path_in(outer)?.iter().next()?;
-        self.kept_in(outer).is_none().then(|| outer.host().join(first))
+        self.direct_child_of(outer).is_none().then(|| outer.host().join(first))
     }
 
     /// Returns the share for the box's record.
-    pub fn shown(&self) -> ShareRecord {
+    pub fn record(&self) -> ShareRecord {
         let (host, guest) = (self.host().to_owned(), self.guest.clone());
         ShareRecord { host, guest, writable: self.is_writable() }
     }
@@ -125,7 +125,7 @@ impl HostShare {
     /// Returns whether `path` leads to this directory or into it. Symbolic links, bind mounts and file systems that are
     /// mounted below the directory are followed. Also returns `true` if a symbolic link on the way to `path` is in this
     /// directory, because a box that can replace the link controls its target.
-    pub fn has(&self, path: &Path) -> bool {
+    pub fn contains_path(&self, path: &Path) -> bool {
         let Ok(own) = self.way.identity() else { return true };
         let mounted = kernel::mounted_below(self.host()).unwrap_or_default();
         let seen = Known::of(mounted).and(self.host(), own);
@@ -134,7 +134,7 @@ impl HostShare {
 
     /// Returns whether this directory is the directory at `path` or is inside it, also through symbolic links and bind
     /// mounts.
-    pub fn is_in(&self, path: &Path) -> bool {
+    pub fn is_inside(&self, path: &Path) -> bool {
         self.way.is_in(&Known::of([path.to_owned()]))
     }
 
@@ -173,7 +173,7 @@ pub struct ShareRecord {
 /// `outer`. Without that mount, only the guest's kernel would prevent writes to `inner` through `outer`.
 pub(crate) fn directories(shares: &[HostShare]) -> Vec<ServedShare> {
     let kept = |outer: &HostShare| {
-        let kept = shares.iter().filter_map(|inner| inner.kept_in(outer));
+        let kept = shares.iter().filter_map(|inner| inner.direct_child_of(outer));
         kept.map(Path::to_owned).collect()
     };
     shares.iter().map(|it| ServedShare { kept: kept(it), ..it.directory.clone() }).collect()
@@ -239,10 +239,10 @@ mod tests {
             directories(&[outer.clone(), inner]).remove(0).kept
         };
         let inner = share("a", "/w/a", ro);
-        assert_eq!(inner.moves_with(&[inner.clone(), outer.clone()]), None);
+        assert_eq!(inner.movable_ancestor(&[inner.clone(), outer.clone()]), None);
         assert_eq!(kept(&outer, inner), [Path::new("a")]);
         let deeper = share("a/b", "/w/a/b", ro);
-        let around = deeper.moves_with(&[deeper.clone(), outer.clone()]);
+        let around = deeper.movable_ancestor(&[deeper.clone(), outer.clone()]);
         assert_eq!(around, Some(outer.host().join("a")));
         for other in [
             deeper,
@@ -264,10 +264,12 @@ mod tests {
         let share =
             HostShare::new(&dir.path().join("shared"), "/a", Access::ReadWrite, Scope::Both);
         let (share, at) = (share.unwrap(), |path: &str| dir.path().join("link").join(path));
-        assert!(share.has(&at("shared/none/below")) && share.has(&at("shared")));
-        assert!(!share.has(&at("none")) && !share.is_in(&at("none")));
-        assert!(share.is_in(dir.path()) && share.is_in(&at("shared")));
-        assert!(!share.is_in(&at("shared/none")));
+        assert!(
+            share.contains_path(&at("shared/none/below")) && share.contains_path(&at("shared"))
+        );
+        assert!(!share.contains_path(&at("none")) && !share.is_inside(&at("none")));
+        assert!(share.is_inside(dir.path()) && share.is_inside(&at("shared")));
+        assert!(!share.is_inside(&at("shared/none")));
     }
 
     /// A box can replace a directory if it has a writable share of the directory's parent.
@@ -281,8 +283,10 @@ mod tests {
         let share = HostShare::new(&at("outer/a/b"), "/a", Access::ReadWrite, Scope::Both).unwrap();
         fs::rename(at("outer/a"), at("outer/moved")).unwrap();
         fs::create_dir_all(at("outer/a/b")).unwrap();
-        assert!(share.is_in(&at("outer/moved")) && share.has(&at("outer/moved/b/none")));
-        assert!(!share.is_in(&at("outer/a")) && !share.has(&at("outer/a/b")));
+        assert!(
+            share.is_inside(&at("outer/moved")) && share.contains_path(&at("outer/moved/b/none"))
+        );
+        assert!(!share.is_inside(&at("outer/a")) && !share.contains_path(&at("outer/a/b")));
         let refused = |shares: &[ServedShare]| vmm::jail::shares::open(shares).unwrap_err();
         let error = refused(&directories(std::slice::from_ref(&share)));
         assert!(error.to_string().ends_with("its path leads to another directory now"), "{error}");
@@ -300,9 +304,9 @@ mod tests {
         fs::create_dir(at("elsewhere")).unwrap();
         std::os::unix::fs::symlink("../elsewhere", at("shared/link")).unwrap();
         let share = HostShare::new(&at("shared"), "/a", Access::ReadWrite, Scope::Both).unwrap();
-        assert!(share.has(&at("shared/link/file")));
-        assert!(!share.has(&at("elsewhere/file")));
-        assert!(!share.has(&at("shared/../elsewhere/file")));
+        assert!(share.contains_path(&at("shared/link/file")));
+        assert!(!share.contains_path(&at("elsewhere/file")));
+        assert!(!share.contains_path(&at("shared/../elsewhere/file")));
     }
 
     #[test]

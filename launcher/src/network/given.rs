@@ -34,7 +34,7 @@ pub struct Given {
 
 /// Why a box does not get the network that it declares, or that the command line chooses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotGiven {
+pub enum NetworkRefusal {
     /// The box declares that it shares the host's network, and the command line does not permit it.
     #[error(
         "the box wants to share the network of this host, and only the command line gives that"
@@ -75,25 +75,27 @@ impl Given {
     /// Decides which network a box with this plan gets. `is_own` returns whether an address is the host's own.
     ///
     /// # Errors
-    /// [`NotGiven`].
+    /// [`NetworkRefusal`].
     pub fn decide(
         plan: &NetworkPlan,
         choice: Choice,
         local: Vec<Local>,
         is_own: impl Fn(IpAddr) -> bool,
-    ) -> Result<Self, NotGiven> {
+    ) -> Result<Self, NetworkRefusal> {
         let mode = match (choice, plan.mode) {
             (Choice::None, _) => NetworkMode::None,
-            (Choice::Box, NetworkMode::Shared) => return Err(NotGiven::Shared),
+            (Choice::Box, NetworkMode::Shared) => return Err(NetworkRefusal::Shared),
             (Choice::Shared, mode) if mode != NetworkMode::Shared => {
-                return Err(NotGiven::Undeclared(mode));
+                return Err(NetworkRefusal::Undeclared(mode));
             }
             (Choice::Box | Choice::Shared, mode) => mode,
         };
         match (mode, local.first()) {
             (NetworkMode::Filtered, _) => check_rules(&plan.allow, &local, is_own)?,
-            (_, Some(first)) if choice == Choice::None => return Err(NotGiven::Without(*first)),
-            (_, Some(first)) => return Err(NotGiven::NoRules { local: *first, mode }),
+            (_, Some(first)) if choice == Choice::None => {
+                return Err(NetworkRefusal::Without(*first));
+            }
+            (_, Some(first)) => return Err(NetworkRefusal::NoRules { local: *first, mode }),
             (_, None) => {}
         }
         Ok(Self { mode, local })
@@ -122,19 +124,19 @@ impl Given {
 /// Checks that `given` has exactly the addresses outside the internet that the rules in `allow` name.
 ///
 /// # Errors
-/// [`NotGiven`].
+/// [`NetworkRefusal`].
 pub fn check_rules(
     allow: &[PeerPlan],
     given: &[Local],
     is_own: impl Fn(IpAddr) -> bool,
-) -> Result<(), NotGiven> {
+) -> Result<(), NetworkRefusal> {
     let rules = allow.iter().map(Rule::try_from).collect::<Result<Vec<_>, _>>()?;
     let wanted = Local::wanted(&rules, given, is_own);
     let unused: Vec<_> = given.iter().filter(|it| !it.is_of_use(&rules)).copied().collect();
     if !wanted.is_empty() {
-        return Err(NotGiven::Wanted { wanted, unused });
+        return Err(NetworkRefusal::Wanted { wanted, unused });
     }
-    unused.first().map_or(Ok(()), |it| Err(NotGiven::Unused(*it)))
+    unused.first().map_or(Ok(()), |it| Err(NetworkRefusal::Unused(*it)))
 }
 
 #[cfg(test)]
@@ -202,7 +204,7 @@ mod tests {
     fn each_rule_that_needs_consent_is_named() {
         let refused =
             Given::decide(&plan(NetworkMode::Filtered, &LOCAL), Choice::Box, vec![], |_| false);
-        let Err(NotGiven::Wanted { wanted, .. }) = refused else { panic!("{refused:?}") };
+        let Err(NetworkRefusal::Wanted { wanted, .. }) = refused else { panic!("{refused:?}") };
         let needs: Vec<_> = wanted.iter().map(|it| it.needs.to_string()).collect();
         assert_eq!(needs, LOCAL);
     }
@@ -214,7 +216,7 @@ mod tests {
         let decide =
             |is_own: bool| Given::decide(&plan, Choice::Box, vec![], |it| is_own && it == own);
         assert!(decide(false).is_ok());
-        assert!(matches!(decide(true), Err(NotGiven::Wanted { .. })));
+        assert!(matches!(decide(true), Err(NetworkRefusal::Wanted { .. })));
     }
 
     #[test]

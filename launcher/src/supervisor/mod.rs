@@ -36,7 +36,8 @@ use crate::boxes::Entry;
 use crate::boxes::task::EndedTask;
 use crate::machine::events::{Event, WatchedSignals};
 use crate::machine::{
-    BoxToRun, HostGifts, Machine, MachineError, RunFailure, StartPolicy, explain_end, guest_error,
+    BoxToRun, HostResources, Machine, MachineError, RunFailure, StartPolicy, explain_end,
+    guest_error,
 };
 use crate::streams::StreamError;
 use crate::streams::control::watched;
@@ -75,7 +76,7 @@ impl Started {
     /// The errors of [`Machine::start`].
     pub fn new(
         run: BoxToRun<'_>,
-        gifts: HostGifts,
+        gifts: HostResources,
         policy: StartPolicy<'_>,
     ) -> Result<Self, RunFailure> {
         let runtime =

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use box_contract::{Access, Scope};
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::host::kvm::DEVICE;
-use boxlaunch::machine::{BoxToRun, HostGifts, MachineError, RunFailure, StartPolicy};
+use boxlaunch::machine::{BoxToRun, HostResources, MachineError, RunFailure, StartPolicy};
 use boxlaunch::mounts::shares::HostShare;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
@@ -119,6 +119,7 @@ fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
         jail: Policy::Require,
         watch: &(),
     };
-    let gifts = HostGifts { shares: share.iter().cloned().collect(), ..HostGifts::default() };
+    let gifts =
+        HostResources { shares: share.iter().cloned().collect(), ..HostResources::default() };
     Started::new(boxed, gifts, policy)
 }

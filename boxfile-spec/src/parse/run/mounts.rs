@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use box_contract::rules::{AtPlace, excludes};
+use box_contract::rules::{MountKind, excludes};
 use box_contract::{Scope, ScratchPlan, SharePlan};
 
 use crate::parse::run::scope;
@@ -47,13 +47,13 @@ struct DeclaredPath<'b> {
     path: &'b str,
     span: Span,
     scope: Scope,
-    kind: AtPlace,
+    kind: MountKind,
 }
 
 impl DeclaredPath<'_> {
     /// Returns whether this is the path of a baked file, which does not hide other paths.
     fn is_baked(&self) -> bool {
-        self.kind == AtPlace::Baked
+        self.kind == MountKind::Baked
     }
 
     /// Returns whether one of the two paths would hide the other: see [`excludes`].
@@ -64,10 +64,10 @@ impl DeclaredPath<'_> {
     /// Returns the name of the declaration.
     const fn declaration(&self) -> &'static str {
         match self.kind {
-            AtPlace::Mount => schema::SHARE.name,
-            AtPlace::Scratch => schema::SCRATCH.name,
-            AtPlace::Secret => schema::SECRET.name,
-            AtPlace::Baked => schema::FILE.name,
+            MountKind::Mount => schema::SHARE.name,
+            MountKind::Scratch => schema::SCRATCH.name,
+            MountKind::Secret => schema::SECRET.name,
+            MountKind::Baked => schema::FILE.name,
         }
     }
 }
@@ -89,16 +89,16 @@ impl<'b> Placed<'b> {
             places.push(DeclaredPath { path, span, scope, kind });
         };
         for Spanned { value: share, span } in self.shares {
-            add(&share.guest, *span, share.scope, AtPlace::Mount);
+            add(&share.guest, *span, share.scope, MountKind::Mount);
         }
         for Spanned { value: disk, span } in self.disks {
-            add(&disk.guest, *span, disk.scope, AtPlace::Scratch);
+            add(&disk.guest, *span, disk.scope, MountKind::Scratch);
         }
         for Secret { path, scope, .. } in self.secrets {
-            path.iter().for_each(|it| add(&it.value, it.span, *scope, AtPlace::Secret));
+            path.iter().for_each(|it| add(&it.value, it.span, *scope, MountKind::Secret));
         }
         for (scope, BakedFile { to, .. }) in &self.files {
-            add(&to.value, to.span, *scope, AtPlace::Baked);
+            add(&to.value, to.span, *scope, MountKind::Baked);
         }
         // The error about a reserved path is already reported.
         places.retain(|place| reserved_place(place.path).is_none());
@@ -139,7 +139,7 @@ fn on_another(outer: DeclaredPath<'_>, inner: DeclaredPath<'_>) -> Diagnostic {
     let [outside, inside] = [outer, inner].map(|place| quote(place.path));
     let message = if outside == inside {
         format!("{inside} is used twice")
-    } else if outer.kind == AtPlace::Secret {
+    } else if outer.kind == MountKind::Secret {
         format!("{inside} is inside {outside}, which is a secret's file")
     } else {
         format!("{inside} is inside {outside}, which is already in use")

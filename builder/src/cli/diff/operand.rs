@@ -66,7 +66,7 @@ impl Operand {
     ) -> Result<Self, Failure> {
         let found = subject.find(store.stores(&PROGRAM))?;
         let opened = found.open().map_err(|error| match (&error, subject.path()) {
-            (FindError::Open(of), Some(path)) if is_of_another(of) => {
+            (FindError::Open(of), Some(path)) if is_not_a_box(of) => {
                 let path = path.display();
                 let help = format!("compare an image in it: oci:{path}");
                 let message = format!("{path} is an OCI image, not a box");
@@ -79,7 +79,7 @@ impl Operand {
 }
 
 /// Returns whether the error means that an OCI image layout is not a box.
-fn is_of_another(error: &box_layout::OpenError) -> bool {
+fn is_not_a_box(error: &box_layout::OpenError) -> bool {
     use box_layout::OpenError::{Manifests, OtherArtifact};
     matches!(error, OtherArtifact { .. } | Manifests { .. })
 }

@@ -2,7 +2,7 @@
 
 use box_contract::ComponentName;
 use boxfile_spec::BakedFile;
-use checkout::files::Together;
+use checkout::files::MemoryBudget;
 use diagnostics::MAX_KEPT;
 
 use crate::BuildError;
@@ -12,14 +12,14 @@ use crate::pipeline::request::Request;
 /// Reads the files of all components, sorted by component and then by their paths in the component's root.
 pub(super) fn read(
     request: &Request<'_>,
-    together: &mut Together,
+    together: &mut MemoryBudget,
 ) -> Result<Vec<Baked>, BuildError> {
     let read = |(component, file)| read_one(request, component, file, together);
     declared(request).map(read).collect()
 }
 
 /// Reads the files of all components and returns the errors, up to a limit.
-pub(super) fn check(request: &Request<'_>, together: &mut Together) -> Vec<BuildError> {
+pub(super) fn check(request: &Request<'_>, together: &mut MemoryBudget) -> Vec<BuildError> {
     let read = |(component, file)| read_one(request, component, file, together).err();
     declared(request).filter_map(read).take(MAX_KEPT).collect()
 }
@@ -38,7 +38,7 @@ fn read_one(
     request: &Request<'_>,
     component: ComponentName,
     declared: &BakedFile,
-    together: &mut Together,
+    together: &mut MemoryBudget,
 ) -> Result<Baked, BuildError> {
     let path = request.base.join(&declared.path.value);
     let failed = |error| BuildError::at(Some(declared.path.span), error);

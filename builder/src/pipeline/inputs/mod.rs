@@ -13,7 +13,7 @@ mod tests;
 
 use box_cache::Store;
 use box_contract::{ComponentName, SkillMode};
-use checkout::files::Together;
+use checkout::files::MemoryBudget;
 use diagnostics::{Diagnostic, MAX_KEPT};
 use oci_image::Image;
 
@@ -56,7 +56,7 @@ impl<'a> Inputs<'a> {
         let built = request.check_platform().is_ok();
         let images = image::read(request, store)?;
         let mut warnings = Reports::default();
-        let mut together = Together::default();
+        let mut together = MemoryBudget::default();
         let skills = skills::read(request, &mut warnings, &mut together)?;
         let baked = baked::read(request, &mut together)?;
         let (env_files, env) = files::env(request)?;
@@ -97,7 +97,7 @@ pub struct Checked(skills::Checked);
 /// is not reported again; the other skills are added to `before`.
 pub fn check(request: &Request<'_>, before: &mut Checked) -> (Vec<BuildError>, Vec<Report>) {
     let mut warnings = Reports::default();
-    let mut together = Together::default();
+    let mut together = MemoryBudget::default();
     let skills = skills::check(request, &mut before.0, &mut warnings, &mut together);
     let baked = baked::check(request, &mut together);
     let files = files::env(request).err();

@@ -6,7 +6,7 @@ use std::path::Path;
 use box_contract::rules::MAX_SKILLS;
 use box_contract::{SkillMode, SkillPlan};
 use boxfile_spec::SkillsDir;
-use checkout::files::Together;
+use checkout::files::MemoryBudget;
 use checkout::skill::{Findings, Skill, SkillError};
 use diagnostics::{Diagnostic, MAX_KEPT, Sources, Span, Spanned};
 
@@ -38,7 +38,7 @@ impl SkillInput {
 pub(super) fn read(
     request: &Request<'_>,
     warnings: &mut Reports,
-    together: &mut Together,
+    together: &mut MemoryBudget,
 ) -> Result<Vec<SkillInput>, BuildError> {
     let read = |place| read_one(request, place, warnings, together);
     places(request)?.into_iter().map(read).collect()
@@ -63,7 +63,7 @@ pub(super) fn check(
     request: &Request<'_>,
     checked: &mut Checked,
     warnings: &mut Reports,
-    together: &mut Together,
+    together: &mut MemoryBudget,
 ) -> Vec<BuildError> {
     let places = match places(request) {
         Ok(places) => places,
@@ -87,7 +87,7 @@ fn check_one(
     place: SkillSource,
     checked: &mut Checked,
     warnings: &mut Reports,
-    together: &mut Together,
+    together: &mut MemoryBudget,
 ) -> Result<(), BuildError> {
     let (name, source) = (place.name.clone(), place.source.clone());
     let tools = request.boxfile.agent.tools.clone();
@@ -159,7 +159,7 @@ fn read_one(
     request: &Request<'_>,
     place: SkillSource,
     warnings: &mut Reports,
-    together: &mut Together,
+    together: &mut MemoryBudget,
 ) -> Result<SkillInput, BuildError> {
     let path = request.base.join(&place.source);
     let failed = |error: SkillError| unusable(&place, error);

@@ -367,7 +367,7 @@ fn of_very_many_errors_the_first_are_kept() {
         let boxfile = read(&text, None);
         let checkout = directory.path().into();
         let request = Request { base: directory.path(), checkout, ..request(&boxfile) };
-        let mut together = Together::default();
+        let mut together = MemoryBudget::default();
         let found = [
             check(&request, &mut Checked::default()).0.len(),
             skills_check(&request, &mut together).len(),
@@ -391,7 +391,7 @@ fn there_are_so_many_skills_and_no_more() {
     let boxfile = read(&boxfile, None);
     let request =
         Request { base: directory.path(), checkout: directory.path().into(), ..request(&boxfile) };
-    let errors = || skills_check(&request, &mut Together::default());
+    let errors = || skills_check(&request, &mut MemoryBudget::default());
     assert_eq!(errors().len(), MAX_SKILLS - 1, "each lacks its name");
     std::fs::create_dir(directory.path().join("skills/more")).unwrap();
     std::fs::write(directory.path().join("skills/more/SKILL.md"), "").unwrap();
@@ -401,7 +401,7 @@ fn there_are_so_many_skills_and_no_more() {
     assert!(source.to_string().ends_with(expected), "{source}");
 }
 
-fn skills_check(request: &Request<'_>, together: &mut Together) -> Vec<BuildError> {
+fn skills_check(request: &Request<'_>, together: &mut MemoryBudget) -> Vec<BuildError> {
     skills::check(request, &mut skills::Checked::new(), &mut Reports::default(), together)
 }
 
@@ -426,7 +426,7 @@ fn of_skills_with_very_many_errors_no_more_are_read() {
     let boxfile = read(&format!("box b\nagent {{ image \"oci:i\"; }}\n{lines}"), None);
     let request =
         Request { base: directory.path(), checkout: directory.path().into(), ..request(&boxfile) };
-    let mut together = Together::default();
+    let mut together = MemoryBudget::default();
     let errors = skills_check(&request, &mut together);
     assert_eq!(errors.iter().map(BuildError::count).collect::<Vec<_>>(), [300; 4]);
 }
@@ -446,12 +446,12 @@ fn a_skill_is_checked_once_for_all_profiles_and_counts_for_each() {
             checkout: directory.path().into(),
             ..request(boxfile)
         };
-        let mut together = Together::default();
+        let mut together = MemoryBudget::default();
         let errors = skills::check(&request, &mut checked, &mut Reports::default(), &mut together);
         counts.push(errors.len());
         left.push(together.left());
     }
     assert_eq!(counts, [1, 0, 1]);
     assert_eq!(left, [left[0]; 3]);
-    assert!(left[0] < Together::default().left());
+    assert!(left[0] < MemoryBudget::default().left());
 }

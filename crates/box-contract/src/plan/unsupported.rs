@@ -42,10 +42,12 @@ impl RunPlan {
             declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
         };
         let mut found = Vec::new();
-        found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unheld(name)));
+        found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.nproc_for_root(name)));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unused(name)));
         found.extend(reached(network));
-        found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unshared(name)));
+        found.extend(
+            ComponentName::ALL.into_iter().filter_map(|name| self.unreachable_network(name)),
+        );
         found.extend(caps.iter().map(|it| named("cap", it.name(), NOT_YET)));
         found.extend(one(sandbox.is_some(), "sandbox", NOT_YET));
         found
@@ -53,7 +55,7 @@ impl RunPlan {
 
     /// Returns an entry for `rlimits nproc` if the component runs as root. The kernel does not apply `RLIMIT_NPROC` to
     /// root (`copy_process` in kernel/fork.c).
-    fn unheld(&self, name: ComponentName) -> Option<Unsupported> {
+    fn nproc_for_root(&self, name: ComponentName) -> Option<Unsupported> {
         let plan = self.component(name)?;
         (plan.rlimits.nproc.is_some() && plan.user.uid == 0).then(|| Unsupported {
             declaration: format!("{} rlimits nproc", name.name()),
@@ -80,7 +82,7 @@ impl RunPlan {
 impl RunPlan {
     /// Returns an entry for the component's network namespace if the box shares the host's network. The shared
     /// network's one device is in init's namespace, so that the component could not reach it.
-    fn unshared(&self, name: ComponentName) -> Option<Unsupported> {
+    fn unreachable_network(&self, name: ComponentName) -> Option<Unsupported> {
         let plan = self.component(name)?;
         (self.network.mode == NetworkMode::Shared && plan.namespaces.net).then(|| Unsupported {
             declaration: format!("{} namespaces net=true", name.name()),

@@ -12,7 +12,7 @@ mod user;
 
 pub use peer::{MAX_DOMAIN, is_numeric_label, is_peer, network, peer_name};
 pub use place::{
-    AtPlace, check_disjoint, excludes, is_inside, is_place, overlap, path_order, share_host_fault,
+    MountKind, check_disjoint, excludes, is_inside, is_place, overlap, path_order, share_host_fault,
 };
 pub use user::check_user;
 

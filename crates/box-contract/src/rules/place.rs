@@ -23,7 +23,7 @@ pub fn path_order(one: &str, other: &str) -> Ordering {
 
 /// The kind of a file or mount in a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtPlace {
+pub enum MountKind {
     /// A directory of the host or a volume. These are mounted after everything else, in the order of their paths.
     Mount,
     /// A scratch disk.
@@ -36,10 +36,10 @@ pub enum AtPlace {
 
 /// Returns whether two files or mounts exclude each other in one component, because one would hide the other. For example, a
 /// directory of the host at `/a` excludes a secret at `/a/key`, but not another directory of the host at `/a/b`.
-pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
+pub fn excludes(one: (MountKind, &str), other: (MountKind, &str)) -> bool {
     let [(outer, at), (inner, below)] =
         if is_inside(other.1, one.1) { [one, other] } else { [other, one] };
-    let holds = matches!(outer, AtPlace::Mount | AtPlace::Scratch) && inner == AtPlace::Mount;
+    let holds = matches!(outer, MountKind::Mount | MountKind::Scratch) && inner == MountKind::Mount;
     is_inside(below, at) && !(holds && at != below)
 }
 
@@ -49,7 +49,7 @@ pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
 ///
 /// # Errors
 /// Returns the index of an entry that another entry excludes: the first one in the order of the paths.
-pub fn check_disjoint(places: &[(AtPlace, &str)]) -> Result<(), usize> {
+pub fn check_disjoint(places: &[(MountKind, &str)]) -> Result<(), usize> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|one, other| path_order(places[*one].1, places[*other].1));
     let mut around: Vec<usize> = Vec::new();
@@ -99,7 +99,7 @@ mod tests {
     fn paths_lie_in_one_another_part_by_part() {
         assert!(is_inside("/cap", "/cap") && is_inside("/cap/x", "/cap"));
         assert!(!is_inside("/capx", "/cap") && !is_inside("/", "/cap"));
-        use AtPlace::{Baked, Mount, Scratch, Secret};
+        use MountKind::{Baked, Mount, Scratch, Secret};
         for (outer, inner, excluded) in [
             (Mount, Mount, false),
             (Scratch, Mount, false),
@@ -124,7 +124,7 @@ mod tests {
         fn things_are_apart_if_no_two_exclude_each_other(
             things in proptest::collection::vec((0..3_usize, "(/[ab.]){1,3}"), 0..6)
         ) {
-            let kinds = [AtPlace::Mount, AtPlace::Scratch, AtPlace::Secret];
+            let kinds = [MountKind::Mount, MountKind::Scratch, MountKind::Secret];
             let places: Vec<_> = things.iter().map(|(kind, path)| (kinds[*kind], path.as_str())).collect();
             let pairs = || (0..places.len()).flat_map(|at| (0..at).map(move |it| (it, at)));
             let none = !pairs().any(|(one, other)| excludes(places[one], places[other]));

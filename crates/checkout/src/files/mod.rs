@@ -12,7 +12,7 @@ use host_fs::{FileError, checkout};
 
 use read::Reader;
 use together::DIRECTORY;
-pub use together::{MAX_TOGETHER, Together};
+pub use together::{MAX_TOGETHER, MemoryBudget};
 
 /// The maximum size of a file, or of all files of one directory together, in bytes. They are read into memory.
 const MAX_BYTES: u64 = 64 << 20;
@@ -80,7 +80,7 @@ impl Files {
 pub fn directory(
     checkout: &Bounds,
     path: &Path,
-    together: &mut Together,
+    together: &mut MemoryBudget,
 ) -> Result<Files, FilesError> {
     let open = open_directory(checkout, path)?;
     let mut reader = Reader::new(path, together);
@@ -94,7 +94,11 @@ pub fn directory(
 ///
 /// # Errors
 /// Returns [`FilesError`] if an entry is unreadable, unsupported or too large.
-pub fn any(checkout: &Bounds, path: &Path, together: &mut Together) -> Result<Source, FilesError> {
+pub fn any(
+    checkout: &Bounds,
+    path: &Path,
+    together: &mut MemoryBudget,
+) -> Result<Source, FilesError> {
     if path.is_dir() {
         let files = directory(checkout, path, together)?;
         let is_empty = files.tree.inode(Tree::ROOT).names().is_none_or(BTreeMap::is_empty);
@@ -135,7 +139,7 @@ mod tests {
 
     /// Returns the mode and the size of the file or directory at a path.
     fn named(checkout: &Path, path: &str) -> Result<(u16, u64), FilesError> {
-        let mut together = Together::default();
+        let mut together = MemoryBudget::default();
         let Source { files, named } = any(&checkout.into(), &checkout.join(path), &mut together)?;
         Ok((files.tree.inode(named).meta.mode, files.size()))
     }
@@ -158,7 +162,7 @@ mod tests {
         fs::create_dir(at("alone")).unwrap();
         fs::write(at("alone/file"), "a").unwrap();
         let bounds = Bounds::from(checkout.path());
-        let read = |path: &str| any(&bounds, &at(path), &mut Together::default()).unwrap();
+        let read = |path: &str| any(&bounds, &at(path), &mut MemoryBudget::default()).unwrap();
         let digest = |path: &str| read(path).files.tree.digest();
         assert_ne!(digest("conf/a"), digest("alone"), "a file, and a directory with that file");
         assert_eq!(digest("conf/a"), digest("alone/file"));
@@ -171,7 +175,7 @@ mod tests {
         let checkout = tempfile::tempdir().unwrap();
         let path = checkout.path().join("one");
         fs::File::create(&path).unwrap().set_len(MAX_BYTES).unwrap();
-        let mut together = Together::default();
+        let mut together = MemoryBudget::default();
         let mut read = || any(&checkout.path().into(), &path, &mut together);
         let fitting = MAX_TOGETHER / MAX_BYTES - 1;
         (0..fitting).for_each(|_| drop(read().unwrap()));

@@ -13,7 +13,7 @@ use host_fs::checkout::{Directory, Entry, is_repository};
 use host_fs::read::{ReadError, read_open};
 
 use super::{Files, FilesError, MAX_BYTES};
-use crate::files::together::{CONTENT, COPIES, DIRECTORY, ENTRY, Together};
+use crate::files::together::{CONTENT, COPIES, DIRECTORY, ENTRY, MemoryBudget};
 
 /// Reads a file or a directory into a tree.
 pub(crate) struct Reader<'r> {
@@ -22,11 +22,11 @@ pub(crate) struct Reader<'r> {
     root: &'r Path,
     /// The number of bytes read.
     bytes: u64,
-    together: &'r mut Together,
+    together: &'r mut MemoryBudget,
 }
 
 impl<'r> Reader<'r> {
-    pub(crate) fn new(root: &'r Path, together: &'r mut Together) -> Self {
+    pub(crate) fn new(root: &'r Path, together: &'r mut MemoryBudget) -> Self {
         let files = Files { tree: Tree::default(), data: BTreeMap::new() };
         Self { files, root, bytes: 0, together }
     }

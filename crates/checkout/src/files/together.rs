@@ -26,17 +26,17 @@ pub(crate) const COPIES: usize = 3;
 /// The memory that is left for all files that are read for one box. A read is bounded by it, so that the memory never
 /// exceeds the limit.
 #[derive(Debug)]
-pub struct Together {
+pub struct MemoryBudget {
     left: u64,
 }
 
-impl Default for Together {
+impl Default for MemoryBudget {
     fn default() -> Self {
         Self::of(MAX_TOGETHER)
     }
 }
 
-impl Together {
+impl MemoryBudget {
     /// Creates a counter with a limit of `left` bytes.
     pub(crate) const fn of(left: u64) -> Self {
         Self { left }
@@ -86,7 +86,7 @@ mod tests {
 
     /// Reads a path until the limit is exceeded. Returns the number of successful reads.
     fn read_until_full(checkout: &Path, path: &str) -> u64 {
-        let (mut together, path) = (Together::of(ROOM), checkout.join(path));
+        let (mut together, path) = (MemoryBudget::of(ROOM), checkout.join(path));
         for count in 0..2 * ROOM {
             match any(&checkout.into(), &path, &mut together) {
                 Ok(_) => {}
@@ -126,14 +126,14 @@ mod tests {
         let path = checkout.path().join("large");
         fs::File::create(&path).unwrap().set_len(ROOM / 2).unwrap();
         assert_eq!(read_until_full(checkout.path(), "large"), 1, "the entry takes memory, too");
-        let mut together = Together::of(ROOM / 4);
+        let mut together = MemoryBudget::of(ROOM / 4);
         any(&checkout.path().into(), &path, &mut together).unwrap_err();
         // Equal files of one directory are in memory only once.
         fs::create_dir(checkout.path().join("equal")).unwrap();
         for name in ["a", "b", "c"] {
             fs::write(checkout.path().join("equal").join(name), vec![b'x'; 200 << 10]).unwrap();
         }
-        let mut together = Together::of(ROOM);
+        let mut together = MemoryBudget::of(ROOM);
         any(&checkout.path().into(), &checkout.path().join("equal"), &mut together).unwrap();
         assert!(together.left() > ROOM - (210 << 10), "{}", together.left());
     }
@@ -144,7 +144,7 @@ mod tests {
         for number in 0..1000 {
             fs::write(checkout.path().join(format!("{number:03}")), "").unwrap();
         }
-        let mut together = Together::of(100 << 10);
+        let mut together = MemoryBudget::of(100 << 10);
         let read = crate::files::directory(&checkout.path().into(), checkout.path(), &mut together);
         assert!(matches!(read, Err(FilesError::TooLargeTogether(path)) if path == checkout.path()));
     }
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_place_takes_memory_for_its_directories() {
         let (path, place) = (Path::new("a"), "/d".repeat(1000));
-        let mut together = Together::of(ROOM);
+        let mut together = MemoryBudget::of(ROOM);
         assert!(together.place(path, "/usr/share/a").is_ok());
         let message = together.place(path, &place).unwrap_err().to_string();
         assert_eq!(

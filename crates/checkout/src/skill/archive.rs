@@ -56,7 +56,8 @@ mod tests {
         fs::set_permissions(at("tools/deep/run"), fs::Permissions::from_mode(0o4711)).unwrap();
         symlink("tools/deep/run", at("run")).unwrap();
         let read = |path: &Path| {
-            crate::skill::read(&path.into(), path, &mut crate::files::Together::default()).unwrap()
+            crate::skill::read(&path.into(), path, &mut crate::files::MemoryBudget::default())
+                .unwrap()
         };
         let (skill, mut archive) = (read(from.path()), Vec::new());
         skill.archive(&mut archive).unwrap();

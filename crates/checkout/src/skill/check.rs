@@ -275,7 +275,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::files::Together;
+    use crate::files::MemoryBudget;
 
     const DEFINED: &str = "---
 name: greet
@@ -299,7 +299,7 @@ tools:
 
     /// Checks the skill in a directory. Returns the rendered findings, and the changed skill.
     fn checked(directory: &Path, tools: Option<&[String]>) -> (String, Skill) {
-        let mut together = Together::default();
+        let mut together = MemoryBudget::default();
         let mut skill = crate::skill::read(&directory.into(), directory, &mut together).unwrap();
         let findings = skill.check("greet", Path::new("skills/greet"), tools).unwrap();
         let sources = Sources::single(findings.source);
@@ -405,7 +405,7 @@ tools:
         let skill = crate::skill::read(
             &directory.path().into(),
             directory.path(),
-            &mut Together::default(),
+            &mut MemoryBudget::default(),
         );
         let (skill, mut left) = (skill.unwrap(), 100 * 800);
         assert_eq!(skill.stray_links(&mut left).count(), 0);
@@ -428,7 +428,7 @@ tools:
         let mut skill = crate::skill::read(
             &directory.path().into(),
             directory.path(),
-            &mut Together::default(),
+            &mut MemoryBudget::default(),
         )
         .unwrap();
         let file = |path: &str| SkillFile {
@@ -463,7 +463,7 @@ tools:
             let mut skill = crate::skill::read(
                 &directory.path().into(),
                 directory.path(),
-                &mut Together::default(),
+                &mut MemoryBudget::default(),
             )
             .unwrap();
             let findings = skill.check("greet", directory.path(), None).unwrap();
@@ -482,7 +482,7 @@ tools:
         let mut skill = crate::skill::read(
             &directory.path().into(),
             directory.path(),
-            &mut Together::default(),
+            &mut MemoryBudget::default(),
         )
         .unwrap();
         let findings = skill.check("greet", directory.path(), Some(&[])).unwrap();

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::files::{Files, FilesError, Together, open_directory};
+use crate::files::{Files, FilesError, MemoryBudget, open_directory};
 use box_contract::SkillPlan;
 use box_contract::plan::SKILL_DEFINITION;
 use box_contract::rules::{MAX_SKILLS, NAME_FORM, is_name};
@@ -95,7 +95,7 @@ pub fn name_of(directory: &Path) -> Option<String> {
 pub fn read(
     checkout: &Bounds,
     directory: &Path,
-    together: &mut Together,
+    together: &mut MemoryBudget,
 ) -> Result<Skill, SkillError> {
     let files = crate::files::directory(checkout, directory, together)?;
     let skill = Skill { files, about: SkillPlan::default() };
@@ -137,7 +137,7 @@ mod tests {
             let permissions = fs::Permissions::from_mode(mode);
             fs::set_permissions(dir.path().join("tools/run.sh"), permissions).unwrap();
             symlink("tools/run.sh", dir.path().join("run")).unwrap();
-            let mut together = Together::default();
+            let mut together = MemoryBudget::default();
             read(&dir.path().into(), dir.path(), &mut together).unwrap().files.tree.digest()
         };
         assert_eq!(make(0o700), make(0o755));
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_directory_without_a_definition_is_no_skill() {
         let dir = tempfile::tempdir().unwrap();
-        let read = |path: &Path| read(&dir.path().into(), path, &mut Together::default());
+        let read = |path: &Path| read(&dir.path().into(), path, &mut MemoryBudget::default());
         assert!(matches!(read(dir.path()), Err(SkillError::Unusable(_, NO_DEFINITION))));
         let missing = dir.path().join("none");
         assert!(matches!(read(&missing), Err(SkillError::Files(FilesError::NotADirectory(_)))));

@@ -140,19 +140,19 @@ impl Client {
         self.send(Method::POST, at, false, headers, Some(form.as_bytes()))
     }
 
-    /// Sends a request with a short body. `led` is whether a redirect led to the URL's host. If so, the request is not sent to a
+    /// Sends a request with a short body. `is_redirected` is whether a redirect led to the URL's host. If so, the request is not sent to a
     /// link-local address or to a cloud's metadata service, even if the host's name resolves to it. With a proxy, the proxy
     /// resolves names, so they are not checked.
     pub(crate) fn send(
         &self,
         method: Method,
         at: &RemoteUrl,
-        led: bool,
+        is_redirected: bool,
         headers: HeaderMap,
         bytes: Option<&[u8]>,
     ) -> Result<Response, HttpError> {
-        self.check(at, led)?;
-        let client = if led { &self.screened } else { &self.http };
+        self.check(at, is_redirected)?;
+        let client = if is_redirected { &self.screened } else { &self.http };
         let request = client.request(method, at.to_url()).headers(headers);
         let request = match bytes {
             Some(bytes) => request.body(bytes.to_vec()),
@@ -162,9 +162,9 @@ impl Client {
     }
 
     /// Returns an error for a URL that must not be requested.
-    pub(super) fn check(&self, at: &RemoteUrl, led: bool) -> Result<(), HttpError> {
+    pub(super) fn check(&self, at: &RemoteUrl, is_redirected: bool) -> Result<(), HttpError> {
         // `Screen` checks only names, so an address in the URL is checked here.
-        if led && let Some(Err(Screened(purpose))) = at.address().map(screen::check) {
+        if is_redirected && let Some(Err(Screened(purpose))) = at.address().map(screen::check) {
             return Err(HttpError::Screened { host: at.host(), purpose });
         }
         if at.is_https() && !self.has_roots {

@@ -104,13 +104,13 @@ impl Client {
     pub(crate) fn upload(
         &self,
         at: &RemoteUrl,
-        led: bool,
+        is_redirected: bool,
         outgoing: Outgoing<'_>,
     ) -> Result<Response, HttpError> {
-        self.check(at, led)?;
+        self.check(at, is_redirected)?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| HttpError::Client(error.into()))?;
-        let answer = self.upload_on(&runtime, at, led, outgoing);
+        let answer = self.upload_on(&runtime, at, is_redirected, outgoing);
         // Dropping the runtime would wait for the thread that resolves names.
         runtime.shutdown_background();
         answer
@@ -120,7 +120,7 @@ impl Client {
         &self,
         runtime: &Runtime,
         at: &RemoteUrl,
-        led: bool,
+        is_redirected: bool,
         outgoing: Outgoing<'_>,
     ) -> Result<Response, HttpError> {
         let Outgoing { method, headers, content, allowed, answer } = outgoing;
@@ -130,7 +130,7 @@ impl Client {
         let state = State { moved, sent: 0, total: left, failure: None };
         let state = Arc::new(Mutex::new(state));
         let body = reqwest::Body::wrap(Pieces { reader, state: Arc::clone(&state), left });
-        let client = if led { &self.uploads.screened } else { &self.uploads.named };
+        let client = if is_redirected { &self.uploads.screened } else { &self.uploads.named };
         let request = client.request(method, at.to_url()).headers(headers);
         // hyper sends no length for an empty body, and a registry may require one.
         let request = request.header(CONTENT_LENGTH, left);

@@ -143,7 +143,10 @@ impl HostKernel {
 
 /// Refuses a file or directory that another user could have changed.
 fn of_this_user(path: &Path) -> Result<()> {
-    match Trusted::this_user().stranger(path).map_err(HostError::file("look at", path))? {
+    match Trusted::this_user()
+        .untrusted_user_on_path(path)
+        .map_err(HostError::file("look at", path))?
+    {
         Some(stranger) => Err(HostError::Stranger { path: path.to_owned(), stranger }),
         None => Ok(()),
     }

@@ -71,7 +71,7 @@ impl ControlGroup {
         let cpus = u64::from(size.cpus);
         limit(&made.path, memory, cpus + THREADS)?;
         set(&made.path, "cpu.max", &format!("{} {PERIOD_US}", cpus * PERIOD_US))?;
-        if let Parent::HandedOver(group) = &parent {
+        if let Parent::Delegated(group) = &parent {
             made.supervisor = Some(Bounded::enter(group, name, serving)?);
         }
         Ok(made)
@@ -132,14 +132,14 @@ fn failed(what: &str, error: &io::Error) -> String {
 #[derive(Debug)]
 enum Parent {
     /// A group that was delegated to this user, who owns everything in it.
-    HandedOver(PathBuf),
+    Delegated(PathBuf),
     /// The group [`PARENT`], for the VMs that root starts. The supervisor stays in the group of its service.
-    Roots(PathBuf),
+    OfRoot(PathBuf),
 }
 
 impl Parent {
     fn path(&self) -> &Path {
-        let (Self::HandedOver(path) | Self::Roots(path)) = self;
+        let (Self::Delegated(path) | Self::OfRoot(path)) = self;
         path
     }
 }
@@ -169,19 +169,19 @@ fn parent(vmm: Pid) -> Result<Parent, String> {
     }
     let group = match handed_over(&own) {
         Some(group) => group.to_owned(),
-        None if is_root => return below(Path::new(CGROUPS)).map(Parent::Roots),
+        None if is_root => return below(Path::new(CGROUPS)).map(Parent::OfRoot),
         None => own,
     };
     // A process of the group may start another one before the controllers are enabled, which then fails.
     for _ in 1..ATTEMPTS {
         vacate(&group, vmm)?;
         if enable(&group).is_ok() {
-            return Ok(Parent::HandedOver(group));
+            return Ok(Parent::Delegated(group));
         }
     }
     vacate(&group, vmm)?;
     enable(&group)?;
-    Ok(Parent::HandedOver(group))
+    Ok(Parent::Delegated(group))
 }
 
 /// Returns whether a supervisor that this process starts gets a separate group. It gets none if its VM gets none.

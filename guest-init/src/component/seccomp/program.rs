@@ -40,7 +40,7 @@ const EAFNOSUPPORT: usize = 3;
 
 /// A check of an argument against several values. `then` is the result if the test is true for one of them, `otherwise`
 /// if it is true for none. Both are indices into [`ANSWERS`].
-struct Look {
+struct ArgumentCheck {
     argument: u32,
     test: u16,
     values: &'static [u32],
@@ -49,7 +49,7 @@ struct Look {
 }
 
 /// `AF_UNIX`, `AF_INET`, `AF_INET6`, `AF_NETLINK`, `AF_PACKET`.
-const FAMILIES: Look = Look {
+const FAMILIES: ArgumentCheck = ArgumentCheck {
     argument: FIRST_ARGUMENT,
     test: EQUAL,
     values: &[1, 2, 10, 16, 17],
@@ -57,7 +57,7 @@ const FAMILIES: Look = Look {
     otherwise: EAFNOSUPPORT,
 };
 /// All `CLONE_NEW…` flags of `clone`. (In `clone`, the bit of `CLONE_NEWTIME` belongs to the exit signal.)
-const CLONE_FLAGS: Look = Look {
+const CLONE_FLAGS: ArgumentCheck = ArgumentCheck {
     argument: FIRST_ARGUMENT,
     test: ANY_BIT,
     values: &[0x7E02_0000],
@@ -66,7 +66,7 @@ const CLONE_FLAGS: Look = Look {
 };
 /// `PER_LINUX` and `PER_LINUX32`, each with and without `UNAME26`, and `0xFFFFFFFF`, which queries the personality
 /// ([personality(2)](https://man7.org/linux/man-pages/man2/personality.2.html)).
-const PERSONALITIES: Look = Look {
+const PERSONALITIES: ArgumentCheck = ArgumentCheck {
     argument: FIRST_ARGUMENT,
     test: EQUAL,
     values: &[0, 8, 0x2_0000, 0x2_0008, u32::MAX],
@@ -75,14 +75,14 @@ const PERSONALITIES: Look = Look {
 };
 /// `TIOCSTI` ([ioctl_tty(2)](https://man7.org/linux/man-pages/man2/ioctl_tty.2.html)) and `TIOCLINUX`
 /// ([ioctl_console(2)](https://man7.org/linux/man-pages/man2/ioctl_console.2.html)).
-const REQUESTS: Look = Look {
+const REQUESTS: ArgumentCheck = ArgumentCheck {
     argument: SECOND_ARGUMENT,
     test: EQUAL,
     values: &[0x5412, 0x541C],
     then: EPERM,
     otherwise: ALLOW,
 };
-const LOOKS: [Look; 4] = [FAMILIES, CLONE_FLAGS, PERSONALITIES, REQUESTS];
+const LOOKS: [ArgumentCheck; 4] = [FAMILIES, CLONE_FLAGS, PERSONALITIES, REQUESTS];
 
 /// The indices of the search's first instruction, and of the first one after it. The search has one instruction for each
 /// border between two ranges.

@@ -19,7 +19,7 @@ use boxlaunch::boxes::task::{Task, write_result};
 use boxlaunch::boxes::{self, Boxes, Entry, Record};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
-use boxlaunch::machine::{BoxToRun, HostGifts, MachineError, StartPolicy};
+use boxlaunch::machine::{BoxToRun, HostResources, MachineError, StartPolicy};
 use boxlaunch::mounts::scratch;
 use boxlaunch::mounts::shares::HostShare;
 use boxlaunch::network::{Given, Published};
@@ -195,7 +195,7 @@ impl Boot<'_> {
         Record {
             remove: args.rm,
             agent_socket: asked.agent_socket.clone(),
-            shares: asked.shares.iter().map(HostShare::shown).collect(),
+            shares: asked.shares.iter().map(HostShare::record).collect(),
             volumes: args.volumes.clone(),
             network: asked.network.plan(&plan.network),
             network_given: args.network.into(),
@@ -251,8 +251,8 @@ impl Boot<'_> {
         asked: Asked,
         record: &Record,
         watch: &Shown<'_>,
-    ) -> Result<HostGifts, FailedRun> {
-        Ok(HostGifts {
+    ) -> Result<HostResources, FailedRun> {
+        Ok(HostResources {
             disks: scratch::make(self.opened.plan(), self.state)?,
             volumes: volumes::take(self.args, self.state, &record.name, watch)?,
             variables: asked.variables,

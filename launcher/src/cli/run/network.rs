@@ -1,7 +1,7 @@
 //! The network of a starting box: the errors of rules that need an option, and the notice about its hosts.
 
 use box_contract::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
-use boxlaunch::network::given::NotGiven;
+use boxlaunch::network::given::NetworkRefusal;
 use boxlaunch::network::{Given, NetworkError};
 use cli_common::Problem;
 use egress_rules::{Local, Wanted, with_port};
@@ -20,18 +20,18 @@ pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, Failure> {
 }
 
 /// Returns the error of a network that the command line does not allow, or of an option that has no effect.
-fn refused(reason: NotGiven) -> Failure {
+fn refused(reason: NetworkRefusal) -> Failure {
     let help = match &reason {
-        NotGiven::Wanted { wanted, unused } => return not_given(wanted, unused),
-        NotGiven::Peer(error) => return NetworkError::Peer(error.clone()).into(),
-        NotGiven::Shared => SHARED,
-        NotGiven::Without(_) => "leave one of them out",
-        NotGiven::Undeclared(_) => {
+        NetworkRefusal::Wanted { wanted, unused } => return not_given(wanted, unused),
+        NetworkRefusal::Peer(error) => return NetworkError::Peer(error.clone()).into(),
+        NetworkRefusal::Shared => SHARED,
+        NetworkRefusal::Without(_) => "leave one of them out",
+        NetworkRefusal::Undeclared(_) => {
             "leave it out: a box gets at most what it declares; or declare `network \"shared\"` in its Boxfile, and build it \
              again"
         }
-        NotGiven::Unused(_) => UNUSED,
-        NotGiven::NoRules { .. } => {
+        NetworkRefusal::Unused(_) => UNUSED,
+        NetworkRefusal::NoRules { .. } => {
             "leave it out: only the rules of `network \"filtered\"` name addresses"
         }
     };
@@ -39,23 +39,25 @@ fn refused(reason: NotGiven) -> Failure {
 }
 
 /// Describes the mistake of a command line in terms of its options.
-fn message(reason: &NotGiven) -> String {
+fn message(reason: &NetworkRefusal) -> String {
     match reason {
-        NotGiven::Undeclared(mode) => format!(
+        NetworkRefusal::Undeclared(mode) => format!(
             "`--network shared` is more than the box declares: its network is {:?}",
             mode.name()
         ),
-        NotGiven::Without(local) => {
+        NetworkRefusal::Without(local) => {
             format!("`--network-local {local}` has no effect beside `--network none`")
         }
-        NotGiven::Unused(local) => {
+        NetworkRefusal::Unused(local) => {
             format!("`--network-local {local}` has no effect: no rule of the box allows that")
         }
-        NotGiven::NoRules { local, mode } => format!(
+        NetworkRefusal::NoRules { local, mode } => format!(
             "`--network-local {local}` has no effect: the network of the box is {:?}",
             mode.name()
         ),
-        NotGiven::Shared | NotGiven::Wanted { .. } | NotGiven::Peer(_) => reason.to_string(),
+        NetworkRefusal::Shared | NetworkRefusal::Wanted { .. } | NetworkRefusal::Peer(_) => {
+            reason.to_string()
+        }
     }
 }
 
@@ -69,7 +71,7 @@ fn not_given(wanted: &[Wanted], unused: &[Local]) -> Failure {
     let lacks: Vec<_> = wanted.iter().map(needs_consent).collect();
     let unused = unused
         .iter()
-        .map(|it| Problem::new((ErrorCode::Usage, UNUSED), message(&NotGiven::Unused(*it))));
+        .map(|it| Problem::new((ErrorCode::Usage, UNUSED), message(&NetworkRefusal::Unused(*it))));
     Failure::of(unused.chain(Lack::problems(&lacks)))
 }
 
@@ -77,10 +79,10 @@ fn not_given(wanted: &[Wanted], unused: &[Local]) -> Failure {
 pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Lack>, Failure> {
     match args.network(plan) {
         Ok(_) => Ok(Vec::new()),
-        Err(NotGiven::Wanted { wanted, unused }) if unused.is_empty() => {
+        Err(NetworkRefusal::Wanted { wanted, unused }) if unused.is_empty() => {
             Ok(wanted.iter().map(needs_consent).collect())
         }
-        Err(reason @ NotGiven::Shared) => {
+        Err(reason @ NetworkRefusal::Shared) => {
             let words = "--network shared".to_owned();
             Ok(vec![Lack { message: reason.to_string(), help: SHARED.to_owned(), words }])
         }

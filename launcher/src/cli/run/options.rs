@@ -11,7 +11,7 @@ use box_layout::OpenBox;
 use boxlaunch::host::error::PolicyError;
 use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
 use boxlaunch::mounts::volumes::VolumePlace;
-use boxlaunch::network::given::{Choice, NotGiven};
+use boxlaunch::network::given::{Choice, NetworkRefusal};
 use boxlaunch::network::{Given, Published};
 use clap::ValueEnum;
 use cli_registry::RegistryOptions;
@@ -321,8 +321,8 @@ impl RunArgs {
     /// Returns the network that the box gets.
     ///
     /// # Errors
-    /// [`NotGiven`] if `--network` or `--network-local` does not fit the plan.
-    pub(in crate::cli) fn network(&self, plan: &RunPlan) -> Result<Given, NotGiven> {
+    /// [`NetworkRefusal`] if `--network` or `--network-local` does not fit the plan.
+    pub(in crate::cli) fn network(&self, plan: &RunPlan) -> Result<Given, NetworkRefusal> {
         Given::decide(&plan.network, self.network.into(), self.network_local.clone(), is_own)
     }
 

@@ -255,7 +255,7 @@ fn proposed(share: &SharePlan) -> Result<HostShare, Failure> {
     };
     let found = HostShare::new(host, &share.guest, share.access, share.scope);
     let found = found.map_err(|error| not_proposed(share, host, error))?;
-    if !host.is_absolute() && found.is_in(Path::new(".")) {
+    if !host.is_absolute() && found.is_inside(Path::new(".")) {
         return Ok(found);
     }
     let (name, host, real) = (&share.name, host.display(), found.host());
@@ -283,7 +283,7 @@ fn not_proposed(share: &SharePlan, host: &Path, error: ShareError) -> Failure {
 /// Returns a notice for each directory that the box sees.
 pub(super) fn notices(shares: &[HostShare]) -> impl Iterator<Item = String> {
     shares.iter().map(|share| {
-        let ShareRecord { host, guest, writable } = share.shown();
+        let ShareRecord { host, guest, writable } = share.record();
         let access = if writable { "write to" } else { "read" };
         let text = format!("boxlaunch: {} is shown at {guest}, to {access}", host.display());
         shown(&text) + "\n"
@@ -319,7 +319,7 @@ fn link_notice(share: &HostShare) -> Option<String> {
 /// if `outer` is a writable share and `outer/a/b` a read-only one, the box can move `outer/a`.
 pub(super) fn movable(shares: &[HostShare]) -> impl Iterator<Item = String> {
     shares.iter().filter_map(|share| {
-        let (host, around) = (share.host().display(), share.moves_with(shares)?);
+        let (host, around) = (share.host().display(), share.movable_ancestor(shares)?);
         let text = format!(
             "boxlaunch: the box can move {host} together with its parent directory; to prevent that, share {} read-only",
             around.display()
@@ -470,7 +470,7 @@ mod tests {
         let share = skill("notes", &at("project/notes")).unwrap();
         fs::rename(at("project/notes"), at("project/moved")).unwrap();
         symlink("../keys", at("project/notes")).unwrap();
-        assert!(share.has_file(SKILL_DEFINITION) && share.is_in(&at("project/moved")));
+        assert!(share.has_file(SKILL_DEFINITION) && share.is_inside(&at("project/moved")));
         assert_eq!(link_notice(&share), None, "no other one is looked at again");
         for path in ["project/linked", "project/notes", "none", "project/moved/SKILL.md"] {
             let error = skill("notes", &at(path)).unwrap_err().text();

@@ -12,7 +12,7 @@ use nix::unistd::{getegid, geteuid};
 
 use super::VolumeError;
 use crate::host::state_dir::private_file;
-use crate::mounts::scratch::{EVERYBODYS, random};
+use crate::mounts::scratch::{SHARED_ROOT, random};
 
 /// The name of the disk's file in the directory of the volume.
 pub(super) const DISK: &str = "disk";
@@ -25,7 +25,7 @@ pub(super) fn format(directory: &Path, size_bytes: u64) -> Result<u64, OsError> 
     let path = directory.join(DISK);
     let make = || -> io::Result<u64> {
         let file = private_file(&path)?;
-        let (root_owner, root_mode) = EVERYBODYS;
+        let (root_owner, root_mode) = SHARED_ROOT;
         let options = Options { uuid: random()?, journal: true, root_owner, root_mode };
         ext4_image::format(&file, size_bytes, &options).map_err(io::Error::other)?;
         Ok(file.metadata()?.len())

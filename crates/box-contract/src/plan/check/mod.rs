@@ -194,7 +194,7 @@ impl RunPlan {
             let (setting, reason) = fault(plan).or_else(|| self.shared_port(component))?;
             Some(PlanError::Component { component, setting, reason })
         });
-        wrong.or_else(|| self.wrong_gift()).map_or(Ok(()), Err)
+        wrong.or_else(|| self.resource_fault()).map_or(Ok(()), Err)
     }
 
     /// Finds a port of the business component that equals the agent's port, because init listens on a vsock port with

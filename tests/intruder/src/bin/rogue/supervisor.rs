@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use box_contract::LogsPlan;
 use boxlaunch::boxes::{Boxes, Entry, Record};
-use boxlaunch::machine::{BoxToRun, HostGifts, RunFailure, StartPolicy};
+use boxlaunch::machine::{BoxToRun, HostResources, RunFailure, StartPolicy};
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::Route;
@@ -72,7 +72,7 @@ fn start(
         jail: Policy::BestEffort,
         watch: &(),
     };
-    let started = Started::new(boxed, HostGifts::default(), policy)?;
+    let started = Started::new(boxed, HostResources::default(), policy)?;
     entry.update(|record| record.start(&started.machine))?;
     Ok((started, entry))
 }

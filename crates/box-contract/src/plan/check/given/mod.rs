@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use crate::rules::{
-    AtPlace, MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MAX_SKILLS, MIN_RATE,
-    MIN_SCRATCH_BYTES, NAME_FORM, check_disjoint, is_name, is_peer, is_place, is_variable,
-    share_host_fault,
+    MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MAX_SKILLS, MIN_RATE,
+    MIN_SCRATCH_BYTES, MountKind, NAME_FORM, check_disjoint, is_name, is_peer, is_place,
+    is_variable, share_host_fault,
 };
 use crate::wire::{
     MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES, devices,
@@ -23,13 +23,13 @@ const MIB: u64 = 1 << 20;
 
 impl RunPlan {
     /// Finds the first resource that the launcher could never provide, or that no Boxfile can declare.
-    pub(super) fn wrong_gift(&self) -> Option<PlanError> {
+    pub(super) fn resource_fault(&self) -> Option<PlanError> {
         self.wrong_launch_variable()
             .or_else(|| self.wrong_secret())
             .or_else(|| self.wrong_scratch())
             .or_else(|| self.wrong_share())
             .or_else(|| self.too_many_devices())
-            .or_else(|| self.not_apart())
+            .or_else(|| self.overlap_fault())
             .or_else(|| self.wrong_skill())
             .or_else(|| wrong_network(&self.network))
             .or_else(|| self.wrong_task())
@@ -118,15 +118,15 @@ impl RunPlan {
     }
 
     /// Finds a share, a disk or a secret's file that would hide another resource of the same component.
-    fn not_apart(&self) -> Option<PlanError> {
+    fn overlap_fault(&self) -> Option<PlanError> {
         self.components().find_map(|(component, _)| {
             let gets = |scope: Scope| scope.includes(component);
             let shares = self.shares.iter().filter(|it| gets(it.scope));
             let disks = self.scratch.iter().filter(|it| gets(it.scope));
             let secrets = self.secrets.iter().filter(|it| gets(it.scope));
-            let secrets = secrets.filter_map(|it| Some((AtPlace::Secret, path_of(it)?)));
-            let places = shares.map(|it| (AtPlace::Mount, it.guest.as_str()));
-            let places = places.chain(disks.map(|it| (AtPlace::Scratch, it.guest.as_str())));
+            let secrets = secrets.filter_map(|it| Some((MountKind::Secret, path_of(it)?)));
+            let places = shares.map(|it| (MountKind::Mount, it.guest.as_str()));
+            let places = places.chain(disks.map(|it| (MountKind::Scratch, it.guest.as_str())));
             let places: Vec<_> = places.chain(secrets).collect();
             let (_, place) = places[check_disjoint(&places).err()?];
             Some(PlanError::Hidden { component, place: format!("{place:?}") })
