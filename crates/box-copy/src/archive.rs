@@ -10,7 +10,7 @@ use crate::{BLOCK, SHORT, padding};
 const PIECE: usize = 128 << 10;
 
 /// Writes an archive entry by entry, without times and owners. All paths should begin with the same name, because
-/// [`unpack`](crate::unpack) requires this of an archive from a box.
+/// [`unpack`](crate::unpack()) requires this of an archive from a box.
 #[derive(Debug)]
 pub struct Archive<W: Write>(W);
 

@@ -106,10 +106,10 @@ pub(super) const SIZES: &[Attack] = &[
     ("a size that is no integer", |target| size(target, json!(0.5))),
     ("a machine without memory", |target| machine(target, &json!({"cpus": 1, "memory-mib": 0}))),
     ("a machine with all memory", |target| {
-        machine(target, &json!({"cpus": 1, "memory-mib": u32::MAX}))
+        machine(target, &json!({"cpus": 1, "memory-mib": u32::MAX}));
     }),
     ("a machine with all processors", |target| {
-        machine(target, &json!({"cpus": 255, "memory_mib": 256}))
+        machine(target, &json!({"cpus": 255, "memory_mib": 256}));
     }),
 ];
 
@@ -143,10 +143,10 @@ pub(super) const DOCUMENTS: &[Attack] = &[
     }),
     ("an index of another encoding", |target| target.replace(&index(target), b"\xff\xfe{\0}\0")),
     ("an index with a byte that is no text", |target| {
-        target.replace(&index(target), b"{\"\x9b2J\xff\": 1}")
+        target.replace(&index(target), b"{\"\x9b2J\xff\": 1}");
     }),
     ("an index of half a surrogate", |target| {
-        target.replace(&index(target), br#"{"\ud800\u001b[2J": 1}"#)
+        target.replace(&index(target), br#"{"\ud800\u001b[2J": 1}"#);
     }),
     ("an index of NUL bytes", |target| target.replace(&index(target), &[0; 4096])),
     ("an index of escapes", |target| target.replace(&index(target), b"\x1b]0;pwned\x07\x1b[2J")),
