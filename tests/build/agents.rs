@@ -1,4 +1,4 @@
-//! Agents that are one program: a file of the checkout, or a URL; alone or on top of an image.
+//! Agents that are a single program, from a file of the checkout or a URL, alone or on top of an image.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ fn program() -> Vec<u8> {
     fs::read(&tools().hello_agent).unwrap()
 }
 
-/// A checkout with a static program, whose agent is declared so.
+/// Makes a checkout with a static program at `bin/agent`. `agent` is the content of the agent's declaration.
 fn checkout(agent: &str) -> Checkout {
     let checkout = Checkout::new();
     checkout.write("bin/agent", program());
@@ -21,7 +21,7 @@ fn checkout(agent: &str) -> Checkout {
     checkout
 }
 
-/// Returns what both a check and a build refuse an agent with.
+/// Returns the errors with which a build refuses an agent. Asserts that a check has the same.
 fn refused(checkout: &Checkout) -> String {
     let output = checkout.fails(&["build"]);
     assert_eq!(checkout.fails(&["check"]), output);
@@ -41,7 +41,7 @@ fn a_file_of_the_checkout() {
     let digest = Digest::of(&program()).hex();
     assert!(lock.contains("kind = \"binary\"\nsource = \"bin/agent\"\n"), "{lock}");
     assert!(lock.contains(&digest), "{lock}");
-    // Where it lies in the checkout is not part of the box.
+    // The program's directory in the checkout does not affect the box.
     let before = checkout.built(&[])["box"].clone();
     fs::rename(checkout.path("bin"), checkout.path("dist")).unwrap();
     checkout.edit("Boxfile", "bin/agent", "dist/agent");
@@ -152,7 +152,7 @@ fn another_content_than_declared() {
 #[test]
 fn a_program_that_is_too_large() {
     let checkout = checkout("binary \"bin/large\"");
-    // A file with a hole: it takes no space.
+    // A sparse file, which uses no disk space.
     let file = fs::File::create(checkout.path("bin/large")).unwrap();
     file.set_len((2 << 30) + 1).unwrap();
     let output = refused(&checkout);
@@ -164,7 +164,7 @@ fn serve(bytes: Vec<u8>) -> Server {
     Server::start(Identity::None, |_| move |_: &Request| file(&bytes))
 }
 
-/// A checkout whose agent is fetched from a server.
+/// Makes a checkout whose agent is downloaded from `server`.
 fn remote(server: &Server, sha256: &str) -> Checkout {
     let url = server.url("/agent");
     checkout(&format!("binary \"{url}\" sha256=\"{sha256}\""))
@@ -235,7 +235,7 @@ fn a_url_that_the_store_lacks_while_offline() {
     checkout.built(&["--offline", "--locked"]);
 }
 
-/// A3S-10: the kinds that are images.
+/// A3S-10: the agent kinds that are images.
 #[test]
 fn kinds_of_images() {
     for (kind, port) in [("oci_image", 4088), ("a3s_code", 4088), ("opencode", 4096)] {

@@ -1,4 +1,4 @@
-//! Bad input: each is a clear error on standard error, exit code 1, and no output.
+//! Tests with bad input. Each prints a clear error on stderr, exits with code 1, and leaves no box.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use testkit::images::{Entry, Kind, Layer};
 
 use crate::checkout::{BOXFILE, Checkout, files, shown};
 
-/// Returns what the build of a changed Boxfile says.
+/// Returns the errors of a build with `from` replaced by `to` in the Boxfile.
 fn with_boxfile(from: &str, to: &str) -> String {
     assert!(BOXFILE.contains(from));
     let checkout = Checkout::new();

@@ -1,4 +1,4 @@
-//! A checkout with a Boxfile and its images, and `boxbuild` run in it.
+//! A temporary checkout with a Boxfile and its images, and methods that run `boxbuild` in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use testbed::{Artefacts, Workspace};
 use testkit::images::{Compression, Config, Image, Layer, LayerTar};
 use testkit::small_kernel;
 
-/// The programs and the kernel that every build needs. The kernel is a small one: see [`krunfw`].
+/// The programs and the kernel that every build needs. The kernel is a small test file. [`krunfw`] returns a real one.
 pub(crate) struct Tools {
     pub(crate) boxbuild: PathBuf,
     pub(crate) init: PathBuf,
@@ -18,7 +18,7 @@ pub(crate) struct Tools {
     pub(crate) hello_agent: PathBuf,
 }
 
-/// Builds or finds the tools once.
+/// Returns the tools, which the first call builds or finds.
 pub(crate) fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let workspace = Workspace::find();
@@ -30,7 +30,7 @@ pub(crate) fn tools() -> &'static Tools {
     &TOOLS
 }
 
-/// Downloads or finds libkrunfw, the kernel of boxes whose Boxfile names none.
+/// Downloads or finds libkrunfw, the kernel of boxes whose Boxfile declares none.
 pub(crate) fn krunfw() -> PathBuf {
     kernel_bundle(&Workspace::find(), None, &mut |line| println!("{line}")).unwrap()
 }
@@ -38,11 +38,11 @@ pub(crate) fn krunfw() -> PathBuf {
 /// A temporary checkout.
 pub(crate) struct Checkout {
     directory: tempfile::TempDir,
-    /// Whether its builds write whole boxes, to `test.box`.
+    /// Whether builds write whole boxes to `test.box`.
     whole: bool,
 }
 
-/// The arguments of a build that writes a whole box where one without arguments writes a thin one.
+/// The arguments of a build that writes a whole box. Without arguments a build writes a thin box.
 pub(crate) const WHOLE: &[&str] = &["--output", "test.box"];
 
 /// The Boxfile of a fresh [`Checkout`].
@@ -60,7 +60,7 @@ skill "greet" path="skills/greet"
 vm cpus=1 memory="256MiB"
 "#;
 
-/// A layer that both images of a checkout share: large enough to be worth sharing.
+/// Returns the layer that both images of a checkout share. It is large enough for a shared segment.
 fn base() -> LayerTar {
     let noise: Vec<u8> =
         (0u32..40_000).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
@@ -72,7 +72,7 @@ fn base() -> LayerTar {
         .to_tar()
 }
 
-/// Makes an agent's image around the bytes of its program.
+/// Makes an agent's image whose program file has this content.
 pub(crate) fn agent_with(program: &str) -> Image {
     let program = Layer::new()
         .file("/agent/bin/agent", 0o4755, program)
@@ -84,14 +84,14 @@ pub(crate) fn agent_with(program: &str) -> Image {
     Image::new(Config { entrypoint, ..Config::default() }).with(base()).with(program.to_tar())
 }
 
-/// Makes a business image around the bytes of its program.
+/// Makes a business image whose program file has this content.
 pub(crate) fn business_with(program: &str) -> Image {
     let app = Layer::new().file("/app/main", 0o755, program).whiteout("/lib");
     Image::new(Config::default()).with(base()).with(app.to_tar())
 }
 
 impl Checkout {
-    /// Makes a checkout with two images and a skill that build.
+    /// Makes a checkout that builds, with two images and a skill.
     pub(crate) fn new() -> Self {
         let checkout = Self { directory: tempfile::tempdir().unwrap(), whole: false };
         checkout.image("agent", &agent_with("agent"));
@@ -105,7 +105,7 @@ impl Checkout {
         checkout
     }
 
-    /// Makes a copy below another directory, whose files are made in the opposite order.
+    /// Copies the checkout to a new directory below `below`, and creates the files in the opposite order.
     pub(crate) fn copied(&self, below: &Path) -> Self {
         let copy = Self { directory: tempfile::tempdir_in(below).unwrap(), whole: self.whole };
         for (path, data) in files(self.root()).into_iter().rev() {
@@ -114,7 +114,7 @@ impl Checkout {
         copy
     }
 
-    /// Makes its builds write whole boxes.
+    /// Makes builds write whole boxes, as with [`WHOLE`].
     pub(crate) fn whole(self) -> Self {
         Self { whole: true, ..self }
     }
@@ -127,7 +127,7 @@ impl Checkout {
         self.directory.path()
     }
 
-    /// Writes a file, and the directories above it.
+    /// Writes a file, and creates its parent directories.
     pub(crate) fn write(&self, relative: &str, content: impl AsRef<[u8]>) {
         let path = self.path(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -139,27 +139,27 @@ impl Checkout {
         fs::read_to_string(self.path(relative)).unwrap()
     }
 
-    /// Replaces the one place where a file has this text.
+    /// Replaces `from`, which must occur once in the file.
     pub(crate) fn edit(&self, relative: &str, from: &str, to: &str) {
         let text = self.read(relative);
         assert_eq!(text.matches(from).count(), 1, "{from} in {text}");
         self.write(relative, text.replacen(from, to, 1));
     }
 
-    /// Writes an image to `images/NAME`, under the tag `latest`; blobs that are there stay.
+    /// Writes an image to `images/NAME` with the tag `latest`. Existing blobs stay.
     pub(crate) fn image(&self, name: &str, image: &Image) {
         let layout = self.path(&format!("images/{name}"));
         image.write_layout(&layout, "latest", Compression::Gzip).unwrap();
     }
 
-    /// Makes an agent image of one layer with these bytes.
+    /// Replaces the agent's image with one that has only `layer`.
     pub(crate) fn agent_of(&self, layer: LayerTar) {
         fs::remove_dir_all(self.path("images/agent")).unwrap();
         let entrypoint = vec!["/agent".to_owned()];
         self.image("agent", &Image::new(Config { entrypoint, ..Config::default() }).with(layer));
     }
 
-    /// Returns the command `boxbuild build` with the init, the kernel and a store of its own.
+    /// Returns a `boxbuild build` command with the init, the kernel and the checkout's own store.
     pub(crate) fn command(&self) -> Command {
         let tools = tools();
         let mut command = Command::new(&tools.boxbuild);
@@ -172,7 +172,7 @@ impl Checkout {
         command
     }
 
-    /// Returns the command `boxbuild` with a store of its own.
+    /// Returns a `boxbuild` command with the checkout's own store.
     pub(crate) fn boxbuild(&self, args: &[&str]) -> Command {
         let tools = tools();
         let mut command = Command::new(&tools.boxbuild);
@@ -187,29 +187,28 @@ impl Checkout {
         Ran::of(&mut self.boxbuild(args))
     }
 
-    /// Runs `boxbuild`, which must succeed, and returns what it printed as a result.
+    /// Runs `boxbuild`, which must succeed, and returns its stdout.
     pub(crate) fn result(&self, args: &[&str]) -> String {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{}", ran.notes);
         ran.result
     }
 
-    /// Runs `boxbuild`, which must succeed, and returns what it told.
+    /// Runs `boxbuild`, which must succeed, and returns its stderr.
     pub(crate) fn notes(&self, args: &[&str]) -> String {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{}", ran.notes);
         ran.notes
     }
 
-    /// Runs `boxbuild`, which must fail with exit code 1 and print no result, and returns what it
-    /// told.
+    /// Runs `boxbuild`, which must fail with exit code 1 and an empty stdout, and returns its stderr.
     pub(crate) fn fails(&self, args: &[&str]) -> String {
         let ran = self.run(args);
         assert_eq!((ran.code, ran.result.as_str()), (1, ""), "{}", ran.notes);
         ran.notes
     }
 
-    /// Returns the run plan in a box.
+    /// Returns the run plan in the whole box `directory`.
     pub(crate) fn plan(&self, directory: &str) -> serde_json::Value {
         let read = |path: &str| -> serde_json::Value {
             serde_json::from_slice(&fs::read(self.path(directory).join(path)).unwrap()).unwrap()
@@ -227,20 +226,19 @@ impl Checkout {
         self.plan("plan.box")
     }
 
-    /// Runs `boxbuild build` with these further arguments.
+    /// Runs `boxbuild build` with further arguments.
     pub(crate) fn build(&self, args: &[&str]) -> Output {
         self.command().args(args).output().unwrap()
     }
 
-    /// Runs `boxbuild build --json`, which must succeed, and returns what it printed.
+    /// Runs `boxbuild build --json`, which must succeed, and returns the report.
     pub(crate) fn built(&self, args: &[&str]) -> serde_json::Value {
         let ran = Ran::of(self.command().args(args).arg("--json"));
         assert_eq!(ran.code, 0, "{}{}", ran.notes, ran.result);
         ran.json()
     }
 
-    /// Runs `boxbuild build`, which must fail with exit code 1 and leave no box, and returns what
-    /// it said.
+    /// Runs `boxbuild build`, which must fail with exit code 1 and leave no new files, and returns its stderr.
     pub(crate) fn refused(&self) -> String {
         let output = self.build(&["--output", "refused.box"]);
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -257,12 +255,12 @@ impl Checkout {
     }
 }
 
-/// How a command ended, and what it said.
+/// The exit code and the output of a command.
 pub(crate) struct Ran {
     pub(crate) code: i32,
-    /// Its standard output.
+    /// The command's stdout.
     pub(crate) result: String,
-    /// Its standard error.
+    /// The command's stderr.
     pub(crate) notes: String,
 }
 
@@ -277,14 +275,14 @@ impl Ran {
         }
     }
 
-    /// Returns the result as JSON.
+    /// Parses stdout as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.result).unwrap_or_else(|error| panic!("{error}: {}", self.notes))
     }
 }
 
-/// Replaces digests, which change with every change of the fixtures: whole ones, the starts of them
-/// that a message shows, and the lock's checks.
+/// Replaces digests, which change with every change of the fixtures: whole digests, their first 12 digits in messages, and the
+/// lock's checksums of 16 digits.
 pub(crate) fn shown(text: &str) -> String {
     let mut words = String::new();
     for line in text.lines() {
@@ -307,7 +305,7 @@ pub(crate) fn shown(text: &str) -> String {
     words
 }
 
-/// Lists every file under a directory with its bytes, sorted.
+/// Returns the path and content of every file below a directory, sorted.
 pub(crate) fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut pending = vec![directory.to_owned()];

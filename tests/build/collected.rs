@@ -1,4 +1,5 @@
-//! The store does not grow: `boxbuild gc` and the look at its size after a build, beside builds and when it is killed.
+//! Tests that the store does not grow without limit: of `boxbuild gc`, alone, beside builds and killed, and of the check of the
+//! store's size after a build.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -14,11 +15,11 @@ use box_layout::{OpenBox, Places};
 use crate::checkout::{BOXFILE, Checkout, Ran, WHOLE};
 use crate::crash::{check_store, kills};
 
-/// Everything that is not kept goes, however young it is.
+/// The arguments of a collection that removes all files that nothing keeps, whatever their age.
 const ALL: [&str; 5] = ["gc", "--max-size", "0", "--older-than", "0s"];
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Makes everything in a store a day older.
+/// Sets the modification times of all files in the store back by one day.
 fn age(checkout: &Checkout) {
     for part in ["blobs", "actions", "data", "boxes", "names", "roots"] {
         for entry in fs::read_dir(checkout.path("store").join(part)).unwrap() {
@@ -82,11 +83,11 @@ fn a_build_keeps_the_store_below_its_size_and_says_if_that_cannot_be() {
     assert_eq!(second.code, 0, "{}", second.notes);
     assert!(second.notes.contains("freed "), "{}", second.notes);
     assert!(second.notes.contains("while commands use the store"), "{}", second.notes);
-    // What the second one used has stayed, and the first one's own parts have gone.
+    // The collection has removed the files that only the first build used, and kept those of the second build.
     assert!(blobs(&checkout) < before + 4, "{before}");
     let places = Places::new(checkout.path("test.box"), Some(&checkout.path("store/blobs")));
     OpenBox::open(places).unwrap().boot_blobs().for_each(|it| it.verify().unwrap());
-    // Where a build adds nothing, nobody looks.
+    // A build that adds nothing to the store does not check its size.
     let third = build("0", 2);
     assert!(!third.notes.contains("freed ") && !third.notes.contains("warning"), "{}", third.notes);
     let wrong = build("much", 3);
@@ -102,7 +103,7 @@ fn a_build_from_the_store_keeps_what_the_next_change_needs() {
     checkout.built(&[]);
     fs::remove_dir_all(checkout.path("test.box")).unwrap();
     let report = collected(&checkout, &["gc", "--max-size", "none", "--older-than", "12h"]);
-    // Layers that are decoded are not read by a build that takes its box from the store.
+    // A build does not read the images' blobs if the store has the box and the decoded layers.
     for name in ["agent", "business"] {
         fs::remove_dir_all(checkout.path(&format!("images/{name}/blobs"))).unwrap();
     }
@@ -159,7 +160,7 @@ fn a_killed_collection_leaves_whole_boxes_and_the_next_one_goes_on() {
         hits += u32::from(child.wait().unwrap().signal() == Some(9));
         rounds += 1;
         check_whole(&checkout);
-        // The next one goes on, whatever is left.
+        // The next collection removes everything, wherever the killed one stopped.
         checkout.result(&ALL);
         for part in ["blobs", "actions", "data", "boxes", "names", "tmp"] {
             let left = fs::read_dir(checkout.path("store").join(part)).unwrap().count();
@@ -170,7 +171,7 @@ fn a_killed_collection_leaves_whole_boxes_and_the_next_one_goes_on() {
     make();
 }
 
-/// Every blob is what its name says, every box has all its blobs, and every name means a box.
+/// Checks that every blob matches its digest, that every box has all its blobs, and that every name refers to a box.
 fn check_whole(checkout: &Checkout) {
     check_store(checkout);
     let blobs = checkout.path("store/blobs");
@@ -185,8 +186,8 @@ fn check_whole(checkout: &Checkout) {
     }
 }
 
-/// How many builders and collectors there are, and how many builds each builder makes: 3, 2 and 4, or 16, 3 and as many as
-/// `BOXBUILD_ROUNDS` says, for a soak.
+/// Returns the number of builders, the number of collections, and the number of builds per builder: 3, 2 and 4. For a soak they
+/// are 16, 3 and `BOXBUILD_ROUNDS`.
 fn amounts() -> (u32, u32, u32) {
     let rounds = std::env::var("BOXBUILD_ROUNDS").ok().map(|it| it.parse().unwrap());
     rounds.map_or((3, 2, 4), |rounds| (16, 3, rounds))
@@ -223,7 +224,7 @@ fn no_build_is_broken_by_collections_beside_it() {
     assert!(collections >= collectors, "they do not wait for builds that follow each other");
 }
 
-/// Counts down, also where a build panics.
+/// Decrements the counter when dropped, so also when a build panics.
 struct Done<'a>(&'a AtomicU32);
 
 impl Drop for Done<'_> {
@@ -232,7 +233,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Builds a box that changes, and now and then the same or one that another builder builds, too.
+/// Builds a box `rounds` times. It changes after every second build, and each third build is the same for all builders.
 fn build_often(builder: u32, rounds: u32, shared: &Path) {
     let checkout = Checkout::new();
     symlink(shared, checkout.path("store")).unwrap();
@@ -240,10 +241,10 @@ fn build_often(builder: u32, rounds: u32, shared: &Path) {
     for round in 0..rounds {
         let number = if round % 3 == 2 { 7 } else { builder * 1000 + round / 2 };
         let boxfile = BOXFILE.replace("agent {", &format!("agent {{\n    env N=\"{number}\""));
-        // Its own name, which keeps no box: one that a person gives would.
+        // The box has the builder's name. A name that a user sets would keep the box from being collected.
         checkout.write("Boxfile", boxfile.replace("box \"test\"", &format!("box {name:?}")));
         if round % 4 == 3 {
-            // Nothing keeps the box before but the build that is to come.
+            // Removes the output, so that only the following build keeps the box.
             fs::remove_dir_all(checkout.path(&format!("{name}.box"))).unwrap();
         }
         checkout.built(&[]);
@@ -254,7 +255,7 @@ fn build_often(builder: u32, rounds: u32, shared: &Path) {
     }
 }
 
-/// What the look at the size costs, beside ten thousand other blobs.
+/// Measures the check of the store's size with ten thousand other blobs.
 #[test]
 #[ignore = "measures"]
 fn the_look_at_the_size_is_cheap() {

@@ -1,4 +1,4 @@
-//! Tells the linker where in the machine's memory the kernel lies.
+//! Passes `kernel.ld`, which sets the kernel's address in the VM's memory, to the linker.
 #![allow(clippy::print_stdout, reason = "it is how a build script speaks")]
 
 fn main() {

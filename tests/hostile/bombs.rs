@@ -1,5 +1,5 @@
-//! Small inputs that ask for much: each is refused or done within the bounds on memory, and leaves
-//! nothing of what was refused.
+//! Tests with small images that would need much memory. Each is refused or read within the memory limit, and a refused image
+//! leaves nothing in the store.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ use crate::run::Work;
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Writes one image, reads it in a process of its own, and returns what became of it.
+/// Writes one image, reads it in a separate process, and returns the outcome.
 fn explode(name: &str, write: impl FnOnce(&Layout)) -> Outcome {
     let work = Work::new();
     write(&Layout::new(&work.layout(name)));
@@ -28,7 +28,7 @@ fn explode(name: &str, write: impl FnOnce(&Layout)) -> Outcome {
     outcome
 }
 
-/// An image of one layer of gzip.
+/// Returns a function that writes an image with one gzip layer.
 fn of_layer(fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> impl FnOnce(&Layout) {
     move |layout| {
         let layer = layout.stream(GZIP, fill);
@@ -42,13 +42,13 @@ fn refused(name: &str, kind: &str, write: impl FnOnce(&Layout)) {
     assert!(outcome.kind.contains(kind), "{name}: {} is not {kind}", outcome.kind);
 }
 
-/// Expects a tree of so many entries, the root among them.
+/// Expects that the image is accepted, with a tree of `entries` entries including the root.
 fn done(name: &str, entries: usize, write: impl FnOnce(&Layout)) {
     let outcome = explode(name, write);
     assert_eq!(outcome.tree, Some(vec![entries.to_string()]), "{name}: {}", outcome.text);
 }
 
-/// A header of the ustar format.
+/// Returns a tar header in the ustar format.
 pub(crate) fn header(kind: u8, name: &str, link: &str, size: impl AsRef<[u8]>) -> [u8; 512] {
     let mut header = [0; 512];
     let fields = [(0, name), (100, "0000644"), (108, "0000000"), (116, "0000000"), (157, link)];
@@ -59,7 +59,7 @@ pub(crate) fn header(kind: u8, name: &str, link: &str, size: impl AsRef<[u8]>) -
     header[156] = kind;
     header[257..265].copy_from_slice(b"ustar\x0000");
     header[148..156].fill(b' ');
-    // What comes after the magic is zero.
+    // All bytes after the magic and the version are zero.
     let sum: u32 = header[..265].iter().map(|byte| u32::from(*byte)).sum();
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     header
@@ -71,18 +71,18 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Writes a header and so many mebibytes of one byte, of which each takes about a kibibyte.
+/// Writes a gzip member with `header`, and one per MiB with `byte` repeated. Each takes about 1 KiB.
 fn grows(out: &mut dyn Write, header: &[u8], byte: u8, mebibytes: usize) -> io::Result<()> {
     out.write_all(&gzip(header))?;
     let one = gzip(&vec![byte; MEBIBYTE]);
     (0..mebibytes).try_for_each(|_| out.write_all(&one))
 }
 
-/// Writes members of numbered names, and the end of the archive.
+/// Writes `count` members with numbered names, and the end of the archive.
 fn numbered(out: &mut dyn Write, kind: u8, link: &str, count: u32) -> io::Result<()> {
     let mut member = header(kind, "evil-0000000", link, "00000000000");
     let sum: u32 = member.iter().map(|byte| u32::from(*byte)).sum();
-    // The sum counts its own field as spaces.
+    // The checksum is computed with its own field as spaces.
     let sum = sum - member[148..156].iter().map(|byte| u32::from(*byte)).sum::<u32>() + 8 * 32;
     for number in 0..count {
         let digits = format!("{number:07}");
@@ -104,7 +104,7 @@ fn ten_gibibytes_of_zeros_in_ten_mebibytes() {
 #[test]
 fn a_window_of_two_gibibytes() {
     refused("zstd", "", |layout| {
-        // RFC 8878: the magic number, a window of 2^31 bytes, and blocks of 128 KiB of one byte.
+        // RFC 8878: the magic number, a window of 2 GiB, and blocks that repeat one byte for 128 KiB.
         let mut frame = b"\x28\xb5\x2f\xfd\x00\xa8".to_vec();
         (0..8192).for_each(|_| frame.extend([0x02, 0x00, 0x10, 0x00]));
         frame.extend([0x03, 0x00, 0x10, 0x00]);
@@ -234,7 +234,7 @@ fn an_index_of_ten_thousand_images() {
 
 #[test]
 fn an_index_that_names_itself() {
-    // No blob can hold its own digest; this is as near as one can come.
+    // No blob can contain its own digest, so this index contains the digest of an empty blob that it replaces.
     refused("self", "Damaged", |layout| {
         let index = |itself: &Value| json!({ "schemaVersion": 2, "manifests": [itself] });
         let mut itself = layout.blob(INDEX, b"");

@@ -1,5 +1,5 @@
-//! Small images that ask for much, built by the program itself with sixteen threads: how much memory and disk
-//! it takes, and how much it leaves on the disk.
+//! Tests that build small images that would need much memory and disk, with `boxbuild` and sixteen threads. Each checks
+//! the memory of the build and what it leaves on the disk.
 
 use std::fs;
 use std::io::{self, Write};
@@ -22,17 +22,17 @@ use crate::layout::{GZIP, Layout, ZSTD};
 /// A layer and its diff_id.
 pub(crate) type Layer = (Value, Digest);
 
-/// The end of a build.
+/// The outcome of a command of boxbuild.
 pub(crate) struct Built {
-    /// Its exit code.
+    /// The exit code.
     pub(crate) code: i32,
-    /// Its messages.
+    /// The messages on stderr.
     pub(crate) output: String,
-    /// Bytes in the store after it.
+    /// The size of the store after the command, in bytes.
     stored: u64,
 }
 
-/// Builds a box of an image of these layers. It stays within the bounds, whatever becomes of it.
+/// Builds a box of an image with these layers. Checks the limits of memory and disk, whether or not the build succeeds.
 fn build(name: &str, layers: impl FnOnce(&Layout) -> Vec<Layer>) -> Built {
     let work = tempfile::Builder::new().prefix("hostile-").tempdir().unwrap();
     let layout = Layout::new(&work.path().join("image"));
@@ -44,8 +44,8 @@ fn build(name: &str, layers: impl FnOnce(&Layout) -> Vec<Layer>) -> Built {
     build_in(name, work.path()).1
 }
 
-/// Builds the box of a checkout, and returns the most memory that it took, in KiB. It stays within the bounds, whatever
-/// becomes of it.
+/// Builds the box of the checkout `work`, and returns the peak memory in KiB. Checks the limits of memory and disk, whether
+/// or not the build succeeds.
 pub(crate) fn build_in(name: &str, work: &Path) -> (u64, Built) {
     let tools = Artefacts::build(&Workspace::find()).unwrap();
     let mut command = Command::new(&tools.boxbuild);
@@ -58,11 +58,11 @@ pub(crate) fn build_in(name: &str, work: &Path) -> (u64, Built) {
     (peak, built)
 }
 
-/// Makes a layer with the one program that the box runs.
+/// Makes a layer with the box's only program, `/bin/sh`.
 pub(crate) fn program(layout: &Layout) -> Layer {
     let init = fs::read(&Artefacts::build(&Workspace::find()).unwrap().box_init).unwrap();
     let mut head = header(b'0', "bin/sh", "", format!("{:011o}", init.len()));
-    // Anybody may execute it: 0755 in the place of 0644, so that the sum is one more.
+    // Mode 0755 instead of 0644. The checksum is computed again.
     head[100..107].copy_from_slice(b"0000755");
     head[148..156].fill(b' ');
     let sum: u32 = head.iter().map(|byte| u32::from(*byte)).sum();
@@ -76,7 +76,7 @@ pub(crate) fn program(layout: &Layout) -> Layer {
     })
 }
 
-/// Runs a command of boxbuild in a directory, and returns the most memory that it had, in KiB.
+/// Runs a command of boxbuild in the directory `work`, and returns its peak memory in KiB.
 pub(crate) fn run(command: &mut Command, work: &Path) -> (u64, Built) {
     command.current_dir(work).env_clear();
     let log = work.join("log");
@@ -97,7 +97,7 @@ pub(crate) fn run(command: &mut Command, work: &Path) -> (u64, Built) {
     (peak, Built { code: status.code().unwrap(), output, stored })
 }
 
-/// Returns the bytes of all files below a directory.
+/// Returns the size of all files below a directory, in bytes.
 fn size(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).unwrap().map(Result::unwrap);
     let sizes = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
@@ -107,7 +107,7 @@ fn size(directory: &Path) -> u64 {
     sizes.sum()
 }
 
-/// Makes a layer of gzip that is written as it comes.
+/// Makes a gzip layer whose content `fill` streams.
 pub(crate) fn stream(
     layout: &Layout,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -123,7 +123,7 @@ pub(crate) fn stream(
     (blob, diff_id.unwrap())
 }
 
-/// Hashes what goes to a compressor.
+/// Hashes the plain bytes on their way to a compressor.
 struct Plain<W> {
     out: W,
     hasher: Hasher<Sha256>,
@@ -141,19 +141,19 @@ impl<W: Write> Write for Plain<W> {
     }
 }
 
-/// Returns the header of a file or a directory without content.
+/// Returns the header of an entry without content.
 pub(crate) fn empty(kind: u8, name: &str, link: &str) -> [u8; 512] {
     header(kind, name, link, "00000000000")
 }
 
-/// Writes a file of zeros.
+/// Writes a tar member of `mebibytes` MiB of zeros.
 fn zeros(out: &mut dyn Write, name: &str, mebibytes: usize) -> io::Result<()> {
     out.write_all(&header(b'0', name, "", format!("{:011o}", mebibytes << 20)))?;
     let one = vec![0; 1 << 20];
     (0..mebibytes).try_for_each(|_| out.write_all(&one))
 }
 
-/// Returns an extended header with one record.
+/// Returns a pax extended header with one record.
 pub(crate) fn extended(key: &str, value: &str) -> Vec<u8> {
     let rest = format!(" {key}={value}\n");
     let length = (1..6).map(|digits| rest.len() + digits);
@@ -168,8 +168,8 @@ pub(crate) fn extended(key: &str, value: &str) -> Vec<u8> {
 /// The end of an archive.
 pub(crate) const END: [u8; 1024] = [0; 1024];
 
-/// Makes a layer of zstd whose one frame names a window of 128 MiB, and that unpacks to one file of so many
-/// mebibytes of one byte, in blocks that each stand for 128 KiB (RFC 8878, 3.1.1.2).
+/// Makes a zstd layer of one frame with a window of 128 MiB. It decompresses to one file of `mebibytes` MiB of `byte`, in
+/// blocks that repeat one byte for 128 KiB (RFC 8878, 3.1.1.2).
 fn wide(layout: &Layout, byte: u8, mebibytes: usize) -> Layer {
     let head = header(b'0', &format!("f{byte}"), "", format!("{:011o}", mebibytes << 20));
     let piece = vec![byte; 128 << 10];
@@ -212,7 +212,7 @@ fn a_million_directories_that_no_entry_names() {
 #[test]
 fn directories_at_the_ends_of_links() {
     let built = build("links", |layout| {
-        // What is below each link makes the directories to which the link leads, 240 of them.
+        // A file below each link creates the 240 directories of the link's target.
         let deep = "d/".repeat(240);
         vec![stream(layout, |out| {
             for number in 0..4000 {
@@ -290,7 +290,7 @@ fn layers_of_opaque_directories() {
                     out.write_all(&empty(b'5', &format!("d{directory}/"), ""))?;
                     out.write_all(&empty(b'0', &format!("d{directory}/.wh..wh..opq"), ""))?;
                 }
-                // Each layer is another one.
+                // Padding makes each layer different.
                 out.write_all(&vec![0; 1024 + 512 * number])
             })
         };
@@ -299,7 +299,7 @@ fn layers_of_opaque_directories() {
     assert_eq!(built.code, 0, "{}", built.output);
 }
 
-/// The image is refused for this reason, and what the build decoded is gone.
+/// Checks that the image was refused for this reason, and that the build has removed what it had decoded.
 pub(crate) fn assert_refused(built: &Built, reason: &str) {
     assert_eq!(built.code, 1, "{}", built.output);
     assert!(built.output.contains(reason), "{}", built.output);

@@ -1,5 +1,6 @@
-//! Images whose files lie as deep as a path may be long: short entries of an archive, by a link, whose whole paths
-//! take a hundred times as much memory as they do. Nothing may keep many of them.
+//! Tests with images whose files have paths of almost the maximum length. The archive's entries are short, such as `l/000001`,
+//! because `l` is a link to a deep directory. The whole paths need a hundred times as much memory as the entries, so no command
+//! may keep many of them.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,22 +15,22 @@ use crate::builds::{
 };
 use crate::layout::Layout;
 
-/// The most memory of a command that only looks, in MiB: the paths alone would take more.
+/// The memory limit of a command that only reads, in MiB. The whole paths alone would take more.
 const LOOKING: f64 = 128.0;
-/// The exit code of `boxbuild diff` where there are differences.
+/// The exit code of `boxbuild diff` if the images differ.
 const DIFFERENT: i32 = 5;
-/// As many files for each of two images to have alone.
+/// The number of files that only one of the two images has.
 const OWN: usize = 20_000;
-/// As many files as have 256 MiB of paths together, nearly.
+/// The number of files whose whole paths have almost 256 MiB.
 const FILES: usize = 65_000;
 
-/// The directory to which the link `l` leads: 3839 bytes. Of more names, there could not be as many files: the parts
-/// of links have a bound, too.
+/// Returns the target of the link `l`: 15 names of 255 bytes, 3839 bytes with slashes. With more names fewer files would be
+/// allowed, because the total of the links' path components has a limit.
 fn deep() -> String {
     ["n".repeat(255).as_str(); 15].join("/")
 }
 
-/// Writes the deep directory, and the link to it.
+/// Writes the deep directory, and the link `l` to it.
 fn way(out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&extended("path", &format!("{}/", deep())))?;
     out.write_all(&empty(b'5', "d/", ""))?;
@@ -37,7 +38,7 @@ fn way(out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&empty(b'2', "l", "x"))
 }
 
-/// Makes a layer of so many deep files of one content.
+/// Makes a layer of `count` deep files with the same content.
 fn files(layout: &Layout, names: impl Fn(usize) -> String, count: usize, content: &str) -> Layer {
     stream(layout, |out| {
         way(out)?;
@@ -52,11 +53,11 @@ fn files(layout: &Layout, names: impl Fn(usize) -> String, count: usize, content
     })
 }
 
-/// A checkout with two images.
+/// A checkout with the images `one` and `two`.
 struct Scene(tempfile::TempDir);
 
 impl Scene {
-    /// Makes images of the layers that `of` makes of each.
+    /// Makes each image of a program's layer and the layer that `of` returns for its number.
     fn new(of: impl Fn(&Layout, usize) -> Layer) -> Self {
         let work = tempfile::Builder::new().prefix("hostile-").tempdir().unwrap();
         for (number, name) in ["one", "two"].into_iter().enumerate() {
@@ -67,7 +68,7 @@ impl Scene {
         Self(work)
     }
 
-    /// Builds a box of both images with one root, in no more memory than a single one may take.
+    /// Builds a box with the layout `merged` of both images. Its memory limit is that of a single image.
     fn merge(&self, name: &str, policies: &str) -> Built {
         let components = "agent {\n    image \"oci:one\"\n    entrypoint \"/bin/sh\"\n}\n\
                           business {\n    image \"oci:two\"\n}\nlayout \"merged\"\n";
@@ -78,7 +79,7 @@ impl Scene {
         built
     }
 
-    /// Runs a command that only looks, which takes little memory.
+    /// Runs a command that only reads, and checks that it uses less memory than `LOOKING`.
     fn look(&self, name: &str, words: &[&str]) -> Built {
         let tools = Artefacts::build(&Workspace::find()).unwrap();
         let (peak, done) = run(Command::new(tools.boxbuild).args(words), self.0.path());
@@ -92,7 +93,7 @@ fn numbered(number: usize) -> String {
     format!("{number:06}")
 }
 
-/// Checks that each of two images has its own files alone.
+/// Checks that the diff has `OWN` files in each image that the other lacks.
 fn assert_only_their_own(done: &Built) {
     let counts = format!("{OWN} added, {OWN} removed, 0 changed");
     assert!(done.code == DIFFERENT && done.output.contains(&counts), "{:.1000}", done.output);
@@ -158,7 +159,7 @@ fn packages_at_deep_paths() {
 
 #[test]
 fn paths_that_links_make_longer_than_any() {
-    // Each link leads 15 long names further down than the one before it.
+    // Each link's target is 15 long names deeper than the previous link's.
     let part = deep();
     let scene = Scene::new(|layout, _| {
         stream(layout, |out| {

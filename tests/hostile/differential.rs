@@ -1,4 +1,4 @@
-//! Archives changed at random: what this reader accepts, others that accept it see alike.
+//! Compares this reader with other readers on randomly changed archives. If both accept an archive, they must list the same.
 
 use std::io;
 
@@ -11,16 +11,15 @@ use testkit::hostile::{Random, corpus, mutate};
 
 use crate::readers::{Listing, Seen, bsd, gnu, go, python, tar_crate};
 
-/// How many archives are made, and how many of those that we accept are given to a program of
-/// their own each.
+/// The number of archives, and of the accepted archives that are also given to readers that need one process per archive.
 const ARCHIVES: usize = 12_000;
 const LISTED: usize = 2_000;
-/// Larger archives only take time.
+/// The largest archive of the corpus to change, in bytes. Larger ones only take more time.
 const LARGEST: usize = 16 << 10;
 
-/// An archive, and what this reader sees in it.
+/// An archive that this reader accepts, and the reader's listing.
 struct Accepted {
-    /// Its place among those made.
+    /// The index among all archives.
     number: usize,
     archive: Vec<u8>,
     lines: Vec<String>,
@@ -48,7 +47,7 @@ fn accepted(archives: Vec<Vec<u8>>) -> Vec<Accepted> {
     archives.into_iter().enumerate().filter_map(read).collect()
 }
 
-/// Lists what this reader sees.
+/// Returns this reader's listing, one line per change.
 fn ours(index: &LayerIndex) -> Vec<String> {
     let line = |change: &oci_layer::Change| {
         let path = change.path.as_slice();
@@ -73,7 +72,7 @@ fn ours(index: &LayerIndex) -> Vec<String> {
     index.changes.iter().map(line).collect()
 }
 
-/// Lists what another reader sees, in the same words.
+/// Returns another reader's listing in the format of [`ours`].
 fn theirs(listing: &[Seen]) -> Vec<String> {
     listing.iter().filter_map(their_line).collect()
 }
@@ -110,22 +109,22 @@ fn shown(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// Brings the spellings of a path to one.
+/// Normalizes a path: `./a//b/` becomes `a/b`.
 fn normal(path: &[u8]) -> Vec<u8> {
     let parts = path.split(|byte| *byte == b'/').filter(|part| !matches!(part, [] | [b'.']));
     parts.collect::<Vec<_>>().join(&b'/')
 }
 
-/// Leaves out what programs that only list do not say: what is in a file.
+/// Removes the files' content hashes, which readers that only list do not have.
 fn without_content(lines: &[String]) -> Vec<String> {
     let cut = |line: &String| line.split(" blake3:").next().unwrap_or(line).to_owned();
     lines.iter().map(cut).collect()
 }
 
-/// Compares the listings of a reader with ours, and says how many archives both accept.
+/// Compares the listings of another reader with ours, and returns how many archives both accept.
 ///
 /// # Panics
-/// They differ.
+/// If listings differ for another reason than the reader's known differences.
 fn compare(reader: &Reader, found: &[(&Accepted, Listing)]) -> usize {
     let mut both = 0;
     let mut wrong = Vec::new();
@@ -150,19 +149,19 @@ fn compare(reader: &Reader, found: &[(&Accepted, Listing)]) -> usize {
     both
 }
 
-/// Another reader.
+/// Another reader of tar archives.
 struct Reader {
     name: &'static str,
-    /// Whether it does not tell what is in the files.
+    /// Whether the reader does not return the files' content.
     only_lists: bool,
-    /// The differences that may stay.
+    /// The accepted differences from this reader.
     known: &'static [Known],
 }
 
 struct Known {
     /// The difference, and why it is accepted.
     reason: &'static str,
-    /// Tells which archives have it.
+    /// Returns whether an archive can show the difference.
     applies: fn(&[u8]) -> bool,
 }
 
@@ -174,7 +173,7 @@ const PYTHON: Reader = Reader {
         applies: has_gnu_times,
     }],
 };
-/// That of containerd, Docker, Podman and umoci, which apply the same layers.
+/// Go's `archive/tar`, which containerd, Docker, Podman and umoci use.
 const GO: Reader = Reader { name: "Go", only_lists: false, known: &[] };
 const GNU: Reader = Reader { name: "GNU tar", only_lists: true, known: &[] };
 const BSD: Reader = Reader { name: "bsdtar", only_lists: true, known: &[] };
@@ -193,7 +192,7 @@ const TAR_CRATE: Reader = Reader {
     ],
 };
 
-/// Lists the blocks that have the sign of a header, and where they end.
+/// Returns the blocks that look like tar headers, each with the offset of its end.
 fn headers(archive: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let blocks = archive.chunks_exact(512).zip(1..).map(|(block, number)| (number * 512, block));
     blocks.filter(|(_, block)| block[257..].starts_with(b"ustar") || block[257..265] == [0; 8])

@@ -1,4 +1,4 @@
-//! docs/hostile-input.md names the limits that the code has.
+//! Tests that docs/hostile-input.md has the same limits as the code.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use oci_layer::{Limits, MAX_ENTRIES, SMALL_UNPACKED_BYTES, UNPACKED_GROWTH};
 use oci_registry::MAX_MANIFEST;
 use testbed::Workspace;
 
-/// Writes a number with a comma before every three digits.
+/// Formats a number with commas: `12,000`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let group = |(at, digit): (usize, char)| {

@@ -1,4 +1,4 @@
-//! OCI image layouts, blob by blob, so that nothing in them need be right or in memory.
+//! Writes OCI image layouts blob by blob. The blobs may be invalid, and larger than the memory.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,18 +16,18 @@ pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 
-/// A layout that is being written.
+/// A layout under construction, by its directory.
 pub(crate) struct Layout(PathBuf);
 
 impl Layout {
-    /// Starts a layout.
+    /// Creates an empty layout in `directory`.
     pub(crate) fn new(directory: &Path) -> Self {
         fs::create_dir_all(directory.join("blobs/sha256")).unwrap();
         fs::write(directory.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
         Self(directory.to_owned())
     }
 
-    /// Adds a blob that is written as it comes, and returns what names it.
+    /// Adds a blob that `fill` streams, and returns its descriptor.
     pub(crate) fn stream(
         &self,
         media_type: &str,
@@ -41,18 +41,18 @@ impl Layout {
         json!({ "mediaType": media_type, "digest": digest, "size": out.hasher.count() })
     }
 
-    /// Adds a blob, and returns what names it.
+    /// Adds a blob, and returns its descriptor.
     pub(crate) fn blob(&self, media_type: &str, bytes: &[u8]) -> Value {
         self.stream(media_type, |out| out.write_all(bytes))
     }
 
-    /// Puts bytes where those of another blob belong.
+    /// Overwrites the blob of the descriptor `named` with other bytes.
     pub(crate) fn put(&self, named: &Value, bytes: &[u8]) {
         let digest: Digest = named["digest"].as_str().unwrap().parse().unwrap();
         fs::write(self.0.join("blobs/sha256").join(digest.hex()), bytes).unwrap();
     }
 
-    /// Adds the manifest of an image of these layers, and returns what names it.
+    /// Adds an image with these layers, and returns its manifest's descriptor.
     pub(crate) fn image(&self, layers: &[(Value, Digest)]) -> Value {
         let diff_ids: Vec<_> = layers.iter().map(|(_, diff_id)| diff_id).collect();
         let config = json!({
@@ -73,7 +73,7 @@ impl Layout {
         fs::write(self.0.join("index.json"), index.to_string()).unwrap();
     }
 
-    /// Writes an image of plain or compressed tar archives and the index.
+    /// Writes an image of plain or gzipped tar archives, and the index. Returns the layers' digests.
     pub(crate) fn of_archives(&self, archives: &[Vec<u8>], compressed: bool) -> Vec<Digest> {
         let layer = |archive: &Vec<u8>| {
             let diff_id = Digest::of(archive);

@@ -1,7 +1,7 @@
-//! Layers and images that an attacker would send.
+//! Tests with layers and images that an attacker could send.
 //!
-//! The layers are those of `testkit::hostile` and archives made of them at random. They are given
-//! to `hostile-probe`, a program that goes with them as far as the builder does before it bakes.
+//! The layers are from `testkit::hostile`, or random changes of them. The program `hostile-probe` reads them as the builder
+//! does, up to the bake.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 

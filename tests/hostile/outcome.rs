@@ -2,30 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The outcome for an image.
+/// The outcome of reading one image.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     /// The image's directory.
     pub(crate) name: String,
-    /// The entries of the tree that it gave; nothing where it was refused.
+    /// The entries of the image's tree. `None` if the image was refused.
     pub(crate) tree: Option<Vec<String>>,
-    /// The error's kind.
+    /// The error's variant, such as `Malformed`.
     pub(crate) kind: String,
     /// The error's text.
     pub(crate) text: String,
-    /// The digest of the layer to blame.
+    /// The digest of the layer in the error.
     pub(crate) layer: String,
-    /// The entry to blame, and its offset in the archive.
+    /// The archive's entry in the error, and the entry's offset.
     pub(crate) entry: Option<(String, Option<u64>)>,
-    /// How many files there are in the store but what whole layers have left.
+    /// The number of files in the store that do not belong to a complete layer.
     pub(crate) left: usize,
 }
 
-/// The probe's last report.
+/// The probe's report on all images.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Of each image, by the names of their directories.
+    /// The outcome of each image, ordered by the images' directories.
     pub(crate) outcomes: Vec<Outcome>,
-    /// The most memory that it had, in KiB.
+    /// The probe's peak memory, in KiB.
     pub(crate) peak: u64,
 }

@@ -1,6 +1,5 @@
-//! Reads images as the builder does: `hostile-probe WORK` opens each OCI layout in `WORK/layouts`,
-//! decodes its layers into a store of its own below `WORK/stores`, puts them on each other, and
-//! bakes a rootfs of what comes out.
+//! Reads images as the builder does. `hostile-probe WORK` opens each OCI layout `WORK/layouts/NAME`, decodes its layers into
+//! the store `WORK/stores/NAME`, flattens them, and bakes a rootfs of the resulting tree.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "it is a part of tests")]
 
@@ -24,7 +23,7 @@ mod seen;
 
 use outcome::{Outcome, Report};
 
-/// A tree of more entries is only counted.
+/// The largest number of entries to list. Of a larger tree only the number is reported.
 const LISTED: usize = 1000;
 
 fn main() {
@@ -37,7 +36,7 @@ fn main() {
     println!("{}", serde_json::to_string(&report).unwrap());
 }
 
-/// The layouts' paths are absolute, and no registry is asked.
+/// Returns access to layouts by absolute paths, and to no registry.
 fn access() -> Access<'static> {
     Access { base: Path::new(""), registries: None }
 }
@@ -62,7 +61,7 @@ fn probe(layout: &Path, stores: &Path) -> Outcome {
     outcome
 }
 
-/// What belongs in the store.
+/// The files that belong in the store: those of complete layers.
 #[derive(Default)]
 struct KeptFile {
     packs: BTreeSet<Digest>,
@@ -85,7 +84,7 @@ fn decode_into(
     })
 }
 
-/// Decodes, flattens and bakes, and returns what belongs in the store.
+/// Decodes, flattens and bakes an image, and returns the files that belong in the store.
 fn build(image: &Image<'_>, store: &Store, outcome: &mut Outcome) -> KeptFile {
     let mut kept = KeptFile::default();
     let mut indexes: Vec<LayerIndex> = Vec::new();
@@ -136,7 +135,7 @@ fn files(directory: &Path) -> usize {
     fs::read_dir(directory).map_or(0, Iterator::count)
 }
 
-/// Returns the most memory that this process has had, in KiB (proc_pid_status(5)).
+/// Returns this process's peak memory, in KiB (proc_pid_status(5)).
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -1,4 +1,4 @@
-//! Archives as other readers of tar see them.
+//! Lists archives with other readers of tar.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -7,21 +7,21 @@ use std::thread;
 use serde::Deserialize;
 use testbed::{Workspace, program};
 
-/// An entry as a reader sees it.
+/// An entry of an archive in another reader's listing.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Seen {
-    /// `d`, `f`, `l`, `h`, `c`, `b` or `p`.
+    /// `d`irectory, `f`ile, symbolic `l`ink, `h`ard link, `c`haracter or `b`lock device, or `p`ipe.
     pub(crate) kind: char,
     pub(crate) path: Vec<u8>,
-    /// Of a link.
+    /// The target of a symbolic or hard link.
     pub(crate) target: Vec<u8>,
-    /// Of a device.
+    /// The major and minor number of a device.
     pub(crate) device: (u64, u64),
-    /// Of a file; of programs that only list, as many zeros as it has bytes.
+    /// The content of a file. From programs that only list, zeros of the file's size.
     pub(crate) content: Vec<u8>,
 }
 
-/// The entries that a reader sees in an archive; `None` where it refuses it.
+/// The entries of an archive, or `None` if the reader refuses the archive.
 pub(crate) type Listing = Option<Vec<Seen>>;
 
 /// Lists archives with Python's library, in one process.
@@ -39,8 +39,8 @@ pub(crate) fn go(archives: &[Vec<u8>]) -> Vec<Listing> {
     all(&mut Command::new(made), archives)
 }
 
-/// Lets a program list archives, each of which it gets after its length, and for each of which it
-/// writes a line.
+/// Lists archives with one run of `program`. Its input is each archive after its length, and its output is one line of JSON
+/// per archive.
 fn all(program: &mut Command, archives: &[Vec<u8>]) -> Vec<Listing> {
     let output = fed(program, |mut input| {
         for archive in archives {
@@ -87,19 +87,19 @@ pub(crate) fn tar_crate(archive: &[u8]) -> Listing {
 pub(crate) fn gnu(archive: &[u8]) -> Listing {
     let mut tar = Command::new("tar");
     tar.args(["--numeric-owner", "--utc", "--full-time", "--quoting-style=escape", "-tvf", "-"]);
-    // Permissions, owner, size, day and time.
+    // The 5 columns before the path: permissions, owner, size, day and time.
     listed(tar.env("LC_ALL", "C"), archive, 5, 2)
 }
 
 /// Lists an archive with bsdtar.
 pub(crate) fn bsd(archive: &[u8]) -> Listing {
     let mut tar = Command::new("bsdtar");
-    // Permissions, links, owner, group, size, month, day and time or year.
+    // The 8 columns before the path: permissions, links, owner, group, size, month, day, and time or year.
     listed(tar.env("LC_ALL", "C").args(["--numeric-owner", "-tvf", "-"]), archive, 8, 4)
 }
 
-/// Runs a program that lists an archive, and reads its lines: `columns` words before the path, of
-/// which the one at `size` is the size.
+/// Runs a program that lists an archive, and parses its lines. Each has `columns` words before the path, and word `size` is
+/// the file's size.
 fn listed(command: &mut Command, archive: &[u8], columns: usize, size: usize) -> Listing {
     let (accepted, output) = fed(command, |mut input| drop(input.write_all(archive)));
     let lines = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -137,7 +137,7 @@ fn seen(line: &[u8], columns: usize, size: usize) -> Option<Seen> {
     })
 }
 
-/// Reads C's escapes.
+/// Decodes C's escapes: `\n`, `\\`, `\123`.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -162,7 +162,7 @@ fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Runs a program that reads standard input; returns whether it succeeded, and its output.
+/// Runs a program to whose stdin `feed` writes. Returns whether the program succeeded, and its stdout.
 fn fed(
     command: &mut Command,
     feed: impl FnOnce(std::process::ChildStdin) + Send,

@@ -1,4 +1,4 @@
-//! Running the probe.
+//! Runs `hostile-probe`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use testbed::program;
 
 use crate::outcome::Report;
 
-/// The probe.
+/// The path of `hostile-probe`.
 pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_hostile-probe");
 
 /// A directory with layouts for the probe.
@@ -18,7 +18,7 @@ impl Work {
         Self(tempfile::Builder::new().prefix("hostile-").tempdir().unwrap())
     }
 
-    /// Returns where a layout belongs.
+    /// Returns the path for the layout `name`.
     pub(crate) fn layout(&self, name: &str) -> PathBuf {
         self.0.path().join("layouts").join(name)
     }
@@ -27,14 +27,14 @@ impl Work {
         self.0.path()
     }
 
-    /// Reads all layouts.
+    /// Reads all layouts with the probe.
     pub(crate) fn probe(&self) -> Report {
         let mut command = Command::new(PROBE);
         message(command.arg(self.path()).current_dir(self.path()))
     }
 }
 
-/// Runs a command that ends as the probe does. One that panics fails the test.
+/// Runs the probe, or a command that wraps it, and parses the report. Fails if the probe panics.
 pub(crate) fn message(command: &mut Command) -> Report {
     let output = program::run(command).unwrap();
     serde_json::from_slice(&output).unwrap()

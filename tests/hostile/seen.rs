@@ -1,13 +1,13 @@
-//! A tree in the words of the corpus.
+//! Lists a tree in the format of `testkit::hostile`.
 
 use std::collections::HashMap;
 
 use testkit::hostile::{Entry, Node};
 
-// The builder's own tests have this file, too, and call their crate by another name.
+// The builder's own tests include this file, too. There the module `tree` is another crate's alias.
 use super::tree::{InodeId, Kind, Leaf, Meta, Tree, entries};
 
-/// Lists a tree but its root: one line for each entry, sorted by the paths.
+/// Returns one line for each entry of a tree except the root, sorted by path.
 pub(crate) fn of_tree(tree: &Tree) -> Vec<String> {
     let mut all: Vec<(Vec<u8>, InodeId)> = entries(tree).skip(1).collect();
     for (path, _) in &mut all {
@@ -35,7 +35,7 @@ fn entry(path: Vec<u8>, node: Node, meta: &Meta) -> Entry {
     Entry { path, node, mode, owner, mtime, xattrs }
 }
 
-/// Returns what a leaf is; a file's content is told by its hash.
+/// Returns a leaf in the corpus's format, with a file's hash instead of its content.
 fn of_leaf(leaf: &Leaf) -> Node {
     match leaf {
         Leaf::File(content) => Node::File(content.hash.as_bytes().to_vec()),

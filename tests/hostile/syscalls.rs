@@ -1,4 +1,4 @@
-//! Watching which files a program names to the kernel.
+//! Records the file names in a program's system calls.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,26 +7,26 @@ use std::process::Command;
 
 use testbed::prerequisites::{Package, packages};
 
-/// Returns a command that runs `program` and writes each system call that names a file to `log`.
+/// Returns a command that runs `program` and writes each system call with a file name to `log`.
 pub(crate) fn watched(program: &str, log: &Path) -> Command {
     packages(&[Package::Strace], &mut |line| println!("{line}")).unwrap();
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-s", "4096", "-e", "trace=%file", "-o"]);
     command.arg(log).arg(program);
-    // What cargo sets here, the loader looks through for each library.
+    // The loader would search the directories that cargo puts here for each library.
     command.env_remove("LD_LIBRARY_PATH");
     command
 }
 
-/// Returns every text that a system call of a log was given, which holds the names of all files.
+/// Returns all string arguments of the system calls in `log`, which include all file names.
 pub(crate) fn named(log: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(log).unwrap();
-    // Of the call that starts the program, only the program is a file's name.
+    // Drops the arguments of execve(2), which are no file names.
     let calls = text.lines().map(|line| line.split_once(", [").map_or(line, |(call, _)| call));
     calls.flat_map(|line| line.split('"').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
-/// Returns all that is in a directory: each path with what it is, and when it was changed.
+/// Returns one line for each entry below a directory: path, type, permissions, modification time and content.
 pub(crate) fn everything(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {

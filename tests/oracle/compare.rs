@@ -1,10 +1,10 @@
-//! Comparing two listings, entry by entry and field by field.
+//! Compares two listings, entry by entry and field by field.
 
 use std::collections::BTreeSet;
 
 use crate::listing::{Entry, Listing};
 
-/// The path and the field in which two listings differ, and both values.
+/// One difference between two listings: the path, the field, and both values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) path: String,
@@ -13,7 +13,7 @@ pub(crate) struct Difference {
     pub(crate) theirs: String,
 }
 
-/// Lists all differences.
+/// Returns all differences between two listings.
 pub(crate) fn differences(ours: &Listing, theirs: &Listing) -> Vec<Difference> {
     let paths: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
     let mut found = Vec::new();
@@ -57,7 +57,7 @@ fn entry_differences(
     check("hard links", &text(&ours.first_name), &text(&theirs.first_name));
 }
 
-/// Shows bytes so that different ones look different.
+/// Escapes bytes so that different bytes give different texts.
 fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
@@ -106,7 +106,7 @@ mod tests {
         let theirs = theirs::unpacked(directory.path(), "latest").unwrap();
         assert_eq!(differences(&ours, &theirs), []);
         assert_eq!(ours.len(), 8);
-        // Alters one thing of our listing and returns the fields that are then reported.
+        // Changes one entry of our listing, and returns the fields that are then reported as different.
         let bite = |path: &str, alter: fn(&mut Entry)| {
             let mut altered = ours.clone();
             alter(altered.get_mut(path.as_bytes()).unwrap());

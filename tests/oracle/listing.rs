@@ -1,4 +1,4 @@
-//! The listing that is compared: all that can be said of each path of a tree.
+//! The listing of a tree for the comparison: type, metadata and content of each path.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -17,11 +17,11 @@ pub(crate) enum Kind {
     CharDevice,
     BlockDevice,
     Fifo,
-    /// A type that no layer can hold.
+    /// A type that a layer cannot contain, such as a socket.
     Other,
 }
 
-/// All that is compared of an entry.
+/// The fields of an entry that are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
@@ -30,21 +30,20 @@ pub(crate) struct Entry {
     pub(crate) gid: u32,
     /// Seconds since 1970, and nanoseconds.
     pub(crate) mtime: (i64, i64),
-    /// Of a file; 0 for anything else.
+    /// The size of a file; 0 for other types.
     pub(crate) size: u64,
-    /// Of a symbolic link; empty for anything else.
+    /// The target of a symbolic link; empty for other types.
     pub(crate) target: Vec<u8>,
     pub(crate) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Major and minor number of a device; zeros for anything else.
+    /// The major and minor number of a device; zeros for other types.
     pub(crate) device: (u32, u32),
-    /// Of a file's content.
+    /// The digest of a file's content.
     pub(crate) content: Option<Blake3Digest>,
-    /// The first path of the same inode: names of one inode have it in common.
+    /// The first path of the entry's inode. All hard links to an inode have the same.
     pub(crate) first_name: Vec<u8>,
 }
 
-/// Gives each entry the first name of its inode, as `inode` tells them apart; directories have one
-/// name each.
+/// Sets each entry's `first_name` to the first path with the same inode `I`.
 pub(crate) fn with_first_names<I: Hash + Eq>(entries: BTreeMap<Vec<u8>, (Entry, I)>) -> Listing {
     let mut first = HashMap::new();
     let name = |(path, (mut entry, inode)): (Vec<u8>, (Entry, I))| {

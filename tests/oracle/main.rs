@@ -1,5 +1,5 @@
-//! The trees that boxbuild makes of images, compared with those that umoci, an independent program,
-//! unpacks from the same images. umoci is Debian's; it runs as root, for owners and devices.
+//! Compares boxbuild's trees of images with the trees that umoci, an independent program, unpacks from the same images. umoci
+//! is Debian's package, and runs as root to set owners and create devices.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 

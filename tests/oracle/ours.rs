@@ -1,4 +1,4 @@
-//! The tree that boxbuild makes of an image.
+//! Makes and lists boxbuild's tree of an image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) fn layers(layout: &Path, tag: &str) -> Result<Vec<(Digest, LayerIndex
     decoded.collect()
 }
 
-/// Applies layers on each other.
+/// Flattens layers into one tree.
 pub(crate) fn flat(layers: &[(Digest, LayerIndex)]) -> Result<Tree, LayerError> {
     flatten(ComponentName::Agent, layers.iter().map(|(digest, index)| (*digest, index)))
 }
@@ -42,7 +42,7 @@ pub(crate) fn listing(tree: &Tree) -> Listing {
     with_first_names(all.collect::<BTreeMap<_, _>>())
 }
 
-/// Lists the directories that no entry of an archive names.
+/// Returns the directories without an entry in any layer.
 pub(crate) fn implicit(tree: &Tree) -> BTreeSet<Vec<u8>> {
     let is_implicit = |inode: &Inode| inode.names().is_some() && inode.origin == Origin::Generated;
     entries(tree).filter(|(_, id)| is_implicit(tree.inode(*id))).map(|(path, _)| path).collect()

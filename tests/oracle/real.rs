@@ -1,4 +1,4 @@
-//! Real images: Debian trees and Debian packages, of one to seven layers.
+//! Compares real images of one to seven layers, made of Debian trees and packages.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::compare::differences;
 use crate::listing::{Kind, Listing};
 use crate::{ours, theirs};
 
-/// Features that make an image a test: how many of its entries have each.
+/// The number of entries with each feature that makes the images a meaningful test.
 #[derive(Debug, Default)]
 struct Traits {
     entries: usize,
@@ -57,7 +57,7 @@ fn fifteen_debian_images_are_unpacked_alike() {
         traits.add(&ours);
     }
     println!("{traits:?}");
-    // The comparison is worth what is in the images.
+    // Without these features the comparison would prove little.
     assert!(traits.entries > 55_000 && traits.deepest > 12, "{traits:?}");
     assert!(traits.set_id > 40 && traits.capabilities >= 2, "{traits:?}");
     assert!(traits.hard_links > 15 && traits.devices > 40, "{traits:?}");

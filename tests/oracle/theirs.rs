@@ -1,4 +1,4 @@
-//! The tree that umoci unpacks from an image.
+//! Unpacks an image with umoci, and lists the tree.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr};
@@ -16,7 +16,7 @@ use testbed::program;
 
 use crate::listing::{Entry, Kind, Listing, with_first_names};
 
-/// Unpacks an image and lists what came out; an error holds what umoci said.
+/// Unpacks an image and lists the result. An error contains umoci's message.
 pub(crate) fn unpacked(layout: &Path, tag: &str) -> Result<Listing, String> {
     let directory = tempfile::tempdir().unwrap();
     let rootfs = directory.path().join("rootfs");
@@ -26,7 +26,7 @@ pub(crate) fn unpacked(layout: &Path, tag: &str) -> Result<Listing, String> {
 
 /// Unpacks an image into a new directory.
 ///
-/// umoci makes directories that no entry names under the umask, which is set to the usual one here.
+/// The umask is set to 022, because umoci applies it to directories without an entry.
 pub(crate) fn unpack(layout: &Path, tag: &str, rootfs: &Path) -> Result<(), String> {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| packages(&[Package::Umoci], &mut |line| println!("{line}")).unwrap());

@@ -1,4 +1,4 @@
-//! Layers as different programs write them: the dialects of tar.
+//! Tests with layers that different programs write: the dialects of tar.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::compare::differences;
 use crate::listing::Listing;
 use crate::{ours, theirs};
 
-/// A tree that every dialect can hold.
+/// Returns a tree that every dialect can represent.
 fn plain() -> Layer {
     Layer::new()
         .dir("./", 0o755)
@@ -29,7 +29,7 @@ fn plain() -> Layer {
         .file("more", 0o644, vec![0; 10_241])
 }
 
-/// Entries that only some writers can hold, below `rich`.
+/// Returns the plain tree with entries below `rich` that only some dialects can represent.
 fn rich() -> Layer {
     let long = |depth| format!("rich/{}", "directory/".repeat(depth));
     let layer = (0..=25).fold(plain(), |layer, depth| layer.dir(&long(depth), 0o755));
@@ -64,7 +64,7 @@ fn write(layers: impl IntoIterator<Item = LayerTar>, layout: &Path) {
     image.write_layout(layout, "latest", Compression::Gzip).unwrap();
 }
 
-/// A directory on the disk that is as `layer` says, and its listing.
+/// Unpacks `layer` into a directory, and returns the directory and its listing.
 fn on_the_disk(layer: &Layer, directory: &Path) -> (PathBuf, Listing) {
     let (layout, rootfs) = (directory.join("layout"), directory.join("rootfs"));
     write([layer.to_tar()], &layout);
@@ -73,7 +73,7 @@ fn on_the_disk(layer: &Layer, directory: &Path) -> (PathBuf, Listing) {
     (rootfs, listing)
 }
 
-/// Runs a program that writes an archive, and returns our tree of it, which is umoci's.
+/// Runs a program that writes an archive, and returns our listing of it. Asserts that umoci's is the same.
 fn archived(program: &str, words: &[&dyn AsRef<OsStr>], archive: &Path) -> Listing {
     program::run(Command::new(program).args(words)).unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn the_dialects_of_gnu_tar_are_read_alike() {
     for format in ["--format=oldgnu", "--format=gnu"] {
         let found = differences(&write(&[format]), &rich);
         let fields: Vec<_> = found.iter().map(|it| (it.path.as_str(), it.field)).collect();
-        // These have neither fractions of seconds nor extended attributes.
+        // GNU's formats store neither fractions of seconds nor extended attributes.
         assert_eq!(fields, [("/rich/late", "mtime"), ("/rich/noted", "xattrs")], "{format}");
     }
     let listing = write(&["--format=pax", "--xattrs", "--xattrs-include=*"]);
@@ -111,7 +111,7 @@ fn the_dialects_of_gnu_tar_are_read_alike() {
     assert_eq!(listing.len(), 10 + 26 + 3 + 7);
 }
 
-/// The entries that are not below `rich`.
+/// Returns the entries that are not below `rich`.
 fn plain_part(rich: &Listing) -> Listing {
     let plain = rich.iter().filter(|(path, _)| !path.starts_with(b"/rich"));
     plain.map(|(path, entry)| (path.clone(), entry.clone())).collect()
@@ -143,7 +143,7 @@ fn the_archives_of_busybox_and_python_are_read_alike() {
     }
 }
 
-/// umoci writes layers, too: with Go's archive/tar, as docker and buildah do.
+/// umoci writes layers with Go's archive/tar, as docker and buildah do.
 #[test]
 fn layers_that_umoci_writes_are_read_alike() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Boxes in files: from one store to another, through other tools, killed, and on a full disk.
+//! Tests of `save` and `load`: between stores, with other tools' archives, killed, and on a full disk.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ use testkit::test_box::{config, segment};
 use crate::pushed::Pushed;
 use crate::schema::assert_fits;
 
-/// A directory with stores and files.
+/// A temporary directory with stores and archives.
 struct Scene {
     dir: tempfile::TempDir,
     tools: Artefacts,
@@ -43,7 +43,7 @@ impl Scene {
         self.dir.path().join(name)
     }
 
-    /// Returns one of the two programs with a store.
+    /// Returns a command that runs `program` with the store `store`.
     fn command(&self, program: &Path, store: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(args).env_clear().current_dir(self.dir.path());
@@ -59,7 +59,7 @@ impl Scene {
         self.command(&self.tools.boxbuild, store, args).output().unwrap()
     }
 
-    /// Returns the boxes that a store finds, each of which can be opened and is whole.
+    /// Returns the digests and labels of all boxes in a store. Asserts that each opens and that its blobs are intact.
     fn found(&self, store: &str) -> Vec<(Digest, Option<String>)> {
         let root = self.path(store);
         let (whole, boxes) = (Store::open(&root).unwrap(), StoredBoxes::open(&root).unwrap());
@@ -75,7 +75,7 @@ impl Scene {
     }
 }
 
-/// Returns what a command printed that must succeed, and what it told.
+/// Returns the stdout and stderr of a command that must succeed.
 #[track_caller]
 fn printed(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -84,14 +84,14 @@ fn printed(output: &Output) -> (String, String) {
     (result, notes)
 }
 
-/// Returns the errors of a command that must fail.
+/// Returns the stderr of a command that must fail.
 #[track_caller]
 fn failed(output: &Output) -> String {
     assert!(!output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A box with a name, and a segment of so many blocks that only its number decides.
+/// Makes a box `name` with one segment of `blocks` blocks. `number` determines the segment's content.
 fn named(name: &str, number: u8, blocks: usize) -> TestBox {
     let mut config = config();
     config.plan.name = name.to_owned();
@@ -112,14 +112,14 @@ fn boxes_travel_in_a_file_with_their_names() {
     let (digests, notes) = printed(&saved);
     assert_eq!(digests, format!("{first}\n{second}\n"));
     assert!(notes.starts_with("saved: boxes.tar, 2 boxes, "), "{notes}");
-    // It is never overwritten.
+    // `save` never overwrites a file.
     let again = failed(&place.boxbuild("a", &["save", paths[0], "-o", "boxes.tar"]));
     assert!(again.contains("boxes.tar exists") && again.contains("--output"), "{again}");
     let (digests, notes) = printed(&place.boxlaunch("b", &["load", "boxes.tar"]));
     assert_eq!(digests.lines().count(), 2);
     assert!(notes.starts_with("loading 8 of 8 blobs, "), "{notes}");
     assert!(notes.contains(": 7 of 7 blobs were new") && notes.contains(": 1 of 7"), "{notes}");
-    // By a name of the store, and through a pipe.
+    // Saves a box by its name in the store, and pipes the archive into `load`.
     let store = Store::open(&place.path("b")).unwrap();
     let owner = place.path("Boxfile");
     fs::write(&owner, "").unwrap();
@@ -146,7 +146,7 @@ fn boxes_travel_in_a_file_with_their_names() {
         (&"hello.tar".into(), &"hello".into())
     );
     printed(&place.boxlaunch("c", &["verify", "hello"]));
-    // The same box gives the same bytes, whichever program and store it is from.
+    // Saving the same box gives the same bytes with both programs and from each store.
     printed(&place.boxbuild("c", &["save", "hello", "-o", "again.tar"]));
     printed(&place.boxbuild("a", &["save", paths[0], "-o", "plain.tar"]));
     printed(&place.boxlaunch("b", &["save", &first, "-o", "digest.tar"]));
@@ -169,7 +169,7 @@ fn a_file_of_several_boxes_needs_a_digest_to_run() {
     assert!(!place.path("b").exists());
     let other = format!("boxes.tar@sha256:{}", "7".repeat(64));
     assert!(failed(&place.boxlaunch("b", &["run", &other])).contains("has no box sha256:777"));
-    // These boxes have no kernel that starts: one is loaded, and not the other.
+    // `run` loads only the box with this digest. The run itself fails, because the test box has no kernel that starts.
     let digest = digest_of(&two);
     drop(place.boxlaunch("b", &["run", &format!("boxes.tar@{digest}")]));
     assert_eq!(place.found("b"), [(digest, None)]);
@@ -244,7 +244,7 @@ fn skopeo_reads_what_is_saved() {
         printed(&place.boxlaunch("b", &["load", &format!("{name}.tar")]));
     }
     assert_eq!(place.found("b").len(), 2);
-    // Its index comes last.
+    // The archive's index is its last member.
     let file = fs::File::open(place.path("one.tar")).unwrap();
     let mut load = place.command(&place.tools.boxlaunch, "c", &["load", "-"]);
     let errors = failed(&load.stdin(file).output().unwrap());
@@ -254,7 +254,7 @@ fn skopeo_reads_what_is_saved() {
     );
 }
 
-/// As an air-gapped host gets what is in a registry.
+/// Copies a box from a registry into a file, as for an air-gapped host.
 #[test]
 fn what_skopeo_copies_from_a_registry_is_loaded() {
     let (pushed, place) = (Pushed::open(), Scene::new());
@@ -291,7 +291,7 @@ fn ocipkg_reads_what_is_saved_and_writes_what_is_loaded() {
         assert!(bytes == fs::read(files.blob_path(&digest)).unwrap(), "{digest}");
         other.add_blob(&bytes).unwrap();
     }
-    // It writes the manifest anew, and the index last.
+    // The builder serializes the manifest again, and writes the index last.
     drop(other.build(manifest).unwrap());
     printed(&place.boxlaunch("b", &["load", "other.tar"]));
     let found = place.found("b");
@@ -301,12 +301,12 @@ fn ocipkg_reads_what_is_saved_and_writes_what_is_loaded() {
     assert!(loaded.manifest == own && found.len() == 1);
 }
 
-/// How many loads and saves are killed: 24 each, or as many as `BOXBUILD_KILLS` says, for a soak.
+/// Returns how many loads and how many saves to kill: 24 each, or `BOXBUILD_KILLS` for a soak.
 fn kills() -> u32 {
     std::env::var("BOXBUILD_KILLS").map_or(24, |it| it.parse().unwrap())
 }
 
-/// Runs a command, and kills it after a part of the time that one took that was not.
+/// Runs a command, and kills it after `time`. Returns whether the kill ended it.
 fn killed_after(mut command: Command, time: Duration) -> bool {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     sleep(time);
@@ -314,7 +314,7 @@ fn killed_after(mut command: Command, time: Duration) -> bool {
     child.wait().unwrap().code().is_none()
 }
 
-/// Two boxes of 24 MiB that share nothing large.
+/// Makes two boxes of 24 MiB that share no large blob.
 fn large() -> [TestBox; 2] {
     [named("one", 1, 6000), named("two", 2, 6000)]
 }
@@ -386,7 +386,7 @@ fn a_killed_save_leaves_no_file() {
             let hit = killed_after(save(), length.mul_f64(part));
             (hits, rounds) = (hits + u32::from(hit), rounds + 1);
             if place.path(&to).exists() {
-                // It was killed after it had its name, or not at all.
+                // The save was killed after it had renamed its output, or not at all.
                 assert_eq!(
                     box_archive::Archive::open(&place.path(&to)).unwrap().boxes().unwrap().len(),
                     2
@@ -396,14 +396,14 @@ fn a_killed_save_leaves_no_file() {
             }
             assert!(rounds < 40 * kills(), "{hits} of {rounds} were killed before their end");
         }
-        // The next one removes what they left.
+        // The next save removes the temporary files of the killed saves.
         printed(&save().output().unwrap());
         assert_eq!(fs::read_dir(place.path("to")).unwrap().count(), 1);
         fs::remove_dir_all(place.path("to")).unwrap();
     }
 }
 
-/// Runs a script with a file system of so many MiB at `disk`, in a mount namespace of its own.
+/// Runs a script in a new mount namespace with a tmpfs of `mebibytes` MiB at `disk`.
 fn on_a_small_disk(place: &Scene, mebibytes: u32, script: &str) -> Output {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let namespaces = if is_root { &["--mount"][..] } else { &["--mount", "--map-root-user"] };
@@ -431,7 +431,7 @@ fn a_full_disk_is_an_error_before_anything_is_written_and_while_it_is() {
     assert!(errors.contains("= help: free some space there"), "{errors}");
     let listed = String::from_utf8_lossy(&full.stdout).into_owned();
     assert_eq!(listed, "1\ndisk/store/blobs:\n\ndisk/store/boxes:\n");
-    // Somebody else takes the space meanwhile: after the plan, which takes no time.
+    // Another process fills the disk during the load, after the load has checked the free space.
     let racing = "mkfifo pipe; $L load - <pipe & (head -c 2000000 one.tar; sleep 1; \
                   head -c 20000000 /dev/zero >disk/other; tail -c +2000001 one.tar) >pipe; wait $!; echo $?; \
                   ls disk/store/boxes disk/store/tmp; rm disk/other; $L load -q one.tar";
@@ -450,7 +450,7 @@ fn a_full_disk_is_an_error_before_anything_is_written_and_while_it_is() {
     }
 }
 
-/// Runs a command to its end, and returns how many KiB of memory it had at most.
+/// Runs a command to its end, and returns its peak memory in KiB and its output.
 fn peak_of(mut command: Command) -> (u64, Output) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let path = format!("/proc/{}/status", child.id());
@@ -465,7 +465,7 @@ fn peak_of(mut command: Command) -> (u64, Output) {
     (peak, child.wait_with_output().unwrap())
 }
 
-/// An archive that is being made, with the index last.
+/// The blobs of an archive. [`Self::write`] puts `oci-layout` and `index.json` before them.
 #[derive(Default)]
 struct Made(Vec<(String, Vec<u8>)>);
 
@@ -491,7 +491,7 @@ impl Made {
     }
 }
 
-/// What asks for much memory or time.
+/// Loads archives that could make a reader use much memory or time.
 #[test]
 fn a_hostile_file_takes_little_memory() {
     let place = Scene::new();
@@ -504,7 +504,7 @@ fn a_hostile_file_takes_little_memory() {
     };
     let mut own = config.clone();
     own["mediaType"] = CONFIG_TYPE.into();
-    // Sixteen manifests of nearly a mebibyte, whose blobs are nowhere.
+    // Fifteen manifests of almost 1 MiB, whose blobs do not exist.
     let mut many = Made::default();
     let manifests: Vec<_> = (0..15_u32)
         .map(|number| {
@@ -516,11 +516,11 @@ fn a_hostile_file_takes_little_memory() {
         })
         .collect();
     many.write(&place.path("many.tar"), &manifests);
-    // As many members as an archive may have.
+    // About as many members as an archive may have.
     let mut members = Made::default();
     (0..65_530).for_each(|at| members.0.push((format!("blobs/sha256/{at:064}"), Vec::new())));
     members.write(&place.path("members.tar"), &manifests[..1]);
-    // A frame of a gibibyte of zeros in the place of a kernel.
+    // A zstd frame of 1 GiB of zeros instead of a kernel.
     let mut bomb = Made::default();
     let zeros = io::Read::take(io::repeat(0), 1 << 30);
     let frame =
@@ -541,7 +541,7 @@ fn a_hostile_file_takes_little_memory() {
     let outer =
         bomb.blob(OCI_MANIFEST_TYPE, serde_json::to_vec(&manifest(layers, 0, &inner)).unwrap());
     bomb.write(&place.path("bomb.tar"), &[outer]);
-    // A stream of zeros that nothing names.
+    // The beginning of an archive, followed by 1 GiB of zeros that belong to no member.
     let mut large = fs::read(place.path("members.tar")).unwrap();
     large.truncate(1536 + 4096);
     let endless = io::Read::chain(io::Cursor::new(large), io::Read::take(io::repeat(0), 1 << 30));
@@ -561,7 +561,7 @@ fn a_hostile_file_takes_little_memory() {
     }
 }
 
-/// Three boxes that differ in their documents and in one small segment, as those on one base do.
+/// Saves three boxes that share a large segment, and differ in their config and in one small segment.
 #[test]
 fn three_boxes_on_one_base_take_little_more_than_one() {
     let place = Scene::new();

@@ -1,4 +1,4 @@
-//! Boxes that go to a real registry and come back.
+//! Tests that push boxes to a real registry and pull them again.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -17,7 +17,7 @@ use crate::closed::RIGHT;
 use crate::pushed::{NAME, Pushed, TAG, tagged};
 use crate::schema::assert_fits;
 
-/// Pushes a box to a repository.
+/// Pushes a box to the repository `name`, which may mount blobs from the repository `from`.
 fn send(pushed: &Pushed, client: &Registry, files: &BoxFiles, name: &str, from: &str) -> Sent {
     let named = |name| Repository::new(&pushed.registry.host(), name).unwrap();
     let (repository, from) = (named(name), named(from));
@@ -31,7 +31,7 @@ fn send(pushed: &Pushed, client: &Registry, files: &BoxFiles, name: &str, from: 
     push(client, &OpenBox::open(files.path()).unwrap(), &to).unwrap()
 }
 
-/// Pulls a box into a new store, and compares each blob.
+/// Pulls a box into a new store, and compares each blob with `files`. Returns its form in the registry.
 fn compare(pushed: &Pushed, options: Options, files: &BoxFiles, name: &str, tag: &str) -> Form {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("store")).unwrap();
@@ -48,7 +48,7 @@ fn compare(pushed: &Pushed, options: Options, files: &BoxFiles, name: &str, tag:
     plan.remote.form
 }
 
-/// Runs `boxbuild` with a store and with a configuration that knows that the registry speaks plain http.
+/// Runs `boxbuild` with the store `store`, and with a configuration that allows plain HTTP to the registry.
 pub(crate) fn boxbuild(pushed: &Pushed, store: &str, args: &[&str]) -> Output {
     let tools = Artefacts::build(&Workspace::find()).unwrap();
     let config = format!("[registry.\"{}\"]\nplain-http = true\n", pushed.registry.host());
@@ -58,7 +58,7 @@ pub(crate) fn boxbuild(pushed: &Pushed, store: &str, args: &[&str]) -> Output {
     command.env("BOXBUILD_STORE", pushed.dir.path().join(store)).output().unwrap()
 }
 
-/// Returns what a command printed that must succeed, and what it told.
+/// Returns the stdout and stderr of a command that must succeed.
 pub(crate) fn printed(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let (result, notes) = (text(&output.stdout), text(&output.stderr));
@@ -94,7 +94,7 @@ fn a_box_travels_from_one_store_to_another() {
     let plan = printed(&run("two", &["cat", &digest, "/boxbuild/plan.json"])).0;
     let plan: RunPlan = serde_json::from_str(&plan).unwrap();
     assert!(plan == config().plan, "the box of the other store is this one");
-    // Both digests name it, and no other does.
+    // The box's digest and the registry's digest both pin the box. Another digest is refused.
     for given in [digest.as_str(), in_registry] {
         let pinned = format!("{reference}@{given}");
         let (report, _) = printed(&run("two", &["pull", &pinned, "--json"]));
@@ -133,7 +133,7 @@ fn a_tag_that_moves_is_told_and_its_former_box_is_found_by_the_digest_of_the_reg
         "{errors}"
     );
     assert_eq!(printed(&pull(&first["registry_digest"])).0.trim(), first["box"].as_str().unwrap());
-    // The tag stays what it was in this store, and both boxes are found.
+    // Pulling the first box by digest does not change the tag in this store, which has both boxes.
     let pinned = format!("{reference}@{}", first["registry_digest"].as_str().unwrap());
     let (report, _) = printed(&boxbuild(&pushed, "one", &["pull", &pinned, "--json"]));
     let report: Value = serde_json::from_str(&report).unwrap();
@@ -162,7 +162,7 @@ fn what_is_no_reference_is_refused_before_a_registry_is_asked() {
         assert_eq!(refused.status.code(), Some(2), "{reference}: {errors}");
         assert!(errors.contains("HOST/NAME"), "{reference}: {errors}");
     }
-    // An image is no box.
+    // An OCI image is not a box.
     let image = format!("{host}/{NAME}:{TAG}");
     let errors = String::from_utf8(boxbuild(&pushed, "store", &["pull", &image]).stderr).unwrap();
     assert!(errors.contains("not a box"), "{errors}");
@@ -178,19 +178,19 @@ fn a_box_goes_and_comes_and_is_shared() {
     assert_eq!(compare(&pushed, pushed.options(), &files, NAME, "box"), Form::Artifact);
     let again = send(&pushed, &client, &files, NAME, NAME);
     assert_eq!((again.bytes, again.registry_digest), (0, first.registry_digest));
-    // Another repository takes the blobs from the first.
+    // The registry mounts all blobs from the first repository in another one.
     let other = send(&pushed, &client, &files, "team/other", NAME);
     assert_eq!((other.sent, other.mounted), (0, first.sent));
     assert_eq!(other.registry_digest, first.registry_digest);
     compare(&pushed, pushed.options(), &files, "team/other", "box");
-    // Of a box with another config, the config goes.
+    // If only the config has changed, only the config is sent.
     files.edit_config(|config| config["plan"]["vm"]["memory-mib"] = 512.into());
     let changed = send(&pushed, &client, &files, NAME, NAME);
     assert_eq!((changed.sent, changed.skipped), (1, first.sent - 1));
     compare(&pushed, pushed.options(), &files, NAME, "box");
 }
 
-/// A registry that wants a name and a password with each request.
+/// The registry requires a user name and a password with each request.
 #[test]
 fn a_closed_registry_takes_a_box() {
     let pushed = Pushed::closed();

@@ -1,4 +1,4 @@
-//! A connection to the registry that breaks in the middle of a layer.
+//! Tests with a connection to the registry that breaks in the middle of a layer.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,10 +9,10 @@ use oci_registry::{Options, Registry, RegistryConfig, Repository};
 
 use crate::pushed::{NAME, Pushed, TAG, parts, tagged};
 
-/// How much of the first answer comes through.
+/// The number of bytes that the first connection forwards before it breaks.
 const THROUGH: u64 = 300_000;
 
-/// Passes connections on to a registry; the first one breaks.
+/// A proxy for a registry. Its first connection breaks.
 struct Line {
     host: String,
     /// The first request of each connection.
@@ -29,7 +29,7 @@ impl Line {
             let limits = std::iter::once(THROUGH).chain(std::iter::repeat(u64::MAX));
             for (stream, limit) in listener.incoming().flatten().zip(limits) {
                 let (registry, log) = (registry.clone(), Arc::clone(&log));
-                // That connections break is what this is for.
+                // Errors are expected, because connections break.
                 thread::spawn(move || pass(stream, &registry, limit, &log).ok());
             }
         });

@@ -1,4 +1,4 @@
-//! Other clients read what `boxbuild push` has written, and `boxbuild pull` reads what they have.
+//! Tests that other clients read boxes from `boxbuild push`, and that `boxbuild pull` reads the copies that they write.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::boxes::{boxbuild, printed};
 use crate::host::compare;
 use crate::pushed::Pushed;
 
-/// Where the box is, and where other clients copy it to.
+/// The repository of the box, and the repository to which other clients copy it.
 const FROM: &str = "team/box";
 const TO: &str = "team/copy";
 
@@ -26,7 +26,7 @@ const TO: &str = "team/copy";
 struct There {
     pushed: Pushed,
     files: TestBox,
-    /// What the push has printed: the box digest, and that of the registry's manifest.
+    /// The digest of the box, and of the manifest in the registry, as the push has printed them.
     digests: [String; 2],
 }
 
@@ -46,7 +46,7 @@ impl There {
         format!("{}/{name}:v1", self.pushed.registry.host())
     }
 
-    /// Pulls what another client has copied, and compares it byte for byte. Returns the digest of the registry's manifest.
+    /// Pulls another client's copy, and compares it byte for byte. Returns the digest of the manifest in the registry.
     fn pull(&self) -> String {
         let args = ["pull", &self.reference(TO), "--json"];
         let report = printed(&boxbuild(&self.pushed, "store", &args)).0;
@@ -98,7 +98,7 @@ fn oras_reads_and_writes_a_box() {
         (plain, fs::read(through.path().join(digest)).unwrap())
     });
     assert_same(&there.files, sent.collect());
-    // It writes the same manifest in another way: another digest in the registry, and the same box.
+    // skopeo serializes the manifest differently, so its digest in the registry differs. The box is the same.
     there.pull();
 }
 
@@ -124,7 +124,7 @@ fn ocipkg_reads_and_writes_a_box() {
     there.pull();
 }
 
-/// Compares what a client has read with the box: plain bytes, or one zstd frame.
+/// Compares the blobs that a client has read with the box. Each is plain or one zstd frame.
 fn assert_same(files: &BoxFiles, read: BTreeMap<String, Vec<u8>>) {
     let opened = OpenBox::open(files.path()).unwrap();
     let blobs = opened.manifest.blobs();

@@ -1,4 +1,4 @@
-//! A registry that wants a name and a password.
+//! Tests with a registry that requires a user name and a password.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use testbed::DockerRegistry;
 
 use crate::pushed::{NAME, Pushed, TAG};
 
-/// The right name and password, as docker and podman write them.
+/// The right user name and password, as docker and podman write them.
 pub(crate) const RIGHT: &str = r#"{"auth": "YWxpOm9wZW4gc2VzYW1l"}"#;
-/// The right name and another password.
+/// The right user name and a wrong password.
 const WRONG: &str = r#"{"auth": "YWxpOm9wZW4="}"#;
 
 /// Writes a file of credentials with one entry.
@@ -72,8 +72,8 @@ fn a_helper_may_have_the_password() {
     pushed.pull(Options { auth_files, helper_path, ..pushed.options() }, TAG).unwrap();
 }
 
-/// Writes the helper. Another program does it: a file that this process has open for writing cannot
-/// be run, and another thread's child may hold it open for a moment longer.
+/// Writes the credential helper with `sh`, not in this process. Otherwise a child that another thread forks meanwhile could
+/// still have the file open for writing, and running the helper would fail with `ETXTBSY`.
 fn write_program(pushed: &Pushed, text: &str) {
     let path = pushed.dir.path().join("docker-credential-test");
     let mut sh = Command::new("sh");

@@ -1,4 +1,4 @@
-//! Pulls onto a disk that is too small, or becomes full.
+//! Tests of pulls onto a disk that is too small, or that becomes full.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use test_server::registry::Rules;
 
 use crate::host::Host;
 
-/// Runs a script in a mount namespace in which the store `small` is a file system of so many MiB. In it, `"$@"` pulls and `$0` is the
-/// store. Returns what it printed.
+/// Runs a script in a mount namespace in which the store `small` is a tmpfs of `mebibytes` MiB. In the script, `"$@"` pulls,
+/// and `$0` is the store. Returns the script's output.
 fn on_a_small_disk(host: &Host, mebibytes: u32, script: &str) -> String {
     let store = host.path("small");
     std::fs::create_dir_all(&store).unwrap();
@@ -29,7 +29,7 @@ fn on_a_small_disk(host: &Host, mebibytes: u32, script: &str) -> String {
     printed
 }
 
-/// A segment of so many MiB that is small when it is compressed.
+/// Returns a segment of `mebibytes` MiB that compresses well.
 fn zeros(mebibytes: usize) -> Vec<u8> {
     vec![0; mebibytes << 20]
 }
@@ -40,7 +40,7 @@ fn a_box_that_has_no_room_is_refused_before_a_byte_is_fetched() {
     host.pushed();
     let printed = on_a_small_disk(&host, 16, "\"$@\"; test $? = 1 && ls \"$0\"/blobs \"$0\"/tmp");
     assert!(printed.contains("disk-full"), "{printed}");
-    // A twentieth of 16 MiB stays free, and the store itself has something.
+    // A twentieth of the 16 MiB stays free, and the store's own files use some.
     assert!(printed.contains("has room for 15.") && printed.contains("are needed"), "{printed}");
     let layers = host.layers();
     let fetched = host.fetched();
@@ -54,7 +54,7 @@ fn a_disk_that_becomes_full_ends_a_pull_and_the_next_one_goes_on() {
     let noise = (0_u32..1 << 20).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes());
     let host = Host::of(Rules::default(), vec![noise.collect(), zeros(1)]);
     host.pushed();
-    // The large blob is under way, and the others are there.
+    // The large blob is still being transferred, and the others are complete.
     host.registry.with(|held| (held.slow, held.slow_from) = (Duration::from_secs(2), 1 << 20));
     let script = "(sleep 1; head -c 12m /dev/zero >\"$0\"/filler) & \"$@\"; echo status $?; wait; \
                   ls \"$0\"/tmp | wc -l; sha256sum \"$0\"/blobs/* | awk '{ n=split($2, it, \"/\"); print it[n] == $1 }'; \

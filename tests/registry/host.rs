@@ -1,4 +1,4 @@
-//! A registry of our own, a box that goes there and comes back, and the commands that send and fetch it.
+//! The tests' own registry, a box, and the commands that push and pull it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use testbed::{Artefacts, Workspace};
 use testkit::TestBox;
 use testkit::test_box::{BoxFiles, config};
 
-/// The repository, and the tag of the box in it.
+/// The box's repository and tag.
 pub(crate) const NAME: &str = "team/app";
 pub(crate) const TAG: &str = "v1";
 
@@ -60,7 +60,7 @@ impl Host {
         self.dir.path().join(name)
     }
 
-    /// Returns the command `boxbuild` with a store.
+    /// Returns a `boxbuild` command that uses the store `store`.
     pub(crate) fn command(&self, store: &str, args: &[&str]) -> Command {
         let mut command = Command::new(&self.boxbuild);
         command.args(args).env_clear().env("BOXBUILD_REGISTRIES", self.path("registries.toml"));
@@ -88,7 +88,7 @@ impl Host {
         report
     }
 
-    /// Runs a command that must fail, and returns what it said.
+    /// Runs a command that must fail, and returns its stdout and stderr.
     pub(crate) fn fails(&self, command: &mut Command) -> String {
         let output = command.output().unwrap();
         let message =
@@ -97,13 +97,13 @@ impl Host {
         message
     }
 
-    /// Returns the registry's manifest.
+    /// Returns the box's manifest in the registry.
     pub(crate) fn document(&self) -> Value {
         let key = (NAME.to_owned(), TAG.to_owned());
         self.registry.with(|held| serde_json::from_slice(&held.manifests[&key].1).unwrap())
     }
 
-    /// Returns the plain digest of each layer in the registry, with the digest that it has there.
+    /// Returns, for each layer in the registry, the digest of its uncompressed bytes and its digest in the registry.
     pub(crate) fn layers(&self) -> Vec<(Digest, String)> {
         let document = self.document();
         let layers = document["layers"].as_array().unwrap().iter();
@@ -112,7 +112,7 @@ impl Host {
         layers.map(|it| (plain(it), text(&it["digest"]))).collect()
     }
 
-    /// Returns the blobs of which a GET has come, wherever the bytes are.
+    /// Returns the digest of the blob in each GET, of requests to the registry and to its separate storage.
     pub(crate) fn fetched(&self) -> Vec<String> {
         let requests = [self.registry.requests(), self.registry.stored()].concat();
         let blobs =
@@ -121,7 +121,7 @@ impl Host {
     }
 }
 
-/// Waits until something is so.
+/// Waits up to 60 s until `is_so` returns true.
 pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -130,13 +130,13 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Returns a segment that is half as large when it is compressed.
+/// Returns a segment of 4 KiB that compresses to about a half.
 fn noisy() -> Vec<u8> {
     let noise = (0_u32..512).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes());
     noise.chain([0; 2048]).collect()
 }
 
-/// Reads the report of a command that must succeed.
+/// Parses the JSON report of a command that must succeed.
 pub(crate) fn report(output: &Output) -> Value {
     let message = String::from_utf8_lossy(&output.stderr);
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -144,7 +144,7 @@ pub(crate) fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Compares every blob of a box with what a store has.
+/// Compares every blob of a box with the store's blob.
 pub(crate) fn compare(files: &BoxFiles, store: &Path) {
     let store = Store::open(store).unwrap();
     let opened = OpenBox::open(files.path()).unwrap();
@@ -154,7 +154,7 @@ pub(crate) fn compare(files: &BoxFiles, store: &Path) {
     }
 }
 
-/// Checks that everything in a store that has a name is what the name says, and returns how many blobs it has.
+/// Checks that each blob in a store matches the digest in its name. Returns the number of blobs.
 pub(crate) fn check(store: &Path) -> usize {
     let Ok(entries) = fs::read_dir(store.join("blobs")) else { return 0 };
     let names: Vec<_> = entries.map(|it| it.unwrap().path()).collect();

@@ -1,4 +1,4 @@
-//! A registry that wants a client to take memory, without a bound if it can have that.
+//! Tests with a registry that tries to make a client use unbounded memory.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +20,7 @@ use crate::kinds::leftovers;
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Runs a command, and checks the most memory that it had.
+/// Runs a command, and checks its peak memory.
 fn bounded(what: &str, mut command: Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let id = child.id();
@@ -35,7 +35,7 @@ fn bounded(what: &str, mut command: Command) -> Output {
     watched.join().unwrap()
 }
 
-/// Pulls what must be refused into a new store, and returns what was said. Nothing half stays.
+/// Pulls into a new store, which must fail and leave no partial files. Returns the stdout.
 fn refused(what: &str, host: &Host) -> String {
     fs::remove_dir_all(host.path("store")).ok();
     let output = bounded(what, host.pull("store"));
@@ -47,7 +47,7 @@ fn refused(what: &str, host: &Host) -> String {
     message
 }
 
-/// Changes the registry's manifest.
+/// Changes the manifest in the registry.
 fn edit(host: &Host, change: impl FnOnce(&mut Held, &mut Value)) {
     let mut document = host.document();
     host.registry.with(|held| {
@@ -56,7 +56,7 @@ fn edit(host: &Host, change: impl FnOnce(&mut Held, &mut Value)) {
     });
 }
 
-/// A frame with a window of so many bytes, as a power of two, that inflates to zeros.
+/// Returns a zstd frame with a window of 2^`window_log` bytes that decompresses to `mebibytes` MiB of zeros.
 fn zeros(mebibytes: usize, window_log: u32) -> Vec<u8> {
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
     encoder.window_log(window_log).unwrap();
@@ -66,7 +66,7 @@ fn zeros(mebibytes: usize, window_log: u32) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A box with segments of which each fills a window of the decoder.
+/// Pushes a box whose segments are each larger than the decoder's largest window.
 fn large(segments: u8) -> Host {
     let segment = |number: u8| {
         let mut segment = vec![0; 36 * MEBIBYTE];
@@ -78,7 +78,7 @@ fn large(segments: u8) -> Host {
     host
 }
 
-/// Puts bytes in the place of each segment.
+/// Replaces each segment in the registry with `bytes(index)`.
 fn replace(host: &Host, bytes: impl Fn(usize) -> Vec<u8>) {
     edit(host, |held, document| {
         let layers = document["layers"].as_array_mut().unwrap().iter_mut();
@@ -94,7 +94,7 @@ fn replace(host: &Host, bytes: impl Fn(usize) -> Vec<u8>) {
 #[test]
 fn frames_that_never_end_stop_at_their_size() {
     let host = large(5);
-    // Each blob is another one in the registry.
+    // Each blob has a different digest in the registry.
     replace(&host, |at| [zeros(2048 + at, 25), vec![]].concat());
     let message = refused("bombs", &host);
     assert!(message.contains("inflates to more than"), "{message}");
@@ -120,7 +120,7 @@ fn a_box_with_the_largest_windows_is_pulled() {
     crate::host::compare(&host.files, &host.path("store"));
 }
 
-/// Answers with what has no end to everything whose path and method are so.
+/// Sends an endless answer to each request with this method and with `part` in its path.
 fn endless(method: &'static str, part: &'static str, status: &'static str) -> Deed {
     Box::new(move |request: &Request, _| {
         let mut answer = reply(status, &["Content-Type: application/json"], b"{\"errors\":[\"");
@@ -142,7 +142,7 @@ fn answers_that_never_end_are_cut_off() {
         let what = format!("{method} {part} {status}");
         let deed = Some(endless(method, part, status));
         let host = Host::new(Rules { closed: part == "/token", deed, ..Rules::default() });
-        // What the registry has, another one was given.
+        // Copies the blobs and manifests from another registry, because this one cannot complete a push.
         let right = Host::with_box(Rules::default());
         let (blobs, manifests) =
             right.registry.with(|held| (held.blobs.clone(), held.manifests.clone()));
@@ -168,7 +168,7 @@ fn answers_that_never_end_are_cut_off() {
 #[test]
 fn a_manifest_may_be_as_large_as_it_wants() {
     let host = Host::with_box(Rules::default());
-    // As many layers as there is room for, and ten times as many.
+    // About as many layers as a manifest may have, and ten times as many.
     for layers in [32_000, 320_000] {
         let right = host.document();
         edit(&host, |_, document| {

@@ -1,4 +1,4 @@
-//! Pushes and pulls that are killed.
+//! Tests of pushes and pulls that are killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,12 +12,12 @@ use test_server::registry::Rules;
 use crate::host::{Host, NAME, TAG, check, compare};
 use crate::kinds::leftovers;
 
-/// How many are killed before their end: few, or as many as `BOXBUILD_KILLS` says, for a soak.
+/// Returns how many commands must be killed before their end: 24, or `BOXBUILD_KILLS` for a soak.
 fn kills() -> u32 {
     std::env::var("BOXBUILD_KILLS").map_or(24, |it| it.parse().unwrap())
 }
 
-/// Runs a command and kills it after a part of the time that it takes, in percent. Returns whether it was killed before its end.
+/// Runs a command and kills it after `percent` of `length`. Returns whether it was killed before its end.
 fn kill(mut command: Command, length: Duration, percent: u32) -> bool {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     sleep(length * percent / 100);
@@ -27,24 +27,24 @@ fn kill(mut command: Command, length: Duration, percent: u32) -> bool {
     status.signal() == Some(9)
 }
 
-/// The kills of a test, and the moments for them: all over the length of a command, in an order in which early and late ones alternate.
+/// The kills of a test. Their moments are spread over the length of the command, and early and late ones alternate.
 struct Kills {
     length: Duration,
     rounds: u32,
     hits: u32,
-    /// Those in the midst of the transfer.
+    /// The number of kills during the transfer.
     partial: u32,
 }
 
 impl Kills {
-    /// Measures a command that ends.
+    /// Runs a command to its end, to measure its length.
     fn of(mut command: Command) -> Self {
         let started = Instant::now();
         assert!(command.stdout(Stdio::null()).status().unwrap().success());
         Self { length: started.elapsed(), rounds: 0, hits: 0, partial: 0 }
     }
 
-    /// Returns whether there were enough, of which an eighth has to be in the midst of it.
+    /// Returns whether enough commands were killed, more than an eighth of them during the transfer.
     fn are_over(&self) -> bool {
         let Self { rounds, hits, partial, .. } = *self;
         assert!(rounds < 40 * kills(), "{partial} of {hits} kills in the midst of {rounds} runs");
@@ -58,7 +58,8 @@ impl Kills {
         killed
     }
 
-    /// Notes how far a command came. On a machine that has become faster or slower, the next moment is another one.
+    /// Records whether the kill was during the transfer. Adjusts the length if the kill was too late or too early, because the
+    /// host's speed can change.
     fn note(&mut self, killed: bool, has_begun: bool) {
         self.partial += u32::from(killed && has_begun);
         self.length = match (killed, has_begun) {
@@ -87,7 +88,7 @@ fn a_killed_pull_loses_nothing_and_the_next_one_goes_on() {
         let again = complete.iter().find(|it| asked.contains(&it.1));
         assert_eq!(again, None, "what was complete is not fetched again");
         kills.note(killed, now > 0);
-        // A box has a directory once all of it is there.
+        // A pull creates the box's directory only when all blobs are complete.
         let boxes = fs::read_dir(store.join("boxes")).map_or(0, Iterator::count);
         assert!(boxes == 0 || now == layers.len() + 1, "a box of {now} blobs");
         if !killed || boxes > 0 {
@@ -111,7 +112,7 @@ fn a_killed_push_loses_nothing_and_the_next_one_goes_on() {
             .registry
             .with(|held| held.blobs.keys().map(|it| it.1.replace(':', "%3A")).collect());
         let killed = kills.kill(host.push(&host.files));
-        // A request that was killed may be answered a moment later.
+        // The registry may complete a request shortly after its client was killed.
         sleep(Duration::from_millis(20));
         let lines = host.registry.lines().split_off(asked);
         asked += lines.len();
@@ -132,7 +133,7 @@ fn a_killed_push_loses_nothing_and_the_next_one_goes_on() {
     }
     host.pushed();
     host.pulled("store");
-    // What a push compresses has no name that could stay.
+    // A push compresses into unnamed temporary files, so a kill leaves none.
     let rest = fs::read_dir(host.dir.path()).unwrap().map(|it| it.unwrap().file_name());
     let rest: Vec<_> = rest
         .filter(|it| {

@@ -1,4 +1,4 @@
-//! Boxes go to registries that answer as known ones do, and come back byte for byte.
+//! Tests that push boxes to registries that behave like GitLab and others, and pull them again byte for byte.
 
 use std::fs;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use test_server::{Early, Request, likes, reply};
 
 use crate::host::{Host, NAME, TAG, check, compare};
 
-/// Pushes and pulls a box, and looks at what was asked for.
+/// Pushes and pulls a box, and checks the requests. `form` is the expected form in the registry.
 fn there_and_back(name: &str, rules: Rules, form: &str) {
     let host = Host::new(rules);
     let first = host.pushed();
     assert_eq!(first["form"], form, "{name}");
     let pulled = host.pulled("store");
     assert_eq!((&pulled["box"], &pulled["blobs"]), (&first["box"], &pulled["fetched"]), "{name}");
-    // What is there is not sent again.
+    // A second push sends no blob again.
     let before = host.registry.lines().len();
     let again = host.pushed();
     assert_eq!(
@@ -35,7 +35,7 @@ fn there_and_back(name: &str, rules: Rules, form: &str) {
     assert!(manifests.iter().all(|it| it.starts_with("GET ")), "{name}: {asked:?}");
     assert!(others.iter().all(|it| it.starts_with("GET /token")), "{name}: {asked:?}");
     assert_eq!(host.pulled("store")["fetched"], 0, "{name}");
-    // Of one config, the config is sent.
+    // If only the config has changed, only the config is sent.
     host.files.edit_config(|config| config["plan"]["vm"]["memory-mib"] = 512.into());
     let changed = host.pushed();
     assert_eq!(changed["sent"], 1, "{name}: {changed}");
@@ -82,10 +82,11 @@ fn an_overloaded_registry_is_given_time() {
     there_and_back("overloaded", likes::overloaded(), "artifact");
 }
 
-/// The token ends after each number of requests that a push or a pull makes.
+/// Expires the token after `left` requests, for each number from 1 to 30.
 #[test]
 fn tokens_may_end_at_any_moment() {
-    // Each blob breaks off before its answer, and one in the middle: what is missing is asked for with a token that may have ended.
+    // The first request for each blob gets no answer, and one answer breaks after 700 bytes. The token may have expired when the
+    // client asks for the missing bytes.
     let breaks = |request: &Request, before: usize| {
         let is_blob = request.method() == "GET" && request.path().contains("/blobs/");
         (is_blob && before == 0).then(|| Early { after: 0, reply: Vec::new() })
@@ -99,7 +100,7 @@ fn tokens_may_end_at_any_moment() {
         ends(&host, left);
         host.pushed();
         pushes += usize::from(has_ended(&host));
-        // A pull makes fewer, and pauses after each that breaks off.
+        // A pull makes fewer requests, and pauses after each broken one, so it is tried with fewer numbers.
         if left <= 9 {
             ends(&host, left);
             host.pulled("store");
@@ -109,7 +110,7 @@ fn tokens_may_end_at_any_moment() {
     assert!(pushes > 20 && pulls > 6, "{pushes} pushes and {pulls} pulls");
 }
 
-/// Cuts a blob at each tenth byte once, and then gives the rest, or all of it again.
+/// Cuts a blob once at each tenth byte. The registry then sends the remaining bytes or, without ranges, all bytes again.
 #[test]
 fn a_blob_may_be_cut_anywhere() {
     for ignores_ranges in [false, true] {
@@ -119,7 +120,7 @@ fn a_blob_may_be_cut_anywhere() {
         let largest = host.registry.with(|held| held.blobs.values().map(Vec::len).max().unwrap());
         let segment = host.files.manifest().layers.into_iter().find(|it| it.role() == "segment");
         let segment = segment.unwrap().digest;
-        // Without ranges it begins again, wherever it was cut.
+        // Without ranges the transfer restarts wherever it was cut, so each hundredth byte is enough.
         for cut in (0..largest).step_by(if ignores_ranges { 100 } else { 10 }) {
             at.store(cut, Ordering::SeqCst);
             fs::remove_file(host.path("store/blobs").join(segment.hex())).ok();
@@ -136,7 +137,7 @@ fn a_blob_may_be_cut_anywhere() {
     }
 }
 
-/// Pulls in this process, with short pauses.
+/// Pulls in this process, with retries after 1 ms.
 fn fetch(host: &Host, store: &str) {
     let config = format!("[registry.\"{}\"]\nplain-http = true", host.registry.host());
     let config = RegistryConfig::parse(&config).unwrap();
@@ -151,7 +152,7 @@ fn fetch(host: &Host, store: &str) {
     plan.fetch(&client, &store).unwrap();
 }
 
-/// Returns how often a blob was asked for.
+/// Returns how often the blob `digest` was requested.
 fn count(fetched: &[String], digest: &str) -> usize {
     fetched.iter().filter(|it| it.starts_with(digest)).count()
 }
@@ -185,7 +186,7 @@ fn wrong_bytes_get_no_name_and_are_mended() {
     }
 }
 
-/// Returns what is unfinished in a store.
+/// Returns the entries in a store's `tmp` and `locks` directories.
 pub(crate) fn leftovers(host: &Host, store: &str) -> Vec<fs::DirEntry> {
     let folders = ["tmp", "locks"].map(|it| host.path(store).join(it));
     folders.iter().flat_map(|it| fs::read_dir(it).unwrap()).map(Result::unwrap).collect()
@@ -209,7 +210,7 @@ fn a_digest_that_lies_ends_a_push_and_a_pull() {
     host.pulled("store");
 }
 
-/// Refuses in ways of which a client can make nothing, and says what is wrong.
+/// The registry gives answers that no client can use. The client's error names the fault.
 #[test]
 fn what_no_client_can_use_is_named() {
     let post = |line: &'static str, headers: &'static [&'static str]| {

@@ -1,5 +1,5 @@
-//! The registry client against a real registry: Debian's `docker-registry`, on the loopback device,
-//! and filled by `skopeo` or by the client.
+//! Tests of the registry client with Debian's `docker-registry` on the loopback device, which `skopeo` or the client fills,
+//! and with a registry of the tests.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! A registry that anybody may read.
+//! Tests with a registry that needs no password.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +56,7 @@ fn what_is_not_there_is_named() {
     let other = Repository::new(&host, "nobody/nothing").unwrap();
     let error = registry.manifest(&other, &tagged(TAG)).unwrap_err();
     assert!(matches!(error, RegistryError::NotFound { .. }), "{error}");
-    // What one repository has, another has not.
+    // The registry does not serve one repository's blobs from another repository.
     let (_, layers) = parts(&registry.manifest(&pushed.repository(), &tagged(TAG)).unwrap());
     let error = registry.fetch_blobs(&other, &layers, &pushed.store).unwrap_err();
     assert!(matches!(error, RegistryError::NotFound { .. }), "{error}");
@@ -74,7 +74,7 @@ fn plain_http_must_be_configured_also_on_this_machine() {
         ..pushed.options()
     };
     let error = pushed.pull(options, TAG).unwrap_err();
-    // Without the system's file of certificates nothing is asked at all.
+    // On a host without CA certificates the client fails before it sends a request.
     let refused = matches!(
         error,
         RegistryError::NotTls { .. }

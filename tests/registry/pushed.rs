@@ -1,4 +1,4 @@
-//! An image in a layout directory and in a registry, and both compared.
+//! An image in a registry, and the same image in a layout directory, with which pulls are compared.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use serde_json::Value;
 use testbed::{DockerRegistry, Workspace};
 use testkit::images::{Compression, Config, Image, Layer, LayerTar};
 
-/// The name under which the image is pushed, and its tag.
+/// The image's repository and tag.
 pub(crate) const NAME: &str = "team/app";
 pub(crate) const TAG: &str = "v1";
 
-/// A registry, and the layout of the image in it.
+/// A registry with an image, and a directory with the image's layout.
 pub(crate) struct Pushed {
     pub(crate) registry: DockerRegistry,
     pub(crate) dir: tempfile::TempDir,
@@ -26,19 +26,19 @@ pub(crate) struct Pushed {
 }
 
 impl Pushed {
-    /// Starts a registry that anybody may read.
+    /// Starts a registry that needs no password.
     pub(crate) fn open() -> Self {
         Self::to(DockerRegistry::open(&Workspace::find(), &mut |line| println!("{line}")).unwrap())
     }
 
-    /// Starts a registry that wants a password.
+    /// Starts a registry that requires a password.
     pub(crate) fn closed() -> Self {
         Self::to(
             DockerRegistry::closed(&Workspace::find(), &mut |line| println!("{line}")).unwrap(),
         )
     }
 
-    /// Pushes an image of two layers.
+    /// Pushes an image of two layers to `registry`.
     fn to(registry: DockerRegistry) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let layout = dir.path().join("layout");
@@ -48,14 +48,14 @@ impl Pushed {
         Self { registry, dir, store }
     }
 
-    /// Pushes the same image with layers that are not compressed.
+    /// Pushes the same image with uncompressed layers.
     pub(crate) fn push_plain(&self, tag: &str) {
         let layout = self.dir.path().join("layout");
         image().write_layout(&layout, tag, Compression::None).unwrap();
         self.registry.push(&layout, tag, &format!("{NAME}:{tag}")).unwrap();
     }
 
-    /// Pushes an index of two images.
+    /// Pushes an index with the image for amd64 and for arm64.
     pub(crate) fn push_index(&self, tag: &str) {
         let layout = self.dir.path().join("layout");
         let images = ["amd64", "arm64"].map(|it| image().architecture(it));
@@ -67,7 +67,7 @@ impl Pushed {
         Repository::new(&self.registry.host(), NAME).unwrap()
     }
 
-    /// Returns options that know that the registry speaks plain http.
+    /// Returns options that allow plain HTTP to the registry.
     pub(crate) fn options(&self) -> Options {
         let config = format!("[registry.\"{}\"]\nplain-http = true", self.registry.host());
         let config = RegistryConfig::parse(&config).unwrap();
@@ -76,12 +76,12 @@ impl Pushed {
         Options { config, network, ..Options::default() }
     }
 
-    /// Returns a blob of the layout.
+    /// Reads a blob from the layout.
     pub(crate) fn blob(&self, digest: &Digest) -> Vec<u8> {
         fs::read(self.dir.path().join("layout/blobs/sha256").join(digest.hex())).unwrap()
     }
 
-    /// Pulls the image of a tag, and compares everything with the layout.
+    /// Pulls the image `tag`, and compares its manifest and blobs with the layout.
     pub(crate) fn pull(&self, options: Options, tag: &str) -> Result<Manifest, RegistryError> {
         let registry = Registry::new(options);
         let repository = self.repository();
@@ -97,7 +97,7 @@ impl Pushed {
         Ok(manifest)
     }
 
-    /// Writes a file beside the layout.
+    /// Writes the file `name` into the directory that contains the layout.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.dir.path().join(name);
         fs::write(&path, text).unwrap();
@@ -109,7 +109,7 @@ pub(crate) fn tagged(tag: &str) -> Reference {
     Reference::Tag(Tag::new(tag).unwrap())
 }
 
-/// Returns what a manifest names: the config, and the layers.
+/// Returns the digests and sizes in a manifest: the config's, and the layers'.
 pub(crate) fn parts(manifest: &Manifest) -> ((Digest, u64), Vec<(Digest, u64)>) {
     let manifest: Value = serde_json::from_slice(&manifest.bytes).unwrap();
     let part = |it: &Value| -> (Digest, u64) {
@@ -118,7 +118,7 @@ pub(crate) fn parts(manifest: &Manifest) -> ((Digest, u64), Vec<(Digest, u64)>) 
     (part(&manifest["config"]), manifest["layers"].as_array().unwrap().iter().map(part).collect())
 }
 
-/// Two layers, one of them larger than what is read at once, also when it is compressed.
+/// Makes an image of two layers. One is larger than one read of the client, even compressed.
 fn image() -> Image {
     let noise: Vec<u8> =
         (0_u32..400_000).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();

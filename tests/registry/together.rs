@@ -1,4 +1,4 @@
-//! Several pulls into one store at once.
+//! Tests of concurrent pulls into one store.
 
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -35,7 +35,7 @@ fn each_blob_is_fetched_once() {
     assert!(leftovers(&host, "store").is_empty());
 }
 
-/// Many blobs, and several threads of each process, which come to them in another order.
+/// Pulls boxes with the same blobs in opposite orders, with several threads in each process.
 #[test]
 fn boxes_on_one_base_do_not_wait_for_each_other_in_a_circle() {
     let segments: Vec<_> = (1..=12).map(|number| segment(number, 1)).collect();
@@ -72,7 +72,7 @@ fn a_pull_that_was_killed_hinders_no_other() {
     let second = start(host.pull("store"));
     let before = host.registry.lines().len();
     wait_until("the second pull looks", || host.registry.lines().len() > before + 1);
-    // It waits for the blob that the first one fetches.
+    // The second pull waits for the blob that the first pull fetches.
     sleep(Duration::from_millis(500));
     assert_eq!(counts(&host), vec![1; layers.len()]);
     host.registry.with(|held| held.slow = Duration::ZERO);

@@ -1,19 +1,19 @@
-//! Secrets in every place of a checkout and of a user's files where somebody may have put one by mistake: no message
-//! repeats them.
+//! Tests that no message repeats a secret that a user has put by mistake into a Boxfile, a file of variables, a configuration
+//! of registries or a file of credentials.
 
 use std::process::Command;
 use std::thread;
 
 use crate::checkout::{BOXFILE, Checkout};
 
-/// A value that nobody can take for anything but a token, and one that could be any word.
+/// A value that is recognizable as a token, and one that could be any word.
 const TOKEN: &str = "ghp_canary0123456789abcdefghij";
 const WORD: &str = "canary";
-/// The commands that read a Boxfile and what it names.
+/// The commands that read a Boxfile and the files that it refers to.
 const COMMANDS: [&[&str]; 5] =
     [&["check"], &["check", "--json"], &["plan", "--json"], &["build"], &["build", "--json"]];
 
-/// Boxfiles, in which `*` stands for the token.
+/// Boxfiles. `*` is replaced by `TOKEN`.
 const BOXFILES: [&str; 28] = [
     "box \"t\"\nagent { image \"oci:x\"; env GITHUB_TOKEN=\"*\"; }",
     "box \"t\"\nagent { image \"oci:x\"; env A=\"*\"; }",
@@ -44,7 +44,7 @@ const BOXFILES: [&str; 28] = [
     "[box]\nname = \"t\"\n[agent]\nimage = \"oci:x\"\nTOKEN = \"*\"\n",
     "[box]\nname = \"t\"\n[[secret]]\nname = \"API_KEY\"\nvalue = \"*\"\n[agent]\nimage = \"oci:x\"\n",
 ];
-/// Files of variables, with either of them.
+/// Files of variables. `*` is replaced by each of the secrets.
 const ENV_FILES: [&str; 8] = [
     "TOKEN=*\n",
     "TO KEN=*\n",
@@ -55,7 +55,7 @@ const ENV_FILES: [&str; 8] = [
     "export *\n",
     "TOKEN=1\nTOKEN=*\n",
 ];
-/// Configurations of registries, with either of them.
+/// Configurations of registries. `*` is replaced by each of the secrets.
 const REGISTRIES: [&str; 8] = [
     "[registry.\"127.0.0.1:1\"]\npassword = \"*\"\n",
     "[registry.\"127.0.0.1:1\"]\npassword = *\n",
@@ -66,7 +66,7 @@ const REGISTRIES: [&str; 8] = [
     "[registry.\"me:*@127.0.0.1:1\"]\nplain-http = true\n",
     "token = \"*\"\n",
 ];
-/// Files of credentials, with either of them; the registry does not answer.
+/// Files of credentials for a registry that does not answer. `*` is replaced by each of the secrets.
 const CREDENTIALS: [&str; 5] = [
     r#"{"auths": {"127.0.0.1:1": {"auth": "*"}}}"#,
     r#"{"auths": {"127.0.0.1:1": {"auth": *}}}"#,
@@ -75,7 +75,7 @@ const CREDENTIALS: [&str; 5] = [
     "*",
 ];
 
-/// Runs a command, and fails where its output has the secret, or where it succeeds.
+/// Runs a command, which must fail, and checks that its output does not contain the secret.
 #[track_caller]
 fn check(command: &mut Command, with: &str) {
     let output = command.output().unwrap();
@@ -88,7 +88,7 @@ fn check(command: &mut Command, with: &str) {
     );
 }
 
-/// Returns the text with each of the secrets.
+/// Returns the text with `*` replaced by each of the secrets.
 fn planted(text: &str) -> [String; 2] {
     [TOKEN, WORD].map(|secret| text.replace('*', secret))
 }
@@ -133,7 +133,7 @@ fn no_message_repeats_what_a_configuration_of_registries_says() {
 fn no_message_repeats_what_a_file_of_credentials_says() {
     let checkout = Checkout::new();
     checkout.write("Boxfile", BOXFILE.replace("oci:images/agent", "docker://127.0.0.1:1/a/b:c"));
-    // At once: each asks the registry several times, and waits between.
+    // Runs all commands concurrently, because each retries the registry with pauses.
     thread::scope(|scope| {
         for (number, text) in CREDENTIALS.into_iter().flat_map(planted).enumerate() {
             let file = format!("auth-{number}.json");

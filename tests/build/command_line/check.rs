@@ -1,4 +1,4 @@
-//! `boxbuild check`: everything that is wrong, in one go, without building.
+//! Tests of `boxbuild check`, which reports all errors at once without building.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn images_the_kernel_and_the_init_are_not_looked_at() {
     assert!(check.output().unwrap().status.success());
 }
 
-/// A checkout where several files are wrong, and a profile that is, too.
+/// Makes a checkout with errors in several files and in a profile.
 fn wrong() -> Checkout {
     let checkout = Checkout::new();
     checkout.edit(

@@ -1,11 +1,11 @@
-//! `boxbuild check --images`: what only the images can tell, for every profile, without building.
+//! Tests of `boxbuild check --images`, which checks every profile against the images without building.
 
 use serde_json::{Value, json};
 use testkit::images::{Config, Image, Layer};
 
 use crate::checkout::{BOXFILE, Checkout};
 
-/// A checkout whose agent has these lines.
+/// Makes a checkout whose agent's declaration contains `lines`.
 fn with_agent(lines: &str) -> Checkout {
     let checkout = Checkout::new();
     checkout.edit("Boxfile", "    health \"tcp\"\n", lines);

@@ -1,4 +1,4 @@
-//! Helpers that the tests' inits share.
+//! Helpers for the tests' inits.
 #![forbid(unsafe_code)]
 
 pub mod listing;

@@ -1,4 +1,4 @@
-//! One line of JSON per entry of a directory tree.
+//! Lists a directory tree as one line of JSON per entry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, FileType, Metadata};
@@ -11,12 +11,11 @@ use box_digest::{Blake3Digest, hex};
 use box_init::error::InitError;
 use serde_json::{Map, Value, json};
 
-/// Calls `emit` with the line of `root` and of every entry under it, in the bytewise order of
-/// their paths. These begin with `/`, the root being `/`. An inode with several names has the
-/// first of them in the lines of all, so that it is told from its equals.
+/// Calls `emit` with the line of `root` and of each entry below it, in the bytewise order of their paths. The paths are
+/// relative to `root`, which is `/`. The lines of hard links to the same inode have the same `first_name`, the first path.
 ///
 /// # Errors
-/// The first of the file system's, naming the path, or of `emit`.
+/// If reading the tree fails, with the path in the error, or if `emit` fails.
 pub fn walk(
     root: &Path,
     emit: &mut impl FnMut(String) -> Result<(), InitError>,
@@ -29,7 +28,7 @@ pub fn walk(
     Ok(())
 }
 
-/// The first path of each inode that has several names, by its number.
+/// The first path of each inode with several hard links, by inode number.
 type FirstNames = HashMap<u64, String>;
 
 fn line(root: &Path, path: &Path, first_names: &mut FirstNames) -> io::Result<Map<String, Value>> {
@@ -44,16 +43,16 @@ fn line(root: &Path, path: &Path, first_names: &mut FirstNames) -> io::Result<Ma
     Ok(entry)
 }
 
-/// Returns the path below `root` as text.
+/// Returns `path` relative to `root`, with a leading `/`, as escaped text.
 fn shown(root: &Path, path: &Path) -> String {
     let relative = path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes();
     escape(&[b"/", relative].concat())
 }
 
-/// Returns the paths of `root` and all under it, sorted.
+/// Returns the paths of `root` and of all entries below it, sorted bytewise.
 fn all_paths(root: &Path) -> Result<Vec<PathBuf>, InitError> {
     let mut found = vec![root.to_path_buf()];
-    // A stack of our own: a tree may be deeper than the call stack.
+    // An explicit stack, because a deep tree would overflow the call stack.
     let mut pending = found.clone();
     while let Some(directory) = pending.pop() {
         list_directory(&directory, &mut found, &mut pending)
@@ -121,16 +120,16 @@ fn kind(kind: FileType) -> &'static str {
     }
 }
 
-/// Splits the C library's device number into major and minor.
+/// Splits a device number of the C library into major and minor (makedev(3)).
 const fn device(number: u64) -> [u64; 2] {
     let major = (number >> 8) & 0xfff | (number >> 32) & !0xfff;
     let minor = number & 0xff | (number >> 12) & !0xff;
     [major, minor & 0xffff_ffff]
 }
 
-/// Reads the extended attributes of a file, not following a symbolic link.
+/// Reads the extended attributes of `path`, without following a symbolic link. The values are in hexadecimal.
 fn xattrs(path: &Path) -> io::Result<BTreeMap<String, String>> {
-    // Most files have none: a buffer for the longest list of names would be most of the listing's time.
+    // Asks for the size first: most files have no attributes, and a buffer for the longest list would take most of the time.
     let mut names = vec![0; rustix::fs::llistxattr_query(path)?];
     let length = rustix::fs::llistxattr(path, &mut names)?;
     let mut found = BTreeMap::new();
@@ -142,7 +141,7 @@ fn xattrs(path: &Path) -> io::Result<BTreeMap<String, String>> {
     Ok(found)
 }
 
-/// Returns text for bytes: control characters, backslashes and what is not UTF-8 become `\xNN`.
+/// Returns `bytes` as text. Control characters, backslashes and invalid UTF-8 become `\xNN`.
 fn escape(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
@@ -182,7 +181,7 @@ mod tests {
     #[test]
     fn device_numbers_are_split_as_makedev_joins_them() {
         assert_eq!(device(0x0103), [1, 3]);
-        // The layout of makedev(3) on Linux.
+        // The layout of device numbers in makedev(3) on Linux.
         let number = (0x12345 & !0xfff) << 32 | (0x345 << 8) | (0x6789a & !0xff) << 12 | 0x9a;
         assert_eq!(device(number), [0x12345, 0x6789a]);
     }

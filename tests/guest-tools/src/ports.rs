@@ -1,4 +1,4 @@
-//! Connects to ports of the host: to thousands at once, since most are never answered.
+//! Connects to vsock ports of the host, thousands at once, because the host never answers on most.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
@@ -11,39 +11,39 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, VsockAddr, connect, getpeername, getsockopt, socket,
 };
 
-/// How many connections are tried at once.
+/// The number of ports that are tried at once.
 const BATCH: usize = 2048;
-/// How many files may be open: those, and the few that a program has anyway.
+/// The limit of open files: enough for a batch and the program's other files.
 const FILES: u64 = 4096;
-/// The agent's port in the box, through which the host connects. It refuses to be connected to there, and handles all
-/// requests in their order: with this answer, those to all ports before are there.
+/// A port at which the host refuses connections from the guest, because the host itself connects to the agent through it.
+/// The host handles requests in order, so this refusal arrives after the answers for all earlier ports.
 const AGENT_PORT: u32 = 4088;
-/// How long that answer is waited for, in milliseconds.
+/// How long to wait for the answer from `AGENT_PORT`, in milliseconds.
 const PATIENCE: u16 = 10_000;
-/// How many of the ports above the low ones are tried.
+/// The number of ports above 65,535 to try.
 const HIGH: u32 = 1000;
 
 /// The outcome of connecting to many ports.
 #[derive(Debug, Default)]
 pub struct Answers {
     tried: usize,
-    /// The ports that answered, and the connections.
+    /// The ports that accepted, with the connections.
     pub connected: Vec<(u32, OwnedFd)>,
     refused: Vec<u32>,
 }
 
 impl Answers {
-    /// Says it in a line.
+    /// Returns the outcome as one line: `3 ports: connected [1], refused [2]`.
     pub fn line(&self) -> String {
         let connected: Vec<u32> = self.connected.iter().map(|(port, _)| *port).collect();
         format!("{} ports: connected {connected:?}, refused {:?}", self.tried, self.refused)
     }
 }
 
-/// Tries the 65,536 low ports and some of the others.
+/// Tries ports 0 to 65,535, and `HIGH` of the ports above.
 ///
 /// # Errors
-/// When the guest's own kernel refuses to try.
+/// If the guest's kernel refuses an attempt, or the host does not answer in time.
 pub fn try_many() -> nix::Result<Answers> {
     setrlimit(Resource::RLIMIT_NOFILE, FILES, FILES)?;
     let ports: Vec<u32> = (0..1 << 16).chain((1..=HIGH).map(high)).collect();
@@ -54,7 +54,7 @@ pub fn try_many() -> nix::Result<Answers> {
     Ok(answers)
 }
 
-/// Returns one of the ports above the low ones; consecutive numbers give ports far from each other.
+/// Returns a port above 65,535. Consecutive numbers return ports far from each other.
 fn high(number: u32) -> u32 {
     number.wrapping_mul(0x9e37_79b9) | 1 << 16
 }
@@ -78,10 +78,10 @@ fn try_batch(ports: &[u32], answers: &mut Answers) -> nix::Result<()> {
     Ok(())
 }
 
-/// Begins to connect to a port, and waits for nothing.
+/// Begins to connect to `port` without waiting for the answer.
 ///
 /// # Errors
-/// When the guest's own kernel refuses.
+/// If the guest's kernel refuses.
 pub fn begin(port: u32) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Vsock, SockType::Stream, flags, None)?;

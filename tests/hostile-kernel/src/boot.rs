@@ -1,4 +1,4 @@
-//! The kernel's own course: find the devices, make the attacks, end the machine.
+//! The kernel's main function: finds the devices, makes the attacks, and ends the VM.
 
 use crate::attacks::ALL;
 use crate::console::{self, Console};
@@ -8,12 +8,12 @@ use crate::ground::{Ground, Side};
 use crate::machine;
 use crate::virtio::{Device, devices};
 
-/// The tag of the machine's first root, which is no directory of the host.
+/// The tag of the virtio-fs device for the VM's first root, which is not a share.
 const FIRST_ROOT: &[u8] = b"/dev/root";
 /// `W_OK`.
 const WRITE: u32 = 2;
 
-/// Makes the attacks that the file `attacks` names. It does not return.
+/// Makes the attacks that the file `attacks` selects, and ends the VM.
 #[cfg_attr(not(target_os = "none"), allow(dead_code, reason = "only a kernel boots"))]
 pub(crate) fn run(command_line: &[u8]) -> ! {
     if let Some(mut ground) = find(command_line) {
@@ -37,7 +37,7 @@ pub(crate) fn run(command_line: &[u8]) -> ! {
     machine::end()
 }
 
-/// Finds the devices; `None` where they are not all there.
+/// Finds the console and the two shares. Returns `None` if one of them is missing.
 fn find(command_line: &[u8]) -> Option<Ground> {
     let is = |kind: u32| move |device: &Device| device.kind() == kind;
     let mut console = Console::start(devices(command_line).find(is(console::KIND))?);
@@ -57,7 +57,8 @@ fn may_write(fs: &mut Fs) -> bool {
     fs.ask(ACCESS, ROOT).words(&[WRITE, 0]).send().is_done()
 }
 
-/// Reads the numbers of the first attack and of the last, and how many requests are a flood.
+/// Reads the numbers of the first and the last attack, and of the look-ups in a flood, from the file `attacks`.
+/// The defaults are all attacks and 0 look-ups.
 fn wanted(ground: &mut Ground) -> [usize; 3] {
     let mut text = [0; 16];
     let file = ground.lookup(Side::Writable, ROOT, b"attacks");

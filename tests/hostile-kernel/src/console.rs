@@ -1,4 +1,4 @@
-//! The machine's console: a virtio device whose lines the host sees as they come.
+//! The VM's virtio console, on which the kernel reports to the host.
 
 use core::fmt::{self, Write as _};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -7,17 +7,17 @@ use crate::machine::Shared;
 use crate::text::Line;
 use crate::virtio::{Device, Piece, Queue, dawdle};
 
-/// The device's number in the list of virtio's.
+/// The virtio device ID of a console.
 pub const KIND: u32 = 3;
-/// The queues to write to: the text of the first port, and messages on ports.
+/// The transmit queues: the text of port 0, and control messages.
 const TEXT: u32 = 1;
 const CONTROL: u32 = 3;
-/// `VIRTIO_CONSOLE_PORT_OPEN` of the first port (5.3.6.2).
+/// `VIRTIO_CONSOLE_PORT_OPEN` for port 0 (virtio 1.2, 5.3.6.2).
 const PORT_OPEN: [u8; 8] = [0, 0, 0, 0, 6, 0, 1, 0];
-/// How often it looks whether something was taken, before it continues without.
+/// How often [`send`] polls for the device to use a message, before it continues.
 const PATIENCE: u32 = 20_000;
 
-/// The console.
+/// The virtio console.
 #[derive(Debug)]
 pub struct Console {
     device: Device,
@@ -26,7 +26,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// Starts the device.
+    /// Starts `device` and opens its port 0.
     pub fn start(device: Device) -> Self {
         let (text, mut control) = (Queue::new(16), Queue::new(16));
         let mut memory = Shared::take(4096);
@@ -40,10 +40,10 @@ impl Console {
         Self { device, text, memory }
     }
 
-    /// Writes a line, and waits until the host has it.
+    /// Writes a line, and waits until the device has used it.
     pub fn say(&mut self, words: fmt::Arguments<'_>) {
         let mut line = Line::new();
-        // What is too long is cut.
+        // A line that is too long is cut.
         line.write_fmt(words).ok();
         line.end();
         self.memory.write(0, line.bytes());
@@ -64,10 +64,10 @@ fn send(device: Device, index: u32, queue: &mut Queue, memory: &Shared, length: 
     }
 }
 
-/// The device of the console, for [`last_words`].
+/// The address of the console's registers, for [`last_words`].
 static DEVICE: AtomicUsize = AtomicUsize::new(0);
 
-/// Says why the kernel itself has failed.
+/// Reports the kernel's panic on the console.
 #[cfg_attr(not(target_os = "none"), allow(dead_code, reason = "a kernel's panic is its own"))]
 pub(crate) fn last_words(info: &core::panic::PanicInfo<'_>) {
     if let Some(device) = Device::at(DEVICE.load(Ordering::Relaxed)) {

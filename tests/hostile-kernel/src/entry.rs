@@ -1,8 +1,8 @@
 //! The entry of the kernel.
 //!
 //! libkrun enters an ELF kernel by the 64-bit boot protocol of Linux (Documentation/arch/x86/boot.rst): in long mode, with
-//! interrupts off, the address of the boot parameters in `rsi`, and the first GiB of memory mapped as it is. The devices
-//! are above that, so the kernel maps them first.
+//! interrupts off, the address of the boot parameters in `rsi`, and the first GiB of memory mapped one to one. The devices'
+//! addresses are above the first GiB, so the kernel maps them first.
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;
@@ -28,7 +28,7 @@ struct Stack(
     #[allow(dead_code, reason = "it is used by what runs on it")] UnsafeCell<[u8; STACK_SIZE]>,
 );
 
-// SAFETY: nothing of this program refers to it but the one processor's stack pointer.
+// SAFETY: only the stack pointer of the VM's single CPU refers to the stack.
 unsafe impl Sync for Stack {}
 
 #[cfg_attr(not(target_os = "none"), allow(dead_code, reason = "only the machine has one"))]

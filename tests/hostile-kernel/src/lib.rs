@@ -1,11 +1,11 @@
-//! A kernel that is hostile to the host: it speaks to the devices of its machine as no Linux would.
+//! A guest kernel that is hostile to the host: it sends requests to the VM's devices that Linux would not send.
 //!
-//! Of a box that is given directories of the host, the guest's kernel is what sends the requests of FUSE to libkrun. This
-//! one makes [`attacks::ALL`] on both kinds of directories, one to read and one to write. It says what it does on the
-//! console, and ends the machine after the last one, or after one that a device did not survive.
+//! In a box with shares, the guest's kernel sends the FUSE requests to libkrun. This kernel makes the attacks of
+//! [`attacks::ALL`] on a read-only and on a writable share. It reports on the console, and ends the VM after the last attack
+//! or after an attack that a device did not survive.
 //!
-//! The numbers of the first attack to make and of the last, and how many look-ups are a flood, are in the file `attacks` of
-//! the directory to write: so whoever runs it continues after one that has ended the machine.
+//! The file `attacks` in the writable share has the number of the first attack, of the last attack, and of the look-ups in a
+//! flood. With it, a test continues after an attack that has ended the VM.
 #![no_std]
 #![deny(unsafe_code)]
 

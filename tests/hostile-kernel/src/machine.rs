@@ -1,41 +1,40 @@
-//! The machine: its ports, the registers of its devices, and memory that the devices see. All that is unsafe is here and in
-//! `entry`.
+//! The VM's hardware: ports, device registers, and memory that the devices access. All unsafe code is here and in `entry`.
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
 
-/// The GiB in which libkrun puts its devices.
+/// The start and the end of the GiB that has the registers of libkrun's devices.
 const DEVICES: usize = 0xc000_0000;
 const DEVICES_END: usize = 0x1_0000_0000;
-/// Where libkrun puts the page table with one entry for each GiB (`krun-arch`, `x86_64/regs.rs`).
+/// The address of libkrun's page table with one entry for each GiB (`krun-arch`, `x86_64/regs.rs`).
 const PER_GIB: usize = 0xa000;
-/// An entry that maps 2 MiB, to read and write.
+/// The flags of a page table entry that maps a writable page of 2 MiB.
 const LARGE_PAGE: u64 = 0x83;
-/// One that refers to a table.
+/// The flags of a page table entry that refers to another table.
 const TABLE: u64 = 0x03;
-/// Where the boot parameters name the command line's address.
+/// The offset of `cmd_line_ptr` in the boot parameters.
 const COMMAND_LINE_AT: usize = 0x228;
 const MAX_COMMAND_LINE: usize = 4096;
-/// The keyboard controller, and its command that ends the machine.
+/// The port of the keyboard controller, and its command that ends the VM.
 const KEYBOARD: u16 = 0x64;
 const RESET: u8 = 0xfe;
 
-/// How much memory the devices can be shown.
+/// The size of the memory that is shared with the devices, in bytes.
 const ARENA: usize = 8 << 20;
 
 #[repr(C, align(4096))]
 struct Arena(UnsafeCell<[u8; ARENA]>);
 
-// SAFETY: the bytes are reached through `Shared` alone, no two of which overlap.
+// SAFETY: only `Shared` values access the bytes, and no two of them overlap.
 unsafe impl Sync for Arena {}
 
 static MEMORY: Arena = Arena(UnsafeCell::new([0; ARENA]));
-/// How much of the arena is taken.
+/// The number of the arena's bytes that are allocated.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Memory that a device reads and writes, too: no reference to it is ever made.
+/// Memory that a device reads and writes at any time, so no Rust reference to it may exist.
 #[derive(Debug)]
 pub struct Shared {
     start: usize,
@@ -43,10 +42,10 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Takes so many bytes, at the start of a page. They are never given back.
+    /// Allocates `length` bytes at a page boundary. They are never freed.
     ///
     /// # Panics
-    /// When there are no more.
+    /// If the arena is used up.
     pub fn take(length: usize) -> Self {
         let pages = length.next_multiple_of(4096);
         let at = TAKEN.fetch_add(pages, Ordering::Relaxed);
@@ -54,38 +53,38 @@ impl Shared {
         Self { start: MEMORY.0.get() as usize + at, length }
     }
 
-    /// Returns its address, as devices know it.
+    /// Returns the physical address, which devices use.
     pub const fn address(&self) -> u64 {
         self.start as u64
     }
 
-    /// Returns its size in bytes.
+    /// Returns the size in bytes.
     pub const fn length(&self) -> usize {
         self.length
     }
 
-    /// Copies bytes out.
+    /// Copies `bytes.len()` bytes from offset `at` into `bytes`.
     ///
     /// # Panics
-    /// When they are not all in it.
+    /// If the range exceeds the memory.
     pub fn read(&self, at: usize, bytes: &mut [u8]) {
         assert!(at <= self.length && bytes.len() <= self.length - at, "beyond the memory");
         for (offset, byte) in bytes.iter_mut().enumerate() {
             let from = (self.start + at + offset) as *const u8;
-            // SAFETY: it lies in the arena, which lives as long as the program.
+            // SAFETY: the address is in the arena, which is static.
             *byte = unsafe { ptr::read_volatile(from) };
         }
     }
 
-    /// Copies bytes in.
+    /// Copies `bytes` to offset `at`.
     ///
     /// # Panics
-    /// When they do not all fit.
+    /// If the range exceeds the memory.
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
         assert!(at <= self.length && bytes.len() <= self.length - at, "beyond the memory");
         for (offset, byte) in bytes.iter().enumerate() {
             let to = (self.start + at + offset) as *mut u8;
-            // SAFETY: it lies in the arena, which lives as long as the program; no reference to it exists.
+            // SAFETY: the address is in the arena, which is static, and to which no reference exists.
             unsafe { ptr::write_volatile(to, *byte) };
         }
     }
@@ -98,41 +97,41 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Those at an address; `None` where no device of libkrun can be.
+    /// Returns the registers at `base`, or `None` if no libkrun device can have this address.
     pub fn at(base: usize) -> Option<Self> {
         let fits = (DEVICES..DEVICES_END - 4096).contains(&base) && base.is_multiple_of(4096);
         fits.then_some(Self { base })
     }
 
-    /// Returns where they are.
+    /// Returns the address of the registers.
     pub const fn base(self) -> usize {
         self.base
     }
 
-    /// Reads one.
+    /// Reads the register at `offset`.
     ///
     /// # Panics
-    /// If there is no such thing.
+    /// If `offset` is not a multiple of 4 below 4096.
     pub fn read(self, offset: usize) -> u32 {
         assert!(offset < 4096 && offset.is_multiple_of(4), "no register");
-        // SAFETY: it is mapped, and no memory of this program.
+        // SAFETY: the address is a mapped register, not memory of this program.
         unsafe { ptr::read_volatile((self.base + offset) as *const u32) }
     }
 
-    /// Writes to one.
+    /// Writes to the register at `offset`.
     ///
     /// # Panics
-    /// If there is no such thing.
+    /// If `offset` is not a multiple of 4 below 4096.
     pub fn write(self, offset: usize, value: u32) {
         assert!(offset < 4096 && offset.is_multiple_of(4), "no register");
-        // The device sees memory as it was before.
+        // All earlier writes to memory are visible to the device before the register's value.
         fence(Ordering::SeqCst);
-        // SAFETY: it is mapped, and no memory of this program.
+        // SAFETY: the address is a mapped register, not memory of this program.
         unsafe { ptr::write_volatile((self.base + offset) as *mut u32, value) };
     }
 }
 
-/// Makes a page table for the devices' GiB, and puts it in.
+/// Maps the GiB of the devices' registers one to one.
 #[cfg_attr(not(target_os = "none"), allow(dead_code, reason = "there, they are mapped by nobody"))]
 pub(crate) fn map_devices() {
     let mut table = Shared::take(4096);
@@ -141,26 +140,26 @@ pub(crate) fn map_devices() {
         table.write(usize::try_from(page).unwrap_or(0) * 8, &entry.to_le_bytes());
     }
     let entry = (PER_GIB + DEVICES / (1 << 30) * 8) as *mut u64;
-    // SAFETY: libkrun has put its table there, of which this entry is unused; the processor reads it when it needs it.
+    // SAFETY: libkrun's page table is at this address, and its entry for the devices' GiB is unused.
     unsafe { ptr::write_volatile(entry, table.address() | TABLE) };
 }
 
-/// Returns the command line that the boot parameters name.
+/// Returns the kernel's command line, to which the boot parameters at address `parameters` refer.
 #[cfg_attr(not(target_os = "none"), allow(dead_code, reason = "only a kernel has one"))]
 pub(crate) fn command_line(parameters: usize) -> &'static [u8] {
-    // SAFETY: the boot protocol puts the address there.
+    // SAFETY: the boot protocol defines a field with the command line's address at this offset.
     let start =
         unsafe { ptr::read_volatile((parameters + COMMAND_LINE_AT) as *const u32) } as usize;
-    // SAFETY: it lies in memory that libkrun filled before the start, and that nothing uses otherwise.
+    // SAFETY: libkrun filled this memory before the start, and nothing else uses it.
     let text = unsafe { core::slice::from_raw_parts(start as *const u8, MAX_COMMAND_LINE) };
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
     &text[..end]
 }
 
-/// Ends the machine.
+/// Ends the VM.
 pub fn end() -> ! {
     loop {
-        // SAFETY: the port belongs to the keyboard controller; it has no access to memory.
+        // SAFETY: the keyboard controller behind the port does not access memory.
         unsafe {
             core::arch::asm!("out dx, al", in("dx") KEYBOARD, in("al") RESET, options(nomem, nostack));
         }

@@ -1,11 +1,11 @@
-//! Lines of text, without memory to allocate.
+//! Lines of text in fixed buffers: the kernel has no allocator.
 
 use core::fmt;
 
-/// The most bytes of a line, with its end.
+/// The size of a line's buffer in bytes, including the newline.
 const MAX: usize = 1024;
 
-/// A line that is being written.
+/// A line of text in a fixed buffer.
 #[derive(Debug)]
 pub struct Line {
     bytes: [u8; MAX],
@@ -19,27 +19,27 @@ impl Default for Line {
 }
 
 impl Line {
-    /// An empty one.
+    /// Creates an empty line.
     pub const fn new() -> Self {
         Self { bytes: [0; MAX], length: 0 }
     }
 
-    /// Returns what was written.
+    /// Returns the line's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
-    /// Returns what was written.
+    /// Returns the line as text, or an empty text if it is not UTF-8.
     pub fn text(&self) -> &str {
         core::str::from_utf8(self.bytes()).unwrap_or_default()
     }
 
-    /// Forgets what was written.
+    /// Empties the line.
     pub const fn clear(&mut self) {
         self.length = 0;
     }
 
-    /// Ends it.
+    /// Appends the newline.
     pub const fn end(&mut self) {
         self.bytes[self.length] = b'\n';
         self.length += 1;
@@ -48,7 +48,7 @@ impl Line {
 
 impl fmt::Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // There is always room for the end.
+        // One byte stays free for the newline.
         for byte in text.bytes() {
             if self.length == MAX - 1 {
                 return Err(fmt::Error);
@@ -60,7 +60,7 @@ impl fmt::Write for Line {
     }
 }
 
-/// Bytes of whatever content, shown as text of ASCII.
+/// Any bytes, displayed as escaped ASCII: `a\x00b\n`.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a>(pub &'a [u8]);
 

@@ -17,30 +17,30 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, soc
 use nix::sys::stat::{FchmodatFlags, Mode, SFlag, fchmod, fchmodat, mknod};
 use nix::unistd::{Pid, execv, setuid, symlinkat};
 
-/// An attempt to get at something outside.
+/// An attempt to reach something outside the jail.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt {
     pub(crate) name: &'static str,
     call: fn(&str) -> Result<(), Errno>,
 }
 
-/// What a file's mode is changed to: everybody can read the box's files as before.
+/// The mode that an attempt sets on a file. Other users can still read the box's files.
 const MODE: Mode = Mode::from_bits_truncate(0o744);
-/// The name of a socket without a file.
+/// The name of an abstract Unix socket (unix(7)).
 const ABSTRACT: &[u8] = b"intruder";
 
-/// Listens at the socket without a file; `None` where somebody does so already.
+/// Listens on the abstract socket. Returns `None` if another process already does.
 pub(crate) fn listen() -> Option<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(ABSTRACT).ok()?).ok()
 }
 
-/// Tries to connect to a socket; returns how that ended.
+/// Tries to connect to the socket at `path`, and returns `done` or the error's name.
 pub(crate) fn connect_as_is(path: &str) -> String {
     connect_to(UnixAddr::new(path))
         .map_or_else(|errno| format!("{errno:?}"), |()| "done".to_owned())
 }
 
-/// All of them. Each gets its target: a path, a process, an address.
+/// All attempts. The argument of each call is its target: a path, a process ID or an address.
 pub(crate) const ALL: &[Attempt] = &[
     Attempt { name: "open-device", call: |_| open_as("/dev/kvm", OFlag::O_RDWR) },
     Attempt { name: "write-receipt", call: |path| open_as(path, OFlag::O_WRONLY) },
@@ -86,14 +86,14 @@ impl Attempt {
         ALL.iter().copied().find(|it| it.name == name)
     }
 
-    /// Returns the path below which a program makes the attempt at a target: the target is the name of the directory,
-    /// in hexadecimal.
+    /// Returns the program path that makes a program attempt `self` on `target`. The directory's name is the target in
+    /// hexadecimal: `base/t2f746d70/read-file` for `/tmp`.
     pub(crate) fn program(self, base: &Path, target: &str) -> std::path::PathBuf {
         let encoded: String = target.bytes().map(|byte| format!("{byte:02x}")).collect();
         base.join(format!("t{encoded}")).join(self.name)
     }
 
-    /// Reads what [`Self::program`] has written.
+    /// Parses a path from [`Self::program`] into the attempt and its target.
     pub(crate) fn of_program(path: &str) -> Option<(Self, String)> {
         let path = Path::new(path);
         let encoded = path.parent()?.file_name()?.to_str()?.strip_prefix('t')?;
@@ -103,7 +103,7 @@ impl Attempt {
         Some((Self::find(path.file_name()?.to_str()?)?, String::from_utf8(target).ok()?))
     }
 
-    /// Makes it; returns how it ended.
+    /// Makes the attempt, and returns `done` or the error's name.
     pub(crate) fn make(self, target: &str) -> impl Display + use<> {
         match (self.call)(target) {
             Ok(()) => "done".to_owned(),
@@ -116,21 +116,21 @@ fn open_as(path: &str, flags: OFlag) -> Result<(), Errno> {
     open(path, flags | OFlag::O_CLOEXEC, Mode::S_IRWXU).map(drop)
 }
 
-/// Returns the path of the box's file that this process has open for reading; elsewhere the one given.
+/// Returns the `/proc` path of the box's file that this process has open. Outside the jail, where it has none, returns `path`.
 fn own(path: &str) -> String {
     let open = (3..32).map(|fd| format!("/proc/self/fd/{fd}"));
-    // The list of the rootfs's parts is a file in memory, which no directory has.
+    // The list of the rootfs's segments is a file in memory, whose link count is 0.
     let is_of_box = |it: std::fs::Metadata| it.is_file() && it.nlink() > 0;
     let mut files = open.filter(|path| std::fs::metadata(path).is_ok_and(is_of_box));
     files.next().unwrap_or_else(|| path.to_owned())
 }
 
-/// Opens the box's file again, for writing.
+/// Opens the box's open file again, for writing.
 fn write_own(path: &str) -> Result<(), Errno> {
     open_as(&own(path), OFlag::O_RDWR)
 }
 
-/// Changes the mode of the box's file, by its path and by its descriptor.
+/// Changes the mode of the box's open file, by its path and by its descriptor.
 fn change_own(path: &str) -> Result<(), Errno> {
     let path = own(path);
     let by_path = change_mode(&path);
@@ -157,7 +157,7 @@ fn connect_tcp(port: &str) -> Result<(), Errno> {
 
 fn trace(process: Pid) -> Result<(), Errno> {
     let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: the request takes no memory of this process.
+    // SAFETY: PTRACE_ATTACH does not access this process's memory.
     Errno::result(unsafe { libc::ptrace(libc::PTRACE_ATTACH, process.as_raw(), none, none) })
         .map(drop)
 }
@@ -165,7 +165,7 @@ fn trace(process: Pid) -> Result<(), Errno> {
 fn mount(path: &str) -> Result<(), Errno> {
     let path = CString::new(path).map_err(|_| Errno::EINVAL)?;
     let kind = c"tmpfs".as_ptr();
-    // SAFETY: the strings are C strings for the call; this file system needs no data.
+    // SAFETY: the arguments are C strings that outlive the call, and tmpfs accepts null data.
     let result = unsafe { libc::mount(kind, path.as_ptr(), kind, 0, std::ptr::null()) };
     Errno::result(result).map(drop)
 }
@@ -180,10 +180,10 @@ fn execute(path: &str) -> Result<(), Errno> {
 }
 
 fn fork() -> Result<(), Errno> {
-    // SAFETY: the child ends at once.
+    // SAFETY: the child only calls _exit.
     match unsafe { nix::unistd::fork() }? {
         nix::unistd::ForkResult::Parent { .. } => Ok(()),
-        // SAFETY: it runs nothing of this program.
+        // SAFETY: _exit(2) runs no code of this program.
         nix::unistd::ForkResult::Child => unsafe { libc::_exit(0) },
     }
 }
@@ -191,15 +191,15 @@ fn fork() -> Result<(), Errno> {
 fn executable_memory() -> Result<(), Errno> {
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: new memory, which nothing uses.
+    // SAFETY: the mapping is new, and nothing uses it.
     let at = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) };
     if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(()) }
 }
 
-/// Asks a pipe for the number of bytes in it: a request of ioctl(2) that no machine makes.
+/// Asks a pipe for the number of bytes in it, with an ioctl(2) request that the VMM never makes.
 fn other_request() -> Result<(), Errno> {
     let mut bytes = 0_i32;
-    // SAFETY: the kernel writes one `int` where there is one.
+    // SAFETY: FIONREAD writes one `int`, and `bytes` is one.
     let result = unsafe { libc::ioctl(0, libc::FIONREAD, &raw mut bytes) };
     Errno::result(result).map(drop)
 }

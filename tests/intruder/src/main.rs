@@ -1,9 +1,10 @@
-//! A program in the place of the VMM: it does what a guest would do that has taken the VMM over.
+//! A stand-in for the VMM: it attempts what a guest could do that has taken over the VMM.
 //!
-//! `intruder jailed BOX STATE` starts itself as the VMM of a box once for each attempt, as `boxlaunch run` starts
-//! boxlaunch; `intruder serving DIRECTORY BOX STATE` gives it a directory to write to; `intruder free` makes the same attempts without a jail, which shows that they could succeed. Both print a
-//! line for each. What an attempt is aimed at is in the path by which the program is started, since a VMM gets no
-//! arguments and no environment.
+//! `intruder jailed BOX STATE` starts itself as the VMM of BOX once for each attempt, as `boxlaunch run` starts boxlaunch.
+//! `intruder serving DIRECTORY BOX STATE` does the same with DIRECTORY as a writable share. `intruder free` makes the same
+//! attempts without the jail, which shows that they can succeed. Each prints one line per attempt.
+//!
+//! The path of the program contains the attempt's name and target, because a VMM gets no arguments and no environment.
 #![allow(unsafe_code, reason = "an intruder makes system calls that no safe wrapper covers")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program for tests to read")]
 
@@ -20,7 +21,7 @@ fn main() -> ExitCode {
     let program = arguments.next().unwrap_or_default();
     let arguments: Vec<String> = arguments.collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // For the time of the attempts.
+    // Listens during the attempts, one of which connects to this socket.
     let _listener = attempts::listen();
     match arguments[..] {
         ["vmm"] => in_the_jail(&program),
@@ -45,14 +46,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes the attempt that a path is named after, without a jail.
+/// Makes the attempt that the path `program` encodes, without a jail.
 fn alone(program: &str) -> ExitCode {
     let Some((attempt, target)) = Attempt::of_program(program) else { return ExitCode::from(2) };
     println!("{}", attempt.make(&target));
     ExitCode::SUCCESS
 }
 
-/// Lets itself be jailed, and makes the attempt that it is named after.
+/// Enters the jail, and makes the attempt that the path `program` encodes.
 fn in_the_jail(program: &str) -> ExitCode {
     let Some((attempt, target)) = Attempt::of_program(program) else { return ExitCode::from(2) };
     match vmm::prepare(io::stdin().lock()) {

@@ -1,4 +1,4 @@
-//! The supervisor of the attempts: one machine, which never starts, for each.
+//! Supervises the attempts. Each has its own VMM, which makes the attempt and ends before a VM starts.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,19 +22,19 @@ use vmm::signals::StopSignals;
 
 use crate::attempts::{ALL, Attempt};
 
-/// Where the links to this program lie.
+/// The directory of the symbolic links to this program.
 const PROGRAMS: &str = "/tmp/intruder";
 
-/// The machine that is started, and where what is known of it is kept.
+/// The box whose VM is started, and the directory of its record.
 struct Machine<'a> {
     bundle: &'a str,
     state: &'a Path,
     signals: &'a StopSignals,
-    /// A directory that it serves.
+    /// A writable share of the box.
     share: Option<HostShare>,
 }
 
-/// Makes all attempts from within the jail of a box; with a directory, that of a machine to which it is given to write.
+/// Makes all attempts in the jail of the box `bundle`, which has the writable directory `share` if it is given.
 pub(crate) fn run(bundle: &str, state: &str, share: Option<&str>, targets: &[&str]) -> ExitCode {
     let signals = StopSignals::block().expect("signals are blocked");
     let shared = |path| HostShare::new(Path::new(path), "/shared", Access::ReadWrite, Scope::Agent);
@@ -47,7 +47,7 @@ pub(crate) fn run(bundle: &str, state: &str, share: Option<&str>, targets: &[&st
     ExitCode::SUCCESS
 }
 
-/// Makes all attempts as they are.
+/// Makes all attempts without a jail.
 pub(crate) fn run_free(targets: &[&str]) -> ExitCode {
     for attempt in ALL {
         let program = Attempt::program(*attempt, Path::new(PROGRAMS), &target(attempt, targets));
@@ -57,7 +57,7 @@ pub(crate) fn run_free(targets: &[&str]) -> ExitCode {
             .output();
         let end = end.expect("it starts");
         let words = String::from_utf8_lossy(&end.stdout).trim().to_owned();
-        // Of a program that was executed instead, there is nothing but its status.
+        // An attempt that succeeds in execv(2) replaces this program, so only the status is left to report.
         println!(
             "{} {}",
             attempt.name,
@@ -67,13 +67,13 @@ pub(crate) fn run_free(targets: &[&str]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns what the attempt is aimed at: `NAME=TARGET` among the arguments.
+/// Returns the attempt's target, which is in the argument `NAME=TARGET`. Without it, the target is empty.
 fn target(attempt: &Attempt, targets: &[&str]) -> String {
     let named = |text: &&str| Some(text.strip_prefix(attempt.name)?.strip_prefix('=')?.to_owned());
     targets.iter().find_map(named).unwrap_or_default()
 }
 
-/// Starts a machine whose VMM makes the attempt, and describes how that ended.
+/// Starts a VMM that makes the attempt in the jail, and returns the outcome.
 fn jailed(attempt: Attempt, target: &str, machine: &Machine<'_>) -> String {
     let program = attempt.program(Path::new(PROGRAMS), target);
     fs::create_dir_all(program.parent().expect("it is in a directory")).expect("it is made");

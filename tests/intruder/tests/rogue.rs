@@ -1,7 +1,7 @@
-//! A supervisor whose VMM is hostile: whatever that sends, writes or leaves undone, the supervisor stays small, does not
-//! crash, keeps its files within their limits, and ends when it is asked to.
+//! Tests of a supervisor whose VMM is hostile. Whatever the VMM sends, writes or omits, the supervisor does not crash, its
+//! memory and files stay within their limits, and it ends when a user stops the box.
 //!
-//! A test that says where it fails was seen to fail there.
+//! `Fails if` names a fault in the supervisor with which the test was seen to fail.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -24,14 +24,14 @@ use tempfile::TempDir;
 use testkit::test_box::{TestBox, config};
 use vmm::signals::StopSignals;
 
-/// The most memory that a supervisor may have, in KiB.
+/// The limit of a supervisor's peak memory, in KiB.
 const MEMORY: u64 = 64 << 10;
-/// The grace of the harness, and what a machine may take to power off after it, with a wide margin.
+/// The harness's grace of 1 s plus the time to power off, with a wide margin.
 const WITHIN_GRACE: Duration = Duration::from_secs(20);
-/// How long a run may take that ends by itself.
+/// The timeout of a run that ends by itself.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// A supervisor that runs.
+/// A running supervisor.
 struct Supervised {
     process: Child,
     state: TempDir,
@@ -40,7 +40,7 @@ struct Supervised {
 
 /// A supervisor that has ended.
 struct Ended {
-    /// The line that says how.
+    /// The supervisor's line on the box's end: `ended`, or `failed: …`.
     how: String,
     state: TempDir,
 }
@@ -78,7 +78,7 @@ impl Supervised {
         kill(Pid::from_raw(pid), Signal::SIGINT).unwrap();
     }
 
-    /// Waits for the end, and checks what every end has in common.
+    /// Waits for the supervisor's end, and checks its exit status, its peak memory, and the sizes of its files.
     fn end_within(self, patience: Duration) -> Ended {
         let Self { mut process, state, _made } = self;
         let until = Instant::now() + patience;
@@ -110,7 +110,7 @@ impl Ended {
     }
 }
 
-/// Checks the sizes of all files of a supervisor's state: console, logs and record.
+/// Checks the sizes of all files in the supervisor's state directory: console, logs and record.
 fn bounded(directory: &Path) {
     for entry in fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();
@@ -123,7 +123,7 @@ fn bounded(directory: &Path) {
     }
 }
 
-/// Starts a run of each misbehaviour beside the others.
+/// Runs all misbehaviours concurrently.
 fn beside<T: Send + 'static>(
     names: &[&'static str],
     run: impl Fn(&'static str) -> T + Send + Copy + 'static,
@@ -133,8 +133,8 @@ fn beside<T: Send + 'static>(
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// Fails where messages that have arrived are handled before a signal is looked for, or the log is read before the
-/// control channel.
+/// Fails if the supervisor handles pending messages before it checks for a signal, or reads the log before the control
+/// channel.
 #[test]
 fn ctrl_c_ends_a_machine_that_ignores_everything() {
     beside(&["silent", "deaf", "output-99", "events-99", "lines-99", "line-99"], |name| {
@@ -163,7 +163,7 @@ fn a_client_stops_a_machine_that_ignores_everything() {
     });
 }
 
-/// Fails where `Clients` accepts any number, and where it still does what one asks for that it has refused.
+/// Fails if `Clients` has no limit, or obeys a client that it has refused.
 #[test]
 fn one_client_too_many_is_told_so() {
     let run = Supervised::start("deaf");
@@ -189,7 +189,7 @@ fn one_client_too_many_is_told_so() {
     assert_ne!(run.end_within(WITHIN_GRACE).status(), Some(42));
 }
 
-/// Fails where `Events` takes the end of the log for the end of the process, and waits for that.
+/// Fails if `Events` waits for the VMM's end as soon as the VMM's log is closed.
 #[test]
 fn a_machine_that_closes_its_log_and_lives_on_is_killed() {
     let ends = beside(&["hidden", "hidden_early"], |name| {
@@ -234,14 +234,14 @@ fn a_malformed_frame_ends_the_run_and_nothing_else() {
     }
 }
 
-/// Fails where `Frames` believes the length of a frame.
+/// Fails if `Frames` trusts the length field of a frame.
 #[test]
 fn a_frame_of_four_gibibytes_is_refused() {
     let how = Supervised::start("length").end_within(PATIENCE).how;
     assert_eq!(how, "failed: the control channel was misused: a frame of 4294967295 bytes");
 }
 
-/// Fails where `Nonce::matches` looks at the length alone.
+/// Fails if `Nonce::matches` compares only the lengths.
 #[test]
 fn only_the_nonce_proves_that_init_is_there() {
     let message = beside(&["greeting-wrong", "greeting-late", "greeting-again"], |name| {
@@ -256,7 +256,7 @@ fn only_the_nonce_proves_that_init_is_there() {
     assert_eq!(message, expected.map(misused));
 }
 
-/// A connection that says nothing more is the start that is interrupted.
+/// SIGINT interrupts a start that waits for the second half of a greeting.
 #[test]
 fn half_a_greeting_is_waited_for_like_none() {
     let run = Supervised::start("greeting-half");
@@ -265,7 +265,7 @@ fn half_a_greeting_is_waited_for_like_none() {
     assert_eq!(run.end_within(WITHIN_GRACE).how, "failed: stopped by SIGINT");
 }
 
-/// Fails where the listener is not dropped with the first connection.
+/// Fails if the supervisor keeps the listener after the first connection.
 #[test]
 fn a_second_connection_finds_nobody() {
     let ended = Supervised::start("twice").end_within(PATIENCE);
@@ -273,7 +273,7 @@ fn a_second_connection_finds_nobody() {
     assert_eq!(ended.console(), "accepted 0 more\n");
 }
 
-/// Fails where the console or the logs have no limit.
+/// Fails if the console or the logs have no limit.
 #[test]
 fn no_flood_fills_memory_or_disk() {
     assert_floods_fill_nothing(2);
@@ -285,7 +285,7 @@ fn no_flood_of_ten_seconds_fills_memory_or_disk() {
     assert_floods_fill_nothing(10);
 }
 
-/// Sends for so many seconds whatever fills memory or disk where it is kept.
+/// Floods output, end messages, console lines, one endless console line, and error texts for `seconds` each.
 fn assert_floods_fill_nothing(seconds: u32) {
     let ends = beside(&["output", "events", "lines", "line"], move |name| {
         let ended = Supervised::start(&format!("{name}-{seconds}")).end_within(PATIENCE);

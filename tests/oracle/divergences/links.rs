@@ -1,11 +1,11 @@
-//! Symbolic links on the way, and paths that lead upwards. layer.md says nothing of either.
+//! Paths through symbolic links, and paths with `..`. layer.md does not mention them.
 
 use testkit::images::Layer;
 
 use super::{both, cause, check_paths};
 
-/// boxbuild resolves a path as Linux does (path_resolution(7)): a file is no way to anywhere, not
-/// even back. umoci takes `..` for the part before it, whatever that is.
+/// boxbuild resolves a path as Linux does (path_resolution(7)): `file/..` fails if `file` is not a directory. umoci removes the
+/// component before `..`, whatever it is.
 #[test]
 fn over_a_file_and_back() {
     let (ours, theirs) = both(&[Layer::new()
@@ -15,14 +15,14 @@ fn over_a_file_and_back() {
         .file("link/a", 0o644, "")]);
     assert!(cause(ours).contains("\"file\" is not a directory"));
     assert!(theirs.unwrap().contains_key(b"/real/a".as_slice()));
-    // What is not there is passed over by both.
+    // Both remove a component that does not exist.
     let layer =
         Layer::new().dir("real", 0o755).symlink("link", "absent/../real").file("link/a", 0o644, "");
     let expected = ["/link", "/real", "/real/a"];
     check_paths(&[layer], &expected, &expected);
 }
 
-/// boxbuild follows 40 links, as Linux does; umoci 255.
+/// boxbuild follows up to 40 links in a path, as Linux does. umoci follows up to 255.
 #[test]
 fn many_links_in_a_row() {
     let row = |length: u32| {
@@ -40,8 +40,7 @@ fn many_links_in_a_row() {
     assert!(ours.is_err() && theirs.is_err());
 }
 
-/// boxbuild refuses a path with `..` in it; umoci reads it as if the image's root were its own
-/// parent.
+/// boxbuild refuses an entry whose path contains `..`. umoci resolves it, with the image's root as its own parent.
 #[test]
 fn upwards() {
     for path in ["../a", "d/../a", "d/../../a"] {
@@ -51,7 +50,7 @@ fn upwards() {
     }
 }
 
-/// Links that both refuse: to nothing, to themselves, to directories, into circles.
+/// Both refuse hard links to absent files, to themselves and to directories, and paths through files and link loops.
 #[test]
 fn impossible_links_are_refused_by_both() {
     let circle = || Layer::new().symlink("a", "a");

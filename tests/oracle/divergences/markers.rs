@@ -1,4 +1,4 @@
-//! Whiteouts.
+//! Whiteouts and opaque markers.
 
 use testkit::images::Layer;
 
@@ -8,9 +8,9 @@ use super::{both, check_paths};
 /// encountered"; "files … in the same layer … can only be hidden by whiteout files in subsequent
 /// layers".
 ///
-/// boxbuild applies all markers first. umoci applies each in its turn, and spares what the layer has
-/// written by then: the directories of its entries, with the attributes that lower layers gave them,
-/// and what a hard link already names.
+/// boxbuild applies all markers first. umoci applies each marker at its position in the layer, and spares what the layer has
+/// written before it: the directories of its entries, with the attributes from lower layers, and the targets of its hard
+/// links.
 #[test]
 fn markers_in_their_turn() {
     let lower = Layer::new().dir("d", 0o711).file("d/a", 0o644, "");
@@ -41,8 +41,8 @@ fn markers_in_their_turn() {
 /// "Whiteout files MUST only apply to resources in lower/parent layers"; an opaque marker hides the
 /// "siblings … in the lower layer". layer.md says nothing of symbolic links.
 ///
-/// The layer's directory is not what the link of a lower layer led to: boxbuild leaves that alone, in
-/// any order. umoci follows the link if the marker comes before the entry that replaces it.
+/// If a layer replaces a lower layer's symbolic link by a directory, boxbuild does not apply the layer's markers to the link's
+/// target, in any order. umoci follows the link if the marker comes before the entry that replaces the link.
 #[test]
 fn markers_behind_a_link_that_is_replaced() {
     let lower = || Layer::new().file("real/a", 0o644, "").symlink("d", "real");
@@ -53,7 +53,7 @@ fn markers_behind_a_link_that_is_replaced() {
     check_paths(&[lower(), marker_first], &with_real, &["/d", "/d/new", "/real"]);
     let entry_first = Layer::new().dir("d", 0o755).opaque("d").file("d/new", 0o644, "");
     check_paths(&[lower(), entry_first], &with_real, &with_real);
-    // Where the layer keeps the link, both follow it.
+    // If the layer keeps the link, both follow it.
     let through = Layer::new().opaque("d").file("d/new", 0o644, "");
     let expected = ["/d", "/real", "/real/new"];
     check_paths(&[lower(), through], &expected, &expected);
@@ -62,7 +62,7 @@ fn markers_behind_a_link_that_is_replaced() {
 /// "it is not possible to create a filesystem which has a file or directory with a name beginning
 /// with `.wh.`".
 ///
-/// boxbuild refuses an entry below such a directory. umoci makes the directory.
+/// boxbuild refuses an entry below such a directory. umoci creates the directory.
 #[test]
 fn directories_that_are_named_like_markers() {
     let (ours, theirs) = both(&[Layer::new().file(".wh.d/a", 0o644, "")]);
@@ -70,9 +70,9 @@ fn directories_that_are_named_like_markers() {
     assert!(theirs.unwrap().contains_key(b"/.wh.d/a".as_slice()));
 }
 
-/// layer.md does not know the metadata of AUFS, which old images have.
+/// layer.md does not mention the metadata of AUFS, which old images contain.
 ///
-/// boxbuild leaves it out, and follows the hard links into it. umoci makes its files.
+/// boxbuild omits the metadata, and follows hard links to its files. umoci creates the metadata's files.
 #[test]
 fn metadata_of_aufs() {
     let layer = Layer::new()
@@ -85,7 +85,7 @@ fn metadata_of_aufs() {
     check_paths(&[layer], &["/a"], &theirs);
 }
 
-/// Markers that both refuse: "A `.wh.` file, without a basename to delete, is invalid".
+/// Both refuse malformed markers: "A `.wh.` file, without a basename to delete, is invalid".
 #[test]
 fn malformed_markers_are_refused_by_both() {
     for name in [".wh.", "d/.wh.", "d/.wh..", "d/.wh..."] {

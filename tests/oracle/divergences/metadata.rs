@@ -1,4 +1,4 @@
-//! Owners, permissions, times, attributes.
+//! Owners, permissions, times and extended attributes.
 
 use std::time::SystemTime;
 
@@ -8,10 +8,10 @@ use super::{both, seconds};
 use crate::compare::differences;
 use crate::listing::Listing;
 
-/// layer.md says nothing of directories that no entry names.
+/// layer.md does not mention directories without an entry.
 ///
-/// boxbuild gives them the year 1970, so that a tree does not depend on when it was made. umoci leaves
-/// them the time at which it made them; and their parents, too, even those that have an entry.
+/// boxbuild sets their time to 0, so that a tree does not depend on the time of the build. umoci leaves them the time of the
+/// unpacking. It leaves that time to their parents, too, even to parents with an entry.
 #[test]
 fn times_of_directories_that_no_entry_names() {
     let start = SystemTime::now();
@@ -28,8 +28,8 @@ fn times_of_directories_that_no_entry_names() {
     }
 }
 
-/// Linux makes a directory below a set-gid one set-gid and gives it its group (mkdir(2)); so do
-/// directories that no entry names come out of umoci. boxbuild makes them alike everywhere.
+/// Linux gives a directory below a set-group-ID directory the parent's group and the set-group-ID bit (mkdir(2)), so umoci's
+/// directories without an entry have both. boxbuild gives all directories without an entry the same attributes.
 #[test]
 fn directories_below_set_gid_ones() {
     let layer = Layer::new().owner(0, 50).dir("d", 0o2775).file("d/e/a", 0o644, "");
@@ -42,10 +42,9 @@ fn directories_below_set_gid_ones() {
     assert_eq!(made(&theirs.unwrap()), (0o2755, 50));
 }
 
-/// "Extended Attributes" are among the attributes that are kept.
+/// layer.md lists "Extended Attributes" among the attributes that a layer keeps.
 ///
-/// umoci leaves out the label that SELinux gives a file, which it takes for the host's. A box has no
-/// host in it, so boxbuild keeps it.
+/// umoci omits a file's SELinux label, because it would apply to the host that unpacks. boxbuild keeps the label for the box.
 #[test]
 fn labels_of_selinux() {
     let label = "system_u:object_r:bin_t:s0\0";
@@ -57,8 +56,8 @@ fn labels_of_selinux() {
     assert!(has(&ours.unwrap()) && !has(&theirs.unwrap()));
 }
 
-/// Linux has attributes of users on files and directories only (xattr(7)). umoci fails where it
-/// cannot write one. boxbuild keeps it; nothing in the guest can read it.
+/// Linux allows `user.*` attributes on files and directories only (xattr(7)). umoci fails to write one on a symbolic link.
+/// boxbuild keeps it, although the guest cannot read it.
 #[test]
 fn attributes_of_users_on_links() {
     let (ours, theirs) = both(&[Layer::new().symlink("a", "b").xattr("user.a", "b")]);
@@ -66,8 +65,8 @@ fn attributes_of_users_on_links() {
     assert!(theirs.unwrap_err().contains("operation not permitted"));
 }
 
-/// Features that random stacks lack, and both read alike: names of any bytes, long ones, large
-/// owners, times, attributes of the root.
+/// Both read features alike that the random stacks lack: names of any bytes, long names, large owners and times, attributes of
+/// the root.
 #[test]
 fn odd_names_and_attributes_are_read_alike() {
     let odd = |name: &[u8]| Entry {

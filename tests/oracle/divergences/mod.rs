@@ -1,5 +1,5 @@
-//! Where umoci 0.4.7 does something else than boxbuild, by name: what layer.md says, what each does,
-//! and the smallest image that shows it. Nothing else is forgiven anywhere in these tests.
+//! The known differences between umoci 0.4.7 and boxbuild. Each test has the rule of layer.md, the behaviour of both programs,
+//! and a minimal image. All other differences fail the tests.
 
 mod links;
 mod markers;
@@ -14,9 +14,8 @@ use testkit::images::{Compression, Config, Image, Layer};
 use crate::listing::{Kind, Listing};
 use crate::{ours, theirs};
 
-/// Gives the directories that no entry names, and their parents, our time, where umoci gave them
-/// that of the unpacking; returns how many.
-/// See `times_of_directories_that_no_entry_names`.
+/// Sets umoci's times of the directories in `touched` to ours if umoci gave them the time of the unpacking. Returns their
+/// number. See `times_of_directories_that_no_entry_names`.
 pub(crate) fn forgive_times(
     ours: &Listing,
     theirs: &mut Listing,
@@ -42,7 +41,7 @@ fn seconds(time: SystemTime) -> i64 {
     i64::try_from(since.as_secs()).unwrap()
 }
 
-/// Applies the layers with both programs, the lowest first.
+/// Applies the layers, lowest first, with boxbuild and with umoci.
 fn both(layers: &[Layer]) -> (Result<Listing, LayerError>, Result<Listing, String>) {
     let directory = tempfile::tempdir().unwrap();
     let image = layers.iter().map(Layer::to_tar).fold(Image::new(Config::default()), Image::with);
@@ -51,18 +50,18 @@ fn both(layers: &[Layer]) -> (Result<Listing, LayerError>, Result<Listing, Strin
     (ours, theirs::unpacked(directory.path(), "latest"))
 }
 
-/// Returns the cause of an entry's refusal, as a text.
+/// Returns the text of the cause for which an entry was refused.
 fn cause(refused: Result<Listing, LayerError>) -> String {
     let kind = refused.unwrap_err().kind;
     std::error::Error::source(&kind).unwrap().to_string()
 }
 
-/// Lists the paths below the root.
+/// Returns the paths of all entries except the root.
 fn paths(listing: &Listing) -> Vec<&str> {
     listing.keys().skip(1).map(|path| std::str::from_utf8(path).unwrap()).collect()
 }
 
-/// Checks the paths that boxbuild and umoci make of the layers.
+/// Checks the paths in the trees that boxbuild and umoci make of the layers.
 fn check_paths(layers: &[Layer], ours: &[&str], theirs: &[&str]) {
     let (our_tree, their_tree) = both(layers);
     assert_eq!(paths(&our_tree.unwrap()), ours, "boxbuild: {layers:?}");

@@ -1,4 +1,4 @@
-//! Random stacks of layers over few names, so that their paths collide.
+//! Generates random stacks of layers. They use few names, so that paths collide.
 
 use box_digest::Digest;
 use box_tree::{Content, Leaf, Meta};
@@ -15,11 +15,11 @@ pub(super) struct Op {
     pub(super) path: String,
     pub(super) what: What,
     attributes: Attributes,
-    /// Whether it stays even where it cannot be applied.
+    /// Whether the stack keeps this operation even if it cannot be applied.
     insists: bool,
 }
 
-/// The entry at a path.
+/// The type and content of an operation.
 #[derive(Debug, Clone)]
 pub(super) enum What {
     Directory,
@@ -51,8 +51,8 @@ impl Op {
     }
 }
 
-/// One to five layers. Most entries that cannot be applied (a hard link to nothing, a path through
-/// a file) are left out: nearly every stack would have one and be refused for it.
+/// Generates one to five layers. Omits most entries that cannot be applied, such as a hard link to an absent file: otherwise
+/// almost every stack would be refused.
 pub(super) fn stack() -> impl Strategy<Value = Vec<Vec<Op>>> {
     proptest::collection::vec(layer(), 1..=5).prop_map(|layers| {
         let mut read = Vec::new();
@@ -76,7 +76,7 @@ fn possible(read: &mut Vec<(Digest, LayerIndex)>, ops: Vec<Op>) -> Vec<Op> {
     kept
 }
 
-/// A layer; half of them name the directories of their entries, as programs that write layers do.
+/// Generates a layer. Half of the layers have entries for all parent directories, as layers of real programs do.
 fn layer() -> impl Strategy<Value = Vec<Op>> {
     (proptest::collection::vec(op(), 2..=12), any::<bool>()).prop_map(|(ops, names_directories)| {
         if names_directories { with_directories(ops) } else { ops }
@@ -115,7 +115,7 @@ fn op() -> impl Strategy<Value = Op> {
         .prop_map(|((path, what), attributes, insists)| Op { path, what, attributes, insists })
 }
 
-/// Relative, absolute, to directories and to files, dangling, upwards, and to themselves.
+/// Targets of symbolic links: relative, absolute, to directories and files, dangling, upwards, and to themselves.
 const TARGETS: [&str; 12] =
     ["a", "b", "c", "../a", "/b", "a/b", "/c/a", "../../../c", "/", "..", ".", "absent"];
 
@@ -136,7 +136,7 @@ fn attributes() -> impl Strategy<Value = Attributes> {
         .prop_map(|(mode, owner, mtime, has_xattrs)| Attributes { mode, owner, mtime, has_xattrs })
 }
 
-/// Writes a layer.
+/// Converts operations into a layer.
 pub(super) fn to_layer(ops: &[Op]) -> Layer {
     ops.iter().fold(Layer::new(), |layer, op| match &op.what {
         What::Whiteout => layer.whiteout(&op.path),
@@ -156,7 +156,7 @@ const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 fn add(layer: Layer, op: &Op, kind: Kind) -> Layer {
     let Attributes { mode, owner: (uid, gid), mtime, has_xattrs } = op.attributes;
     let is_file = matches!(kind, Kind::File(_));
-    // Linux has attributes of users on files and directories only.
+    // Linux allows `user.*` attributes on files and directories only.
     let has_user = is_file || kind == Kind::Dir;
     let slash = if kind == Kind::Dir { "/" } else { "" };
     let name = format!("{}{slash}", if op.path.is_empty() { "." } else { &op.path });
@@ -172,7 +172,7 @@ fn add(layer: Layer, op: &Op, kind: Kind) -> Layer {
     layer.entry(Entry { name, kind, mode, uid, gid, mtime: 0, xattrs }).record("mtime", mtime)
 }
 
-/// Returns what a layer's reader makes of an entry, but for its attributes.
+/// Converts an operation into the change that boxbuild reads from a layer, without attributes.
 pub(super) fn to_change(op: &Op) -> Change {
     let leaf = |leaf| Action::Leaf(Meta::root_owned(0), leaf);
     let action = match &op.what {

@@ -1,9 +1,8 @@
-//! Five hundred random stacks of layers.
+//! Compares five hundred random stacks of layers.
 //!
-//! umoci applies a marker when it comes to it, which layer.md forbids (see
-//! `markers_in_their_turn`). So each stack is compared with its markers put
-//! first, the shallow ones before the deep ones; and boxbuild has to make the same tree of it however
-//! its markers are laid.
+//! umoci applies a marker at its position in the layer, which layer.md forbids (see `markers_in_their_turn`). So umoci gets each
+//! stack with the markers first, shallow ones before deep ones. boxbuild must make the same tree with the markers in any
+//! order.
 
 mod generate;
 
@@ -27,19 +26,19 @@ use crate::divergences::forgive_times;
 use crate::listing::Listing;
 use crate::{ours, theirs};
 
-/// Counts of what was compared.
+/// Counts of the comparisons.
 #[derive(Debug, Default)]
 struct Tally {
     stacks: usize,
     layers: usize,
     entries: usize,
     refused_by_both: usize,
-    /// Left out: `markers_behind_a_link_that_is_replaced`.
+    /// Stacks that are not compared because of `markers_behind_a_link_that_is_replaced`.
     behind_replaced_links: usize,
-    /// `times_of_directories_that_no_entry_names`.
+    /// Times that may differ because of `times_of_directories_that_no_entry_names`.
     forgiven_times: usize,
-    /// Stacks with a marker after an entry: umoci makes the same tree of them as they are, or not
-    /// (`markers_in_their_turn`).
+    /// Stacks with a marker after an entry of which umoci makes the same tree without reordering, and those of which it makes
+    /// another tree (`markers_in_their_turn`).
     late_alike: usize,
     late_otherwise: usize,
 }
@@ -109,7 +108,7 @@ fn compare_stack(stack: &[Vec<Op>], tally: &mut Tally) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// Returns both trees; where both refuse the stack, it does not count.
+/// Returns both trees. Rejects the stack if both programs refuse it, and fails if only one does.
 fn taken_by_both(
     ours: Result<Tree, LayerError>,
     theirs: Result<Listing, String>,
@@ -134,7 +133,7 @@ fn write(stack: &[Vec<Op>], layout: &Path, tag: &str) {
     image.write_layout(layout, tag, Compression::None).unwrap();
 }
 
-/// Puts the markers first, the shallow ones before the deep ones.
+/// Sorts the markers to the front, shallow ones before deep ones.
 fn markers_first(ops: &[Op]) -> Vec<Op> {
     let mut ops = ops.to_vec();
     ops.sort_by_key(|op| {
@@ -145,7 +144,7 @@ fn markers_first(ops: &[Op]) -> Vec<Op> {
     ops
 }
 
-/// Lists the directories that were at some time implicit, and their parents.
+/// Returns the directories that had no entry at some point while the layers were applied, and the parents of these directories.
 fn touched(layers: &[(Digest, LayerIndex)]) -> BTreeSet<Vec<u8>> {
     let mut touched = BTreeSet::new();
     for at in 0..layers.len() {
@@ -163,7 +162,7 @@ fn touched(layers: &[(Digest, LayerIndex)]) -> BTreeSet<Vec<u8>> {
     touched
 }
 
-/// Returns whether the topmost layer has a marker below a symbolic link and replaces one.
+/// Returns whether the top layer has a marker below a symbolic link of the lower layers, and replaces such a link.
 fn has_marker_below_a_replaced_link(layers: &[(Digest, LayerIndex)]) -> bool {
     let Some(((_, top), lower)) = layers.split_last() else { return false };
     let Ok(lower) = ours::flat(lower) else { return false };
@@ -180,7 +179,7 @@ fn has_marker_below_a_replaced_link(layers: &[(Digest, LayerIndex)]) -> bool {
         && changes.any(|it| !is_marker(&it.action) && replaces(&it.path))
 }
 
-/// Returns the symbolic link that lies at a path.
+/// Returns the symbolic link at `path`, or `None` if there is another type or nothing.
 fn link_at(tree: &Tree, path: &[u8]) -> Option<InodeId> {
     let slash = path.iter().rposition(|byte| *byte == b'/');
     let (directory, name) = slash.map_or((&b""[..], path), |at| (&path[..at], &path[at + 1..]));

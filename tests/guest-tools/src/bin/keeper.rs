@@ -1,9 +1,9 @@
-//! Writes files that a kill of the machine must not lose, and takes copies of the disk that they are on at many moments.
+//! Writes files that a kill of the VM must not lose, and samples the disk's content at many moments.
 //!
 //! ```text
-//! keeper write DIR                            in a box: writes and flushes files for ever, and names each one then
-//! keeper check DIR <REPORT                    anywhere: reads the newest of the files that were named
-//! keeper sample PID DISK REPORT OUT COUNT     on the host: stops a machine COUNT times, and notes what the disk is then
+//! keeper write DIR                            in a box: writes and flushes files forever, and prints each one's number then
+//! keeper check DIR <REPORT                    anywhere: compares the newest files whose numbers were printed
+//! keeper sample PID DISK REPORT OUT COUNT     on the host: stops the VM COUNT times, and records the disk's content
 //! ```
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for tests")]
@@ -19,11 +19,12 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How many files there are at a time.
+/// The number of files that exist at a time.
 const KEPT: u32 = 64;
-/// How many of the newest that were named must be there: a name may be on its way while the writer removes older ones.
+/// The number of newest printed files that must exist. It is less than `KEPT`, because the last printed numbers may not have
+/// reached the report when the writer removes older files.
 const CHECKED: u32 = KEPT / 2;
-/// How many files are in one directory.
+/// The number of files in one directory.
 const TOGETHER: u32 = 8;
 const BLOCK: usize = 4096;
 
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The content of a file, which is of a size of its own.
+/// Returns the content of file `number`: 1 to 6,000 pseudorandom bytes.
 fn content(number: u32) -> Vec<u8> {
     let mut state = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -62,7 +63,7 @@ fn place(directory: &Path, number: u32) -> PathBuf {
     directory.join(format!("d{}", number / TOGETHER)).join(format!("f{number}"))
 }
 
-/// Returns the directory of a file.
+/// Returns the directory that contains `path`.
 fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
@@ -81,14 +82,14 @@ fn write(directory: &Path) -> Result<(), Box<dyn Error>> {
         if let Some(old) = number.checked_sub(KEPT) {
             let old = place(directory, old);
             fs::remove_file(&old)?;
-            // Fails until the last file of it is gone.
+            // Fails until the directory's last file is removed.
             drop(fs::remove_dir(parent(&old)));
         }
     }
     Ok(())
 }
 
-/// Puts a file in place in one of the ways in which programs do that which lose nothing.
+/// Writes a file durably in one of three ways: create and flush; flush a draft and rename it; append to a flushed file.
 fn put(path: &Path, number: u32) -> io::Result<()> {
     let content = content(number);
     match number % 3 {
@@ -134,7 +135,7 @@ fn check(directory: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Notes, for each moment, how many lines the report had, and the blocks that have changed since the moment before.
+/// Writes, for each sample, the number of the report's lines and the blocks that changed since the previous sample.
 fn sample(
     pid: &str,
     disk: &str,
@@ -146,7 +147,7 @@ fn sample(
     let mut before = vec![0; fs::read(disk)?.len()];
     fs::create_dir_all(out)?;
     for number in 0..count {
-        // Any moment of a write may be the one.
+        // Varies the delay, so that the samples hit different moments of a write.
         sleep(Duration::from_micros(500 + u64::from(number * 7919 % 101) * 50));
         kill(pid, Signal::SIGSTOP)?;
         await_stop(pid)?;
@@ -167,7 +168,7 @@ fn sample(
     Ok(())
 }
 
-/// Waits until no thread of a process runs any more.
+/// Waits until all threads of the process are stopped.
 fn await_stop(pid: Pid) -> Result<(), Box<dyn Error>> {
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let stat = task?.path().join("stat");

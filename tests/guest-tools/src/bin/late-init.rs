@@ -1,4 +1,4 @@
-//! box-init, started without standard streams, as the kernel starts it where its console comes late.
+//! Runs box-init without standard streams, as the kernel does if the console appears late.
 #![forbid(unsafe_code)]
 
 use std::io;
@@ -12,7 +12,7 @@ use box_init::time::Clock;
 use nix::sys::stat::{fstat, makedev};
 use nix::sys::statvfs::{FsFlags, statvfs};
 
-/// The argument of the second start, which is as the kernel's.
+/// The argument of the second start, in which the streams are closed.
 const AGAIN: &str = "again";
 
 fn main() -> ExitCode {
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         for stream in 0..3 {
             let _closed = nix::unistd::close(stream);
         }
-        // Returns only on failure; the kernel panics as init ends.
+        // exec returns only on failure. The kernel then panics because init ends.
         drop(Command::new(INIT_PATH).arg(AGAIN).exec());
         return ExitCode::FAILURE;
     }
@@ -33,8 +33,8 @@ fn main() -> ExitCode {
     box_init::main(clock)
 }
 
-/// Checks that the streams were closed, in whose place Rust's runtime opens the null device, and that the kernel's mount
-/// of the devices gets init's flags.
+/// Checks that the streams were closed, and that `/dev`, which the kernel mounted, gets init's flags. Rust's runtime opens
+/// the null device for a closed stream.
 fn check() -> Result<(), InitError> {
     let failed = |what: &str, reason: String| InitError::new(what.to_owned(), reason);
     let stream =

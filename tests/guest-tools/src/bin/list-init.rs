@@ -1,7 +1,7 @@
-//! Lists the rootfs as the guest's kernel shows it: an independent reading of what was built.
+//! An init that lists the rootfs as the guest's kernel shows it, for comparison with what was built.
 //!
-//! Sends one JSON object per line and entry as the output of program 0, the whole tree in the
-//! bytewise order of its paths, following no link; then waits for the launcher's word and powers off.
+//! It sends one line of JSON per entry as the output of program 0, in the bytewise order of the paths, and follows no symbolic
+//! link. Then it waits for the launcher's shutdown message and powers off.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -60,7 +60,7 @@ fn flush(channel: &mut Channel, data: Vec<u8>) -> Result<(), InitError> {
     )
 }
 
-/// Waits until the launcher says so, or hangs up.
+/// Waits for the launcher's shutdown message, or until the launcher hangs up.
 fn wait_for_shutdown(channel: &mut Channel) {
     while let Ok(Some(message)) = channel.receive() {
         if matches!(message, HostMessage::Shutdown(_)) {

@@ -1,6 +1,6 @@
-//! Stands in for the init of a box of epoch 3: takes from the first root what that one takes, and the run plan from the rootfs.
+//! Stands in for the init of epoch 3: reads the nonce from the first root, and the run plan from the rootfs.
 //!
-//! Says the name of the box in that plan as the output of program 0, and ends.
+//! Sends the box's name in that plan as the output of program 0, and ends.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -30,14 +30,14 @@ fn failed(step: &str) -> impl FnOnce(io::Error) -> InitError {
     move |error| InitError::new(step, error)
 }
 
-/// Reads the nonce as that init does: it and the byte behind it, and nothing of what follows.
+/// Reads the nonce as the init of epoch 3 does: the nonce and the byte after it, and nothing more.
 fn nonce() -> io::Result<String> {
     let mut text = [0; NONCE_LENGTH + 1];
     File::open(NONCE_PATH)?.read_exact(&mut text)?;
     Ok(String::from_utf8_lossy(&text[..NONCE_LENGTH]).into_owned())
 }
 
-/// Returns the name of the box in the plan of the rootfs.
+/// Returns the box's name in the rootfs's plan.
 fn name() -> io::Result<String> {
     let plan = File::open(format!("{NEW_ROOT}{PLAN_PATH}"))?;
     let plan: serde_json::Value = serde_json::from_reader(plan)?;

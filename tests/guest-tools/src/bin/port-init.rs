@@ -1,8 +1,11 @@
-//! An init that looks for another way to the host than its one connection, or misuses that.
+//! An init that tries to reach the host over other connections than the control channel, or misuses the control channel.
 //!
-//! The last argument of the agent in the plan says how: `scan` connects to all ports, before its greeting and after it;
-//! `second` greets on a second connection first; `wrong`, `again` and `half` send a greeting without the nonce, two, and
-//! a part of one. The first two say what came of it as the output of the agent, and keep their connections.
+//! The last argument of the plan's agent selects the attempt:
+//! - `scan` connects to all ports, before its greeting and after it.
+//! - `second` greets on a second connection.
+//! - `wrong`, `again` and `half` send a greeting with a wrong nonce, two greetings, and a part of one.
+//!
+//! `scan` and `second` send their results as the agent's output, and keep their connections.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -21,7 +24,7 @@ use box_init::time::{Clock, Milestones, now_ns};
 use guest_tools::ports::{begin, try_many};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-/// How long an answer to a greeting is waited for.
+/// How long to wait for the answer to a greeting.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
@@ -34,7 +37,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Does what the plan says.
+/// Makes the attempt that the plan selects.
 fn attempt(clock: &Clock, Given { nonce, config, .. }: Given) -> io::Result<()> {
     let config: serde_json::Value = serde_json::from_slice(&config)?;
     let last = config["plan"]["agent"]["argv"].as_array().and_then(|argv| argv.last()?.as_str());
@@ -49,10 +52,10 @@ fn attempt(clock: &Clock, Given { nonce, config, .. }: Given) -> io::Result<()> 
     }
 }
 
-/// Returns the frame by which init proves that it is there.
+/// Returns the frame with which init proves that it has the nonce.
 fn greeting(nonce: String) -> Vec<u8> {
     let mut frame = Vec::new();
-    // A vector takes everything.
+    // Writing to a vector does not fail.
     drop(GuestMessage::Hello(Hello { protocol: PROTOCOL, nonce }).write(&mut frame));
     frame
 }
@@ -78,7 +81,7 @@ fn second(clock: &Clock, greeting: &[u8]) -> io::Result<()> {
     greet_and_hold(channel, vec![second.into()], greeting)
 }
 
-/// Sends something on the one connection, and waits until the host ends it.
+/// Sends `bytes` on the control channel, and waits until the host closes it.
 fn send(bytes: &[u8]) -> io::Result<()> {
     let mut connection = File::from(begin(CONTROL_PORT)?);
     thread::sleep(PATIENCE);
@@ -87,12 +90,12 @@ fn send(bytes: &[u8]) -> io::Result<()> {
     connection.read_to_end(&mut Vec::new()).map(drop)
 }
 
-/// Waits in reading and writing from now on.
+/// Makes reads and writes on the connection blocking.
 fn block(connection: &File) -> io::Result<()> {
     Ok(fcntl(connection, FcntlArg::F_SETFL(OFlag::empty())).map(drop)?)
 }
 
-/// Greets on the first connection as box-init does, and says that the agent is ready.
+/// Greets on the first connection as box-init does, and reports that the agent is ready.
 fn start(clock: &Clock, first: OwnedFd, greeting: &[u8]) -> io::Result<Channel> {
     let mut connection = File::from(first);
     block(&connection)?;
@@ -104,11 +107,11 @@ fn start(clock: &Clock, first: OwnedFd, greeting: &[u8]) -> io::Result<Channel> 
     Ok(channel)
 }
 
-/// Sends a greeting on a connection that should not be one; returns that, and how many bytes came back.
+/// Sends a greeting on a connection that the host should not serve. Returns it and the number of bytes that came back.
 fn greet(connection: OwnedFd, greeting: &[u8]) -> io::Result<(File, usize)> {
     let mut connection = File::from(connection);
     thread::sleep(PATIENCE);
-    // Whether it is taken or refused: what counts is the answer.
+    // The write may fail: the test checks only the answer.
     drop(connection.write_all(greeting));
     thread::sleep(PATIENCE);
     let length = match connection.read(&mut [0; 4096]) {
@@ -122,7 +125,7 @@ fn greet(connection: OwnedFd, greeting: &[u8]) -> io::Result<(File, usize)> {
     Ok((connection, length))
 }
 
-/// Greets on all connections but the first, and keeps them until the host has seen enough.
+/// Greets on all connections except the first, and keeps them open until the host shuts the box down.
 fn greet_and_hold(mut channel: Channel, others: Vec<OwnedFd>, greeting: &[u8]) -> io::Result<()> {
     let greeted: io::Result<Vec<_>> = others.into_iter().map(|it| greet(it, greeting)).collect();
     let (_kept, answers): (Vec<File>, Vec<usize>) = greeted?.into_iter().unzip();

@@ -1,7 +1,7 @@
-//! Puts a question to a resolver in a frame of its own making, past whatever its kernel would send: `raw-question DEVICE
-//! ADDRESS NAME`.
+//! Sends a DNS query in a hand-made Ethernet frame, past the guest kernel's routing and filters: `raw-question DEVICE ADDRESS
+//! NAME`.
 //!
-//! A program of root with `NET_RAW` can do that, and a guest's kernel that is not honest.
+//! A program with `CAP_NET_RAW` and a hostile guest kernel can both do this.
 #![expect(clippy::unwrap_used, reason = "a program for tests")]
 
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd as _;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, sendto, socket};
 
-/// Where passt answers for all other hosts.
+/// The MAC address at which passt receives packets to all hosts.
 const PASST: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const OWN: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 2);
 const PORT: u16 = 5000;
@@ -28,7 +28,7 @@ fn main() {
     sendto(socket.as_raw_fd(), &frame, &device, MsgFlags::empty()).unwrap();
 }
 
-/// Returns a question for the IPv4 addresses of a name.
+/// Returns a DNS query for the A records of `name`.
 fn question(name: &str) -> Vec<u8> {
     let mut question = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {
@@ -39,7 +39,7 @@ fn question(name: &str) -> Vec<u8> {
     question
 }
 
-/// Returns a packet of IPv4 with a datagram.
+/// Returns an IPv4 packet with a UDP datagram that contains `data`.
 fn packet(to: Ipv4Addr, data: &[u8]) -> Vec<u8> {
     let size = |more: usize| u16::try_from(data.len() + more).unwrap().to_be_bytes();
     let mut header = [&[0x45, 0][..], &size(28), &[0, 1, 0, 0, 64, 17, 0, 0]].concat();
@@ -47,7 +47,7 @@ fn packet(to: Ipv4Addr, data: &[u8]) -> Vec<u8> {
     let sum: u32 = header.chunks(2).map(|it| u32::from(it[0]) << 8 | u32::from(it[1])).sum();
     let sum = !u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap();
     header[10..12].copy_from_slice(&sum.to_be_bytes());
-    // A checksum of 0 says that the sender has made none (RFC 768).
+    // A checksum of 0 means that the sender computed none (RFC 768).
     let datagram = [&PORT.to_be_bytes()[..], &DNS.to_be_bytes(), &size(8), &[0, 0], data].concat();
     [header, datagram].concat()
 }

@@ -1,7 +1,7 @@
-//! box-init, which finds another config than the launcher has checked: the one in the rootfs.
+//! Runs box-init with the config in the rootfs, instead of the config that the launcher has checked.
 //!
-//! The launcher reads the config before it starts anything. Only so a config comes to init that the launcher refuses, as it
-//! would from a launcher with a fault.
+//! The launcher refuses an invalid config before it starts a VM. With this program, a test passes such a config to init, as a
+//! faulty launcher would.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     box_init::run_as_init(|channel| box_init::run(clock, channel, swapped))
 }
 
-/// Puts the config in the rootfs into the place of the launcher's.
+/// Returns the launcher's values with the config replaced by the rootfs's `/config`.
 fn swapped() -> Result<Given, InitError> {
     let given = Given::read()?;
     boot::mount_rootfs()?;

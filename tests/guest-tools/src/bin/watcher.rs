@@ -1,7 +1,7 @@
-//! Watches a directory as programs do that build again what has changed, and counts what it hears.
+//! Watches a directory with inotify(7), as programs do that rebuild changed files, and counts the events.
 //!
 //! ```text
-//! watcher DIR     prints "watching", and after a file `end` was made there how often it has heard of what
+//! watcher DIR     prints "watching", and once a file `end` was created in DIR, the number of events of each type
 //! ```
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a program for tests")]

@@ -1,4 +1,4 @@
-//! Attributes of what is outside, and extended ones.
+//! Attacks that change the attributes of files outside the shared directory, and extended attributes.
 
 use crate::fs::opcode::{GETXATTR, LISTXATTR, REMOVEXATTR, SETXATTR};
 use crate::fs::{ROOT, Request};
@@ -7,7 +7,7 @@ use crate::ground::{Ground, SIDES, Side};
 use super::names::KEPT;
 
 const W: Side = Side::Writable;
-/// The attributes that are to be set (`FATTR_*`).
+/// Masks of the attributes that SETATTR sets (`FATTR_*` in `linux/fuse.h`).
 const MODE: u32 = 1;
 const OWNER: u32 = 2 | 4;
 const SIZE: u32 = 8;
@@ -23,13 +23,13 @@ pub(super) fn outside(ground: &mut Ground) {
         }
         ground.describe(W, node);
     }
-    // The directory of its sockets, which somebody has to remove afterwards.
+    // The directory of the VM's sockets, which the host must still be able to remove after the run.
     if let Some(node) = ground.lookup(W, ROOT, b"/run") {
         ground.set(W, node, MODE, 0, [0; 3]);
     }
 }
 
-/// The root's file capability to override permissions, as the kernel keeps it (capabilities(7)).
+/// A value of `security.capability` that grants `CAP_DAC_OVERRIDE` (capabilities(7)).
 const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const NAMES: [&[u8]; 10] = [
     b"security.capability",
@@ -56,7 +56,7 @@ pub(super) fn extended(ground: &mut Ground) {
             ground.send(side, GETXATTR, node, |it| it.words(&[64, 0]).name(name));
             ground.send(side, REMOVEXATTR, node, |it| it.name(name));
         }
-        // Its size is a lie.
+        // The declared size of the value is larger than the request or the answer.
         ground.send(side, SETXATTR, node, |it| put(it, b"user.a", u32::MAX));
         ground.send(side, GETXATTR, node, |it| it.words(&[u32::MAX, 0]).name(b"user.a"));
         ground.send(side, LISTXATTR, node, |it| it.words(&[u32::MAX, 0]));

@@ -1,4 +1,4 @@
-//! Changes under names that lead out of the shared directory.
+//! Attacks that create, rename and remove files under names that resolve outside the shared directory.
 
 use crate::fs::ROOT;
 use crate::fs::opcode::{CREATE, MKNOD, RENAME2, RMDIR, SYMLINK, UNLINK};
@@ -6,7 +6,7 @@ use crate::ground::{Ground, Side};
 
 use super::names::KEPT;
 
-/// Where something could be made.
+/// Names for new files. All resolve outside the shared directory.
 const NEW: [&[u8]; 10] = [
     b"../new",
     b"../sibling/new",
@@ -21,7 +21,7 @@ const NEW: [&[u8]; 10] = [
 ];
 const W: Side = Side::Writable;
 const TEXT: &[u8] = b"written by the guest";
-/// Of rename2(2).
+/// Flags of renameat2(2): none, `RENAME_NOREPLACE`, `RENAME_EXCHANGE`, `RENAME_WHITEOUT`, and all bits.
 const FLAGS: [u32; 5] = [0, 1, 2, 4, u32::MAX];
 
 pub(super) fn create(ground: &mut Ground) {
@@ -30,7 +30,7 @@ pub(super) fn create(ground: &mut Ground) {
             ground.write(W, open, 0, TEXT);
         }
     }
-    // O_WRONLY with O_TRUNC, with O_APPEND, with neither.
+    // O_WRONLY|O_TRUNC, O_WRONLY|O_APPEND, and O_WRONLY.
     for (name, flags) in KEPT.iter().flat_map(|it| [(it, 0o1001), (it, 0o2001), (it, 1)]) {
         let answer = ground.send(W, CREATE, ROOT, |it| it.words(&[flags, 0o644, 0, 0]).name(name));
         if answer.is_done() {
@@ -47,7 +47,7 @@ pub(super) fn make_directories(ground: &mut Ground) {
 }
 
 pub(super) fn make_nodes_and_links(ground: &mut Ground) {
-    // A file, a pipe, a socket, and a disk.
+    // A regular file, a pipe, a socket, and a block device (8:0, a disk).
     for mode in [0o100_644, 0o010_644, 0o140_644, 0o060_644] {
         for name in NEW {
             ground.send(W, MKNOD, ROOT, |it| it.words(&[mode, 0x0800, 0, 0]).name(name));

@@ -1,4 +1,4 @@
-//! Requests that no client sends, and numbers in them that are not true.
+//! Attacks with requests that no client of FUSE sends, and with wrong lengths, offsets and versions in them.
 
 use crate::fs::opcode::{
     COPY_FILE_RANGE, CREATE, FALLOCATE, GETATTR, INIT, IOCTL, LOOKUP, MKDIR, READ, READDIR,
@@ -18,13 +18,13 @@ pub(super) fn unknown(ground: &mut Ground) {
     }
 }
 
-/// Whether other attacks make a request, or it only ends the conversation.
+/// Returns whether another attack sends `opcode`, or `opcode` only ends the session.
 const fn is_made(opcode: u32) -> bool {
     matches!(opcode, 1..=6 | 8..=18 | 20..=30 | 34 | 35 | 38 | 39 | 42..=49)
 }
 
-/// The commands: `VIRTIO_IOC_EXPORT_FD`, which libkrun knows, `FS_IOC_GETFLAGS`, `FS_IOC_SETFLAGS`, `TIOCSTI`, `KVM_RUN`,
-/// `FICLONE`, and none.
+/// Commands of IOCTL: `VIRTIO_IOC_EXPORT_FD`, which libkrun implements, `FS_IOC_GETFLAGS`, `FS_IOC_SETFLAGS`, `TIOCSTI`,
+/// `KVM_RUN`, `FICLONE`, and 0, which is no command.
 const COMMANDS: [u32; 7] = [0x8010_7601, 0x8008_6601, 0x4008_6602, 0x5412, 0xae80, 0x4004_9409, 0];
 
 pub(super) fn mappings(ground: &mut Ground) {
@@ -99,7 +99,7 @@ pub(super) fn lengths(ground: &mut Ground) {
                 });
             }
         }
-        // No room for what is found, but for the header.
+        // The answer's buffer has room for the header only.
         for opcode in [LOOKUP, GETATTR] {
             ground
                 .send(side, opcode, ground.base(side), |it| it.name(b"file").longs(&[0]).room(16));
@@ -119,7 +119,7 @@ pub(super) fn again(ground: &mut Ground) {
             ground.look(side, ground.base(side), b"..");
         }
     }
-    // As another user of the host.
+    // The request's header has another user's ID.
     for user in [1, 1000, 0x7000_0001, u32::MAX] {
         let create = [0o2, 0o644, 0, 0];
         let made = ground.fs(W).ask(CREATE, ROOT).words(&create).name(b"of-another").user(user);

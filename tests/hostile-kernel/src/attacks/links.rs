@@ -1,4 +1,4 @@
-//! Symbolic links in the shared directory that lead out of it on the host.
+//! Attacks with symbolic links in the shared directory whose targets on the host are outside it.
 
 use crate::fs::ROOT;
 use crate::fs::opcode::{GETXATTR, LOOKUP, OPENDIR, REMOVEXATTR, SETXATTR, UNLINK};
@@ -6,10 +6,11 @@ use crate::ground::{Ground, Side};
 
 const W: Side = Side::Writable;
 const TARGETS: [&[u8]; 4] = [b"/etc/canary", b"../canary", b"/proc/self/fd/0", b"/dev/kvm"];
-/// Flags of open(2): to read, to write, to empty, to make, by its path only, without following, a nameless file.
+/// Flags of open(2). All but `O_PATH` and `O_TMPFILE` include `O_NONBLOCK`: read, write, truncate, create, `O_PATH`,
+/// `O_NOFOLLOW`, `O_TMPFILE`.
 const FLAGS: [u32; 7] = [0o4000, 0o4002, 0o5001, 0o4102, 0o1000_0000, 0o40_4000, 0o2020_0002];
 
-/// Makes a link again.
+/// Replaces the symbolic link `link` with one to `to`, and returns its node.
 fn new_link(ground: &mut Ground, to: &[u8]) -> Option<u64> {
     ground.fs(W).ask(UNLINK, ROOT).name(b"link").send();
     ground.symlink(W, b"link", to)
@@ -34,7 +35,7 @@ pub(super) fn to_a_file(ground: &mut Ground) {
     }
 }
 
-/// Changes what a link leads to, through the link.
+/// Changes the attributes of the link's node and links it: none of it may reach the link's target.
 fn change(ground: &mut Ground, node: u64) {
     for valid in [1, 6, 8, 48] {
         ground.set(W, node, valid, 0, [0o777, 1234, 1234]);
@@ -66,7 +67,7 @@ pub(super) fn to_a_directory(ground: &mut Ground) {
         ground.rename(W, b"link/canary", b"moved");
         ground.rename(W, b"inner", b"link/inner");
         ground.send(W, UNLINK, ROOT, |it| it.name(b"link/canary"));
-        // From the link's own node, too.
+        // Uses the node of the link itself as the parent directory.
         let answer = ground.send(W, LOOKUP, ROOT, |it| it.name(b"link"));
         if answer.is_done() {
             let node = ground.fs(W).number(0);

@@ -1,4 +1,4 @@
-//! The attacks, in an order in which those come last that end the machine.
+//! The attacks. Those that can end the VM are last.
 
 mod attributes;
 mod changes;
@@ -12,12 +12,12 @@ mod special;
 
 use crate::ground::Ground;
 
-/// An attack on the host's side.
+/// An attack on the host.
 #[derive(Debug, Clone, Copy)]
 pub struct Attack {
-    /// Its name in the report.
+    /// The attack's name in the report, such as `look-up-parents`.
     pub name: &'static str,
-    /// Makes it.
+    /// Sends the attack's requests.
     pub make: fn(&mut Ground),
 }
 
@@ -25,7 +25,7 @@ const fn attack(name: &'static str, make: fn(&mut Ground)) -> Attack {
     Attack { name, make }
 }
 
-/// All of them; the report numbers them from 1 on.
+/// All attacks. Their numbers in the report begin with 1.
 pub const ALL: [Attack; 40] = [
     attack("look-up-parents", names::parents),
     attack("look-up-absolute-names", names::absolute),
@@ -61,7 +61,7 @@ pub const ALL: [Attack; 40] = [
     attack("files-without-end", special::without_end),
     attack("look-ups-without-end", rings::flood),
     attack("chains-that-loop", rings::loops),
-    // Each of these stops the thread that serves the directory, or makes it run for ever.
+    // Each of the following attacks ends libkrun's thread that serves the directory, or makes that thread loop forever.
     attack("chains-that-lead-nowhere", rings::nowhere),
     attack("memory-that-is-none", rings::outside),
     attack("no-room-for-an-answer", rings::no_room),

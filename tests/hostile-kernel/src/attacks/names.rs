@@ -1,4 +1,4 @@
-//! Names that lead out of the shared directory, or nowhere.
+//! Attacks that look up names outside the shared directory, and malformed names.
 
 use core::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::fs::opcode::{LOOKUP, OPEN};
 use crate::ground::{Ground, SIDES, Side};
 use crate::text::Line;
 
-/// The files that the host keeps to itself, by names that would lead to them.
+/// Names of the host's files that no guest may reach.
 pub(super) const KEPT: [&[u8]; 6] = [
     b"../canary",
     b"../sibling/canary",
@@ -16,7 +16,7 @@ pub(super) const KEPT: [&[u8]; 6] = [
     b"inner/../../canary",
     b"/srv/state/canary",
 ];
-/// How many descriptors of the process it tries. libkrun's own come first; those of the directories are among the last.
+/// The number of the VMM's file descriptors to try. libkrun's come first, the shared directories' are among the last.
 const DESCRIPTORS: u32 = 160;
 
 fn look_at(ground: &mut Ground, names: &[&[u8]]) {
@@ -43,7 +43,7 @@ pub(super) fn through_a_directory(ground: &mut Ground) {
         [b"inner/..", b"inner/../..", KEPT[4], b"inner/../../../../../../../etc/canary"];
     look_at(ground, &names);
     for side in SIDES {
-        // A step at a time, too.
+        // Also looks up `..` one component at a time.
         let inner = ground.lookup(side, ground.base(side), b"inner");
         let mut node = inner.unwrap_or(0);
         for _ in 0..8 {
@@ -54,7 +54,7 @@ pub(super) fn through_a_directory(ground: &mut Ground) {
     }
 }
 
-/// Looks at a file of each descriptor of the process.
+/// Looks up `/proc/self/fd/N` followed by `rest` for each file descriptor N of the VMM.
 fn of_descriptors(ground: &mut Ground, rest: &str) {
     for descriptor in 0..DESCRIPTORS {
         let mut name = Line::new();
@@ -102,7 +102,7 @@ pub(super) fn devices_and_sockets(ground: &mut Ground) {
         ground,
         &[b"/run", b"/run/control.sock", b"/run/agent.sock", b"/run/../supervisor.sock"],
     );
-    // The process has this one; its commands are no requests of FUSE.
+    // The VMM has `/dev/kvm` open. Its ioctl(2) commands cannot be sent with FUSE, so only reading and writing remain.
     if let Some(node) = ground.lookup(Side::Writable, ROOT, b"/dev/kvm")
         && let Some(open) = ground.open(Side::Writable, node, 2)
     {
@@ -132,14 +132,14 @@ pub(super) fn odd(ground: &mut Ground) {
         for length in [255, 256, 4095, 4096, 65_536, 200_000] {
             long(ground, side, length);
         }
-        // Without an end.
+        // A name with no NUL at its end, and no name at all.
         ground.send(side, LOOKUP, ground.base(side), |it| it.bytes(b"file"));
         ground.send(side, LOOKUP, ground.base(side), |it| it);
         ground.send(side, OPEN, ground.base(side), |it| it);
     }
 }
 
-/// Looks up a name of so many bytes, which leads up as far as it can.
+/// Looks up two names of `length` bytes: one of repeated `/../`, and one of `x`.
 fn long(ground: &mut Ground, side: Side, length: usize) {
     let piece = [b'/', b'.', b'.', b'/', b'.', b'/', b'/', b'.'];
     ground.send(side, LOOKUP, ground.base(side), |it| {

@@ -1,4 +1,4 @@
-//! Nodes and handles that are not, or no more, or not so often.
+//! Attacks with nodes and handles that do not exist, are released already, or are forgotten more often than looked up.
 
 use crate::fs::opcode::{
     ACCESS, BATCH_FORGET, DESTROY, FLUSH, FORGET, FSYNC, FSYNCDIR, GETATTR, LISTXATTR, LOOKUP,
@@ -40,7 +40,7 @@ pub(super) fn handles(ground: &mut Ground) {
         let Some(open) = ground.open(side, node, 0) else { continue };
         ground.release(side, open);
         ground.release(side, open);
-        // Of another node, freed, of a virtual file, and none.
+        // A handle of another node, a released handle, the handle of a virtual file (0), and two that do not exist.
         let Some((_, other)) = ground.open(side, node, 0) else { continue };
         for (node, handle) in [(ROOT, other), open, (node, 0), (node, 1 << 40), (node, u64::MAX)] {
             by(ground, side, node, handle);
@@ -73,7 +73,7 @@ pub(super) fn forget(ground: &mut Ground) {
             let words = [count, 0];
             ground.send(side, BATCH_FORGET, 0, |it| it.words(&words).longs(&[node, u64::MAX]));
         }
-        // The directory itself.
+        // Forgets the shared directory itself.
         ground.send(side, FORGET, ground.base(side), |it| it.longs(&[u64::MAX]));
         ground.look(side, ground.base(side), b"..");
         ground.send(side, LOOKUP, ground.base(side), |it| it.name(b"file"));

@@ -1,4 +1,4 @@
-//! Changes of the directory that is shared to read.
+//! Attacks that write to the read-only share.
 
 use crate::fs::ROOT;
 use crate::fs::opcode::{
@@ -9,7 +9,7 @@ use crate::ground::{Ground, Side};
 
 const R: Side = Side::ReadOnly;
 const W: Side = Side::Writable;
-/// Flags of open(2) that write, empty or make files.
+/// Flags of open(2) that write, truncate or create a file.
 const FLAGS: [u32; 8] = [1, 2, 3, 0o1000, 0o1001, 0o101, 0o100, 0o2020_0002];
 
 pub(super) fn write(ground: &mut Ground) {
@@ -47,7 +47,7 @@ fn names(ground: &mut Ground) {
     ground.send(R, RMDIR, ground.base(R), |it| it.name(b"inner"));
 }
 
-/// With a handle to read.
+/// Tries to write with a handle that was opened for reading.
 fn by_handle(ground: &mut Ground, node: u64) {
     let Some((_, handle)) = ground.open(R, node, 0) else { return };
     ground.write(R, (node, handle), 0, b"written");
@@ -55,11 +55,11 @@ fn by_handle(ground: &mut Ground, node: u64) {
     ground.set(R, node, 1 | 64, handle, [0o777, 0, 0]);
     ground.send(R, FALLOCATE, node, |it| it.longs(&[handle, 0, 1 << 20]).words(&[0, 0]));
     ground.send(R, COPY_FILE_RANGE, node, |it| it.longs(&[handle, 0, node, handle, 0, 4, 0]));
-    // FS_IOC_SETFLAGS.
+    // The command is FS_IOC_SETFLAGS.
     ground.send(R, IOCTL, node, |it| it.longs(&[handle]).words(&[0, 0x4008_6602]).longs(&[0, 0]));
 }
 
-/// From the device of one share to the files of the other, where libkrun does not check what is read only.
+/// Tries to change the read-only share's files through the writable share's device, on which libkrun allows writes.
 pub(super) fn through_the_other(ground: &mut Ground) {
     let places: [&[u8]; 4] =
         [b"../ro/0/file", b"../../ro/0/file", b"/shares/ro/0/file", b"/srv/shares/ro/0/file"];
@@ -81,7 +81,7 @@ pub(super) fn through_the_other(ground: &mut Ground) {
 pub(super) fn hard_link(ground: &mut Ground) {
     let Some(node) = ground.lookup(R, ground.base(R), b"file") else { return };
     ground.link(R, node, ground.base(R), b"linked");
-    // The nodes of one device are none of the other's.
+    // The number is a node of the read-only device. It must not name the same file on the writable device.
     ground.link(W, node, ROOT, b"linked");
     for parent in [0, ground.base(R), node, u64::MAX] {
         ground.link(R, node, parent, b"../../rw/0/linked");

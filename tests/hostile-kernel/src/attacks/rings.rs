@@ -1,4 +1,4 @@
-//! Misuse of the queue, and use of it without measure.
+//! Attacks on the virtio queue: malformed descriptor chains and rings, and floods of requests.
 
 use crate::fs::opcode::{COPY_FILE_RANGE, FORGET, LOOKUP, READ};
 use crate::fs::{Fs, REQUESTS, ROOT};
@@ -6,14 +6,14 @@ use crate::ground::{Ground, SIDES, Side};
 use crate::virtio::{NEXT, Piece, WRITE};
 
 const W: Side = Side::Writable;
-/// How many look-ups are offered at once: each takes two descriptors.
+/// The number of look-ups offered at once. Each uses two descriptors.
 const BATCH: u16 = 512;
-/// How many files it tries to open: more than a host has for one machine.
+/// The number of files that the flood tries to open: more than the host's limit for one VM.
 const MOST: u32 = 100_000;
-/// The end of the machine's memory.
+/// The end of the VM's memory.
 const END: u64 = 256 << 20;
 
-/// As many look-ups as no kernel makes at once, then as many open files as it gets.
+/// Sends `ground.flood` look-ups, 512 at a time, and then opens as many files as the host allows.
 pub(super) fn flood(ground: &mut Ground) {
     let wanted = ground.flood;
     let fs = ground.fs(W);
@@ -40,7 +40,7 @@ pub(super) fn flood(ground: &mut Ground) {
     ground.look(W, ROOT, b"file");
 }
 
-/// One request for all, and one place for the answers.
+/// Describes `BATCH` chains that share one request and one buffer for the answers.
 fn describe_batch(fs: &mut Fs, length: usize) {
     for at in (0..BATCH).map(|it| it * 2) {
         let length = u32::try_from(length).unwrap_or(0);
@@ -50,7 +50,7 @@ fn describe_batch(fs: &mut Fs, length: usize) {
     }
 }
 
-/// Offers a batch, and returns how many came back.
+/// Offers `BATCH` chains, and returns how many the device used.
 fn batch(fs: &mut Fs) -> u32 {
     (0..BATCH).for_each(|it| fs.queue.offer(it * 2));
     fs.device.notify(REQUESTS);
@@ -61,7 +61,7 @@ fn batch(fs: &mut Fs) -> u32 {
     answered
 }
 
-/// Chains that come back to themselves, that are empty, and that are the wrong way round.
+/// Sends chains that loop, that have an empty descriptor, and whose answer comes before the request.
 pub(super) fn loops(ground: &mut Ground) {
     for side in SIDES {
         let [read, write] = pieces(ground, side);
@@ -78,7 +78,7 @@ pub(super) fn loops(ground: &mut Ground) {
     }
 }
 
-/// Returns the two pieces of a request and its answer.
+/// Returns the descriptors of a look-up and of its answer.
 fn pieces(ground: &mut Ground, side: Side) -> [Piece; 2] {
     let fs = ground.fs(side);
     let length = fs.ask(LOOKUP, ROOT).name(b"..").prepare();
@@ -96,14 +96,14 @@ fn chain(ground: &mut Ground, side: Side, [one, two]: [Piece; 2]) {
     ground.note(answer);
 }
 
-/// A chain whose next piece does not exist, which is never taken from its ring.
+/// Sends chains whose next descriptor does not exist. libkrun never takes them from the ring.
 pub(super) fn nowhere(ground: &mut Ground) {
     let [read, write] = pieces(ground, W);
     chain(ground, W, [read, Piece { flags: NEXT | WRITE, next: u16::MAX, ..write }]);
     chain(ground, W, [Piece { next: u16::MAX, ..read }, write]);
 }
 
-/// Pieces beyond the machine's memory.
+/// Sends chains with descriptors outside the VM's memory.
 pub(super) fn outside(ground: &mut Ground) {
     let [read, write] = pieces(ground, W);
     for (address, length) in [(END - 8, 4096), (END, 4096), (u64::MAX - 8, 4096), (0, u32::MAX)] {
@@ -111,7 +111,7 @@ pub(super) fn outside(ground: &mut Ground) {
     }
 }
 
-/// An answer has no room, not even its header.
+/// Sends requests whose answer has no room for even its header.
 pub(super) fn no_room(ground: &mut Ground) {
     for room in [0, 8, 15] {
         ground.send(W, LOOKUP, ROOT, |it| it.name(b"file").room(room));
@@ -119,7 +119,7 @@ pub(super) fn no_room(ground: &mut Ground) {
     }
 }
 
-/// Flags that the host's kernel takes as 32 bits.
+/// Sends COPY_FILE_RANGE with 64-bit flags. The host's system call takes 32 bits.
 pub(super) fn large_flags(ground: &mut Ground) {
     let Some((node, handle)) = ground.create(W, ROOT, b"copied", 0o644) else { return };
     for flags in [1, u64::from(u32::MAX), 1 << 40] {
@@ -128,7 +128,7 @@ pub(super) fn large_flags(ground: &mut Ground) {
     }
 }
 
-/// More chains than a ring has, and rings where there is no memory.
+/// Announces more chains than the ring has, and then sets rings outside the VM's memory.
 pub(super) fn no_rings(ground: &mut Ground) {
     let fs = ground.fs(W);
     fs.queue.set_offered(u16::MAX);

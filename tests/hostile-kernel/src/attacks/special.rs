@@ -1,4 +1,4 @@
-//! Files that are more than files.
+//! Attacks with set-user-ID files, device nodes, very large files, and files whose open blocks.
 
 use crate::fs::ROOT;
 use crate::fs::opcode::{CREATE, FALLOCATE};
@@ -8,7 +8,7 @@ const W: Side = Side::Writable;
 const MODE: u32 = 1;
 const BY_HANDLE: u32 = 64;
 
-/// Set-user-ID files, devices, sockets and pipes that the guest makes.
+/// Creates set-user-ID files, device nodes, sockets and pipes.
 pub(super) fn privileged(ground: &mut Ground) {
     for mode in [0o4755, 0o2755, 0o6777, 0o1777] {
         if let Some((node, handle)) = ground.create(W, ROOT, b"privileged", mode) {
@@ -20,7 +20,8 @@ pub(super) fn privileged(ground: &mut Ground) {
         ground.make_directory(W, ROOT, b"privileged-directory", mode);
         ground.make_node(W, b"privileged-node", 0o100_000 | mode, 0);
     }
-    // Devices: a disk, KVM and null; then sockets and pipes, each with bits, too.
+    // Block and character devices, sockets and pipes, the last two also with set-user-ID, and an invalid type.
+    // The devices are a disk, KVM and null.
     for mode in [0o060_666, 0o020_666, 0o140_666, 0o010_666, 0o144_755, 0o014_755, 0o170_666] {
         for device in [0x0800, 0x0ae8, 0x0103] {
             let Some(node) = ground.make_node(W, b"special", mode, device) else { continue };
@@ -31,7 +32,7 @@ pub(super) fn privileged(ground: &mut Ground) {
     ground.send(W, CREATE, ROOT, |it| it.words(&[0o2, 0o060_666, 0, 0]).name(b"special-by-create"));
 }
 
-/// Files that are larger than anything.
+/// Writes and allocates at offsets of 1 TiB and more.
 pub(super) fn without_end(ground: &mut Ground) {
     let Some((node, handle)) = ground.create(W, ROOT, b"large", 0o644) else { return };
     for offset in [1 << 40, u64::MAX >> 1, u64::MAX] {
@@ -40,7 +41,7 @@ pub(super) fn without_end(ground: &mut Ground) {
     }
 }
 
-/// Files of the host that wait for somebody when they are opened.
+/// Opens a socket, a device and a pipe of the host, where open(2) can block.
 pub(super) fn waiting(ground: &mut Ground) {
     for name in [&b"socket"[..], b"device"] {
         let Some(node) = ground.lookup(W, ROOT, name) else { continue };
@@ -51,7 +52,7 @@ pub(super) fn waiting(ground: &mut Ground) {
         }
     }
     let Some(node) = ground.lookup(W, ROOT, b"pipe") else { return };
-    // Without waiting, and then with.
+    // With O_NONBLOCK, and then without it.
     for flags in [0o4000, 0o4001, 0o4002, 0] {
         if let Some(open) = ground.open(W, node, flags) {
             ground.release(W, open);

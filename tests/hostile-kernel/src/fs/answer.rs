@@ -1,4 +1,4 @@
-//! Answers, as far as an attack looks at them.
+//! The fields of a FUSE answer that the attacks read.
 
 use core::fmt;
 
@@ -8,28 +8,28 @@ use crate::machine::Shared;
 /// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It was done; so many bytes came back.
+    /// The host did it. The payload after the header has this many bytes.
     Done(usize),
-    /// It was refused.
+    /// The host refused it with this error.
     Refused(Errno),
-    /// It was taken, and there is no answer.
+    /// The device used the chain and wrote no answer.
     Silent,
-    /// It was not taken: nobody is there any more.
+    /// The device did not use the chain in time, or has lost an earlier request.
     Lost,
 }
 
-/// The number of an error of Linux.
+/// An error number of Linux, such as 2 for `ENOENT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Errno(pub i32);
 
-/// The kind of a name or a node.
+/// The attributes of a node (`struct fuse_attr`) that the report shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
-    /// Its number on the host.
+    /// The inode number on the host.
     pub inode: u64,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Its type and permissions.
+    /// The file type and permissions (`st_mode`).
     pub mode: u32,
 }
 
@@ -55,7 +55,7 @@ impl Answer {
 }
 
 impl Attributes {
-    /// Reads them from the last answer, at a place.
+    /// Reads the attributes at offset `at` of the last answer's payload.
     pub fn read(fs: &Fs, at: usize) -> Self {
         let [a, b, c, d, ..] = fs.number(at + 60).to_le_bytes();
         let mode = u32::from_le_bytes([a, b, c, d]);
@@ -81,7 +81,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// The errors that libkrun and the host's kernel answer with (`asm-generic/errno.h`).
+/// The names of the errors that libkrun and the host's kernel return (`asm-generic/errno.h`).
 const NAMES: [(i32, &str); 32] = [
     (1, "EPERM"),
     (2, "ENOENT"),

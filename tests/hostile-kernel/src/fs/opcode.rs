@@ -1,4 +1,4 @@
-//! The numbers of the requests (`enum fuse_opcode`).
+//! The numbers of FUSE requests (`enum fuse_opcode` in `linux/fuse.h`).
 #![allow(missing_docs, reason = "their names say what they are")]
 
 pub const LOOKUP: u32 = 1;

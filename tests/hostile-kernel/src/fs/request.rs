@@ -1,8 +1,8 @@
-//! A request that is being made: a header, and whatever is put after it.
+//! A builder of FUSE requests: a header, and any bytes after it.
 
 use super::{Answer, Fs, HEADER};
 
-/// A request, in the memory of the device that it is for.
+/// A request under construction in the memory of `fs`.
 #[derive(Debug)]
 pub struct Request<'a> {
     fs: &'a mut Fs,
@@ -10,7 +10,7 @@ pub struct Request<'a> {
     node: u64,
     user: u32,
     length: usize,
-    /// The length in the header, instead of the true one.
+    /// The length to write into the header. `None`: the true length.
     claimed: Option<u32>,
     room: usize,
 }
@@ -21,7 +21,7 @@ impl<'a> Request<'a> {
         Self { fs, opcode, node, user: 0, length: HEADER, claimed: None, room }
     }
 
-    /// Puts bytes after it.
+    /// Appends bytes.
     #[must_use]
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
         self.fs.request.write(self.length, bytes);
@@ -29,53 +29,53 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Puts a name after it, which ends with a NUL.
+    /// Appends a name and a NUL.
     #[must_use]
     pub fn name(self, name: &[u8]) -> Self {
         self.bytes(name).bytes(&[0])
     }
 
-    /// Puts numbers of 32 bits after it.
+    /// Appends little-endian 32-bit numbers.
     #[must_use]
     pub fn words(self, words: &[u32]) -> Self {
         words.iter().fold(self, |request, word| request.bytes(&word.to_le_bytes()))
     }
 
-    /// Puts numbers of 64 bits after it.
+    /// Appends little-endian 64-bit numbers.
     #[must_use]
     pub fn longs(self, longs: &[u64]) -> Self {
         longs.iter().fold(self, |request, long| request.bytes(&long.to_le_bytes()))
     }
 
-    /// Lets the header lie about the length.
+    /// Sets the length in the header, which need not be the true one.
     #[must_use]
     pub const fn claim(mut self, length: u32) -> Self {
         self.claimed = Some(length);
         self
     }
 
-    /// Sends it as another user than root, whose group has the same number.
+    /// Sets the user ID and the group ID in the header. The default is 0.
     #[must_use]
     pub const fn user(mut self, user: u32) -> Self {
         self.user = user;
         self
     }
 
-    /// Leaves room for so many bytes of an answer only.
+    /// Sets the size of the answer's buffer in bytes. The default is 64 KiB.
     #[must_use]
     pub const fn room(mut self, room: usize) -> Self {
         self.room = room;
         self
     }
 
-    /// Writes it, and returns how long it is; whoever calls this sends it.
+    /// Writes the request and returns its length in bytes. The caller sends it.
     pub(crate) fn prepare(self) -> usize {
         let length = self.length;
         self.finish();
         length
     }
 
-    /// Sends it, and waits for the answer.
+    /// Sends the request, and waits for the answer.
     pub fn send(self) -> Answer {
         let Self { length, room, .. } = self;
         let fs = self.finish();

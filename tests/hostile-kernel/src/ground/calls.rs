@@ -1,4 +1,4 @@
-//! The requests that attacks make most, each of which is noted.
+//! The requests that most attacks make. Each method notes the answer in the report.
 
 use super::{Ground, Side};
 use crate::fs::opcode::{
@@ -8,24 +8,24 @@ use crate::fs::opcode::{
 use crate::fs::{Answer, Attributes, Request};
 use crate::text::Shown;
 
-/// How much is read of a file, and how much of that is shown: the harness looks for texts that are shorter.
+/// How many bytes of a file are read, and how many are printed. The texts that the harness searches for are shorter.
 const SAMPLE: u32 = 4096;
 const SHOWN: usize = 64;
-/// The type of a file in its mode.
+/// The mask of the file type in a mode, and two types.
 const TYPE: u32 = 0o170_000;
 const DIRECTORY: u32 = 0o040_000;
 const LINK_TYPE: u32 = 0o120_000;
 /// `O_NONBLOCK`.
 const NONBLOCK: u32 = 0o4000;
-/// Where the attributes are in the answers to LOOKUP and GETATTR.
+/// The offset of the attributes in the answer's payload: of LOOKUP, and of GETATTR.
 const IN_ENTRY: usize = 40;
 const IN_ATTRIBUTES: usize = 16;
 
-/// A node, and a handle of it.
+/// A node, and a handle that is open for it.
 pub(crate) type Open = (u64, u64);
 
 impl Ground {
-    /// Sends a request that something makes, and notes what came of it.
+    /// Sends the request that `make` completes, and notes the answer.
     pub fn send(
         &mut self,
         side: Side,
@@ -37,13 +37,13 @@ impl Ground {
         self.note(answer)
     }
 
-    /// Looks up a name below a node, and says what it is.
+    /// Looks up `name` below `parent`, and prints the attributes of its node.
     pub fn lookup(&mut self, side: Side, parent: u64, name: &[u8]) -> Option<u64> {
         let answer = self.send(side, LOOKUP, parent, |it| it.name(name));
         self.found(side, name, answer).map(|(node, _)| node)
     }
 
-    /// Reads a node and its attributes from an answer, and says what it is.
+    /// Reads a node and its attributes from the answer to LOOKUP, and prints the attributes.
     fn found(&mut self, side: Side, name: &[u8], answer: Answer) -> Option<(u64, Attributes)> {
         if !answer.is_done() {
             return None;
@@ -55,7 +55,7 @@ impl Ground {
         Some((node, attributes))
     }
 
-    /// Looks up a name, and shows all that can be read of it.
+    /// Looks up `name`, and prints the beginning of its content: a list, a link's target, a file's bytes.
     pub fn look(&mut self, side: Side, parent: u64, name: &[u8]) {
         let answer = self.send(side, LOOKUP, parent, |it| it.name(name));
         let Some((node, attributes)) = self.found(side, name, answer) else { return };
@@ -67,14 +67,14 @@ impl Ground {
         self.read_node(side, node);
     }
 
-    /// Shows the beginning of a file.
+    /// Opens `node`, and prints the beginning of its content.
     pub fn read_node(&mut self, side: Side, node: u64) {
         let Some((_, handle)) = self.open(side, node, NONBLOCK) else { return };
         self.read(side, (node, handle), 0);
         self.release(side, (node, handle));
     }
 
-    /// Shows the beginning of an open file.
+    /// Prints the content of an open file from `offset` on.
     pub fn read(&mut self, side: Side, (node, handle): Open, offset: u64) {
         let read = |it: Request<'_>| -> Answer {
             it.longs(&[handle, offset]).words(&[SAMPLE, 0]).longs(&[0]).words(&[0, 0]).send()
@@ -84,13 +84,13 @@ impl Ground {
         self.show(side, "read", answer);
     }
 
-    /// Says where a symbolic link leads.
+    /// Prints the target of a symbolic link.
     pub fn follow(&mut self, side: Side, node: u64) {
         let answer = self.send(side, READLINK, node, |it| it);
         self.show(side, "link", answer);
     }
 
-    /// Lists a directory.
+    /// Prints the beginning of a directory's entries.
     fn list(&mut self, side: Side, node: u64) {
         let answer = self.send(side, OPENDIR, node, |it| it.words(&[0, 0]));
         if !answer.is_done() {
@@ -104,7 +104,7 @@ impl Ground {
         self.show(side, "list", answer);
     }
 
-    /// Shows the beginning of what came back.
+    /// Prints the first 64 bytes of the answer's payload after the label `what`.
     pub fn show(&mut self, side: Side, what: &str, answer: Answer) {
         let Answer::Done(length @ 1..) = answer else { return };
         let mut bytes = [0; SHOWN];
@@ -114,7 +114,7 @@ impl Ground {
         self.say(format_args!("  {what} {}", Shown(&bytes[..end])));
     }
 
-    /// Opens a node.
+    /// Opens `node` with flags of open(2).
     pub fn open(&mut self, side: Side, node: u64, flags: u32) -> Option<Open> {
         let answer = self.send(side, OPEN, node, |it| it.words(&[flags, 0]));
         answer.is_done().then(|| (node, self.fs(side).number(0)))
@@ -125,7 +125,7 @@ impl Ground {
         self.send(side, RELEASE, node, |it| it.longs(&[handle]).words(&[0, 0]).longs(&[0]))
     }
 
-    /// Makes a file, and opens it to read and write.
+    /// Creates a file, and opens it for reading and writing.
     pub fn create(&mut self, side: Side, parent: u64, name: &[u8], mode: u32) -> Option<Open> {
         let create = [0o2, 0o100_000 | mode, 0, 0];
         let answer = self.send(side, CREATE, parent, |it| it.words(&create).name(name));
@@ -146,13 +146,13 @@ impl Ground {
         })
     }
 
-    /// Makes a symbolic link.
+    /// Creates the symbolic link `name` to `to` in the root directory, and returns its node.
     pub fn symlink(&mut self, side: Side, name: &[u8], to: &[u8]) -> Option<u64> {
         let answer = self.send(side, SYMLINK, crate::fs::ROOT, |it| it.name(name).name(to));
         answer.is_done().then(|| self.fs(side).number(0))
     }
 
-    /// Makes a directory.
+    /// Creates a directory, and returns its node.
     pub fn make_directory(
         &mut self,
         side: Side,
@@ -164,26 +164,26 @@ impl Ground {
         answer.is_done().then(|| self.fs(side).number(0))
     }
 
-    /// Makes a node of a type.
+    /// Creates `name` in the root directory with mknod(2)'s `mode` and `device`, and returns its node.
     pub fn make_node(&mut self, side: Side, name: &[u8], mode: u32, device: u32) -> Option<u64> {
         let words = [mode, device, 0, 0];
         let answer = self.send(side, MKNOD, crate::fs::ROOT, |it| it.words(&words).name(name));
         answer.is_done().then(|| self.fs(side).number(0))
     }
 
-    /// Gives a node another name.
+    /// Creates a hard link to `node`.
     pub fn link(&mut self, side: Side, node: u64, parent: u64, name: &[u8]) -> Answer {
         self.send(side, LINK, parent, |it| it.longs(&[node]).name(name))
     }
 
-    /// Moves what has a name to another one.
+    /// Renames `from` to `to` in the root directory.
     pub fn rename(&mut self, side: Side, from: &[u8], to: &[u8]) -> Answer {
         self.send(side, RENAME, crate::fs::ROOT, |it| {
             it.longs(&[crate::fs::ROOT]).name(from).name(to)
         })
     }
 
-    /// Changes attributes: which, and the new mode, user and group; with a handle, by that.
+    /// Sets the attributes in the mask `valid` (`FATTR_*`). `handle` is used if the mask contains `FATTR_FH`.
     pub fn set(
         &mut self,
         side: Side,
@@ -200,7 +200,7 @@ impl Ground {
         })
     }
 
-    /// Says what a node is now.
+    /// Prints the current attributes of `node`.
     pub fn describe(&mut self, side: Side, node: u64) {
         let answer = self.send(side, GETATTR, node, |it| it.words(&[0, 0]).longs(&[0]));
         if answer.is_done() {

@@ -1,4 +1,4 @@
-//! The ground of an attack: the two kinds of shared directories, and the report.
+//! The devices that an attack uses, a read-only and a writable share, and the report.
 
 mod calls;
 
@@ -9,35 +9,35 @@ use crate::fs::opcode::LOOKUP;
 use crate::fs::{Answer, Fs, ROOT};
 use crate::text::Line;
 
-/// One of the two directories.
+/// One of the two shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The one to read.
+    /// The read-only share.
     ReadOnly,
-    /// The one to write.
+    /// The writable share.
     Writable,
 }
 
-/// Both.
+/// Both shares.
 pub const SIDES: [Side; 2] = [Side::ReadOnly, Side::Writable];
 
-/// The devices, and what came of the requests of an attack.
+/// The devices, and the outcomes of the current attack's requests.
 #[derive(Debug)]
 pub struct Ground {
     read_only: Fs,
     writable: Fs,
     console: Console,
-    /// The nodes of the directories that are shared, of each device.
+    /// The node of the shared directory on each device, indexed by [`Side`].
     bases: [u64; 2],
-    /// How many look-ups are a flood.
+    /// The number of look-ups in a flood.
     pub flood: u32,
     outcomes: Line,
-    /// The last outcome, and how often it came.
+    /// The last outcome, and how often in a row it occurred.
     last: Option<(Answer, u32)>,
 }
 
 impl Ground {
-    /// Takes the devices, which are started.
+    /// Creates the ground from devices that are started.
     pub const fn new(read_only: Fs, writable: Fs, console: Console) -> Self {
         Self {
             read_only,
@@ -50,7 +50,7 @@ impl Ground {
         }
     }
 
-    /// Returns the device of a directory.
+    /// Returns the device of `side`.
     pub const fn fs(&mut self, side: Side) -> &mut Fs {
         match side {
             Side::ReadOnly => &mut self.read_only,
@@ -58,14 +58,14 @@ impl Ground {
         }
     }
 
-    /// Says something at once.
+    /// Prints a line on the console at once.
     pub fn say(&mut self, words: fmt::Arguments<'_>) {
         self.console.say(words);
     }
 
-    /// Notes what came of a request.
+    /// Adds `answer` to the outcomes, and returns it.
     pub fn note(&mut self, answer: Answer) -> Answer {
-        // How much came back is no outcome.
+        // The length of an answer is not part of the outcome.
         let outcome = if answer.is_done() { Answer::Done(0) } else { answer };
         match &mut self.last {
             Some((last, times)) if *last == outcome => *times += 1,
@@ -84,29 +84,30 @@ impl Ground {
         } else {
             write!(self.outcomes, " {answer}")
         };
-        // A line that is full has said enough.
+        // Further outcomes are cut when the line is full.
         written.ok();
     }
 
-    /// Forgets what came of the requests so far.
+    /// Clears the outcomes.
     pub const fn forget_outcomes(&mut self) {
         self.last = None;
         self.outcomes.clear();
     }
 
-    /// Says what came of an attack.
+    /// Prints the outcomes of an attack, and clears them.
     pub fn conclude(&mut self, number: usize, name: &str) {
         self.write_last();
         self.console.say(format_args!("result {number} {name}:{}", self.outcomes.text()));
         self.forget_outcomes();
     }
 
-    /// Returns whether a device is gone.
+    /// Returns whether a device no longer answers.
     pub const fn is_lost(&self) -> bool {
         self.read_only.is_lost() || self.writable.is_lost()
     }
 
-    /// Starts both devices again, and finds the shared directories. All that can only be read are below one root.
+    /// Restarts both devices, and looks up the read-only share: one device has all read-only shares, numbered, below its root.
+    /// Returns whether all of it succeeded.
     pub fn restart(&mut self) -> bool {
         let are_started = self.read_only.start().is_done() && self.writable.start().is_done();
         let found = self.read_only.ask(LOOKUP, ROOT).name(b"0").send();
@@ -114,7 +115,7 @@ impl Ground {
         are_started && found.is_done()
     }
 
-    /// Returns the node of a directory that is shared.
+    /// Returns the node of the share `side`.
     pub const fn base(&self, side: Side) -> u64 {
         self.bases[side as usize]
     }

@@ -1,32 +1,32 @@
-//! A queue of virtio: descriptors of memory, those that are offered to the device, and those that it has used (2.7).
+//! A split virtqueue (virtio 1.2, 2.7): descriptors, the available ring for the device, and the used ring from the device.
 
 use crate::machine::Shared;
 
-/// The flags of a descriptor: there is a next one; the device writes to it.
+/// `VIRTQ_DESC_F_NEXT`: the chain continues with [`Piece::next`].
 pub const NEXT: u16 = 1;
-/// The device writes to it.
+/// `VIRTQ_DESC_F_WRITE`: the device writes to the memory.
 pub const WRITE: u16 = 2;
 
 const DESCRIPTOR: usize = 16;
-/// A ring's flags, and its index of 16 bits.
+/// The size of a ring's header: flags and index, 16 bits each.
 const RING_HEADER: usize = 4;
 const INDEX_AT: usize = 2;
 const USED_ENTRY: usize = 8;
 
-/// A descriptor.
+/// A descriptor of a range of memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Piece {
-    /// Where its memory is.
+    /// The physical address of the memory.
     pub address: u64,
-    /// How much that is.
+    /// The size of the memory in bytes.
     pub length: u32,
-    /// [`NEXT`] and [`WRITE`].
+    /// [`NEXT`], [`WRITE`], both or none.
     pub flags: u16,
-    /// The next one of its chain.
+    /// The index of the chain's next descriptor, used with [`NEXT`].
     pub next: u16,
 }
 
-/// A queue.
+/// A virtqueue in memory that the device accesses.
 #[derive(Debug)]
 pub struct Queue {
     memory: Shared,
@@ -36,7 +36,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Makes one with so many descriptors.
+    /// Creates a queue with `size` descriptors.
     pub fn new(size: u16) -> Self {
         let length = Self::used_at(size) + RING_HEADER + usize::from(size) * USED_ENTRY + 2;
         Self { memory: Shared::take(length), size, offered: 0, seen: 0 }
@@ -50,18 +50,18 @@ impl Queue {
         (Self::available_at(size) + RING_HEADER + size as usize * 2 + 2).next_multiple_of(4)
     }
 
-    /// Returns how many descriptors it has.
+    /// Returns the number of descriptors.
     pub const fn size(&self) -> u16 {
         self.size
     }
 
-    /// Returns where its three parts are.
+    /// Returns the addresses of the descriptors, the available ring and the used ring.
     pub const fn addresses(&self) -> [u64; 3] {
         let base = self.memory.address();
         [base, base + Self::available_at(self.size) as u64, base + Self::used_at(self.size) as u64]
     }
 
-    /// Makes it as good as new.
+    /// Resets the queue to its initial state.
     pub fn clear(&mut self) {
         for at in 0..self.memory.length() {
             self.memory.write(at, &[0]);
@@ -69,7 +69,7 @@ impl Queue {
         (self.offered, self.seen) = (0, 0);
     }
 
-    /// Writes a descriptor.
+    /// Writes the descriptor `index`.
     pub fn describe(&mut self, index: u16, piece: Piece) {
         let mut bytes = [0; DESCRIPTOR];
         bytes[..8].copy_from_slice(&piece.address.to_le_bytes());
@@ -79,7 +79,7 @@ impl Queue {
         self.memory.write(usize::from(index) * DESCRIPTOR, &bytes);
     }
 
-    /// Offers the chain that begins with a descriptor, which need not exist.
+    /// Offers the chain that begins with descriptor `head`. The descriptor need not exist.
     pub fn offer(&mut self, head: u16) {
         let ring = Self::available_at(self.size);
         let slot = usize::from(self.offered % self.size);
@@ -88,20 +88,20 @@ impl Queue {
         self.set_offered(self.offered);
     }
 
-    /// Says how many chains were offered.
+    /// Sets the available ring's index: the number of chains that were offered.
     pub fn set_offered(&mut self, index: u16) {
         let ring = Self::available_at(self.size);
         self.memory.write(ring + INDEX_AT, &index.to_le_bytes());
     }
 
-    /// Returns how many chains the device has used that nobody has looked at.
+    /// Returns how many used chains [`Self::take`] has not yet returned.
     pub fn waiting(&self) -> u16 {
         let mut index = [0; 2];
         self.memory.read(Self::used_at(self.size) + INDEX_AT, &mut index);
         u16::from_le_bytes(index).wrapping_sub(self.seen)
     }
 
-    /// Takes the next chain that the device has used: how much it has written.
+    /// Takes the next used chain, and returns the number of bytes that the device wrote.
     pub fn take(&mut self) -> Option<u32> {
         if self.waiting() == 0 {
             return None;

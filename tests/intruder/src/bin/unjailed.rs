@@ -1,6 +1,7 @@
-//! A machine without the jail. `unjailed KERNEL READ-ONLY WRITABLE` boots a kernel with two directories of the host, as this
-//! user and in this user's namespaces. A test of what the jail keeps in sees with it what would get
-//! out. `unjailed listen SOCKET` is a program of the host's with a socket.
+//! Runs a VM without the jail. With it, a test of the jail shows which attacks succeed without the jail.
+//!
+//! `unjailed KERNEL READ-ONLY WRITABLE` boots KERNEL with two shares, as this user and in this user's namespaces.
+//! `unjailed listen SOCKET` listens on a Unix socket of the host.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "it is a program for tests to read")]
 
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Keeps a socket that nobody may connect to.
+/// Listens on `socket`, and reports the first connection, which no guest may make.
 fn listen(socket: &str) {
     let listener = UnixListener::bind(socket);
     let connected = listener.and_then(|it| it.accept());

@@ -1,4 +1,4 @@
-//! The attempts that are more than a file or a call without arguments.
+//! The attempts that need code, unlike a file's path or a system call without arguments.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -28,7 +28,7 @@ fn errno(error: &io::Error) -> Errno {
 pub(crate) fn read(path: &str) -> Outcome {
     let mut file = File::open(path).map_err(|error| errno(&error))?;
     match file.read(&mut [0]) {
-        // It could be opened, which is enough.
+        // A directory: it could be opened, so the attempt succeeded.
         Err(error) if errno(&error) == Errno::EISDIR => Ok(()),
         other => other.map(drop).map_err(|error| errno(&error)),
     }
@@ -77,7 +77,7 @@ pub(crate) fn unload_module() -> Outcome {
     delete_module(c"none", DeleteModuleFlags::O_NONBLOCK)
 }
 
-/// Of all that the call does, what does no harm.
+/// Calls reboot(2) with a command that does no harm: it disables Ctrl-Alt-Del.
 pub(crate) fn reboot() -> Outcome {
     set_cad_enabled(false)
 }
@@ -115,12 +115,12 @@ pub(crate) fn change_network() -> Outcome {
     box_init::sys::loopback_up(own.as_fd())
 }
 
-/// That of the kernel's messages.
+/// Creates a device node for the kernel's log.
 pub(crate) fn make_character_device() -> Outcome {
     mknod("/tmp/kmsg", SFlag::S_IFCHR, Mode::S_IRUSR, makedev(1, 11))
 }
 
-/// That of the box's disk.
+/// Creates a device node for the box's disk.
 pub(crate) fn make_block_device() -> Outcome {
     mknod("/tmp/vda", SFlag::S_IFBLK, Mode::S_IRUSR, makedev(254, 0))
 }
@@ -149,12 +149,12 @@ pub(crate) fn trace_first_process() -> Outcome {
     ptrace::attach(Pid::from_raw(1))
 }
 
-/// The test has a server there, on the host's loopback.
+/// Connects to a port at which the test has a server on the host's loopback.
 pub(crate) fn connect_to_host_port() -> Outcome {
     TcpStream::connect("127.0.0.1:8099").map(drop).map_err(|error| errno(&error))
 }
 
-/// On the host, this is the agent's socket.
+/// Connects to a path that is a Unix socket for the agent on the host.
 pub(crate) fn connect_to_host_socket() -> Outcome {
     UnixStream::connect("/tmp/host.sock").map(drop).map_err(|error| errno(&error))
 }

@@ -1,9 +1,9 @@
-//! Takes what it can get.
+//! Uses up CPUs, memory and processes.
 
 use std::process::Command;
 use std::thread;
 
-/// Keeps every processor busy.
+/// Keeps up to eight CPUs busy forever.
 pub(crate) fn burn() {
     for _ in 0..8 {
         thread::spawn(|| while std::hint::black_box(true) {});
@@ -11,7 +11,7 @@ pub(crate) fn burn() {
     thread::park();
 }
 
-/// Takes memory, a mebibyte at a time.
+/// Allocates memory, 1 MiB at a time, forever.
 pub(crate) fn hoard() {
     let mut all = Vec::new();
     loop {
@@ -20,7 +20,7 @@ pub(crate) fn hoard() {
     }
 }
 
-/// Starts processes until no more can be started; prints how many there are, and ends them.
+/// Starts up to 10,000 processes until a start fails, prints their number, and kills them.
 pub(crate) fn multiply() {
     let start = || Command::new("/proc/self/exe").arg("wait").spawn();
     let mut all: Vec<_> = std::iter::from_fn(|| start().ok()).take(10_000).collect();

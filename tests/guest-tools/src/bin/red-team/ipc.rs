@@ -1,4 +1,4 @@
-//! Objects that processes name without a file: of System V IPC, and POSIX message queues.
+//! Objects of System V IPC, and POSIX message queues. No file system has them.
 
 use box_init::sys::zeros::{SystemV, get};
 use nix::errno::Errno;
@@ -14,7 +14,7 @@ const KINDS: [(&str, SystemV); 3] = [
     ("messages", SystemV::Messages),
 ];
 
-/// Makes one object of each kind, for everybody.
+/// Creates one object of each type, which all users may access.
 pub(crate) fn make() {
     let create = MQ_OFlag::O_CREAT | MQ_OFlag::O_RDWR;
     for (name, kind) in KINDS {
@@ -24,7 +24,7 @@ pub(crate) fn make() {
     say("queue", mq_open(QUEUE, create, mode, None).and_then(mq_close));
 }
 
-/// Looks for what [`make`] makes.
+/// Looks for the objects that [`make`] creates.
 pub(crate) fn seek() {
     for (name, kind) in KINDS {
         say(name, get(kind, KEY, false));

@@ -1,9 +1,10 @@
-//! A hostile program in a component: it tries what no program there may succeed in, and says what came of it.
+//! A hostile program in a component: it attempts what must fail there, and prints the outcomes.
 //!
-//! `wait` does nothing, for ever. `probe` tries everything of [`probes::ALL`] and prints a line for each: its name, the layer
-//! that is to refuse it, and `refused`, or what happened instead. `ipc make` makes objects of System V IPC and
-//! POSIX message queues, and `ipc seek` looks for them. `burn`, `hoard` and `multiply` take processors, memory and
-//! processes until they are stopped.
+//! - `wait` sleeps forever.
+//! - `probe` makes all attempts of [`probes::ALL`]. It prints a line for each: the name, the layer that must refuse it, and
+//!   `refused` or what happened instead.
+//! - `ipc make` creates objects of System V IPC and POSIX message queues, and `ipc seek` looks for them.
+//! - `burn`, `hoard` and `multiply` use up CPUs, memory and processes.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 
@@ -15,7 +16,7 @@ mod probes;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Whether this is a component of a box. On any other machine its attempts might succeed.
+/// Returns whether this program runs in a component of a box. Elsewhere the attempts could succeed and do damage.
 fn is_in_a_box() -> bool {
     std::fs::read_to_string("/proc/1/comm").is_ok_and(|name| name.trim_end() == "box-holder")
 }

@@ -1,4 +1,4 @@
-//! The attempts, each with the layer that is to refuse it.
+//! The attempts, each with the layer that must refuse it.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use nix::errno::Errno;
 
 use crate::attempts as to;
 
-/// The reason why an attempt fails.
+/// The layer that must make an attempt fail.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Layer {
     /// The system call filter.
     Filter,
-    /// A capability that the component has not.
+    /// A capability that the component lacks.
     Capability,
-    /// The own processes, mounts and devices of a component: what it asks for is not there.
+    /// The component's namespaces and devices: the target does not exist there.
     Namespace,
-    /// That a file system is read-only, or has no devices.
+    /// A mount that is read-only or nodev.
     Mount,
-    /// The ids and capabilities of init's process in the component.
+    /// The user ID and capabilities of init's process in the component.
     Init,
-    /// The machine, which has no network and no such device.
+    /// The VM, which has no network and no such device.
     Machine,
 }
 
@@ -40,17 +40,17 @@ impl fmt::Display for Layer {
 /// An attempt.
 #[derive(Debug)]
 pub(crate) enum Attempt {
-    /// A function that makes it.
+    /// A function that makes the attempt.
     By(fn() -> Result<(), Errno>),
-    /// A system call without arguments to speak of.
+    /// A system call whose arguments are all zero.
     Zeros(Call),
-    /// Opening a file to read it.
+    /// Reads the file at this path.
     Read(&'static str),
-    /// Writing a text to a file.
+    /// Writes a text (second) to the file at a path (first).
     Write(&'static str, &'static str),
 }
 
-/// An attempt, and how it is to end.
+/// An attempt, and the error with which it must fail.
 #[derive(Debug)]
 pub(crate) struct Probe {
     name: &'static str,
@@ -60,7 +60,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Makes the attempt; returns its line.
+    /// Makes the attempt, and returns its line for the output.
     pub(crate) fn line(&self) -> String {
         let result = match self.attempt {
             Attempt::By(function) => function(),
@@ -85,7 +85,7 @@ const fn filtered(name: &'static str, attempt: Attempt) -> Probe {
     probe(name, Layer::Filter, Errno::EPERM, attempt)
 }
 
-/// A call that the filter refuses.
+/// Creates a probe for a system call that the filter refuses.
 const fn zeros(name: &'static str, call: Call) -> Probe {
     filtered(name, Attempt::Zeros(call))
 }
@@ -94,7 +94,7 @@ const fn uncapable(name: &'static str, attempt: fn() -> Result<(), Errno>) -> Pr
     probe(name, Layer::Capability, Errno::EPERM, Attempt::By(attempt))
 }
 
-/// A file that is not there.
+/// Creates a probe for a file that must not exist in the component.
 const fn missing(name: &'static str, layer: Layer, path: &'static str) -> Probe {
     probe(name, layer, Errno::ENOENT, Attempt::Read(path))
 }
@@ -103,7 +103,7 @@ use Attempt::{By, Read, Write, Zeros};
 use Errno::{EACCES, EAFNOSUPPORT, ECONNREFUSED, ENETUNREACH, ENOENT, ENOSYS, EPERM, EROFS};
 use Layer::{Capability, Filter, Init, Machine, Mount, Namespace};
 
-/// How many user namespaces there may be.
+/// The limit of user namespaces.
 const USER_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
 
 /// All attempts.

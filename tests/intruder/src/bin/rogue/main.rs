@@ -1,8 +1,8 @@
-//! A program in the place of the VMM that misbehaves towards its supervisor: what a guest can do that has taken the VMM
-//! over, without the jail and without KVM.
+//! A stand-in for the VMM that misbehaves towards its supervisor. It does what a guest could do that has taken over the VMM.
+//! It needs neither the jail nor KVM.
 //!
-//! `rogue supervise PROGRAM BOX STATE` is the supervisor of a box whose VMM is PROGRAM: a link to this program, whose name
-//! is the misbehaviour. It prints how the box ended, and the most memory that it had itself.
+//! `rogue supervise PROGRAM BOX STATE` supervises a box whose VMM is PROGRAM, a symbolic link to this program. The link's
+//! name selects the misbehaviour. The supervisor prints how the box ended, and its own peak memory.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program for tests to read")]
 #![allow(clippy::exit, reason = "one that is hung up on has nothing more to do")]

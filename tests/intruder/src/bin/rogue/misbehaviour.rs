@@ -14,14 +14,15 @@ use nix::unistd::close;
 use crate::mutation::Mutations;
 use crate::peer::{Peer, exited, output, put, ready, send};
 
-/// The status of an agent that ends once everything was sent: what came before it was read.
+/// The agent's exit status after everything was sent. A supervisor that reports it has read all messages before it.
 const ALL_SENT: u8 = 42;
 /// How often each mutated frame is sent.
 const TIMES: usize = 10;
 
-/// Does what the program is named after; after a dash comes which one, which mutation, how many frames, or seconds.
+/// Misbehaves as `program` is named. A parameter follows a dash: a variant, a seed, a number of frames, or seconds.
+/// Examples are `greeting-late`, `mutated-10000` and `output-10`.
 pub(crate) fn misbehave(program: &Path) {
-    // Not for the supervisor's sake: a test that fails leaves nothing.
+    // Leaves no process behind if a test fails.
     set_pdeathsig(Signal::SIGKILL).unwrap();
     let name = program.file_name().unwrap().to_str().unwrap();
     let (name, which) = name.split_once('-').unwrap_or((name, ""));
@@ -53,7 +54,7 @@ pub(crate) fn misbehave(program: &Path) {
     }
 }
 
-/// Ignores whatever can be ignored.
+/// Blocks all signals and sleeps forever.
 fn live_on() -> ! {
     SigSet::all().thread_block().unwrap();
     loop {
@@ -61,7 +62,7 @@ fn live_on() -> ! {
     }
 }
 
-/// Closes its log and lives on.
+/// Becomes ready, closes the log (stderr), and does not exit.
 fn hidden(peer: &Peer) {
     let _stream = peer.ready();
     thread::sleep(Duration::from_millis(300));
@@ -69,7 +70,7 @@ fn hidden(peer: &Peer) {
     live_on();
 }
 
-/// Greets in each way that proves nothing.
+/// Sends an invalid greeting: with a wrong nonce, after another message, twice, or cut.
 fn greeting(peer: &Peer, which: &str) {
     let mut stream = peer.connect().unwrap();
     let wrong = Peer { nonce: "0".repeat(64), socket: peer.socket.clone() };
@@ -85,7 +86,7 @@ fn greeting(peer: &Peer, which: &str) {
     live_on();
 }
 
-/// Connects a second time, again and again.
+/// Tries 10,000 further connections after the first.
 fn twice(peer: &Peer) {
     let mut stream = peer.ready();
     thread::sleep(Duration::from_millis(300));
@@ -94,7 +95,7 @@ fn twice(peer: &Peer) {
     finish(&mut stream);
 }
 
-/// Announces a frame of 4 GiB, and sends all that is taken of it.
+/// Announces a frame of 4 GiB, and sends it until the supervisor hangs up.
 fn length(peer: &Peer) {
     let mut stream = peer.ready();
     put(&mut stream, &u32::MAX.to_le_bytes());
@@ -103,7 +104,7 @@ fn length(peer: &Peer) {
     }
 }
 
-/// Sends mutated frames until one ends the run.
+/// Sends mutated frames until one makes the supervisor end the run.
 fn malformed(peer: &Peer, seed: u64) {
     let (mut stream, mut mutations) = (peer.ready(), Mutations::new(seed));
     for _ in 0..10_000 {
@@ -112,7 +113,7 @@ fn malformed(peer: &Peer, seed: u64) {
     live_on();
 }
 
-/// Sends so many mutated frames, none of which may end the run.
+/// Sends `count` mutated frames, each `TIMES` times. None may end the run.
 fn mutated(peer: &Peer, count: u64) {
     let (mut stream, mut mutations) = (peer.ready(), Mutations::new(1));
     let frames: Vec<u8> = (0..count).flat_map(|_| mutations.harmless()).collect();
@@ -120,22 +121,22 @@ fn mutated(peer: &Peer, count: u64) {
     finish(&mut stream);
 }
 
-/// Output that nobody has granted.
+/// Returns output messages for which the supervisor granted no credit.
 fn outputs() -> [GuestMessage; 3] {
     [0, 255, 3].map(|id| output(id, MAX_OUTPUT))
 }
 
-/// The ends, in ever other ways, of what has never run.
+/// Returns end messages, with each status, of programs that never ran.
 fn ends() -> Vec<GuestMessage> {
     (0..=255).flat_map(|it| [exited(ProgramId::BUSINESS, it), exited(ProgramId(9), it)]).collect()
 }
 
-/// The failure of a start, in as many words as possible.
+/// Returns the failure of a start, with texts about as long as a frame allows.
 fn failure() -> GuestMessage {
     GuestMessage::Failed(Failed { step: "s".repeat(30_000), message: "m".repeat(30_000) })
 }
 
-/// Sends messages for a while, and then the end of the agent.
+/// Sends `messages` repeatedly until `until`, and then the agent's end.
 fn flood(mut stream: UnixStream, messages: &[GuestMessage], until: Instant) {
     let mut frames = Vec::new();
     messages.iter().for_each(|message| message.write(&mut frames).unwrap());
@@ -145,7 +146,7 @@ fn flood(mut stream: UnixStream, messages: &[GuestMessage], until: Instant) {
     finish(&mut stream);
 }
 
-/// Writes a byte to the console again and again.
+/// Writes `byte` to the console until `until`.
 fn console_flood(peer: &Peer, byte: u8, until: Instant) {
     let mut stream = peer.ready();
     while Instant::now() < until {
@@ -154,7 +155,7 @@ fn console_flood(peer: &Peer, byte: u8, until: Instant) {
     finish(&mut stream);
 }
 
-/// Says that the agent has ended.
+/// Reports that the agent has ended with status [`ALL_SENT`].
 fn finish(stream: &mut UnixStream) {
     send(stream, &exited(ProgramId::AGENT, ALL_SENT));
     live_on();

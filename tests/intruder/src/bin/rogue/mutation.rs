@@ -1,10 +1,10 @@
-//! Mutated frames, the same in each run.
+//! Mutated frames of the control channel. A seed always gives the same frames.
 
 use box_contract::wire::{Credit, Failed, GuestMessage, Output, ProgramId, Stream, Usage};
 
 use crate::peer::{exited, output, ready};
 
-/// A sequence of numbers that look random (xorshift64*, Vigna 2016).
+/// A pseudorandom sequence (xorshift64*, Vigna 2016).
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -24,7 +24,7 @@ impl Numbers {
     }
 }
 
-/// Returns what init may send.
+/// Returns messages that init may send.
 fn messages() -> Vec<GuestMessage> {
     let failed = Failed { step: "start".to_owned(), message: "it cannot".to_owned() };
     let empty = Output { id: ProgramId(1), stream: Stream::Stderr, data: Vec::new() };
@@ -42,7 +42,7 @@ fn messages() -> Vec<GuestMessage> {
     ]
 }
 
-/// Frames and what becomes of them.
+/// Valid frames, and the pseudorandom sequence that mutates them.
 pub(crate) struct Mutations {
     numbers: Numbers,
     frames: Vec<Vec<u8>>,
@@ -58,7 +58,7 @@ impl Mutations {
         Self { numbers: Numbers::new(seed), frames: messages().iter().map(frame).collect() }
     }
 
-    /// Returns a frame of which up to four places were changed; its length field is right, but in one of eight.
+    /// Returns a frame with one to four changes. In seven of eight frames the length field is corrected afterwards.
     pub(crate) fn next(&mut self) -> Vec<u8> {
         let chosen = self.numbers.below(self.frames.len());
         let mut frame = self.frames[chosen].clone();
@@ -80,14 +80,14 @@ impl Mutations {
             0 => frame[at] = byte,
             1 => frame[at] ^= 1 << (byte % 8),
             2 => frame.insert(at, byte),
-            // Most numbers are digits of JSON.
+            // A digit, because most numbers in a frame are JSON.
             3 => frame[at] = b'0' + byte % 10,
             _ if frame.len() > 5 => drop(frame.remove(at)),
             _ => {}
         }
     }
 
-    /// Returns a mutated frame that does not end the run: it is a message, and none that init sends once.
+    /// Returns a mutated frame that does not end the run: it is a valid message, but not one that init sends only once.
     pub(crate) fn harmless(&mut self) -> Vec<u8> {
         loop {
             let frame = self.next();

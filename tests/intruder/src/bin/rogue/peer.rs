@@ -12,23 +12,23 @@ use nix::unistd::close;
 use serde_json::Value;
 use vmm::jail::Report;
 
-/// A VMM that has read its configuration.
+/// The values of the VMM's configuration that the control channel needs.
 pub(crate) struct Peer {
     pub(crate) nonce: String,
     pub(crate) socket: PathBuf,
 }
 
 impl Peer {
-    /// Reads the configuration, and names a jail that lacks nothing.
+    /// Reads the configuration from stdin, and reports a complete jail on stdout.
     pub(crate) fn configured() -> Self {
-        // Its end comes only after the report.
+        // Reads one JSON value: the supervisor closes stdin only after it has read the report.
         let config = serde_json::Deserializer::from_reader(io::stdin().lock()).into_iter().next();
         let config: Value = config.unwrap().unwrap();
         let runtime = PathBuf::from(config["jail"]["runtime"].as_str().unwrap());
         let nonce = config["nonce"].as_str().unwrap().to_owned();
         serde_json::to_writer(io::stdout(), &Report::default()).unwrap();
         io::stdout().flush().unwrap();
-        // The report ends, as an honest process's does.
+        // Ends the report, as the real VMM does.
         close(1).unwrap();
         Self { nonce, socket: runtime.join("vmm/control.sock") }
     }
@@ -37,7 +37,7 @@ impl Peer {
         UnixStream::connect(&self.socket)
     }
 
-    /// Connects, greets, says that the agent is ready, and reads no request.
+    /// Connects, greets, reports that the agent is ready, and reads no request.
     pub(crate) fn deaf(&self) -> UnixStream {
         let mut stream = self.connect().unwrap();
         send(&mut stream, &self.hello());
@@ -45,7 +45,7 @@ impl Peer {
         stream
     }
 
-    /// The same, and reads all requests.
+    /// Does the same as [`Self::deaf`], and reads and drops all requests.
     pub(crate) fn ready(&self) -> UnixStream {
         let stream = self.deaf();
         let mut requests = stream.try_clone().unwrap();
@@ -70,14 +70,14 @@ pub(crate) fn exited(id: ProgramId, status: u8) -> GuestMessage {
     GuestMessage::Exited(Exited { id, status, oom_killed: true, timed_out: false })
 }
 
-/// Sends a message; whoever is hung up on has nothing more to do.
+/// Sends a message. Exits if the supervisor has hung up.
 pub(crate) fn send(stream: &mut UnixStream, message: &GuestMessage) {
     let mut frame = Vec::new();
     message.write(&mut frame).unwrap();
     put(stream, &frame);
 }
 
-/// Sends bytes; whoever is hung up on has nothing more to do.
+/// Sends bytes. Exits if the supervisor has hung up.
 pub(crate) fn put(stream: &mut UnixStream, bytes: &[u8]) {
     if stream.write_all(bytes).is_err() {
         std::process::exit(0);

@@ -1,4 +1,4 @@
-//! The supervisor, as `boxlaunch run --detach` has it.
+//! Runs the same supervisor as `boxlaunch run --detach`.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,13 +16,13 @@ use vmm::jail::Policy;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
-/// How long a box may take to start, and its programs to end.
+/// The timeout for the box's start, and the grace for its programs' end.
 const STARTUP: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(1);
-/// All that a Boxfile can ask for, so that a guest can fill it.
+/// All logs that a Boxfile can declare, so that a hostile guest can try to fill each.
 const LOGS: LogsPlan = LogsPlan { stdout: true, stderr: true, events: true, atif: true };
 
-/// Starts the box with a program as its VMM, and serves it to its end.
+/// Starts the box with `program` as its VMM, and supervises the box until it ends.
 pub(crate) fn run([program, bundle, state]: [&Path; 3]) {
     let signals = StopSignals::block().unwrap();
     let end = match start(program, bundle, state, &signals) {
@@ -55,7 +55,7 @@ fn start(
         size: opened.plan().vm,
         program,
         programs: OsStr::new(""),
-        // Nothing is run on it.
+        // The stand-in for the VMM does not use KVM.
         device: Path::new("/dev/null"),
         receipts: &receipts,
         trust: Trust::Receipts,
@@ -77,7 +77,7 @@ fn start(
     Ok((started, entry))
 }
 
-/// Returns the most memory that this process had, in KiB (proc(5), `VmHWM`).
+/// Returns this process's peak resident memory in KiB (`VmHWM` in proc(5)).
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
