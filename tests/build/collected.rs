@@ -186,8 +186,8 @@ fn check_whole(checkout: &Checkout) {
     }
 }
 
-/// Returns the number of builders, the number of collections, and the number of builds per builder: 3, 2 and 4. For a soak they
-/// are 16, 3 and `BOXBUILD_ROUNDS`.
+/// Returns the number of builders, of collectors, and of builds per builder: 3, 2 and 4. For a soak: 16, 3 and
+/// `BOXBUILD_ROUNDS`.
 fn amounts() -> (u32, u32, u32) {
     let rounds = std::env::var("BOXBUILD_ROUNDS").ok().map(|it| it.parse().unwrap());
     rounds.map_or((3, 2, 4), |rounds| (16, 3, rounds))

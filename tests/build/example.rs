@@ -1,4 +1,4 @@
-//! `Boxfile.example`, which explains every declaration, builds.
+//! Tests that `Boxfile.example`, which explains every declaration, builds.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! The system gives no thread, no space or no data: a build continues with less, or says what is wrong, and the
-//! next one is as if nothing had happened.
+//! Tests with failing system calls: no thread, no space, no data. A build continues with fewer threads or reports the error,
+//! and the next build gives the same box as without the fault.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,20 +8,20 @@ use std::path::PathBuf;
 use crate::checkout::{Checkout, files};
 use crate::traced::{build, calls, injected, injected_into, leftovers};
 
-/// The errors that are injected, and the system calls that meet them: all that write, flush, name, make or
-/// examine a file of a build.
+/// The errors to inject, and the system calls that fail with each: those with which a build writes, flushes, renames, creates,
+/// reads and examines files.
 const FAULTS: [(&str, &[&str]); 2] = [
     ("EIO", &["write", "fsync", "fdatasync", "renameat2", "rename", "newfstatat", "statx", "read"]),
     ("ENOSPC", &["write", "fsync", "renameat2", "mkdir", "mkdirat", "linkat"]),
 ];
-/// How many places of each system call are tried: they are spread over its calls.
+/// The number of calls of each system call to fail, spread over all its calls.
 const PLACES: usize = 4;
 
 #[test]
 fn a_build_goes_on_with_fewer_threads() {
     let whole = Checkout::new();
     let expected = whole.built(&[])["box"].clone();
-    // The first thread, the second, ... and none at all.
+    // Fails the start of one thread, or of all.
     for which in ["when=1", "when=2", "when=3", "when=4", "when=1+"] {
         let checkout = Checkout::new();
         let mut command = checkout.command();
@@ -57,7 +57,7 @@ fn a_fault_at_a_system_call_is_no_false_success() {
                 match output.status.code() {
                     Some(0) => assert!(is_right(&checkout, &whole), "{fault}: another box"),
                     Some(1) => assert!(!message.is_empty(), "{fault}"),
-                    // A program that cannot even be loaded, or start, says so in its own way.
+                    // Another exit code is allowed if the loader or Rust's runtime fails, which the first calls can cause.
                     code => assert!(
                         !message.contains("bug in boxbuild") || when < 4,
                         "{fault} {code:?}: {message}"

@@ -1,4 +1,4 @@
-//! `boxbuild` as its users call it: outputs, refusals, leftovers.
+//! Tests of the program `boxbuild`: its outputs, errors and leftovers.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! The directory that a box is written to, when others write there too.
+//! Tests of a build's output directory, also while other processes write to it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::checkout::{BOXFILE, Checkout, Ran, files};
 use crate::traced::{assert_success, injected, leftovers};
 
-/// Makes a checkout with a box of one CPU, whose Boxfile asks for two.
+/// Makes a checkout with a box of one CPU, whose Boxfile now declares two.
 fn changed() -> Checkout {
     let checkout = Checkout::new();
     checkout.built(&[]);
@@ -81,7 +81,7 @@ fn a_file_that_comes_during_the_build_is_kept() {
         let before = files(&checkout.path("test.box"));
         let mut build = injected(&checkout, inject);
         let build = build.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // The new box is filled, so that the old one has been looked at; it is not renamed yet.
+        // Now the build has examined the old box and written the new one, but not renamed it yet.
         wait_for_draft(checkout.root());
         checkout.write("test.box/notes.txt", "precious");
         let output = build.wait_with_output().unwrap();
@@ -95,7 +95,7 @@ fn a_file_that_comes_during_the_build_is_kept() {
     }
 }
 
-/// Waits until a build has written a box's index under another name.
+/// Waits until a build has written a box's index into a temporary directory.
 fn wait_for_draft(directory: &Path) {
     let start = Instant::now();
     while !leftovers(directory).iter().any(|it| it.join("index.json").exists()) {
@@ -123,10 +123,10 @@ fn a_file_system_that_exchanges_nothing_gets_the_box_with_a_warning() {
     }
 }
 
-/// Builds to an output that is no box, which must be refused at once.
+/// Builds to an output that is not a box, which must be refused without reading all of it.
 fn assert_refused_at_once(checkout: &Checkout) {
     let build = checkout.command();
-    // Whoever reads on in what is there never ends.
+    // The index is endless, so the build would run into the timeout if it read all of it.
     let mut limited = Command::new("timeout");
     limited.current_dir(checkout.root()).env_clear().arg("60");
     let ran = Ran::of(limited.arg(build.get_program()).args(build.get_args()));
@@ -218,7 +218,7 @@ fn an_output_that_is_meant_to_be_a_file_is_refused() {
     }
 }
 
-/// Returns what is in a directory, by its paths.
+/// Returns the paths of the files below a directory.
 fn names(checkout: &Checkout, directory: &str) -> Vec<String> {
     let files = files(&checkout.path(directory)).into_iter();
     files.map(|(path, _)| path.to_str().unwrap().to_owned()).collect()
@@ -316,7 +316,7 @@ fn a_name_of_another_boxfile_is_refused_before_a_box_or_a_lock_is_written() {
     assert!(checkout.path("second.box").is_dir());
     checkout.result(&["verify", "second"]);
     assert_eq!(checkout.run(&["inspect", "test", "--json"]).json()["box"], first);
-    // Once the first one is gone, its name is free.
+    // The second Boxfile gets the name once the first Boxfile is removed.
     fs::remove_file(checkout.path("Boxfile")).unwrap();
     let ran = checkout.run(&build);
     let note = format!("warning: the name test belonged to {}, which is gone; it", owner.display());
@@ -336,7 +336,7 @@ fn a_second_clone_of_a_project_builds_the_same_box_under_its_name() {
     let build = ["build", "-f", "clone/Boxfile", "--json"];
     let second = checkout.run(&build);
     assert_eq!((second.code, &second.json()["box"]), (0, &first), "{}", second.notes);
-    // The name stays with the first one.
+    // The first clone keeps the name: the second clone may not use it for another box.
     checkout.write("clone/skills/greet/SKILL.md", "---\nname: greet\ndescription: Other.\n---\n");
     let error = &checkout.run(&build).json()["errors"][0];
     assert_eq!(error["code"], "name-taken", "{error}");

@@ -1,4 +1,4 @@
-//! Pipes and devices in the place of files: refused at once, where reading them would never end.
+//! Tests that pipes, devices and directories instead of files are refused at once. Reading a pipe or `/dev/zero` never ends.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,10 +9,10 @@ use testkit::damage::pipe;
 
 use crate::checkout::{BOXFILE, Checkout, Ran};
 
-/// The exit code of timeout(1) when the program did not end in time.
+/// The exit code of timeout(1) if the program did not end in time.
 const HUNG: i32 = 124;
 
-/// Runs a command, which is ended where it hangs.
+/// Runs a command with a timeout of 60 s.
 fn patiently(command: &Command) -> Ran {
     let mut patient = Command::new("timeout");
     patient.arg("60").arg(command.get_program()).args(command.get_args()).env_clear();
@@ -22,8 +22,7 @@ fn patiently(command: &Command) -> Ran {
     Ran::of(&mut patient)
 }
 
-/// Puts a pipe, a device without end and a directory at a path, one after the other, and expects
-/// the command to be refused each time.
+/// Puts a pipe, a link to `/dev/zero` and a directory at `path` in turn, and checks that the command refuses each.
 fn refused(path: &Path, command: &Command) {
     let clear = || {
         if path.is_dir() && !path.is_symlink() {
@@ -44,14 +43,14 @@ fn refused(path: &Path, command: &Command) {
         let what = format!("{kind} as {}: {}{}", path.display(), ran.result, ran.notes);
         assert_ne!(ran.code, HUNG, "{what}");
         assert_eq!(ran.code, 1, "{what}");
-        // Where the checkout must hold the file, the device is refused for being elsewhere.
+        // If the file must be in the checkout, the link to the device is refused because it leaves the checkout.
         let reasons = ["is not a regular file", "leads out of the checkout"];
         assert!(reasons.iter().any(|reason| ran.notes.contains(reason)), "{what}");
     }
     clear();
 }
 
-/// Returns the path of the largest blob of an image: a layer.
+/// Returns the path of an image's largest blob, which is a layer.
 fn layer(checkout: &Checkout, image: &str) -> PathBuf {
     let blobs = fs::read_dir(checkout.path(&format!("images/{image}/blobs/sha256"))).unwrap();
     blobs.map(|blob| blob.unwrap().path()).max_by_key(|it| it.metadata().unwrap().len()).unwrap()
@@ -82,7 +81,7 @@ fn a_file_with_variables() {
 fn a_program_of_the_checkout() {
     let checkout = Checkout::new();
     checkout.edit("Boxfile", "    image \"oci:images/agent\"\n", "    binary \"agent\"\n");
-    // A link is followed before, and leads out of the checkout where it is to a device.
+    // Only the pipe is tested: a link to a device is refused earlier, because it leaves the checkout.
     pipe(&checkout.path("agent"));
     let ran = patiently(&checkout.command());
     assert_eq!(ran.code, 1, "{}", ran.notes);

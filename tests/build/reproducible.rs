@@ -1,4 +1,4 @@
-//! The same input gives the same bytes, whoever builds it, where, when and how.
+//! Tests that the same input gives the same box, whatever the user, the directory, the time and the umask of the build.
 
 use std::env;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use testbed::prerequisites::{Package, packages};
 
 use crate::checkout::{Checkout, files};
 
-/// Gives every source another time and other permissions than a fresh checkout has.
+/// Changes the modification time and the permissions of every file in the checkout.
 fn disturb(checkout: &Checkout) {
     let past = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400 * 365 * 20);
     for (path, _) in files(checkout.root()) {
@@ -22,7 +22,7 @@ fn disturb(checkout: &Checkout) {
     }
 }
 
-/// Runs the build under a shell that sets the umask first.
+/// Returns a command that sets the umask and then runs `command`.
 pub(crate) fn under_umask(command: &Command, umask: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(format!("umask {umask}; exec \"$0\" \"$@\""));
@@ -62,8 +62,8 @@ fn two_bakes_of_the_same_input_are_the_same_bytes() {
     assert_eq!(first.len(), 8, "six blobs, index.json, oci-layout");
 }
 
-/// Runs the build by a clock that is years slow. It replaces functions of the C library, so that the program has to need
-/// one.
+/// Returns a command that runs `command` with the clock in 2001. faketime replaces functions of the C library, so the program
+/// must be linked dynamically.
 fn by_an_old_clock(command: &Command) -> Command {
     packages(&[Package::Faketime], &mut |line| println!("{line}")).unwrap();
     let program = fs::read(command.get_program()).unwrap();
@@ -79,7 +79,7 @@ fn neither_the_order_of_directories_nor_the_clock_is_in_a_box() {
     const FILES: u32 = 64;
     let first = Checkout::new();
     (0..FILES).for_each(|number| first.write(&format!("skills/greet/{number}.md"), "text"));
-    // Where there is one, a file system that lists names in another order.
+    // `/dev/shm`, if it exists, lists names in another order than most file systems.
     let memory = Some(Path::new("/dev/shm")).filter(|it| it.is_dir());
     let second = first.copied(memory.unwrap_or(&env::temp_dir()));
     let listed = |checkout: &Checkout| -> Vec<_> {

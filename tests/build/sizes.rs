@@ -14,7 +14,7 @@ fn kib(bytes: u64) -> f64 {
 
 #[test]
 fn the_static_programs_are_small() {
-    // This builds them.
+    // `tools` builds the programs.
     let init = &tools().init;
     let programs = Artefacts::locate(&Workspace::find(), Profile::Dev);
     let size = |program: &Path| kib(fs::metadata(program).unwrap().len());

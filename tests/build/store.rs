@@ -1,4 +1,4 @@
-//! The store saves work, and never serves what it should not.
+//! Tests that the store saves work, and never serves damaged or outdated content.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
@@ -16,7 +16,7 @@ fn a_second_build_of_the_same_input_reads_no_layer() {
     let checkout = Checkout::new();
     let first = checkout.built(WHOLE);
     assert_eq!(first["cached"], false);
-    // Without their layers' bytes the images cannot be decoded: only the store can give the box.
+    // Removes the layers, so that only the store can have the box.
     for name in ["agent", "business"] {
         for (path, bytes) in files(&checkout.path(&format!("images/{name}/blobs"))) {
             if bytes.starts_with(&[0x1f, 0x8b]) {
@@ -45,7 +45,7 @@ fn a_store_that_another_user_can_change_is_refused() {
     );
 }
 
-/// A box that has a directory to write to may find other boxes in it, whose files belong to the same user.
+/// A box with a writable share may find other boxes in it, and change their files, which belong to the same user.
 #[test]
 fn who_writes_to_a_box_changes_neither_the_store_nor_another_box() {
     let checkout = Checkout::new();
@@ -62,7 +62,7 @@ fn who_writes_to_a_box_changes_neither_the_store_nor_another_box() {
     }
 }
 
-/// The files of boxes that earlier versions wrote have a second name in the store.
+/// The blobs of boxes that earlier versions wrote are hard links to the store's blobs.
 #[test]
 fn a_file_of_a_box_that_has_another_name_is_replaced() {
     let checkout = Checkout::new();
@@ -88,7 +88,7 @@ fn a_damaged_blob_is_refused_where_it_is_read_and_not_read_where_its_content_is_
         }
     }
     assert_eq!(checkout.built(&["--output", "warm.box"])["box"], first["box"]);
-    // A box that the store does not have is composed of the stored content, too.
+    // A box that the store does not have is also made from the stored content.
     checkout.edit("Boxfile", "cpus=1", "cpus=2");
     assert_eq!(checkout.built(&["--output", "other.box"])["cached"], false);
     let cold = checkout.run(&["build", "--json", "--store", "cold", "--output", "cold.box"]);
@@ -104,7 +104,7 @@ fn what_both_images_share_is_stored_once() {
     for (name, image) in [("agent", agent_with("agent")), ("business", business_with("app"))] {
         checkout.image(name, &image.with(shared.clone()));
     }
-    // The metadata have a whole number of MiB, and need no more than one.
+    // The shared layer's segment has 3 MiB, and the metadata are padded to 1 MiB.
     assert_eq!(checkout.built(&[])["rootfs_bytes"], 4 << 20);
 }
 
@@ -127,7 +127,7 @@ fn a_changed_declaration_decodes_no_layer_again() {
     assert_eq!(new, 2, "the config and the manifest, and no other blob");
 }
 
-/// Flips a bit in the middle of a file; keeps its size.
+/// Flips a bit in the middle of a file.
 fn damage(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
@@ -137,7 +137,7 @@ fn damage(path: &Path) {
     file.write_all_at(&[byte[0] ^ 1], middle).unwrap();
 }
 
-/// Asserts that every blob of an exported box is what its name says.
+/// Asserts that every blob of a whole box matches its digest.
 fn assert_whole(directory: &Path) {
     let blobs = files(&directory.join("blobs/sha256"));
     assert!(blobs.len() >= 6, "manifest, config, metadata, init, kernel, listing");
@@ -146,7 +146,7 @@ fn assert_whole(directory: &Path) {
     }
 }
 
-/// Asserts that the next build gives a whole box, or none and says what is damaged.
+/// Asserts that the next build either writes an intact box, or fails with an error that names the damaged blob.
 fn assert_whole_or_refused(checkout: &Checkout, output: &str, damaged: &str) {
     let built = checkout.build(&["--output", output]);
     if built.status.success() {
@@ -158,14 +158,13 @@ fn assert_whole_or_refused(checkout: &Checkout, output: &str, damaged: &str) {
     assert!(!checkout.path(output).exists());
 }
 
-/// Lists the names of the blobs in the store.
+/// Returns the names of the store's blobs.
 fn stored(checkout: &Checkout) -> Vec<String> {
     let blobs = files(&checkout.path("store/blobs")).into_iter();
     blobs.map(|(name, _)| name.to_str().unwrap().to_owned()).collect()
 }
 
-/// Damages one blob after the other, each in a whole store with a finished box, and checks the
-/// build that follows: of the Boxfile `after`, to `output`.
+/// Damages each blob of an otherwise intact store in turn, and checks the following build of the Boxfile `after` to `output`.
 fn damage_each(after: &str, output: &str) {
     let checkout = Checkout::new();
     checkout.built(&[]);
@@ -193,11 +192,11 @@ fn a_blob_damaged_in_the_store_is_never_sealed() {
     damage_each(&BOXFILE.replace("\"test\"", "\"renamed\""), "renamed.box");
 }
 
-/// Asserts that a build and a plan decode damaged data of layers again, all of it at once.
+/// Asserts that a build and a plan decode all layers again whose stored data are damaged.
 fn assert_healing(layout: &str) {
     let checkout = Checkout::new();
     let boxfile = format!("{BOXFILE}\n{layout}\n");
-    // With another skill, the metadata are written anew, of the data of all layers.
+    // Another skill makes the build write the metadata again, which reads the data of all layers.
     let write = |name: &str| {
         checkout.write("Boxfile", boxfile.replace("\"test\"", &format!("\"{name}\"")));
         checkout.write("skills/greet/tools/greet.sh", name);
@@ -282,7 +281,7 @@ fn a_damaged_box_is_repaired_in_place() {
         damage(&checkout.path("test.box/blobs/sha256").join(name));
         let built = checkout.run(&["build", "--output", "test.box"]);
         assert_whole(&checkout.path("test.box"));
-        // Of damaged documents nobody knows which box they were.
+        // If the manifest or the config is damaged, the build cannot tell which box it replaces.
         let is_told = built.notes.contains("note: replaced test.box, which was this box with");
         reported += usize::from(is_told);
     }
@@ -328,7 +327,7 @@ fn many_first_builds_may_share_a_new_store() {
     for _ in 0..5 {
         let start = |n: u32| {
             let mut command = checkout.command();
-            // Two builders each share an output, too.
+            // Two builds share each output.
             command.args(["--output", &format!("{}.box", n / 2)]).stdout(Stdio::null());
             command.stderr(Stdio::piped()).spawn().unwrap()
         };
@@ -356,7 +355,7 @@ fn a_refused_build_takes_nothing_from_others() {
         let start = |n: u32| {
             let mut command = checkout.command();
             command.args(["--output", &format!("{n}.box")]).stdout(Stdio::null());
-            // It decodes and removes layers that the others have, too.
+            // Every second build fails, after it has decoded layers that the others also need.
             command.args(["-f", "large.Boxfile"].iter().filter(|_| n % 2 == 1));
             command.stderr(Stdio::piped()).spawn().unwrap()
         };
@@ -388,7 +387,7 @@ fn what_a_refused_build_decoded_is_gone_and_what_was_there_before_is_not() {
     assert!(stored() == before);
     let blobs = files(&checkout.path("store/blobs"));
     assert!(blobs.iter().all(|(_, bytes)| bytes.len() < 40 << 20), "its segment is gone");
-    // What is mended in the Boxfile is not decoded again.
+    // A build that fails because of the Boxfile keeps its decoded layers.
     checkout.image("agent", &agent_with("another"));
     checkout.edit(
         "Boxfile",

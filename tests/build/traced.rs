@@ -1,4 +1,4 @@
-//! `boxbuild build` under `strace`, which counts, delays, fails or interrupts its system calls.
+//! Runs `boxbuild build` under `strace`, which records, delays or fails its system calls, or kills the build at one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ pub(crate) fn build(checkout: &Checkout) -> Command {
     build
 }
 
-/// Returns a command that runs another one under `strace` with these options.
+/// Returns a command that runs `command` under `strace` with these options.
 fn traced(command: &Command, options: &[&str]) -> Command {
     packages(&[Package::Strace], &mut |line| println!("{line}")).unwrap();
     let mut strace = Command::new("strace");
@@ -27,20 +27,20 @@ fn traced(command: &Command, options: &[&str]) -> Command {
     strace
 }
 
-/// Returns a command that builds the box of a checkout with the calls of one system call changed:
-/// `inject` is its name and what `strace -e inject=` says of it.
+/// Returns a command that builds the box of a checkout with changed calls of one system call. `inject` is the value of
+/// `strace -e inject=`, such as `fsync:error=EIO:when=1`.
 pub(crate) fn injected(checkout: &Checkout, inject: &str) -> Command {
     injected_into(&build(checkout), inject)
 }
 
-/// Returns a command like [`injected`] for any other one.
+/// Returns a command that runs `command` with changed calls of one system call, as [`injected`] does.
 pub(crate) fn injected_into(command: &Command, inject: &str) -> Command {
     let (name, _) = inject.split_once(':').unwrap();
     let (trace, inject) = (format!("trace={name}"), format!("inject={inject}"));
     traced(command, &["-o", "/dev/null", "-e", &trace, "-e", &inject])
 }
 
-/// Runs a command, which must succeed, and returns the calls of these system calls, in their order.
+/// Runs a command, which must succeed, and returns its calls of the system calls `names`, in their order.
 pub(crate) fn calls(command: &Command, names: &[&str]) -> Vec<Call> {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log");
@@ -65,7 +65,7 @@ pub(crate) struct Call {
     pub(crate) ok: bool,
 }
 
-/// Reads a log, in which a call that another thread interrupts is in two lines.
+/// Parses a log of `strace`. A call during which another thread makes one has two lines.
 fn read_log(log: &str) -> Vec<Call> {
     let mut started = BTreeMap::new();
     let mut calls = Vec::new();
@@ -92,7 +92,7 @@ fn call(thread: &str, text: &str) -> Call {
     Call { thread: thread.to_owned(), name: name.to_owned(), arguments, ok }
 }
 
-/// Lists all that is in a directory, and below it.
+/// Returns the paths of all entries below a directory.
 pub(crate) fn everything(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -105,7 +105,7 @@ pub(crate) fn everything(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns what is left of unfinished files and directories below a directory.
+/// Returns the drafts of files and directories below a directory, whose names begin with `.boxbuild-`.
 pub(crate) fn leftovers(directory: &Path) -> Vec<PathBuf> {
     let mut found = everything(directory);
     let is_draft = |name: &str| name.starts_with(".boxbuild-");

@@ -1,4 +1,4 @@
-//! `boxbuild export` as its users call it.
+//! Runs the program `boxbuild export`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -6,21 +6,21 @@ use std::sync::LazyLock;
 
 use testbed::{Artefacts, Workspace};
 
-/// Builds `boxbuild` once, and returns where it lies.
+/// Builds `boxbuild` once, and returns its path.
 fn boxbuild() -> &'static Path {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-        // With all programs: alone, its dependencies would be compiled again with other features.
+        // Builds all programs together: a separate build would compile the dependencies again with other features.
         Artefacts::build(&Workspace::find()).unwrap().boxbuild
     });
     &PROGRAM
 }
 
-/// Returns `boxbuild export` in a directory, with nothing of the environment, under a umask.
+/// Returns a `boxbuild export` command in a directory, with an empty environment and this umask.
 pub(crate) fn under_umask(directory: &Path, umask: &str, args: &[&str]) -> Command {
     shell(directory, &format!("umask {umask}; exec \"$0\" export \"$@\""), args)
 }
 
-/// Returns a shell whose `$0` is `boxbuild`.
+/// Returns a shell command that runs `script` in a directory, with `boxbuild` as `$0`.
 pub(crate) fn shell(directory: &Path, script: &str, args: &[&str]) -> Command {
     let mut shell = Command::new("sh");
     shell.current_dir(directory).env_clear().arg("-c").arg(script);
@@ -33,7 +33,7 @@ pub(crate) fn export(directory: &Path, args: &[&str]) -> Output {
     under_umask(directory, "022", args).output().unwrap()
 }
 
-/// Runs `boxbuild export`, which must succeed, and returns what it printed.
+/// Runs `boxbuild export`, which must succeed, and returns its stdout.
 pub(crate) fn exported(directory: &Path, args: &[&str]) -> String {
     let output = export(directory, args);
     assert!(output.status.success(), "{}", stderr_text(&output));

@@ -1,4 +1,4 @@
-//! A damaged box gives an error, and leaves no file.
+//! Tests that the export of a damaged box fails and leaves no file.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -10,17 +10,17 @@ use crate::command::{shell, stderr_text};
 use crate::made::Made;
 use crate::specimens::small;
 
-/// Changes the first byte where the metadata of a box have these bytes.
+/// Changes the first byte of the first occurrence of `bytes` in the box's metadata.
 fn damage(made: &Made, bytes: &[u8]) {
     let path = made.opened().rootfs.metadata().path.clone();
     let image = fs::read(&path).unwrap();
     let at = image.windows(bytes.len()).position(|window| window == bytes).unwrap();
-    // The store has the file, too, and protects it.
+    // The file is read-only.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     File::options().write(true).open(&path).unwrap().write_all_at(b"X", at as u64).unwrap();
 }
 
-/// Checks that every form of a component is refused, and that nothing is left where it would be.
+/// Checks that the export of a component fails in every form and leaves no file.
 fn refused(made: &Made, expected: &str) {
     let before = made.names();
     let export = made.component(ComponentName::Agent);
@@ -62,7 +62,7 @@ fn a_part_of_the_image_that_is_not_exported() {
     let made = Made::of(&small());
     let path = made.opened().rootfs.metadata().path.clone();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    // The first 1024 bytes belong to no file.
+    // The byte belongs to no file: the superblock begins at 1024.
     File::options().write(true).open(&path).unwrap().write_all_at(b"X", 7).unwrap();
     fs::create_dir(made.path("out")).unwrap();
     let script = "for form in erofs tar dir 'oci --component agent' 'tar -o -'; do \
@@ -103,7 +103,7 @@ fn what_a_reader_cannot_take_is_an_error() {
 fn a_failed_write_leaves_nothing_behind() {
     let made = Made::of(&small());
     fs::create_dir(made.path("full")).unwrap();
-    // No file may have more than 8 blocks of 512 bytes.
+    // Limits files to 8 blocks of 512 bytes.
     let script = "trap '' XFSZ; ulimit -f 8; for form in erofs tar dir 'oci --component agent'; do \
                   \"$0\" export ../made.box --format $form; echo $? $(ls -A); done";
     let output = shell(&made.path("full"), script, &[]).output().unwrap();

@@ -1,4 +1,4 @@
-//! Every form has the tree digest that the box names.
+//! Tests that an export has the tree digest of the box in every form.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::made::Made;
 use crate::readers::{assert_same, of_directory, of_erofs, of_oci, of_tar};
 use crate::specimens::{Specimen, large, small};
 
-/// Exports a whole box in every form, and reads all of them back.
+/// Exports a whole box in every form, reads each export, and compares the trees.
 fn whole(specimen: &Specimen) {
     let made = Made::of(specimen);
     let export = made.whole();
@@ -34,7 +34,7 @@ fn digest(bytes: &[u8]) -> box_digest::Digest {
     box_digest::Digest::of(bytes)
 }
 
-/// Exports a component's root in every form that has it, and reads all of them back.
+/// Exports a component's root in every form for components, reads each export, and compares the trees.
 fn component(specimen: &Specimen, name: ComponentName) {
     let made = Made::of(specimen);
     let export = made.component(name);
@@ -89,7 +89,7 @@ fn memory_does_not_grow_with_the_data() {
         boxfile: "box \"large\"\nagent { image \"oci:agent\"; }\n",
         images: vec![("agent", Image::new(config).with(layer.to_tar()))],
     });
-    // The program, its stack and its buffers have a few dozen MiB of address space.
+    // The limit allows a few dozen MiB of address space: the program, its stack and its buffers, but not the large file.
     let kib = EXPORT_MEMORY.number * 1024.0;
     let script = format!(
         "ulimit -v {kib} || exit; for form in erofs tar dir oci; do \

@@ -1,7 +1,7 @@
-//! The bytes of format epoch 4, pinned. They never change once the epoch is released.
+//! Pins the bytes of format epoch 4. They never change once the epoch is released.
 //!
-//! To pin them again before that, copy what a failed test prints. The box digest is not here: the run plan, kernel and
-//! init have a part in it, which no epoch fixes.
+//! To pin them again before the release, copy the output of a failed test. The box digest is not pinned, because it depends on
+//! the run plan, the kernel and the init, which may change within an epoch.
 
 use box_contract::ComponentName;
 use box_contract::manifest::{FORMAT_EPOCH, LISTING_TYPE};
@@ -11,7 +11,7 @@ use box_inspect::export::OciImage;
 use crate::made::Made;
 use crate::specimens::{Specimen, large, small};
 
-/// Lists the digest of every form of a box.
+/// Returns one line for each digest: of the trees, the forms and the blobs of a box.
 fn digests(specimen: &Specimen) -> String {
     let made = Made::of(specimen);
     let (opened, whole) = (made.opened(), made.whole());
@@ -31,7 +31,7 @@ fn digests(specimen: &Specimen) -> String {
     forms.into_iter().chain(parts).collect::<Vec<_>>().join("\n")
 }
 
-/// Says why a changed digest is a defect.
+/// Fails with an explanation if a digest has changed.
 fn check(found: &str, pinned: &str) {
     assert!(
         found == pinned,
@@ -51,7 +51,7 @@ fn the_larger_box() {
     check(&digests(&large()), LARGE);
 }
 
-/// The init of every box has the mark of its protocol, so the config can say it.
+/// Tests that the config has the protocol version, which the build reads from the init.
 #[test]
 fn the_config_names_the_protocol_of_the_init() {
     assert_eq!(Made::of(&small()).opened().config.protocol, Some(PROTOCOL));

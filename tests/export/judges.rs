@@ -1,7 +1,7 @@
-//! Other people's programs read what is exported: the trees that they make are ours.
+//! Tests that other projects' programs read exports and get the box's tree.
 //!
-//! None of these programs runs a container here: podman and docker need more of a machine than
-//! tests can count on. umoci and skopeo read the images as these do.
+//! No test runs a container: podman and docker need more of a host than tests can rely on. umoci and skopeo read images as
+//! podman and docker do.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -22,8 +22,8 @@ fn need(package: Package) {
     packages(&[package], &mut |line| println!("{line}")).unwrap();
 }
 
-/// Extracts the archives of both boxes with a program, and compares what comes out, after `mend`
-/// has put right what the program is known to do wrong.
+/// Extracts the archives of both boxes with a program, and compares the trees. Before that, `mend` corrects the program's known
+/// faults in the directory.
 fn extracted_with(program: &[&str], mend: fn(&Path)) {
     for specimen in [small(), large()] {
         let made = Made::of(&specimen);
@@ -50,8 +50,7 @@ fn gnu_tar_extracts_the_archive() {
 fn bsdtar_extracts_the_archive() {
     need(Package::Bsdtar);
     extracted_with(&["bsdtar", "-xp", "--numeric-owner"], |directory| {
-        // It leaves the time of a directory alone that is there before, and takes `-1.25` for
-        // -1 + 0.25 seconds.
+        // bsdtar does not set the time of a directory that exists before, and reads `-1.25` as -1 + 0.25 seconds.
         File::open(directory).unwrap().set_modified(UNIX_EPOCH).unwrap();
         let before_1970 = UNIX_EPOCH - Duration::from_millis(1250);
         if let Ok(file) = File::open(directory.join("roots/agent/srv/before-1970")) {
@@ -72,7 +71,7 @@ fn fsck_finds_nothing_wrong_with_the_image() {
     assert_eq!(names, ["bin", "data", "deeper", "hard", "links", "names", "sizes"]);
 }
 
-/// Exports a component's image as a directory and as an archive.
+/// Exports a component as an OCI image, in a directory and in an archive.
 fn images(made: &Made, name: ComponentName) {
     let export = made.component(name);
     let image = OciImage::of(&export).unwrap();
@@ -138,7 +137,7 @@ fn skopeo_copies_the_image_to_where_docker_loads_it_from() {
     }
 }
 
-/// Returns the one layer of what `docker save` writes.
+/// Returns the only layer of an archive in the format of `docker save`.
 fn docker_layer(archive: &Path) -> Vec<u8> {
     let member = |name: &str| {
         let mut tar = Command::new("tar");

@@ -1,4 +1,4 @@
-//! Boxes made in this process, of declared images and an init and a kernel without code.
+//! Builds boxes in this process, from generated images, and from an init and a kernel without code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use testkit::small_init;
 
 use crate::specimens::Specimen;
 
-/// A box in a directory of its own.
+/// A box in a temporary directory.
 pub(crate) struct Made {
     directory: tempfile::TempDir,
 }
@@ -56,7 +56,7 @@ impl Made {
         output::write(&store, &built.sealed, &self.bundle(), Form::Whole).unwrap();
     }
 
-    /// Returns a path beside the box.
+    /// Returns the path `name` beside the box.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -71,23 +71,23 @@ impl Made {
         box_inspect::opened::open(&self.bundle()).unwrap()
     }
 
-    /// Takes the whole box.
+    /// Returns an export of the whole box.
     pub(crate) fn whole(&self) -> Export {
         Export::whole(&self.opened()).unwrap()
     }
 
-    /// Takes a component's root.
+    /// Returns an export of a component's root.
     pub(crate) fn component(&self, name: ComponentName) -> Export {
         Export::component(&self.opened(), name).unwrap()
     }
 
-    /// Lists what is beside the box, for leftovers.
+    /// Returns the sorted names in the temporary directory, to find leftovers.
     pub(crate) fn names(&self) -> Vec<String> {
         names(self.directory.path())
     }
 }
 
-/// Lists a directory, sorted.
+/// Returns the sorted names in a directory.
 pub(crate) fn names(directory: &Path) -> Vec<String> {
     let names = fs::read_dir(directory).unwrap().map(|it| it.unwrap().file_name());
     let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();

@@ -1,7 +1,7 @@
-//! `boxbuild export`: one tree in every form, read back by ours and by other people's programs.
+//! Tests of `boxbuild export`: every form has the same tree, read by our readers and by other projects' programs.
 //!
-//! Tests that extract something run as root, as the tests do that install packages: only root can make
-//! the owners and devices of an image.
+//! Tests that extract an export or install packages run as root. Only root can set the owners and create the devices of an
+//! image.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! Owners in an exported directory, as root and as another user.
+//! Tests of the owners in an exported directory, as root and as another user.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ fn everything_is_the_callers_and_nothing_gives_rights_away() {
     let directory = made.path("directory");
     let export = made.component(ComponentName::Agent);
     let left_out = export.directory(&directory, Ownership::Caller).unwrap();
-    // `null` and `zero`; `agent` and its directory `srv`; `security.capability`.
+    // Devices: `null` and `zero`. Set-user-ID or set-group-ID: `agent` and the directory `srv`. xattrs: `security.capability`.
     assert_eq!(left_out, LeftOut { devices: 2, set_id: 2, xattrs: 1 });
     assert!(!directory.join("srv/null").exists() && !directory.join("srv/zero").exists());
     let own = fs::metadata(made.path("")).unwrap();

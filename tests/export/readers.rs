@@ -1,4 +1,4 @@
-//! Reading each form back into a tree.
+//! Reads each form of an export into a tree.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use erofs_rs::backend::SliceImage;
 use oci_image::{Access, open};
 use oci_layer::{Action, Change, Compression, LayerIndex, LayerSource, Limits, decode, flatten};
 
-/// Makes a tree of entries in the order in which their directories come before them.
+/// Makes a tree of entries. Each directory must come before its entries.
 fn tree(changes: Vec<Change>) -> Tree {
     applied(&LayerIndex { changes, ..LayerIndex::default() })
 }
@@ -26,7 +26,7 @@ fn applied(index: &LayerIndex) -> Tree {
     flatten(ComponentName::Agent, [(Digest::from_bytes([0; 32]), index)]).unwrap()
 }
 
-/// Reads an archive as a layer.
+/// Reads a tar archive, as a layer.
 pub(crate) fn of_tar(archive: &[u8]) -> Tree {
     let digest = box_digest::Digest::of(archive);
     let (size, compression) = (archive.len() as u64, Compression::None);
@@ -37,7 +37,7 @@ fn of_layer(layer: &LayerSource, blob: impl Read + Send) -> Tree {
     applied(&decode(layer, blob, &mut sink(), &mut sink(), &Limits::default()).unwrap())
 }
 
-/// Reads the one image of an image layout.
+/// Reads the image `latest`, which must have one layer, of an OCI layout.
 pub(crate) fn of_oci(layout: &Path) -> Tree {
     let (path, tag) = (layout.display().to_string(), Some("latest".to_owned()));
     let reference = ImageRef::OciLayout { path, tag, digest: None };
@@ -47,7 +47,7 @@ pub(crate) fn of_oci(layout: &Path) -> Tree {
     of_layer(layer, image.open_layer(layer).unwrap())
 }
 
-/// Collects the entries of a tree that has inode numbers.
+/// Collects the entries of a file system, in which hard links share an inode number.
 #[derive(Default)]
 struct Entries {
     changes: Vec<Change>,
@@ -55,7 +55,7 @@ struct Entries {
 }
 
 impl Entries {
-    /// Adds an entry, and a further name of an inode as a hard link.
+    /// Adds an entry. The second and further names of an inode become hard links to the first.
     fn add(&mut self, path: &[u8], inode: u64, action: impl FnOnce() -> Action) {
         let action = match self.first.get(&inode) {
             Some(first) => Action::HardLink(first.clone()),
@@ -76,7 +76,7 @@ pub(crate) fn of_erofs(bytes: &[u8]) -> Tree {
     });
     let all: BTreeMap<Vec<u8>, _> = [(Vec::new(), root)].into_iter().chain(below).collect();
     let mut entries: Vec<_> = all.into_iter().collect();
-    // A directory before what is in it, and names in bytewise order.
+    // Sorts each directory before its entries, and names bytewise.
     entries.sort_by(|(a, _), (b, _)| a.split(|c| *c == b'/').cmp(b.split(|c| *c == b'/')));
     let mut found = Entries::default();
     for (path, inode) in entries {
@@ -118,7 +118,7 @@ pub(crate) fn of_erofs(bytes: &[u8]) -> Tree {
     tree(found.changes)
 }
 
-/// Reads a directory.
+/// Reads a directory of the host.
 pub(crate) fn of_directory(root: &Path) -> Tree {
     let mut entries = Entries::default();
     walk(root, b"", &mut entries);
@@ -179,7 +179,7 @@ fn xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
         .collect()
 }
 
-/// Compares two trees; where they differ, says at which entries.
+/// Asserts that two trees are equal. The message shows the first entry that differs.
 pub(crate) fn assert_same(found: &Tree, expected: &Tree) {
     let (found_lines, expected_lines) = (lines(found), lines(expected));
     let differing = found_lines.iter().zip(&expected_lines).find(|(a, b)| a != b);

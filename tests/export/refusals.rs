@@ -1,4 +1,4 @@
-//! Exports that `boxbuild` refuses, and their messages.
+//! Tests of exports that `boxbuild` refuses, and of their messages.
 
 use std::fs;
 
@@ -6,8 +6,7 @@ use crate::command::{export, shell, stderr_text};
 use crate::made::Made;
 use crate::specimens::small;
 
-/// Runs a command that must fail, print nothing and leave no file; returns its exit code and
-/// what it said.
+/// Runs an export that must fail, print nothing on stdout and leave no file. Returns its exit code and stderr.
 fn refused(made: &Made, args: &[&str]) -> String {
     let before = made.names();
     let output = export(&made.path(""), args);

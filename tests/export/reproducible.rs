@@ -1,4 +1,4 @@
-//! The same box gives the same bytes, whoever exports it, where and how.
+//! Tests that exports of the same box have the same bytes, whatever the directory, the umask and the locale.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::made::Made;
 use crate::readers::{assert_same, of_directory};
 use crate::specimens::small;
 
-/// Exports in every form under a umask and a time zone, and returns the digests that are printed.
+/// Exports in every form with this umask and time zone, and returns the printed digests.
 fn digests(made: &Made, directory: &Path, umask: &str, zone: &str) -> Vec<String> {
     fs::create_dir(directory).unwrap();
     let bundle = made.bundle();
@@ -51,12 +51,12 @@ fn neither_umask_nor_time_zone_has_a_part_in_it() {
     assert_same(&of_directory(&one.join("made.dir")), &of_directory(&other.join("made.dir")));
     let layouts = [&one, &other].map(|it| of_directory(&it.join("made-agent.oci/blobs")));
     assert_eq!(contents(&layouts[0]), contents(&layouts[1]));
-    // Who may read a file is the caller's to say; what is in a tree is not.
+    // The umask affects the mode of the exported archive, but not the modes in the tree.
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!([mode(&one.join("made.tar")), mode(&other.join("made.tar"))], [0o644, 0o600]);
 }
 
-/// Lists the files of a tree with their contents.
+/// Returns the paths and contents of all entries in a tree that are not directories.
 fn contents(tree: &box_tree::Tree) -> Vec<String> {
     use box_tree::{Kind, entries};
 

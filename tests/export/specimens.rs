@@ -1,14 +1,14 @@
-//! Two boxes of declared data only: no compiled program is in their images.
+//! Two boxes whose images have only generated data and no compiled program.
 
 use testkit::images::{Config, Image, Layer, LayerTar};
 
-/// A box to be made: the Boxfile and the images that it names.
+/// The input of a box: the Boxfile, and the images that it declares.
 pub(crate) struct Specimen {
     pub(crate) boxfile: &'static str,
     pub(crate) images: Vec<(&'static str, Image)>,
 }
 
-/// A small box of two components with every kind of entry.
+/// Returns a small box of two components with every type of entry.
 pub(crate) fn small() -> Specimen {
     Specimen {
         boxfile: "box \"small\"\nagent { image \"oci:agent\"; }\n\
@@ -17,7 +17,7 @@ pub(crate) fn small() -> Specimen {
     }
 }
 
-/// A box of one component with some hundred entries: names and files of many lengths.
+/// Returns a box of one component with hundreds of entries, with names and files of many lengths.
 pub(crate) fn large() -> Specimen {
     Specimen {
         boxfile: "box \"large\"\nagent { image \"oci:agent\"; }\n",
@@ -103,8 +103,8 @@ fn many() -> Image {
     image.with(raw(&long, b"a long raw name")).with(with_segment())
 }
 
-/// A layer above the size from which on a layer has a segment: with a small file, a content twice, and a large one that a
-/// larger one follows.
+/// Returns a layer that is large enough for a segment. It has a file that is too small for the segment, a content twice, and a
+/// large content before a larger one.
 fn with_segment() -> LayerTar {
     let of = |byte: u8, size: usize| vec![byte; size];
     let layer = Layer::new().mtime(1_660_000_000).file("/data/small", 0o644, of(1, 2048));
@@ -115,10 +115,10 @@ fn with_segment() -> LayerTar {
     layer.file("/data/large", 0o644, of(5, (1 << 20) + 1)).to_tar()
 }
 
-/// A layer with one file whose modification time is a record of an extended header.
+/// Returns a layer with one file whose modification time is in a pax extended header.
 fn timed(path: &str, mtime: &str) -> LayerTar {
     let record = format!("mtime={mtime}\n");
-    // The length counts itself: two digits and a space.
+    // The length includes its own two digits and the space.
     let record = format!("{} {record}", record.len() + 3);
     let extended = Layer::new().file("/PaxHeader", 0o644, record).to_tar();
     let mut tar = extended.bytes()[..1024].to_vec();
@@ -130,7 +130,7 @@ fn timed(path: &str, mtime: &str) -> LayerTar {
     LayerTar::from(tar)
 }
 
-/// A layer with one file whose name is not UTF-8.
+/// Returns a layer with one file whose name is `name`, which need not be UTF-8.
 fn raw(name: &[u8], content: &[u8]) -> LayerTar {
     let kind = testkit::images::Kind::File(content.to_vec());
     let (uid, gid, mtime) = (0, 0, 1_650_000_000);

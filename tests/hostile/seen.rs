@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use testkit::hostile::{Entry, Node};
 
-// The builder's own tests include this file, too. There the module `tree` is another crate's alias.
+// `oci-layer`'s unit tests include this file, too, so it imports the crate by an alias that both define.
 use super::tree::{InodeId, Kind, Leaf, Meta, Tree, entries};
 
 /// Returns one line for each entry of a tree except the root, sorted by path.

@@ -1,5 +1,5 @@
-//! `boxbuild-bench`: how long a box of two images of full size takes from a cold store, and how long other programs take
-//! for the like, in one run and in turn.
+//! `boxbuild-bench`: measures the build of a box of two full-size images from a cold store, and similar work of other programs.
+//! The programs run in turn.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub(super) fn run(runs: u32) -> Outcome {
     Ok(promised::judge(&promised::of_builds(&report)))
 }
 
-/// Makes sure of everything, and lays out the images as each program wants them.
+/// Installs and builds all programs, and makes the images in each program's format.
 fn prepare(workspace: &Workspace) -> Result<Contest> {
     let wanted = [Package::Umoci, Package::Erofs, Package::Libdeflate, Package::Time];
     say::watch(|| packages(&wanted, &mut say::note))?;
@@ -49,7 +49,7 @@ fn prepare(workspace: &Workspace) -> Result<Contest> {
     Contest::new(programs, kernel, msb, &images, &inputs)
 }
 
-/// Lets a program do its work once, in an empty directory.
+/// Measures one run of a program in an empty directory.
 fn once(contest: &Contest, peer: Peer) -> Result<Sample> {
     let scratch = contest.inputs.parent().unwrap_or(Path::new("."));
     let room = tempfile::tempdir_in(scratch).map_err(KitError::file("make", scratch))?;

@@ -1,7 +1,7 @@
-//! The benchmarks: builds, starts, files, connections and transfers of boxes, beside other programs or the host.
+//! The benchmarks: builds, starts, files, connections and transfers of boxes, compared with other programs or the host.
 //!
-//! `cargo run -p boxbuild-bench -- --help` has the options. This program is compiled like the tests, but boxbuild and all
-//! that it measures as they are installed. All output goes through [`say`].
+//! `cargo run -p boxbuild-bench -- --help` prints the options. This program is compiled with the tests' profile, and the
+//! programs that it measures with the release profile. All output is printed with [`say`].
 #![forbid(unsafe_code)]
 
 mod builds;
@@ -28,7 +28,7 @@ Examples:
   cargo run -p boxbuild-bench -- --start
   cargo run -p boxbuild-bench -- --files --runs 1";
 
-/// The result of a comparison: the exit code, or why it could not be made.
+/// The result of a comparison: the exit code, or the error that prevented the comparison.
 type Outcome = Result<ExitCode>;
 
 /// Build a box of two images of full size, and let other programs do the like; or compare starts, files or connections, or
@@ -70,12 +70,12 @@ fn main() -> ExitCode {
     })
 }
 
-/// Gives the virtual host the program that makes file systems for a benchmark.
+/// Adds mke2fs, which makes a benchmark's file systems, to the virtual host.
 fn with_mke2fs(host: VirtualHost) -> Result<VirtualHost> {
     with_program(host, &Package::E2fs.path()?, "/bench/mke2fs")
 }
 
-/// Runs a benchmark's script on the virtual host, with the number of its runs; returns what it prints.
+/// Runs a benchmark's script on the virtual host with the number of runs, and returns its stdout.
 fn scripted(host: &VirtualHost, runs: u32) -> Result<String> {
     let output = host.run(&["sh", "/bench/script", &runs.to_string()])?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

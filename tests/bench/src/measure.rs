@@ -1,4 +1,4 @@
-//! Measures a command: wall time, processor time and memory.
+//! Measures a command: wall time, CPU time and memory.
 
 use std::fs;
 use std::path::Path;
@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use testbed::{KitError, Result, program};
 
-/// The cost of some commands.
+/// The cost of one or more commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sample {
-    /// From the start to the end.
+    /// Wall time from the start to the end.
     pub(super) wall: Duration,
-    /// Processor time in the program.
+    /// CPU time in the program.
     pub(super) user: Duration,
-    /// Processor time in the kernel on the program's behalf.
+    /// CPU time in the kernel for the program.
     pub(super) system: Duration,
     /// The largest resident size of one process, in bytes.
     pub(super) memory: u64,
 }
 
 impl Sample {
-    /// Returns what both took, one after the other.
+    /// Returns the cost of both, run one after the other: the sum of the times, and the larger memory.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             wall: self.wall + other.wall,
@@ -32,7 +32,7 @@ impl Sample {
     }
 }
 
-/// Runs a command under GNU time, which reports beside it.
+/// Runs a command under GNU time, which writes its report into the directory `room`.
 pub(super) fn measure(command: &mut Command, room: &Path) -> Result<Sample> {
     let report = room.join("time");
     let mut timed = Command::new("time");

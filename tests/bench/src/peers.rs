@@ -1,4 +1,4 @@
-//! The programs that are compared, and their commands for the two images.
+//! The compared programs, and their commands for the two images.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::Command;
 use testbed::debian::BenchImages;
 use testbed::{Artefacts, KitError, Result, program};
 
-/// A program, or several in a row, that make something bootable of the two images.
+/// A way to process the two images, with one or more programs. All but `Floor` make a bootable result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
     /// `boxbuild build` into an empty store.
@@ -18,7 +18,7 @@ pub(super) enum Peer {
     Microsandbox,
     /// `umoci unpack` of both, then `mkfs.erofs`.
     Umoci,
-    /// Nothing but inflating each layer once and hashing its compressed bytes once.
+    /// Only decompresses each layer once, and hashes its compressed bytes once.
     Floor,
 }
 
@@ -43,9 +43,9 @@ pub(super) struct Contest {
     msb: PathBuf,
     /// The two images' layouts.
     layouts: [PathBuf; 2],
-    /// The gzip layers of both, each once.
+    /// The distinct gzip layers of both images.
     layers: BTreeSet<PathBuf>,
-    /// Holds the two images as archives.
+    /// The directory with the two images as archives.
     pub(super) inputs: PathBuf,
 }
 
@@ -75,13 +75,13 @@ impl Contest {
         Ok(Self { programs, kernel, msb, layouts, layers, inputs: inputs.to_owned() })
     }
 
-    /// Returns the size of the program that builds boxes.
+    /// Returns the size of the program `boxbuild`, in bytes.
     pub(super) fn boxbuild_bytes(&self) -> Result<u64> {
         let path = &self.programs.boxbuild;
         Ok(fs::metadata(path).map_err(KitError::file("read", path))?.len())
     }
 
-    /// Returns the commands of a program, which work in the directory `room`.
+    /// Returns the commands of `peer`. Their working directory is `room`.
     pub(super) fn commands(&self, peer: Peer, room: &Path) -> Vec<Command> {
         let mut commands = match peer {
             Peer::Boxbuild => vec![self.boxbuild(room)],
@@ -102,7 +102,7 @@ impl Contest {
             "box \"bench\"\nagent {{ image \"oci:{agent}:{tag}\"; }}\n\
              business {{ image \"oci:{business}:{tag}\"; }}\n"
         );
-        // What cannot be written here, boxbuild cannot read: it says so.
+        // If this fails, boxbuild reports that the Boxfile is missing.
         drop(fs::write(room.join("Boxfile"), boxfile));
         let mut command = Command::new(&self.programs.boxbuild);
         command.args(["build", "--store", "store", "--kernel"]).arg(&self.kernel);
@@ -150,7 +150,7 @@ impl Contest {
     }
 }
 
-/// Returns the blobs of a layout that are gzip streams.
+/// Returns the paths of a layout's gzip blobs.
 pub(super) fn gzip_blobs(layout: &Path) -> Result<Vec<PathBuf>> {
     let folder = layout.join("blobs/sha256");
     let entries = fs::read_dir(&folder).map_err(KitError::file("list", &folder))?;

@@ -1,4 +1,4 @@
-//! The same work on the host and in a box, on the virtual host: what the scripts print, and the figures that come of it.
+//! Measures the same work on the host and in a box, both on the virtual host, and computes the report from the script's output.
 
 use std::fs;
 use std::path::Path;
@@ -14,30 +14,30 @@ use super::report::median;
 use super::scripted;
 use crate::Outcome;
 
-/// A work as the scripts name it, and for people.
+/// A work: the name in the script, and the label in the table.
 pub(super) type Work = (&'static str, &'static str);
 
-/// A comparison of the two places.
+/// A comparison of the host with a box.
 #[derive(Debug)]
 pub(super) struct Contest<'a> {
-    /// Its name, that of its box and of its report.
+    /// The name of the comparison, of its box, and of its report.
     pub(super) name: &'a str,
-    /// The works.
+    /// The works to measure.
     pub(super) works: &'a [Work],
-    /// The declaration of the box.
+    /// The box's Boxfile.
     pub(super) boxfile: &'a str,
-    /// The script of the virtual host, which gets the number of runs.
+    /// The script for the virtual host. Its argument is the number of runs.
     pub(super) script: &'a str,
-    /// The script of the works at a place.
+    /// The script that does the works, on the host and in the box.
     pub(super) work: &'a str,
-    /// The amounts in it, by their names there.
+    /// The values of variables in `work`, such as `("COUNT", 20)`.
     pub(super) amounts: &'a [(&'a str, u32)],
-    /// The packages that it needs beside the emulator and a shell.
+    /// The packages that the comparison needs besides the emulator and a shell.
     pub(super) packages: &'a [Package],
 }
 
 impl Contest<'_> {
-    /// Measures on a virtual host that `equip` makes complete, prints a table and writes `target/bench/NAME.json`.
+    /// Measures on a virtual host that `equip` completes, prints a table and writes `target/bench/NAME.json`.
     pub(super) fn run(
         &self,
         runs: u32,
@@ -85,7 +85,7 @@ impl Contest<'_> {
     }
 }
 
-/// Makes the report of what the script printed.
+/// Makes the report from the script's output.
 fn report(works: &[Work], printed: &str, machine: &str) -> Result<Value> {
     let mut found = Map::new();
     for (work, _) in works {
@@ -99,7 +99,7 @@ fn report(works: &[Work], printed: &str, machine: &str) -> Result<Value> {
     Ok(json!({ "works": found, "machine": machine }))
 }
 
-/// Returns the median of what a work took at a place, in milliseconds.
+/// Returns the median time of `work` at `place`, which is `host` or `box`, in milliseconds.
 fn median_ms(printed: &str, place: &str, work: &str) -> Result<f64> {
     let start = format!("took {place} {work} ");
     let taken = printed.lines().filter_map(|line| line.strip_prefix(&start)?.parse::<u32>().ok());
@@ -110,7 +110,7 @@ fn median_ms(printed: &str, place: &str, work: &str) -> Result<f64> {
     Ok(f64::from(median(taken)) / 1000.0)
 }
 
-/// Returns what a person reads of a report.
+/// Formats a report as a table.
 fn table(works: &[Work], report: &Value) -> String {
     let figure = |work: &str, name: &str| report["works"][work][name].as_f64().unwrap_or_default();
     let line = |(work, about): &(&str, &str)| {

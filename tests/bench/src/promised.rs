@@ -1,4 +1,4 @@
-//! The promises of SPECIFICATION.md that benchmarks hold.
+//! Checks the benchmarks' results against the promises of SPECIFICATION.md.
 
 use std::process::ExitCode;
 
@@ -14,10 +14,10 @@ use tool_output::say;
 use super::peers::Peer;
 use super::start::Starter;
 
-/// A promise, and what was measured.
+/// A promise and the measured value, in the promise's unit.
 pub(super) type Measured = (Promise, f64);
 
-/// Prints each promise with what was measured; a broken one makes the command fail.
+/// Prints each promise with its measured value. Returns failure if a promise is broken.
 pub(super) fn judge(measured: &[Measured]) -> ExitCode {
     say::result("\npromised in SPECIFICATION.md");
     for it in measured {
@@ -33,7 +33,7 @@ fn line((promise, value): &Measured) -> String {
     format!("{verdict:<6}  {value:.2} {unit}, {}: {what}", promise.limit()).replace(" ,", ",")
 }
 
-/// Returns what the report of the builds says of the promises.
+/// Returns the promises on builds with their values from the report.
 pub(super) fn of_builds(report: &Value) -> Vec<Measured> {
     let wall = |peer: Peer| figure(report, peer.name(), "wall_s");
     let mib = f64::from(1 << 20);
@@ -47,7 +47,7 @@ pub(super) fn of_builds(report: &Value) -> Vec<Measured> {
     ]
 }
 
-/// Returns what the report of the starts says of the promises.
+/// Returns the promises on starts with their values from the report.
 pub(super) fn of_starts(report: &Value) -> Vec<Measured> {
     let taken = |starter: Starter| figure(report, starter.name(), "median_ms");
     let ours = taken(Starter::Boxlaunch);
@@ -57,7 +57,7 @@ pub(super) fn of_starts(report: &Value) -> Vec<Measured> {
     ]
 }
 
-/// Returns what the report of the transfers says of the promises.
+/// Returns the promises on transfers with their values from the report.
 pub(super) fn of_ships(report: &Value) -> Vec<Measured> {
     let figure =
         |pointer: &str| report.pointer(pointer).and_then(Value::as_f64).unwrap_or(f64::NAN);
@@ -73,7 +73,7 @@ pub(super) fn of_ships(report: &Value) -> Vec<Measured> {
     ]
 }
 
-/// Returns a figure of one of a report's programs; no number where it has none, which keeps no promise.
+/// Returns a figure of a program in the report. Returns NaN, which breaks every promise, if the report lacks it.
 fn figure(report: &Value, program: &str, field: &str) -> f64 {
     let programs = report["programs"].as_array().map(Vec::as_slice).unwrap_or_default();
     let program = programs.iter().find(|it| it["name"] == program);

@@ -1,4 +1,4 @@
-//! The benchmark's report: medians, and how each compares with boxbuild.
+//! The report on builds: each program's medians, and boxbuild's relative to them.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use super::measure::Sample;
 use super::peers::Peer;
 
-/// Returns the middle one of some figures; of two in the middle, the larger.
+/// Returns the median of some figures, the larger one if two are in the middle.
 pub(super) fn median<T: Ord + Copy + Default>(figures: impl IntoIterator<Item = T>) -> T {
     let mut figures: Vec<T> = figures.into_iter().collect();
     figures.sort_unstable();
     figures.get(figures.len() / 2).copied().unwrap_or_default()
 }
 
-/// Makes the report of all samples.
+/// Makes the report from all samples.
 pub(super) fn of(samples: &[(Peer, Vec<Sample>)]) -> Value {
     let peers = samples.iter().map(|(peer, list)| {
         let seconds = |field: fn(&Sample) -> Duration| median(list.iter().map(field)).as_secs_f64();
@@ -32,7 +32,7 @@ pub(super) fn of(samples: &[(Peer, Vec<Sample>)]) -> Value {
             "programs": peers.collect::<Vec<_>>() })
 }
 
-/// Writes the report as a table; the last columns are boxbuild's figures over the other's.
+/// Formats the report as a table. The last two columns are boxbuild's figures divided by the program's.
 pub(super) fn for_people(report: &Value) -> String {
     let programs = report["programs"].as_array().cloned().unwrap_or_default();
     let figure = |program: &Value, field: &str| program[field].as_f64().unwrap_or(f64::NAN);

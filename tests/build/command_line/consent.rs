@@ -1,4 +1,4 @@
-//! The files of the host that a Boxfile may read: its checkout, and no more unless the command line names more.
+//! Tests which files of the host a Boxfile may refer to: those of its checkout, and those that the command line allows.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::checkout::{BOXFILE, Checkout, Ran};
 
-/// A text that no message shows, nor any box has.
+/// A text of the host's files that no message and no box may contain.
 const CANARY: &str = "hunter2canary";
 
-/// Somebody's home with two clones in it, `clone` and `sibling`, and files that are none of theirs.
+/// A user's home directory `home` with the clones `clone` and `sibling`, and other files.
 struct Host {
     checkout: Checkout,
     /// A directory on another file system.
@@ -35,7 +35,7 @@ impl Host {
         Self { checkout, other_device }
     }
 
-    /// Returns the directories that are no part of the clone, as seen from a directory of it.
+    /// Returns directories outside the clone as paths relative to `from`, which is in the clone.
     fn outside(&self, from: &str) -> Vec<PathBuf> {
         let home = ["home/.aws", "home/sibling", "home"].map(|it| self.checkout.path(it));
         let other = [Path::new("/etc"), Path::new("/proc/self"), self.other_device.path()];
@@ -45,14 +45,14 @@ impl Host {
         all.map(|it| Path::new(&up).join(it.strip_prefix("/").unwrap())).collect()
     }
 
-    /// Runs `boxbuild` in a directory, as the one whose home `home` is.
+    /// Runs `boxbuild` in a directory, with `home` as the home directory.
     fn run(&self, directory: &str, args: &[&str]) -> Ran {
         let mut command = self.checkout.boxbuild(args);
         command.env("HOME", self.checkout.path("home")).env("CI_SECRET", CANARY);
         Ran::of(command.current_dir(self.checkout.path(directory)))
     }
 
-    /// Checks a Boxfile with these lines, which has to be refused without a look at what they name.
+    /// Checks that a Boxfile with this text is refused, and that its errors show nothing of the files that it refers to.
     fn refuses(&self, directory: &str, text: &str) {
         self.checkout.write(&format!("{directory}/Boxfile"), text);
         let ran = self.run(directory, &["check"]);
@@ -67,7 +67,7 @@ impl Host {
     }
 }
 
-/// Returns a Boxfile for each declaration that names something of the checkout.
+/// Returns one Boxfile for each declaration that can refer to a file, with paths in `directory`.
 fn declarations(directory: &str) -> Vec<String> {
     let (agent, rest) = BOXFILE.split_once("    health").unwrap();
     let within = |line: &str| format!("{agent}    {line}\n    health{rest}");
@@ -95,7 +95,7 @@ fn nothing_outside_of_the_checkout_is_read() {
             for text in declarations(outside) {
                 host.refuses("home/clone/inner", &text);
             }
-            // A base widens nothing, even an empty one beside what is named.
+            // A base does not allow more files, not even those in its own directory.
             let widened = declarations(outside).swap_remove(2);
             host.refuses("home/clone/inner", &format!("extends \"{outside}/empty\"\n{widened}"));
         }
@@ -111,7 +111,7 @@ fn a_link_leads_to_nothing_outside_of_the_checkout() {
         let name = format!("link{number}");
         symlink(outside, host.checkout.path("home/clone/inner").join(&name)).unwrap();
         for text in declarations(&name) {
-            // What is not there is read no more than what is outside.
+            // Skips paths that do not exist.
             let file = text.split('"').find(|it| it.starts_with(&name)).unwrap();
             if host.checkout.path("home/clone/inner").join(file).exists() {
                 host.refuses("home/clone/inner", &text);
@@ -152,7 +152,7 @@ fn a_home_below_the_checkout_is_not_read() {
             }
         }
     }
-    // What is not in the home is read, as in a workspace that has the home of its CI.
+    // A checkout that is outside the home directory is read, even if it contains the home, as a CI's workspace can.
     let (agent, rest) = BOXFILE.split_once("    health").unwrap();
     host.checkout.write("own/conf", "a");
     host.checkout.write("Boxfile", format!("{agent}file \"own\" to=\"/a\"\n    health{rest}"));
@@ -195,7 +195,7 @@ fn a_repository_is_one_checkout_of_all_that_is_in_it() {
         fs::create_dir(&mark).unwrap();
         assert_eq!(host.run("home/clone/inner", &["check"]).notes, "Boxfile: ok\n");
         fs::remove_dir(&mark).unwrap();
-        // In worktrees and submodules it is a file.
+        // In worktrees and submodules `.git` is a file.
         fs::write(&mark, "gitdir: /elsewhere\n").unwrap();
         assert_eq!(host.run("home/clone/inner", &["check"]).notes, "Boxfile: ok\n");
         fs::remove_file(&mark).unwrap();
@@ -206,7 +206,7 @@ fn a_repository_is_one_checkout_of_all_that_is_in_it() {
     }
 }
 
-/// In containers and on shared machines, a repository can be another user's.
+/// In containers and on shared hosts, a repository can belong to another user.
 #[test]
 fn a_repository_that_others_could_have_made_has_to_be_named() {
     let host = Host::new();
@@ -239,11 +239,11 @@ fn a_repository_that_others_could_have_made_has_to_be_named() {
 fn a_home_is_no_checkout_unless_it_is_named() {
     let host = Host::new();
     host.checkout.write("home/.git/HEAD", "");
-    // Not even its own files: what is unpacked there is in no directory of its own.
+    // A Boxfile in the home may not refer to the home's files: an archive that was unpacked into the home could contain it.
     for text in declarations(".aws") {
         host.refuses("home", &text);
     }
-    // Nor do they belong to a Boxfile below, though the home is a repository.
+    // A Boxfile below the home may not refer to them either, although the home is a repository.
     for text in declarations("../../.aws") {
         host.refuses("home/clone/inner", &text);
     }
@@ -288,7 +288,7 @@ fn a_directory_that_cannot_be_the_checkout() {
     }
 }
 
-/// An image may be anywhere; a file that is not an image is not shown.
+/// An image may be outside the checkout. If the file is not an image, no message shows its content.
 #[test]
 fn what_is_no_image_is_not_shown() {
     let host = Host::new();

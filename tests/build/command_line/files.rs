@@ -1,4 +1,4 @@
-//! Which Boxfile is read, and the files that it extends.
+//! Tests which Boxfile is read, and which files it may extend.
 
 use std::fs;
 
@@ -95,7 +95,7 @@ fn the_same_box_in_toml() {
     assert!(message.contains("boxes for linux/amd64 only, not for linux/arm64"), "{message}");
 }
 
-/// A base in the parent directory names what lies beside itself.
+/// The paths in a base are relative to the base's directory.
 #[test]
 fn paths_of_a_base_start_from_the_base() {
     let checkout = Checkout::new();
@@ -140,10 +140,10 @@ fn a_file_that_leads_out_of_the_checkout() {
     assert!(message.contains("skills/link leads out of the checkout"), "{message}");
 }
 
-/// A checkout may be a stranger's, and a message shows lines of what is read.
+/// A checkout may come from a stranger, and a message shows lines of the files that are read.
 #[test]
 fn a_boxfile_or_lock_that_is_a_link_out_of_the_checkout() {
-    /// Formatting would change it.
+    /// A text that formatting would change.
     const PRECIOUS: &str = "    password = \"canary\"\n";
 
     let checkout = Checkout::new();
@@ -229,7 +229,7 @@ fn the_boxfile_that_is_to_have_a_budget_is_read_before_anything_is_measured() {
     let checkout = Checkout::new();
     checkout.built(&[]);
     checkout.write("other.Boxfile", BOXFILE.replace("box \"test\"", "box \"other\""));
-    // Nothing could be measured: there is no kernel of a virtual host.
+    // A measurement would fail, because the virtual host's kernel is missing. The error must come before it.
     let mut budget = checkout.boxbuild(&["budget", "test.box", "--write", "20%", "--offline"]);
     budget.args(["-f", "other.Boxfile"]).env("XDG_CACHE_HOME", checkout.path("none"));
     insta::assert_snapshot!(Ran::of(&mut budget).notes, @r#"

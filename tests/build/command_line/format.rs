@@ -1,4 +1,4 @@
-//! `boxbuild fmt`: in place, or only a check.
+//! Tests of `boxbuild fmt`, which formats in place or only checks.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -116,7 +116,7 @@ fn a_lock_is_left_as_it_is() {
     );
 }
 
-/// Runs `boxbuild fmt` with a text as its standard input.
+/// Runs `boxbuild fmt -` with `text` as its stdin.
 fn piped(checkout: &Checkout, args: &[&str], text: &str) -> Ran {
     let mut command = checkout.boxbuild(&["fmt", "-"]);
     checkout.write("input", text);

@@ -1,4 +1,4 @@
-//! The command line's own documents: help, schema, completions, manual.
+//! Tests of the documents that `boxbuild` prints: help, schema, completions, manual.
 
 use std::fs::File;
 

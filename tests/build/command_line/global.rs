@@ -1,4 +1,4 @@
-//! Where a command works, which Boxfile it finds, and how much it prints.
+//! Tests of a command's working directory, of the Boxfile that it finds, and of how much it prints.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::checkout::{Checkout, Ran};
 
-/// Returns the command in a directory of the checkout, which is made.
+/// Returns a `boxbuild` command in a directory of the checkout, which is created.
 fn below(checkout: &Checkout, directory: &str, args: &[&str]) -> Command {
     let directory = checkout.path(directory);
     fs::create_dir_all(&directory).unwrap();

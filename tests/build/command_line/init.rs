@@ -1,4 +1,4 @@
-//! `boxbuild init`: a first Boxfile that is right, formatted, and builds.
+//! Tests of `boxbuild init`, whose Boxfile is valid, formatted, and builds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use testkit::images::{Config, Image, Layer};
 
 use crate::checkout::{Checkout, agent_with};
 
-/// A checkout with images and a skill, and no Boxfile.
+/// Makes a checkout with images and a skill, but without a Boxfile.
 fn checkout() -> Checkout {
     let checkout = Checkout::new();
     fs::remove_file(checkout.path("Boxfile")).unwrap();
@@ -22,7 +22,7 @@ fn image(labels: &[(&str, &str)]) -> Image {
     Image::new(config).with(Layer::new().file("/bin/agent", 0o755, "agent").to_tar())
 }
 
-/// Asserts that the Boxfile is right and formatted, and builds.
+/// Asserts that the Boxfile is valid and formatted, and builds.
 fn good(checkout: &Checkout) {
     checkout.result(&["check"]);
     checkout.result(&["fmt", "--check"]);
@@ -150,7 +150,7 @@ fn labels_tell_the_images_apart() {
     good(&checkout);
 }
 
-/// The build would refuse it: a label with another value makes no agent.
+/// `init` skips an image whose label `a3s.type` is not `agent`, because a build would refuse it.
 #[test]
 fn an_image_for_something_else_is_not_taken() {
     let checkout = checkout();
@@ -292,7 +292,7 @@ fn a_path_without_its_kind() {
     error: `./images/agent` does not say of which kind the image is
       = help: write oci:./images/agent; an image of a registry is docker://NAME
     ");
-    // It could be a name of Docker Hub, too, but the image is here.
+    // `images/agent` is also a valid name on Docker Hub, but a directory of this name exists.
     let output = checkout.fails(&["init", "images/agent"]);
     assert!(output.contains("write oci:images/agent;") && !output.contains("retrying"), "{output}");
 }

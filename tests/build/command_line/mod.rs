@@ -1,4 +1,4 @@
-//! The subcommands beside `build`, `lock` and `update`, and what all have in common.
+//! Tests of the subcommands other than `build`, `lock` and `update`, and of what all subcommands share.
 
 mod canary;
 mod check;

@@ -1,4 +1,4 @@
-//! `boxbuild setup`: the kernel that every build finds without a flag.
+//! Tests of `boxbuild setup`, which installs the kernel that builds use by default.
 
 use std::{env, fs};
 
@@ -7,7 +7,7 @@ use test_server::{Identity, Server, file};
 
 use crate::checkout::{Checkout, Ran, krunfw};
 
-/// Runs `boxbuild` with a directory for the user's data, and without a kernel named otherwise.
+/// Runs `boxbuild` with `data` as the user's data directory, and without `BOXBUILD_KERNEL` and programs in `PATH`.
 fn run(checkout: &Checkout, args: &[&str]) -> Ran {
     let mut command = checkout.boxbuild(args);
     command.env_remove("BOXBUILD_KERNEL").env("XDG_DATA_HOME", checkout.path("data"));
@@ -68,7 +68,7 @@ fn without_pip_the_error_names_the_other_ways() {
     assert_eq!(run(&checkout, &["setup", "--sha256", &"0".repeat(64)]).code, 2);
 }
 
-/// A machine that has neither run `boxbuild setup` nor built anything, such as one of a CI.
+/// `fetch` on a host that has neither run `boxbuild setup` nor a build, such as a CI's.
 #[test]
 fn fetch_gets_the_kernel_too() {
     let checkout = Checkout::new();
@@ -90,7 +90,7 @@ fn fetch_gets_the_kernel_too() {
     assert_eq!(built.code, 0, "{}", built.notes);
 }
 
-/// Python looks for modules in the current directory first, and a checkout may be a stranger's.
+/// Python searches the current directory for modules first, and a checkout may come from a stranger.
 #[test]
 fn no_python_code_of_the_current_directory_is_run() {
     let checkout = Checkout::new();
@@ -101,7 +101,7 @@ fn no_python_code_of_the_current_directory_is_run() {
     }
     let mut setup = checkout.boxbuild(&["setup", "--json"]);
     setup.env("XDG_DATA_HOME", checkout.path("data")).env("PATH", env::var_os("PATH").unwrap());
-    // Nothing answers there, so that pip itself fails soon.
+    // No server answers at this address, so pip fails soon.
     setup.env("PIP_INDEX_URL", "http://127.0.0.1:9/").env("PIP_RETRIES", "0");
     let ran = Ran::of(&mut setup);
     assert_eq!(ran.code, 1, "{}", ran.result);

@@ -1,5 +1,5 @@
-//! A disk that loses in a power failure whatever was not flushed: the bytes of files and, in each
-//! directory, the names that were given since it was flushed last.
+//! A model of a disk that loses everything unflushed in a power failure: the bytes of files and, in each directory, the names
+//! that were added since its last flush.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::traced::Call;
 
-/// The system calls besides those of [`WRITES`], and those that rename and flush, that the model
-/// knows.
+/// The system calls of the model that create and remove names. [`WRITES`] has further ones, as have renames and flushes.
 pub(super) const NAMES: &[&str] = &[
     "open",
     "openat",
@@ -24,7 +23,7 @@ pub(super) const NAMES: &[&str] = &[
     "rmdir",
 ];
 
-/// The system calls that change a file's bytes: of `sendfile` the first file that it names, of the others the last.
+/// The system calls that change a file's bytes: the first file in the arguments of `sendfile`, the last in those of the others.
 pub(super) const WRITES: &[&str] = &[
     "write",
     "pwrite64",
@@ -37,27 +36,27 @@ pub(super) const WRITES: &[&str] = &[
     "fallocate",
 ];
 
-/// The state of a file or directory that was made or changed.
+/// The state of a file or directory that was created or changed.
 #[derive(Debug, Clone, Copy)]
 struct State {
-    /// Its bytes are on the disk.
+    /// Whether the bytes were flushed.
     bytes: bool,
-    /// Its name is on the disk.
+    /// Whether the name was flushed.
     name: bool,
 }
 
-/// The files and directories below a root that were made or changed, by their paths.
+/// The files and directories below `root` that were created or changed, by path.
 #[derive(Debug)]
 pub(super) struct Disk {
     root: PathBuf,
     states: BTreeMap<PathBuf, State>,
-    /// Files that a power failure at the wrong moment would have lost.
+    /// Descriptions of the files that a power failure at some moment would have lost.
     lost: Vec<String>,
 }
 
 impl Disk {
-    /// Returns what could have been lost while these calls were made, and after the last one;
-    /// `before` is what was there before the first.
+    /// Returns the files that a power failure during or after `calls` would have lost. `before` has the paths that were on the
+    /// disk before the first call.
     pub(super) fn after(before: &[PathBuf], calls: &[Call], root: &Path) -> Vec<String> {
         let flushed = State { bytes: true, name: true };
         let states = before.iter().map(|path| (path.clone(), flushed)).collect();
@@ -68,7 +67,7 @@ impl Disk {
     }
 
     fn apply(&mut self, call: &Call) {
-        // What is written is of no interest, and may look like a name.
+        // Drops the written text, which could look like a file name.
         let arguments = call.arguments.split(", \"").next().unwrap_or_default();
         let is_write = WRITES.contains(&call.name.as_str());
         let paths = self.paths(if is_write { arguments } else { &call.arguments });
@@ -108,8 +107,8 @@ impl Disk {
         self.states.entry(path.to_owned()).or_insert(known).bytes = false;
     }
 
-    /// Returns the paths below the root that a call names: by a directory's handle and a name, by a
-    /// name alone, or by a handle alone.
+    /// Returns the paths below the root in a call's arguments. A path is a directory's handle and a name, a name alone, or a
+    /// handle alone.
     fn paths(&self, arguments: &str) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         let mut directory: Option<PathBuf> = None;
@@ -135,7 +134,7 @@ impl Disk {
         below.for_each(|(_, state)| state.name = true);
     }
 
-    /// Removes what is at a path, and below it; its new names are not on the disk.
+    /// Removes and returns the states of `path` and of everything below it, with paths relative to `path`.
     fn take(&mut self, path: &Path) -> Vec<(PathBuf, State)> {
         let taken: Vec<_> = self.states.extract_if(.., |it, _| it.starts_with(path)).collect();
         taken
@@ -152,7 +151,8 @@ impl Disk {
             false;
     }
 
-    /// Notes what of a thing that just got a name is not on the disk, besides that name.
+    /// Records everything unflushed at and below `path`, which has just got its final name. The name itself need not be flushed
+    /// yet.
     fn judge_named(&mut self, path: &Path) {
         let below = self.states.iter().filter(|(it, _)| it.starts_with(path));
         let lost = below.filter(|(it, state)| !state.bytes || !state.name && *it != path);
@@ -161,7 +161,7 @@ impl Disk {
         self.lost.extend(lost.collect::<Vec<_>>());
     }
 
-    /// Notes what below a path is not on the disk.
+    /// Records everything unflushed at and below `path`.
     fn judge(&mut self, path: &Path, when: &str) {
         let below = self.states.iter().filter(|(it, _)| it.starts_with(path));
         let is_flushed = |state: &State| state.bytes && state.name;
@@ -170,8 +170,8 @@ impl Disk {
         self.lost.extend(lost.collect::<Vec<_>>());
     }
 
-    /// Returns whether something may be lost: the data of actions, which its readers verify, and what
-    /// has no final name. The root itself may be in a draft.
+    /// Returns whether `path` may be lost: it is data of an action, which its readers verify, or it is in a draft. Only names
+    /// below the root are compared, because the root itself may be in a draft.
     fn may_be_lost(&self, path: &Path) -> bool {
         let path = path.strip_prefix(&self.root).unwrap();
         let is_draft = |name: &OsStr| name.as_encoded_bytes().starts_with(b".boxbuild-");

@@ -1,4 +1,4 @@
-//! A build that is killed leaves whole objects only, and the next build succeeds.
+//! Tests that a killed build leaves only complete objects, and that the next build succeeds.
 
 mod disk;
 
@@ -19,10 +19,10 @@ use crate::segments;
 use crate::traced::{build, calls, everything, injected, leftovers};
 use disk::Disk;
 
-/// The system calls that give names, and those that flush.
+/// The system calls that rename and that flush.
 const STEPS: [&str; 6] = ["rename", "renameat", "renameat2", "fsync", "fdatasync", "syncfs"];
 
-/// How many kills have to come before the end of a build.
+/// The number of builds that must be killed before their end.
 const HITS: u32 = 40;
 
 #[test]
@@ -30,20 +30,20 @@ fn a_killed_build_leaves_no_half_object() {
     killed_at_many_moments([Checkout::new(), Checkout::new()], &["actions"], HITS);
 }
 
-/// Here the build writes segments each time: nothing of an earlier one is left.
+/// Each build writes its segments, because the results of earlier builds are removed.
 #[test]
 fn a_killed_build_leaves_whole_segments_or_none() {
     let checkouts = [segments::checkout(), segments::checkout()];
     killed_at_many_moments(checkouts, &["actions", "blobs", "data", "boxes", "names"], kills());
 }
 
-/// How many builds are killed before their end: 50, or as many as `BOXBUILD_KILLS` says, for a soak.
+/// Returns how many builds to kill before their end: 50, or `BOXBUILD_KILLS` for a soak.
 pub(crate) fn kills() -> u32 {
     std::env::var("BOXBUILD_KILLS").map_or(50, |it| it.parse().unwrap())
 }
 
-/// Kills builds at moments all over their length, of which `least` are killed before their end, and builds to the end then. Before each
-/// one these directories of the store are removed.
+/// Kills builds at moments spread over their length until `least` were killed before their end. Then builds to the end and
+/// compares the box. Removes the store's directories `removed` before each build that is killed.
 fn killed_at_many_moments([whole, checkout]: [Checkout; 2], removed: &[&str], least: u32) {
     let started = Instant::now();
     let expected = whole.built(&[])["box"].clone();
@@ -55,7 +55,7 @@ fn killed_at_many_moments([whole, checkout]: [Checkout; 2], removed: &[&str], le
         }
         let mut command = checkout.command();
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Spread over the length of a build. That of this one may be shorter, and then nothing is killed.
+        // This build may be shorter than the measured one. Then it ends before the kill.
         sleep(length.mul_f64(f64::from(rounds % 40) / 40.0));
         child.kill().unwrap();
         hits += u32::from(child.wait().unwrap().signal() == Some(9));
@@ -68,7 +68,7 @@ fn killed_at_many_moments([whole, checkout]: [Checkout; 2], removed: &[&str], le
     assert_eq!(files(&checkout.path("store/locks")), [], "locks of killed builds");
 }
 
-/// Every object that has a name is what its name says, and every box of the store can be read.
+/// Checks that every blob in the store matches its digest, and that every box in it can be read.
 pub(crate) fn check_store(checkout: &Checkout) {
     let blobs = checkout.path("store/blobs");
     if !blobs.exists() {
@@ -114,8 +114,8 @@ fn changed() -> Checkout {
     checkout
 }
 
-/// Builds the box of a checkout once for each call of [`STEPS`] that a build makes, or of each system call for the first
-/// of every so many, from the same state each time, and kills the build at that call. Returns how many they are.
+/// Runs a build from the same state for every `every`-th call of each system call in [`STEPS`], and kills the build at that
+/// call. Returns the number of kills.
 fn kill_at_steps(checkout: &Checkout, every: usize) -> usize {
     let state = State::of(checkout);
     let steps = calls_of_a_build(checkout);
@@ -148,14 +148,14 @@ fn kill_at_steps(checkout: &Checkout, every: usize) -> usize {
 
 /// Counts how often a build calls each of [`STEPS`].
 ///
-/// `strace` counts for each thread: where two made the same system call, a kill at the n-th one of a
-/// thread would hide the n-th one of the other.
+/// Asserts that only one thread makes each system call: `strace` counts per thread, so a kill at one thread's n-th call would
+/// hide the n-th call of another.
 fn calls_of_a_build(checkout: &Checkout) -> BTreeMap<String, usize> {
     let mut callers: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for call in calls(&build(checkout), &STEPS) {
         callers.entry(call.name).or_default().push(call.thread);
     }
-    // Only a large blob is flushed while it is written.
+    // A separate thread flushes a large blob while it is written, and does nothing else.
     if let Some(flushes) = callers.get("fdatasync") {
         assert_ne!(flushes[0], callers["fsync"][0], "the flusher has a thread of its own");
     }
@@ -174,7 +174,7 @@ type Bundle = Option<Vec<(PathBuf, Vec<u8>)>>;
 struct Outcome {
     bundle: Bundle,
     lock: Option<Vec<u8>>,
-    /// What the name of the box means in the store.
+    /// The content of the store's file for the box's name.
     name: Option<Vec<u8>>,
 }
 
@@ -200,7 +200,7 @@ impl State {
         Self { copy, before: Outcome::of(checkout) }
     }
 
-    /// Makes the checkout as it was.
+    /// Restores the checkout from the copy.
     fn restore(&self, checkout: &Checkout) {
         for entry in fs::read_dir(checkout.root()).unwrap() {
             let path = entry.unwrap().path();
@@ -209,7 +209,7 @@ impl State {
         copy_all(self.copy.path(), checkout.root());
     }
 
-    /// Returns what a build that is not killed writes.
+    /// Returns the outputs of a build that is not killed.
     fn outcome(&self, checkout: &Checkout) -> Outcome {
         self.restore(checkout);
         checkout.built(&[]);
@@ -217,7 +217,7 @@ impl State {
     }
 }
 
-/// Copies what is in a directory, with times as they are.
+/// Copies a directory's content, and preserves the times.
 fn copy_all(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().unwrap();
     assert!(copied.success());
@@ -237,8 +237,8 @@ fn everything_is_on_the_disk_before_it_has_a_name() {
     }
 }
 
-/// Asserts that a command loses nothing in a power failure, and that it would if it flushed nothing
-/// of `output`.
+/// Asserts that a command loses nothing in a power failure. As a control, asserts that it would lose `output` without its
+/// flushes.
 fn assert_durable(checkout: &Checkout, command: &Command, output: &str) {
     let before = everything(checkout.root());
     let calls = calls(command, &[disk::NAMES, disk::WRITES, &STEPS].concat());

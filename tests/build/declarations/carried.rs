@@ -1,4 +1,4 @@
-//! Declarations about a run, those that today's launcher refuses among them: they are in the box all the same.
+//! Tests that the box contains all declarations about a run, even those that the current launcher refuses.
 
 use serde_json::json;
 use testkit::small_kernel;
@@ -225,7 +225,7 @@ fn the_kernel_that_the_boxfile_names() {
     assert!(output.contains("the kernel kernel.so is sha256:"), "{output}");
 }
 
-/// Returns a kernel with all that a box needs but one option.
+/// Returns a kernel with all options that a box needs except `option`.
 fn kernel_without(option: &str, release: &str) -> Vec<u8> {
     let plan = testkit::test_box::config().plan;
     let needs = box_contract::kernel::needs(&plan).into_iter().map(|need| need.option);
@@ -263,11 +263,11 @@ fn the_lean_kernel_is_taken_where_it_is_named_and_nowhere_else() {
     assert_eq!(run(&["setup", "--kernel", "lean", "--from", "vmlinux"]).code, 0);
     assert_eq!(run(&["build"]).code, 0);
     assert!(checkout.read("Boxfile.lock").contains("source = \"lean\""));
-    // A path, though the file is called like the kernel.
+    // `./lean` is a path, although the file has the name of a kernel.
     checkout.write("Boxfile", format!("{BOXFILE}kernel \"./lean\"\n"));
     let path = run(&["build"]);
     assert!(path.notes.contains("cannot read the kernel ./lean"), "{}", path.notes);
-    // Without a name it is libkrunfw's, which was not set up here.
+    // Without a `kernel` declaration the build uses libkrunfw's kernel, which is not installed here.
     checkout.write("Boxfile", BOXFILE);
     let other = run(&["build"]);
     assert!(other.code != 0 || !checkout.read("Boxfile.lock").contains("lean"), "{}", other.notes);

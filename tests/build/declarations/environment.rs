@@ -1,4 +1,5 @@
-//! Environment variables, users and working directories: the Boxfile over its files over the image.
+//! Tests of environment variables, users and working directories. The Boxfile takes precedence over its files of variables,
+//! and these over the image.
 
 use std::os::unix::fs::symlink;
 
@@ -7,7 +8,7 @@ use testkit::images::{Config, Image, Layer};
 
 use crate::checkout::{BOXFILE, Checkout, shown};
 
-/// A checkout whose agent image says something of everything, and whose `agent` has more lines.
+/// Makes a checkout whose agent image sets all of these, and whose `agent` declaration contains `lines`.
 fn checkout(lines: &str) -> Checkout {
     let checkout = Checkout::new();
     let config = Config {
@@ -29,7 +30,7 @@ fn checkout(lines: &str) -> Checkout {
     checkout
 }
 
-/// Returns the variables of a plan's agent that these tests set.
+/// Returns the agent's variables in a plan, without `PATH`.
 fn variables(plan: &serde_json::Value) -> Vec<&str> {
     let all = plan["agent"]["env"].as_array().unwrap().iter().map(|it| it.as_str().unwrap());
     all.filter(|it| !it.starts_with("PATH=")).collect()
@@ -49,7 +50,7 @@ fn files_count_over_the_image_and_under_the_boxfile() {
     assert!(variables(&checkout.built_plan()).contains(&"D=one"), "the later file counts");
 }
 
-/// Whose a file is counts, although its content and all else stay.
+/// Moving a file of variables to the other component changes the box, although the file's content stays.
 #[test]
 fn a_file_that_goes_over_to_the_other_component() {
     let checkout = Checkout::new();
@@ -118,8 +119,7 @@ fn a_file_that_is_wrong() {
     );
 }
 
-/// A file of variables is checked in and baked like the Boxfile: no secret may be in it, and no
-/// message shows one.
+/// A file of variables is checked in, and its values are baked. So it must not contain a secret, and no message shows one.
 #[test]
 fn a_secret_in_a_file() {
     let checkout = checkout("env-file \"a.env\"\n    plain-env CSRF_TOKEN=\"kept\"");
@@ -149,7 +149,7 @@ fn a_secret_in_a_file() {
     ");
 }
 
-/// An image is made already, and may be somebody else's.
+/// A secret in an image is only a warning, because the image may be somebody else's.
 #[test]
 fn a_secret_of_an_image_is_a_warning() {
     let checkout = Checkout::new();
@@ -174,7 +174,7 @@ fn a_secret_of_an_image_is_a_warning() {
     assert_eq!(checkout.notes(&["plan"]), "");
 }
 
-/// A secret of the agent may be a plain value of the business component, in the Boxfile as in a file.
+/// The name of an agent's secret may be a plain variable of the business application, in the Boxfile and in a file.
 #[test]
 fn another_components_secret_is_no_secret() {
     let checkout = Checkout::new();

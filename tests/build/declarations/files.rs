@@ -1,4 +1,4 @@
-//! Files of the checkout in the components' roots.
+//! Tests of `file`, which copies files of the checkout into the components' roots.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -10,7 +10,7 @@ use testkit::images::{Config, Image, Layer};
 use crate::checkout::{BOXFILE, Checkout, Ran, shown};
 use crate::reproducible::under_umask;
 
-/// Declares these lines in the agent and in the business application.
+/// Returns a Boxfile with these lines in the agent's and in the business application's declaration.
 fn boxfile(agent: &str, business: &str) -> String {
     let of = |image: &str| format!("    image \"oci:images/{image}\"\n");
     BOXFILE
@@ -18,7 +18,7 @@ fn boxfile(agent: &str, business: &str) -> String {
         .replace(&of("business"), &format!("{}{business}\n", of("business")))
 }
 
-/// A checkout with a file, and a directory that has a program, a link and a further directory.
+/// Makes a checkout with the file `conf.yaml`, and the directory `static` that has a program, a link and a directory.
 fn with_files(agent: &str, business: &str) -> Checkout {
     let checkout = Checkout::new();
     checkout.write("conf.yaml", "colour: red\n");
@@ -36,7 +36,7 @@ const AGENT: &str = r#"    file "conf.yaml" to="/etc/app/" mode="0600" owner="10
 const BUSINESS: &str = r#"    file "conf.yaml" to="/app/conf.yaml"
     file "static" to="/opt/" owner="7""#;
 
-/// Lists what a built box has from the checkout: path, type, mode and owner.
+/// Returns a line for each entry of the built box that is from the checkout: path, type, mode, owner, time and source.
 fn baked(checkout: &Checkout) -> Vec<String> {
     let ran = checkout.run(&["ls", "test.box", "--json"]).json();
     let line = |entry: &Value| {
@@ -334,7 +334,7 @@ fn a_mount_hides_no_file_of_a_directory() {
 
 #[test]
 fn an_image_leads_to_nothing_outside_of_its_root() {
-    // Not below `/dev`, which in a box is the kernel's.
+    // The directory is not below `/dev`, where a box has the kernel's devices.
     let outside = tempfile::tempdir_in("/var/tmp").unwrap();
     let target = format!("../../../..{}", outside.path().display());
     let checkout = with_files("    file \"conf.yaml\" to=\"/escape/\"", "");

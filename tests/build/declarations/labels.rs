@@ -1,4 +1,4 @@
-//! Labels of the images: they say what neither the Boxfile nor the image's config says.
+//! Tests of the images' labels. A label is used if neither the Boxfile nor the image's config has the setting.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use testkit::images::{Config, Image, Layer};
 
 use crate::checkout::{Checkout, shown};
 
-/// Writes an image with these labels, and an entrypoint if there is one.
+/// Writes an image with these labels and this entrypoint, which may be empty.
 fn image(checkout: &Checkout, name: &str, entrypoint: &[&str], labels: &[(&str, &str)]) {
     let owned = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
     let config = Config {
@@ -53,7 +53,7 @@ fn a_business_image_says_where_it_works() {
     assert_eq!(checkout.built_plan()["business"]["workdir"], "/workspace");
 }
 
-/// X-6: the Boxfile, then the image's ENTRYPOINT and CMD, then the label.
+/// X-6: the Boxfile takes precedence over the image's ENTRYPOINT and CMD, and these over the label.
 #[test]
 fn labels_come_last() {
     let checkout = Checkout::new();
@@ -93,7 +93,7 @@ fn the_wrong_image() {
     "#);
 }
 
-/// The image is to blame for settings that no component can be started with, unless the Boxfile has them.
+/// The error points to the image if the image, not the Boxfile, has settings with which no component can start.
 #[test]
 fn an_image_that_cannot_be_started() {
     let checkout = Checkout::new();

@@ -1,4 +1,4 @@
-//! Declarations of a Boxfile, and their effect on the box.
+//! Tests of a Boxfile's declarations and of their effect on the box.
 
 mod carried;
 mod environment;

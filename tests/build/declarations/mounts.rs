@@ -1,10 +1,10 @@
-//! Shares, scratch disks and working directories: an image must have nothing in their way.
+//! Tests that an image has no files at the paths of shares and scratch disks, and none in the way of working directories.
 
 use testkit::images::Layer;
 
 use crate::checkout::{BOXFILE, Checkout, shown};
 
-/// Returns what the build says of a mount over an image whose /data has one file.
+/// Returns the errors of a build with this declaration. The agent's image has a file in `/data`.
 fn refused(declaration: &str) -> String {
     let checkout = Checkout::new();
     checkout
@@ -48,8 +48,7 @@ fn a_share_elsewhere_or_for_the_other_component() {
     }
 }
 
-/// Returns the checkout of an agent that works in a directory of its image, which has a file, a
-/// directory and links to both.
+/// Makes a checkout whose agent has the working directory `workdir`. Its image has a file, a directory, and links to both.
 fn working_in(workdir: &str) -> Checkout {
     let checkout = Checkout::new();
     let files = Layer::new().file("/agent", 0o755, "a").file("/srv/file", 0o644, "");

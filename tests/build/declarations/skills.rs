@@ -1,4 +1,4 @@
-//! Skills: single ones and those of a directory, their definitions, and what these name.
+//! Tests of `skill` and `skills`, and of the SKILL.md files and the tools that they declare.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::checkout::{BOXFILE, Checkout};
 
-/// A checkout with this SKILL.md.
+/// Makes a checkout whose SKILL.md has this text.
 fn with_definition(text: &str) -> Checkout {
     let checkout = Checkout::new();
     checkout.write("skills/greet/SKILL.md", text);
     checkout
 }
 
-/// Returns what check and build say of a SKILL.md.
+/// Returns the errors of a build for a SKILL.md with this text. Asserts that a check has the same.
 fn refused(text: &str) -> String {
     let checkout = with_definition(text);
     let output = checkout.refused();
@@ -93,7 +93,7 @@ fn a_directory_that_has_no_skill() {
     "#);
 }
 
-/// X-8: the place is in the SKILL.md.
+/// X-8: the error points to a line of the SKILL.md.
 #[test]
 fn a_definition_that_is_wrong() {
     insta::assert_snapshot!(refused("---\nname: 1.0\ndescription: x\n---\n"), @r#"

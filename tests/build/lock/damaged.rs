@@ -1,4 +1,4 @@
-//! Locks that were edited, merged or taken from elsewhere: what is refused, and how it is repaired.
+//! Tests of locks that were edited, merged or copied from elsewhere: which are refused, and how to repair them.
 
 use std::fs;
 use std::process::Command;
@@ -10,12 +10,12 @@ use boxbuild::project::lock::LockEntry;
 use super::{LOCK, locked, names};
 use crate::checkout::{Checkout, agent_with, shown};
 
-/// Edits a good lock, and returns what a build then says, which leaves the lock as it is.
+/// Edits a good lock, and returns the errors of a build, which must fail with exit code 1 and not change the lock.
 fn edited(edit: impl Fn(&str) -> String) -> (Checkout, String) {
     refused(1, edit)
 }
 
-/// As [`edited`]; without `--locked`, the build ends with this exit code.
+/// Does the same as [`edited`], with exit code `code`. With `--locked` the exit code is always 3.
 fn refused(code: i32, edit: impl Fn(&str) -> String) -> (Checkout, String) {
     let checkout = Checkout::new();
     let (good, text) = (locked(&checkout), edit(&locked(&checkout)));
@@ -30,13 +30,13 @@ fn refused(code: i32, edit: impl Fn(&str) -> String) -> (Checkout, String) {
     (checkout, shown(&message))
 }
 
-/// Replaces the first line that starts so.
+/// Replaces the first line that begins with `start`.
 fn line(text: &str, start: &str, to: &str) -> String {
     let line = text.lines().find(|it| it.starts_with(start)).unwrap();
     text.replacen(line, to, 1)
 }
 
-/// Asserts that `update` without names, and nothing else, repairs a lock that cannot be read.
+/// Asserts that only `update` without names repairs a lock that cannot be read.
 fn rebuilt(checkout: &Checkout) {
     let damaged = fs::read(checkout.path(LOCK)).unwrap();
     for command in [&["lock"][..], &["update", "agent"]] {
@@ -113,7 +113,7 @@ fn git(checkout: &Checkout, args: &[&str]) -> bool {
     output.status.success()
 }
 
-/// A checkout after `git merge` of two branches that each updated the agent's image.
+/// Makes a checkout after a `git merge` of two branches that each updated the agent's image.
 fn merged() -> Checkout {
     let checkout = Checkout::new();
     let git = |args: &[&str]| assert!(git(&checkout, args), "{args:?}");
@@ -149,7 +149,7 @@ fn a_merge_conflict() {
     let locked = checkout.run(&["build", "--locked"]);
     assert_eq!(locked.code, 3, "{}", locked.notes);
     assert_eq!(checkout.read(LOCK), conflicted);
-    // The tag is that of the last image.
+    // The tag refers to the image that was written last.
     let ran = checkout.run(&["update"]);
     insta::assert_snapshot!(shown(&ran.notes), @r"
     warning: everything in Boxfile.lock is resolved again: the lock has an unresolved merge conflict
@@ -214,7 +214,7 @@ fn an_image_entry_that_does_not_fit_its_image() {
     }
 }
 
-/// Of a file of the checkout, the file is right.
+/// If a lock's entry for a file of the checkout differs from the file, `lock` uses the file.
 #[test]
 fn a_skill_entry_edited_by_hand() {
     let checkout = Checkout::new();
@@ -302,7 +302,7 @@ fn a_lock_that_is_a_directory() {
     }
 }
 
-/// Whatever `--lock-file` names: what was not written as a lock is not overwritten.
+/// A file that is not a lock is never overwritten, even if `--lock-file` names it.
 #[test]
 fn another_file_is_left_alone() {
     let checkout = Checkout::new();
@@ -315,7 +315,7 @@ fn another_file_is_left_alone() {
     assert_eq!(checkout.read("thesis.txt"), "my thesis\n");
 }
 
-/// A digest in the Boxfile takes precedence over whatever the lock says.
+/// A digest in the Boxfile takes precedence over the lock.
 #[test]
 fn a_lock_that_contradicts_the_boxfile() {
     let checkout = Checkout::new();

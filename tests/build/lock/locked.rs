@@ -1,4 +1,4 @@
-//! `--locked`: exit code 3 for a lock that is missing or out of date, with the name of each entry.
+//! Tests of `--locked`, which exits with code 3 if the lock is missing or out of date, and names each outdated entry.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::LOCK;
 use crate::checkout::{BOXFILE, Checkout, agent_with, files, krunfw, shown, tools};
 
-/// A checkout with one thing of each kind that a lock pins, and its lock.
+/// Makes a checkout that has all types of lock entries, and its lock.
 fn checkout() -> Checkout {
     let checkout = Checkout::new();
     let all = BOXFILE.replace(
@@ -24,8 +24,7 @@ fn checkout() -> Checkout {
     checkout
 }
 
-/// Runs `boxbuild build --locked`, which must fail with exit code 3 and write nothing, and returns
-/// what it said.
+/// Runs `boxbuild build --locked`, which must fail with exit code 3 and write nothing outside the store. Returns the stderr.
 fn refused(checkout: &Checkout, args: &[&str]) -> String {
     let before = files(checkout.root());
     let ran = checkout.run(&[&["build", "--locked"], args].concat());
@@ -44,7 +43,7 @@ fn a_lock_that_fits_passes() {
     let lock = checkout.read(LOCK);
     checkout.built(&["--locked"]);
     assert_eq!(checkout.read(LOCK), lock);
-    // The images are as pinned, whatever their tags say by now.
+    // The build uses the pinned images, although the tag now refers to another image.
     checkout.image("agent", &agent_with("new agent"));
     checkout.built(&["--locked"]);
 }
@@ -89,13 +88,13 @@ fn a_changed_program() {
 #[test]
 fn another_init_and_another_kernel() {
     let checkout = checkout();
-    // The same program, with something after its last section.
+    // The same program with a byte after its last section.
     let mut init = fs::read(&tools().init).unwrap();
     init.push(0);
     checkout.write("init", init);
     let text = refused(&checkout, &["--init", "init"]);
     assert!(text.contains("  init (linux/amd64): locked sha256:DIG, found"), "{text}");
-    // libkrunfw has whatever follows its sections: the box would have the same kernel, out of another file.
+    // A byte after the last section of libkrunfw does not change the kernel in the box, but the file's digest differs.
     let kernel = krunfw();
     assert_eq!(checkout.run(&["lock", "--kernel", kernel.to_str().unwrap()]).code, 0);
     let mut kernel = fs::read(kernel).unwrap();
@@ -116,7 +115,7 @@ fn another_reference() {
     "#);
 }
 
-/// The Boxfile names another tag than the lock: that is all one needs to know, no registry is asked.
+/// A tag in the Boxfile that differs from the lock's is refused without a request to the registry.
 #[test]
 fn another_tag_is_refused_before_its_registry_is_asked() {
     let registry = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -136,7 +135,7 @@ fn another_tag_is_refused_before_its_registry_is_asked() {
     assert_eq!(data.code, 3);
     let entry = &data.json()["errors"][0]["entries"][0];
     assert_eq!((&entry["name"], &entry["change"]), (&"agent".into(), &"changed".into()));
-    // A build that may change the lock does ask.
+    // A build without `--locked` asks the registry.
     let mut build = checkout.boxbuild(&["build"]).stderr(Stdio::null()).spawn().unwrap();
     while registry.accept().is_err() {
         assert!(build.try_wait().unwrap().is_none(), "the registry was not asked");
@@ -146,7 +145,7 @@ fn another_tag_is_refused_before_its_registry_is_asked() {
     build.wait().unwrap();
 }
 
-/// A profile's image is a declaration of its own.
+/// A profile's image has its own entry in the lock.
 #[test]
 fn a_profile_that_is_not_locked() {
     let checkout = checkout();

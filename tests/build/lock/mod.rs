@@ -1,4 +1,4 @@
-//! `Boxfile.lock`: what it pins, when it changes, and when it is refused.
+//! Tests of `Boxfile.lock`: what it pins, when it changes, and when it is refused.
 
 mod damaged;
 mod locked;
@@ -10,15 +10,15 @@ mod used;
 
 use crate::checkout::Checkout;
 
-/// The lock beside the Boxfile.
+/// The path of the lock, beside the Boxfile.
 const LOCK: &str = "Boxfile.lock";
 
-/// Returns the text of each entry of a lock.
+/// Returns the text of each entry in a lock.
 fn entries(lock: &str) -> Vec<&str> {
     lock.split("[[entry]]\n").skip(1).collect()
 }
 
-/// Returns the names of a lock's entries, in their order.
+/// Returns the names of a lock's entries, in the lock's order.
 fn names(lock: &str) -> Vec<&str> {
     entries(lock).iter().map(|entry| entry.split('"').nth(1).unwrap()).collect()
 }

@@ -1,4 +1,4 @@
-//! The path of the lock, and what its own paths are relative to, whatever the working directory.
+//! Tests that the path of the lock, and the paths in it, do not depend on the working directory.
 
 use std::fs;
 

@@ -1,11 +1,11 @@
-//! Platforms: the lock pins every one that the Boxfile names; linux/amd64 can be built.
+//! Tests of platforms: the lock has pins for every declared platform, although only linux/amd64 can be built.
 
 use testkit::images::Image;
 
 use super::{LOCK, locked, names};
 use crate::checkout::{BOXFILE, Checkout, agent_with, business_with, shown};
 
-/// A checkout for two platforms, whose images are for both.
+/// Makes a checkout for two platforms, with images for both.
 fn checkout() -> Checkout {
     let checkout = Checkout::new();
     let both = |image: Image| [image.clone(), image.architecture("arm64")];
@@ -29,7 +29,7 @@ fn lock_covers_every_platform() {
     assert_eq!(lock.matches("platform = \"linux/arm64\"").count(), 2);
     checkout.built(&["--locked"]);
     assert_eq!(checkout.read(LOCK), lock, "what is for arm64 stays");
-    // A build by itself pins its own platform.
+    // A build without a lock pins only its own platform.
     std::fs::remove_file(checkout.path(LOCK)).unwrap();
     checkout.built(&["--platform", "linux/amd64"]);
     assert_eq!(checkout.read(LOCK).matches("linux/arm64").count(), 0);

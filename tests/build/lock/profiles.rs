@@ -1,11 +1,11 @@
-//! Profiles: what one declares otherwise is pinned under a name of its own, in the same lock.
+//! Tests of profiles. A profile's different image has its own entry in the same lock, such as `ci@agent`.
 
 use std::fs;
 
 use super::{LOCK, locked, names};
 use crate::checkout::{BOXFILE, Checkout, agent_with};
 
-/// A checkout whose profile `ci` has another agent, and skills from a directory in both.
+/// Makes a checkout whose profile `ci` has another agent, and that has skills from a directory with and without the profile.
 fn checkout() -> Checkout {
     let checkout = Checkout::new();
     checkout.image("ci", &agent_with("ci agent"));

@@ -1,9 +1,9 @@
-//! `boxbuild update`: resolves the tags again, and prints what changed.
+//! Tests of `boxbuild update`, which resolves the tags again and prints the changes.
 
 use super::{LOCK, locked, names};
 use crate::checkout::{Checkout, agent_with, business_with, shown};
 
-/// A locked checkout whose images have other content under the same tags by now.
+/// Makes a checkout whose tags have moved to other images since it was locked.
 fn moved() -> Checkout {
     let checkout = Checkout::new();
     locked(&checkout);

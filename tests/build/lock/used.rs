@@ -1,4 +1,4 @@
-//! A lock is written where it is missing, used where it is there, and changed as little as can be.
+//! Tests that a missing lock is written, that an existing lock is used, and that it changes as little as possible.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -85,7 +85,7 @@ fn an_image_that_is_gone_is_missed() {
     checkout.built(&[]);
 }
 
-/// Returns what changes when a file is written, or replaced by another.
+/// Returns the lock's inode, modification time and text, one of which changes if the lock is written or replaced.
 fn stamp(checkout: &Checkout) -> (u64, i64, i64, String) {
     let metadata = fs::metadata(checkout.path(LOCK)).unwrap();
     (metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), checkout.read(LOCK))
@@ -110,7 +110,7 @@ fn it_is_left_alone_while_nothing_changes() {
 fn only_changed_files_are_written_again() {
     let checkout = Checkout::new();
     let before = locked(&checkout);
-    // The images' tags moved, too; but nobody asked for them.
+    // The images' tags have moved, too, but a build does not update them.
     checkout.image("agent", &agent_with("new agent"));
     checkout.image("business", &business_with("new app"));
     checkout.write("skills/greet/tools/greet.sh", "#!/bin/sh\necho hi\n");

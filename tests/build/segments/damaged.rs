@@ -1,4 +1,4 @@
-//! A segment of a built box that is not the one that the box names.
+//! Tests with boxes whose segments are damaged, exchanged or missing.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use testkit::test_box::BoxFiles;
 
 use crate::checkout::{Checkout, WHOLE};
 
-/// What is done to the segments of a box, and what every command then says.
+/// A damage to the segments of a box, and the expected messages of the commands.
 struct Harm {
     name: &'static str,
     /// Damages the first of two segments.
     apply: fn(&BoxFiles, [&Path; 2]),
-    /// What verify says of the segment.
+    /// The beginning of the segment's line in the output of `verify`.
     verdict: &'static str,
-    /// A part of what `cat` says of the file whose content is there; nothing if that content is whole.
+    /// A part of the error of `cat` for the file in the segment. `None` if the file's content is intact.
     cat: Option<&'static str>,
 }
 
@@ -30,7 +30,7 @@ const HARMS: [Harm; 5] = [
     },
     Harm {
         name: "the last byte",
-        // It belongs to no file: only a digest shows it.
+        // The last byte belongs to no file, so only the segment's digest reveals the change.
         apply: |files, [one, _]| {
             let mut bytes = fs::read(one).unwrap();
             *bytes.last_mut().unwrap() = 1;
@@ -78,21 +78,21 @@ fn every_command_names_what_is_wrong() {
         let digest = paths[0].file_name().unwrap().to_str().unwrap().to_owned();
         (harm.apply)(&BoxFiles::of(&checkout.path(bundle)), [&paths[0], &paths[1]]);
         let is_refused = |args: &[&str]| {
-            // The store has what is missing.
+            // Uses an empty store, because the checkout's store has the intact segment.
             let output = checkout.boxbuild(args).args(["--store", "none"]).output().unwrap();
             let (notes, code) = (String::from_utf8(output.stderr).unwrap(), output.status.code());
-            // `cat` prints what it has read so far.
+            // Ignores the stdout of `cat`, which prints the content before the damage.
             let is_verify = args[0] == "verify";
             let result =
                 if is_verify { String::from_utf8(output.stdout).unwrap() } else { String::new() };
             let what = format!("{}: {args:?}: {notes}{result}", harm.name);
-            // 5: it differs from what it should be.
+            // The exit code 5 of `verify` means that a blob differs from its digest.
             let expected = if is_verify { 5 } else { 1 };
             assert_eq!(code, Some(expected), "{what}");
             what
         };
         let verified = is_refused(&["verify", bundle]);
-        // A box that lacks a part is not opened.
+        // A box with a missing segment cannot be opened.
         if harm.name == "missing" {
             assert!(
                 verified.contains(&digest)
@@ -124,7 +124,7 @@ fn every_command_names_what_is_wrong() {
     }
 }
 
-/// Copies the box, whose files belong to nobody else then.
+/// Copies the box `test.box` to `bundle`, so that damage to the copy affects no other box.
 fn copy(checkout: &Checkout, bundle: &str) {
     fs::remove_dir_all(checkout.path(bundle)).ok();
     for (path, bytes) in crate::checkout::files(&checkout.path("test.box")) {

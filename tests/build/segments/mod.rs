@@ -1,4 +1,4 @@
-//! Segments: the large files of a layer as a blob that boxes share.
+//! Tests of segments. A segment is a blob with the large files of a layer, which boxes share.
 
 mod damaged;
 mod once;
@@ -16,10 +16,10 @@ use testkit::images::{Config, Image, Layer};
 
 use crate::checkout::{BOXFILE, Checkout, WHOLE};
 
-/// The block in which each content of a segment begins.
+/// The alignment of each content in a segment, in bytes.
 pub(crate) const BLOCK: usize = 4096;
 
-/// Returns bytes that no other number has, and that differ in each block.
+/// Returns pseudorandom bytes that are different for each `number` and in each block.
 pub(crate) fn noise(number: u32, length: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(2_654_435_761).wrapping_add(1);
     let words = std::iter::repeat_with(move || {
@@ -29,7 +29,8 @@ pub(crate) fn noise(number: u32, length: usize) -> Vec<u8> {
     words.flatten().take(length).collect()
 }
 
-/// Returns the segment of a layer that has these contents, which are all different, as docs/format.md says it.
+/// Returns the segment that docs/format.md defines for a layer with these contents, which must all differ. Returns `None` if
+/// the layer gets no segment.
 pub(crate) fn segment(contents: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut segment = Vec::new();
     for content in contents.iter().filter(|it| it.len() > 2048) {
@@ -39,7 +40,7 @@ pub(crate) fn segment(contents: &[Vec<u8>]) -> Option<Vec<u8>> {
     (segment.len() >= 1 << 20).then_some(segment)
 }
 
-/// Makes a checkout whose agent has two layers with segments of one length, and whose business image has one.
+/// Makes a checkout whose agent's image has two layers with segments of the same length, and whose business image has one.
 pub(crate) fn checkout() -> Checkout {
     let checkout = Checkout::new();
     let large = |path: &str, number| {
@@ -56,7 +57,7 @@ pub(crate) fn checkout() -> Checkout {
     checkout
 }
 
-/// Returns the paths of the segments of a box of a checkout, in their order.
+/// Returns the paths of the segments of the box `bundle`, in the manifest's order.
 pub(crate) fn segments(checkout: &Checkout, bundle: &str) -> Vec<PathBuf> {
     let index: serde_json::Value =
         serde_json::from_str(&checkout.read(&format!("{bundle}/index.json"))).unwrap();
@@ -77,7 +78,7 @@ fn a_segment_is_what_the_page_says() {
     assert_eq!(names, expected.map(|it| Digest::of(&it).hex()));
 }
 
-/// The example of docs/format.md.
+/// Tests the example in docs/format.md.
 #[test]
 fn the_example_of_the_page() {
     let checkout = Checkout::new();
@@ -107,7 +108,7 @@ fn inspect_tells_what_layers_hide() {
     let hidden = || checkout.run(&["inspect", "test.box", "--json"]).json()["hidden_bytes"].clone();
     assert_eq!(hidden(), 0);
     assert!(!checkout.result(&["inspect", "test.box"]).contains("hidden by layers"));
-    // Two layers as before, and one that hides a file of the first, which has another file, too.
+    // An image whose second layer hides a large file of the first. The first layer has another file, too.
     let first = Layer::new()
         .file("/agent", 0o755, "# an agent")
         .file("/srv/large", 0o644, noise(4, 2_000_000))

@@ -1,4 +1,4 @@
-//! Two builds that need one layer at once decode it once.
+//! Tests that two concurrent builds with the same layer decode it once.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use crate::checkout::{WHOLE, files};
 use crate::traced::{Call, build, calls};
 
-/// How long the builds may take until they wait for a lock.
+/// How long to wait until the builds wait for a lock.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns how many wait for a `flock` of one of these files.
+/// Returns how many processes wait for a flock(2) on one of these files.
 fn waiting(locks: &[File]) -> usize {
     use std::os::unix::fs::MetadataExt;
     let inodes: Vec<_> = locks.iter().map(|it| it.metadata().unwrap().ino().to_string()).collect();
@@ -25,7 +25,7 @@ fn waiting(locks: &[File]) -> usize {
     fs::read_to_string("/proc/locks").unwrap().lines().filter(is_one).count()
 }
 
-/// Takes the lock of each layer that a build decodes, as another build would have it.
+/// Locks each layer, as another build does that decodes the layer.
 fn take_all(store: &Path, layers: &[String]) -> Vec<File> {
     fs::create_dir_all(store.join("locks")).unwrap();
     let take = |name: &String| {
@@ -45,7 +45,7 @@ fn two_builds_decode_a_layer_once() {
     let layers: Vec<_> =
         layers.map(|(name, _)| name.into_os_string().into_string().unwrap()).collect();
     assert_eq!(layers.len(), 4);
-    // A store that nobody sweeps: this process has it open.
+    // Keeps the store open, so that no build removes its temporary files and locks.
     let store = box_cache::Store::open(&checkout.path("store")).unwrap();
     let locks = take_all(&checkout.path("store"), &layers);
     let writes: Vec<_> = thread::scope(|scope| {
@@ -65,7 +65,7 @@ fn two_builds_decode_a_layer_once() {
         builds.into_iter().flat_map(|it| it.join().unwrap()).collect()
     });
     for layer in &layers {
-        // The records of actions have the same names.
+        // The files in `store/actions` have the same names, so the directory is compared, too.
         let is_its = |it: &&Call| {
             it.ok && it.arguments.contains("store/data") && it.arguments.contains(layer)
         };

@@ -1,4 +1,4 @@
-//! Boxes have the segments in common of the layers that they have in common, and no others.
+//! Tests that two boxes share exactly the segments of the layers that they share.
 
 use std::path::Path;
 
@@ -19,10 +19,10 @@ use super::{BLOCK, noise, segment};
 const BOXFILE: &str =
     "box \"pair\"\nagent { image \"oci:agent\"; }\nbusiness { image \"oci:business\"; }\n";
 
-/// How many blocks the contents of each layer take. A segment has 256 at least.
+/// The number of blocks that the contents of each layer of the pool need. A segment has at least 256.
 const POOL: [usize; 9] = [255, 256, 257, 3, 254, 300, 256, 1, 258];
 
-/// A layer of the pool, and its segment.
+/// A layer of the pool, and its segment's digest. `None` if the layer is too small for a segment.
 struct Pooled {
     tar: LayerTar,
     segment: Option<Digest>,
@@ -30,7 +30,7 @@ struct Pooled {
 
 impl Pooled {
     fn new(number: u32, blocks: usize) -> Self {
-        // The second content takes one block, the third lies in no segment.
+        // The second content needs one block. The third is too small for a segment.
         let large = (blocks - 1).max(1) * BLOCK - usize::try_from(number).unwrap();
         let contents: Vec<_> = [(0, large), (1, 2049), (2, 2048)]
             .map(|(at, size)| noise(3 * number + at, size))
@@ -45,10 +45,10 @@ impl Pooled {
     }
 }
 
-/// The layers of the agent's image and of the business image, by their numbers.
+/// The layers of the agent's image and of the business image, as indexes of the pool.
 type Stacks = [Vec<usize>; 2];
 
-/// Writes the images of a box, builds it, and returns its segments in their order.
+/// Writes the images of a box, builds it, and returns its segments in the manifest's order.
 fn segments_of(stacks: &Stacks, pool: &[Pooled], store: &Store) -> Vec<Digest> {
     let directory = tempfile::tempdir().unwrap();
     let agent = Layer::new().file("/agent", 0o755, "# an agent").to_tar();
@@ -65,7 +65,7 @@ fn segments_of(stacks: &Stacks, pool: &[Pooled], store: &Store) -> Vec<Digest> {
     segments.map(|it| it.digest).collect()
 }
 
-/// Builds the box of a directory in this process, and returns its manifest.
+/// Builds the box of `directory` in this process, and returns its manifest.
 fn built(directory: &Path, store: &Store) -> Vec<u8> {
     let boxfile = boxfile_spec::parse(BOXFILE).unwrap();
     let request = Request {
@@ -84,7 +84,7 @@ fn built(directory: &Path, store: &Store) -> Vec<u8> {
     store.read(&built.sealed.manifest).unwrap()
 }
 
-/// Returns the segments that the layers of a box have, the agent's first and each once.
+/// Returns the expected segments of a box: the agent's first, and each once.
 fn expected(stacks: &Stacks, pool: &[Pooled]) -> Vec<Digest> {
     let mut found = Vec::new();
     for segment in stacks.iter().flatten().filter_map(|at| pool[*at].segment) {
@@ -95,7 +95,7 @@ fn expected(stacks: &Stacks, pool: &[Pooled]) -> Vec<Digest> {
     found
 }
 
-/// Some layers of the pool, in any order. An image may have another one's layers, too.
+/// Generates two images of up to four layers of the pool each, in any order. Both may have the same layer.
 fn stacks() -> impl Strategy<Value = Stacks> {
     let stack = |least| {
         let some = proptest::sample::subsequence((0..POOL.len()).collect::<Vec<_>>(), least..=4);
@@ -107,7 +107,7 @@ fn stacks() -> impl Strategy<Value = Stacks> {
 #[test]
 fn pairs_of_boxes_share_the_segments_of_the_layers_that_they_share() {
     let pool: Vec<_> = (0..).zip(POOL).map(|(number, it)| Pooled::new(number, it)).collect();
-    // Each of a pair has a store of its own: the segments are equal, not the same file.
+    // Each box of a pair has its own store, so that both builds write their segments.
     let directories = [(), ()].map(|()| tempfile::tempdir().unwrap());
     let [one, other] = directories.each_ref().map(|it| Store::open(it.path()).unwrap());
     let shared = std::cell::Cell::new(0);

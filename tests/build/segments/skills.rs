@@ -1,4 +1,4 @@
-//! An edited skill moves nothing of an image.
+//! Tests that an edit of a skill does not move an image's inodes and data in the metadata.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,10 +10,10 @@ use testkit::images::{Config, Image, Layer};
 use super::{BLOCK, noise};
 use crate::checkout::{Checkout, WHOLE};
 
-/// The inode's number and the address of its data, by path.
+/// The inode number and the address of the data, by path.
 pub(super) type Places = BTreeMap<String, (u64, Option<u64>)>;
 
-/// Returns where everything below a path of the metadata lies, and the file itself.
+/// Returns the positions of all entries below the path `below` of the metadata, and the metadata's bytes.
 pub(super) fn places(checkout: &Checkout, bundle: &str, below: &str) -> (Places, Vec<u8>) {
     let opened = opened::open(&checkout.path(bundle)).unwrap();
     let path = &opened.rootfs.metadata().path;
@@ -33,10 +33,10 @@ pub(super) fn places(checkout: &Checkout, bundle: &str, below: &str) -> (Places,
     (places, fs::read(path).unwrap())
 }
 
-/// Makes a checkout whose images have many files: inline, in the metadata's blocks and in a segment.
+/// Makes a checkout whose images have many files, whose content is inline, in the metadata's blocks, or in a segment.
 fn many() -> Checkout {
     let checkout = super::checkout();
-    // The large files of the first layer take less than 1 MiB, those of the second more.
+    // The files of the first layer that are large enough for a segment have less than 1 MiB, those of the second more.
     let mut layers = [(); 2].map(|()| Layer::new().mtime(1_700_000_000));
     for number in 0..600u32 {
         let size = usize::try_from(number).unwrap() * 11 % 5000;
@@ -86,14 +86,14 @@ fn an_edited_skill_moves_nothing_of_an_image() {
             paths.map(|it| it.file_name().unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(names("after.box"), names("before.box"), "{what}");
-        // The superblock, the directories that lead to skills, and what lies last.
+        // The changed blocks are the superblock, the parent directories of the skills, and the skills at the end.
         let changed =
             metadata.chunks(BLOCK).zip(edited.chunks(BLOCK)).filter(|(a, b)| a != b).count();
         assert!((1..40).contains(&changed), "{what} changed {changed} blocks");
     }
 }
 
-/// If nothing were put last, a longer skill would move what follows it: the comparison can fail.
+/// Shows that the comparison can fail: an edited image moves entries.
 #[test]
 fn an_edited_image_does_move_something() {
     let checkout = many();

@@ -1,10 +1,10 @@
-//! Neither the number of threads nor the order in which layers are decoded is in a box.
+//! Tests that a box depends neither on the number of threads nor on the order in which layers are decoded.
 
 use std::fs;
 
 use crate::checkout::{BOXFILE, Checkout, files};
 
-/// Builds with a store of its own, and returns every file of the box.
+/// Builds with the store `store`, and returns every file of the box.
 fn built(checkout: &Checkout, store: &str, jobs: &str) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let bundle = format!("{store}.box");
     checkout.result(&["build", "--store", store, "--jobs", jobs, "--output", &bundle]);
@@ -23,7 +23,7 @@ fn threads_and_their_order_change_no_byte() {
         let found = built(&checkout, &format!("jobs-{jobs}"), jobs);
         assert!(found == expected, "another box with {jobs} threads");
     }
-    // A store in which some of the layers were decoded before the others.
+    // Builds with a store in which one image's layers were decoded before.
     for (first, image) in [("business", "images/business"), ("agent", "images/agent")] {
         let alone = BOXFILE.split("business {").next().unwrap();
         let alone = alone
@@ -31,7 +31,7 @@ fn threads_and_their_order_change_no_byte() {
             .replace("agent {", "agent {\n    entrypoint \"/srv\"");
         checkout.write("first.Boxfile", alone);
         let store = format!("{first}-first");
-        // It fails to compose a business image as an agent, but not before its layers are decoded.
+        // The business image fails as an agent's image, but only after its layers are decoded.
         checkout.run(&["build", "-f", "first.Boxfile", "--store", &store, "--output", "first.box"]);
         let decoded = files(&checkout.path(&format!("{store}/data"))).len();
         assert!((1..4).contains(&decoded), "{decoded} layers");

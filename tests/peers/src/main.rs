@@ -1,11 +1,11 @@
-//! The hosts that boxes of tests connect to: a resolver with names of the tests' own, and servers on loopback.
+//! The peers of the boxes in tests: a DNS resolver for the tests' names, and servers on loopback.
 //!
-//! `peers DIRECTORY` resolves names at 127.0.0.1, serves the directory by HTTP and HTTPS at 127.0.0.2, where names such as
-//! `a.test.example` and `api.example.com` are, and prints each name that it is asked for and each request. At 127.0.0.1, and at an address of the internet that
-//! the host has to have, are servers that nobody may reach. It says `ready` once it listens.
+//! `peers DIRECTORY` resolves names at 127.0.0.1, and serves DIRECTORY by HTTP and HTTPS at 127.0.0.2, to which names such as
+//! `a.test.example` and `api.example.com` resolve. It prints each query and each request. At 127.0.0.1, and at a public address
+//! that the host must have, it runs servers that no box may reach. It prints `ready` when it listens.
 //!
-//! `peers --attempts N PROXY` is a program of a box: it asks the proxy N times for hosts that are denied, each time another
-//! name, and prints how often it heard so.
+//! `peers --attempts N PROXY` runs in a box. It asks the proxy for N different denied hosts, and prints how many the proxy
+//! denied.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
 
 use std::fs;
@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use test_server::{Identity, Reply, Request, Server, file, length, redirect, reply};
 
 const SERVERS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-/// An address of this host beside those of loopback, where nobody may be reached either.
+/// A public address of the virtual host, with a server that no box may reach.
 const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
-/// Below this are those that are special.
+/// The domain of names with special addresses, such as `rebind.test.example`.
 const DOMAIN: &str = ".test.example";
-/// The code of an answer that there is no such name.
+/// The DNS response code NXDOMAIN.
 const NO_SUCH_NAME: u8 = 3;
 
 fn main() {
@@ -33,7 +33,7 @@ fn main() {
     }
 }
 
-/// Asks for hosts that are denied.
+/// Asks the proxy for denied hosts, and prints how many it denied.
 fn attempt(count: usize, proxy: &str) {
     let denied = (0..count).filter(|number| {
         let mut stream = TcpStream::connect(proxy).unwrap();
@@ -77,7 +77,7 @@ fn serve(directory: &Path) {
     }
 }
 
-/// Answers a request: a file, some bytes, what was sent, or a redirect.
+/// Answers a request with a file, with N bytes, with the request's body, or with a redirect.
 fn answer(directory: &Path, request: &Request) -> Reply {
     let path = request.path().split('?').next().unwrap_or_default();
     if let Some(number) = path.strip_prefix("/bytes/").and_then(|it| it.parse().ok()) {
@@ -97,7 +97,7 @@ fn answer(directory: &Path, request: &Request) -> Reply {
     let place = if place.is_dir() { place.join("index.html") } else { place };
     let is_page = place.extension().is_some_and(|it| it == "html");
     match fs::read(place) {
-        // pip reads nothing else.
+        // pip requires this content type.
         Ok(content) if is_page => {
             reply("200 OK", &["Content-Type: text/html", &length(content.len())], &content)
         }
@@ -106,7 +106,7 @@ fn answer(directory: &Path, request: &Request) -> Reply {
     }
 }
 
-/// Answers a question for a name, one of IPv4 alone.
+/// Answers a DNS query. Only queries for IPv4 addresses get addresses.
 fn resolve(question: &[u8], asked: &AtomicUsize) -> Option<Vec<u8>> {
     let (mut name, mut at) = (String::new(), 12);
     while *question.get(at)? > 0 {
@@ -132,7 +132,7 @@ fn resolve(question: &[u8], asked: &AtomicUsize) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// Returns the addresses of a name; one lies from the second time on.
+/// Returns the IPv4 addresses of a name. `rebind.test.example` resolves to loopback from the second query on.
 fn addresses(name: &str, asked: &AtomicUsize) -> Vec<Ipv4Addr> {
     match name.strip_suffix(DOMAIN) {
         Some("rebind") if asked.fetch_add(1, Ordering::Relaxed) > 0 => vec![Ipv4Addr::LOCALHOST],

@@ -1,4 +1,4 @@
-//! A directory of the host with very many files, in a box that lists, reads, changes and watches them.
+//! Soaks a share with very many files, in a box that lists, reads, changes and watches them.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use tool_output::say;
 
 use super::{BOX, Outcome, deaf_box};
 
-/// How many files a directory has.
+/// The number of files in one directory.
 const EACH: u32 = 1000;
-/// The real time that it may take: 100,000 files take an hour.
+/// The timeout in real time. 100,000 files take an hour.
 const MAX_TIME: Duration = Duration::from_secs(3 * 60 * 60);
-/// The virtual host's memory, in MiB: it has the files in it.
+/// The virtual host's memory, in MiB. The files are in a tmpfs.
 const MEMORY: u32 = 5000;
 
-/// Makes the files, has the box use them, and compares what both sides have seen. Says how many seconds of virtual time each
-/// step takes.
+/// Creates the files, uses them in the box, and compares their content in the box and on the host. Prints the virtual time at
+/// each step, in seconds.
 const SCRIPT: &str = r#"
 echo 4000000 >/proc/sys/fs/file-max; mkdir -p /tmp/many/new; cd /tmp
 each() { i=0; while [ $i -lt $dirs ]; do j=0; while [ $j -lt 1000 ]; do "$@" $i $j; j=$((j+1)); done; i=$((i+1)); done; }

@@ -1,6 +1,6 @@
-//! Starts and stops a box hundreds of times, or gives it very many files, for faults that a few starts do not show.
+//! Starts or stops a box hundreds of times, or uses very many files in one, to find rare faults.
 //!
-//! `cargo run -p boxbuild-soak -- --help` has the options. All of it is on the virtual host, and all output goes through
+//! `cargo run -p boxbuild-soak -- --help` prints the options. All boxes run on the virtual host. All output is printed with
 //! [`say`].
 #![forbid(unsafe_code)]
 
@@ -23,15 +23,15 @@ Examples:
   cargo run -p boxbuild-soak -- --stops 100
   cargo run -p boxbuild-soak -- --files 100000";
 
-/// The box in the virtual host.
+/// The path of the box on the virtual host.
 const BOX: &str = "/deaf";
-/// How often the box starts in one run of the virtual host.
+/// The number of starts in one run of the virtual host.
 const AT_ONCE: u16 = 25;
-/// By how many bytes the machine of each run differs from the one before. Equal runs would take the same
-/// way to the last instruction, and show nothing new.
+/// The number of bytes by which the virtual host's files grow in each run. Without a difference, the deterministic emulator
+/// would repeat the same run.
 const SHIFT: usize = 4096;
 
-/// The result of a soak: the exit code, or why it could not be done.
+/// The result of a soak: the exit code, or the error that prevented the soak.
 type Outcome = Result<ExitCode>;
 
 /// Start a box hundreds of times on the virtual host, or stop one as often, or give one very many files; fails unless it
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Builds the programs, and the box whose agent ignores SIGTERM; returns them and its directory.
+/// Builds the programs, and a box whose agent ignores SIGTERM. Returns the programs and the box's directory.
 fn deaf_box(workspace: &Workspace, folder: &Path) -> Result<(Artefacts, PathBuf)> {
     let guest = say::watch(|| for_demo(workspace, &mut say::note))?;
     say::watch(|| bare_target(&mut say::note))?;
@@ -74,7 +74,7 @@ fn deaf_box(workspace: &Workspace, folder: &Path) -> Result<(Artefacts, PathBuf)
     Ok((programs, bundle))
 }
 
-/// Builds the box, and returns its directory.
+/// Builds the box whose agent ignores SIGTERM, and returns its directory.
 fn build(
     workspace: &Workspace,
     programs: &Artefacts,
@@ -92,7 +92,7 @@ fn build(
     Ok(bundle)
 }
 
-/// Returns a host with one file more, whose size depends on the round.
+/// Returns the host with an additional file of `round` times [`SHIFT`] bytes.
 fn shifted(host: &VirtualHost, file: &Path, round: u32) -> Result<VirtualHost> {
     let size = SHIFT * usize::try_from(round).unwrap_or_default();
     fs::write(file, vec![0; size]).map_err(KitError::file("write", file))?;

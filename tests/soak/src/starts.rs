@@ -1,4 +1,4 @@
-//! Starts of a box, many times.
+//! Starts a box many times.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,17 +12,17 @@ use tool_output::{cargo, say};
 
 use super::{AT_ONCE, Outcome, shifted};
 
-/// The starts so far.
+/// The results of all starts so far.
 #[derive(Debug, Default)]
 struct Tally {
     totals: Vec<f64>,
-    /// The runs of the virtual host in which a start failed or hung.
+    /// The number of runs of the virtual host in which a start failed or hung.
     failed: u32,
-    /// The widest spread of the starts in one run, as a part of the shortest.
+    /// The largest spread in one run, relative to the run's shortest start.
     spread: f64,
 }
 
-/// Starts the box, or that of `cargo xtask demo`.
+/// Starts the box `bundle`, by default the box of `cargo xtask demo`, `times` times.
 pub(super) fn run(bundle: Option<&Path>, times: u32) -> Outcome {
     let workspace = Workspace::find();
     let bundle = bundle.map_or_else(|| workspace.target("demo/hello.box"), Path::to_owned);

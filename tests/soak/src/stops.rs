@@ -1,4 +1,4 @@
-//! Stops of a box whose agent ignores SIGTERM, many times.
+//! Starts and stops a box many times whose agent ignores SIGTERM.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tool_output::say;
 
 use super::{AT_ONCE, BOX, Outcome, deaf_box, shifted};
 
-/// The real time that one start of the virtual host may take.
+/// The timeout of one run of the virtual host, in real time.
 const MAX_TIME: Duration = Duration::from_secs(60 * 60);
 
-/// The stops so far.
+/// The results of all stops so far.
 #[derive(Debug, Default)]
 struct Tally {
     asked: u32,
@@ -52,7 +52,7 @@ pub(super) fn run(times: u32) -> Outcome {
 }
 
 impl Tally {
-    /// Counts the stops of one run, whose script printed this.
+    /// Adds the stops of one run from its script's output.
     fn add(&mut self, output: &str) {
         self.asked += u32::from(AT_ONCE);
         self.stops.extend(deaf::stops(output));

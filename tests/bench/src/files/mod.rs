@@ -1,5 +1,4 @@
-//! `boxbuild-bench --files`: how long files of a shared directory take in a box, and in the same directory of the host,
-//! in one run of the virtual host.
+//! `boxbuild-bench --files`: measures file operations on a share, in a box and on the host. Both run on one virtual host.
 
 use std::time::Duration;
 
@@ -11,13 +10,13 @@ use crate::Outcome;
 
 /// The memory of the virtual host in MiB.
 const MEMORY_MIB: u32 = 4096;
-/// How long the run may take. Most of it is for small files.
+/// The timeout of the run. Small files take most of the time.
 const MAX_TIME: Duration = Duration::from_secs(7200);
-/// The disk of the virtual host that both work on, in MiB.
+/// The size of the virtual host's disk with the share, in MiB.
 const DISK_MIB: u32 = 2048;
 /// The size of the large file in MiB.
 const LARGE_MIB: u32 = 1000;
-/// The works as the script names them, and for people.
+/// The operations: the name in the script, and the label in the table.
 const WORKS: [Work; 6] = [
     ("write", "write 1000 MiB, and fsync"),
     ("read", "read it"),

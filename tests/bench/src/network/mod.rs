@@ -1,5 +1,5 @@
-//! `boxbuild-bench --network`: how fast a box gets files of another host through its filter, and how fast its host gets
-//! them, in one run of the virtual host.
+//! `boxbuild-bench --network`: measures downloads from another host, in a box through its filter and on the box's host. Both
+//! run on one virtual host.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::Outcome;
 
 /// The memory of the virtual host in MiB.
 const MEMORY_MIB: u32 = 2048;
-/// How long the run may take.
+/// The timeout of the run.
 const MAX_TIME: Duration = Duration::from_secs(1800);
 /// The size of the large file in bytes, and the number of small ones.
 const AMOUNTS: [(&str, u32); 2] = [("SIZE", 30_000_000), ("COUNT", 20)];
-/// The works as the script names them, and for people.
+/// The downloads: the name in the script, and the label in the table.
 const WORKS: [Work; 4] = [
     ("proxy-large", "30 MB, by the proxy"),
     ("direct-large", "30 MB, by its name alone"),
     ("proxy-small", "20 programs, one request each"),
     ("direct-small", "the same by the name alone"),
 ];
-/// The limit of the rate is out of the way.
+/// The Boxfile of the measured box. Its rate limit is so high that it has no effect.
 const BOXFILE: &str = "box \"network\"
 agent {
     image \"oci:images/business\"

@@ -1,4 +1,4 @@
-//! A line to a registry that counts the bytes that go through it.
+//! A proxy for a registry that counts the bytes in both directions.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,25 +10,25 @@ use testbed::{KitError, Result};
 
 use crate::measure::Sample;
 
-/// How much of what goes up is kept, to see the requests in it.
+/// The number of bytes to the registry that are kept, to find the requests in them.
 const KEPT: usize = 64 << 10;
 
-/// What one command has sent and fetched.
+/// The traffic and the cost of one command.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Traffic {
     /// Bytes to the registry, headers included.
     pub(super) up: u64,
     /// Bytes from the registry, headers included.
     pub(super) down: u64,
-    /// The methods of the first requests, in their order.
+    /// The methods of the requests in the first [`KEPT`] bytes, in their order.
     pub(super) requests: Vec<String>,
     pub(super) took: Sample,
 }
 
-/// Passes connections on to a registry.
+/// A proxy for a registry.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Where it listens.
+    /// The address on which the proxy listens, such as `127.0.0.1:40001`.
     pub(super) host: String,
     counts: Arc<Counts>,
 }
@@ -41,7 +41,7 @@ struct Counts {
 }
 
 impl Line {
-    /// Starts to listen on the loopback device.
+    /// Starts a proxy for `registry` on the loopback device.
     pub(super) fn to(registry: &str) -> Result<Self> {
         let failed =
             |error: io::Error| KitError::malformed("the loopback device", error.to_string());
@@ -52,14 +52,14 @@ impl Line {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let (registry, counts) = (registry.clone(), Arc::clone(&shared));
-                // A connection that breaks ends here; the command says what that means.
+                // Ignores broken connections, because the measured command reports them.
                 thread::spawn(move || pass(client, &registry, &counts).ok());
             }
         });
         Ok(Self { host, counts })
     }
 
-    /// Returns what went through since the last call.
+    /// Returns the traffic since the last call.
     pub(super) fn taken(&self) -> Traffic {
         let take = |count: &AtomicU64| count.swap(0, Ordering::SeqCst);
         let sent = &mut *self.counts.sent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl Line {
     }
 }
 
-/// Returns the methods of the requests in what was sent.
+/// Returns the methods of the HTTP requests in `sent`.
 fn methods(sent: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(sent);
     let heads = text.lines().filter(|line| line.ends_with(" HTTP/1.1"));

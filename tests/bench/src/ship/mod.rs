@@ -1,6 +1,7 @@
-//! `boxbuild-bench --ship`: how many bytes go through the network where boxes are pushed and pulled, and how long that takes.
+//! `boxbuild-bench --ship`: measures the bytes and the time of pushes and pulls of boxes.
 //!
-//! The registry is Debian's `docker-registry` on the loopback device. The bytes are counted between it and boxbuild.
+//! The registry is Debian's `docker-registry` on the loopback device. A proxy between the registry and boxbuild counts the
+//! bytes.
 
 mod line;
 mod room;
@@ -19,7 +20,7 @@ use super::{Outcome, promised};
 use line::Traffic;
 use room::Room;
 
-/// A megabyte, as networks count.
+/// A megabyte, in bytes: 10^6, not 2^20.
 const MB: f64 = 1e6;
 
 /// Measures, prints a table and writes `target/bench/ship.json`.
@@ -45,14 +46,14 @@ pub(super) fn run() -> Outcome {
     Ok(promised::judge(&promised::of_ships(&report)))
 }
 
-/// Builds what is measured, and the init of the boxes.
+/// Builds `boxbuild`, which is measured, and the boxes' init.
 fn programs(workspace: &Workspace) -> Result<Artefacts> {
     program::run(&mut Artefacts::init_build(workspace))?;
     program::run(&mut Artefacts::builder_build(workspace, Profile::Release))?;
     Ok(Artefacts::locate(workspace, Profile::Release))
 }
 
-/// Pushes a box of two images, pulls it, and does both again after small changes.
+/// Pushes and pulls a box of two images, and does both again after small changes.
 fn pair(room: &Room, images: &BenchImages) -> Result<Value> {
     let [python, node] = [&images.python, &images.node].map(|it| it.display());
     let boxfile = |level: &str| {
@@ -83,7 +84,7 @@ fn pair(room: &Room, images: &BenchImages) -> Result<Value> {
     }))
 }
 
-/// Pulls a second box of a base whose first box the host has.
+/// Pulls a box on a base into a store that has another box on the same base.
 fn base(room: &Room, images: &DebianImages) -> Result<Value> {
     room.write("main.py", "print('hello')\n")?;
     let boxfile = |image: &Path, more: &str| {
@@ -101,7 +102,7 @@ fn base(room: &Room, images: &DebianImages) -> Result<Value> {
     Ok(json!({ "push": push.json(), "pull": pull.json(), "stored": stored }))
 }
 
-/// Returns the bytes of the distinct gzip layers of some layouts.
+/// Returns the total size of the distinct gzip layers in some layouts, in bytes.
 fn distinct(layouts: &[&Path]) -> Result<u64> {
     let mut layers = std::collections::BTreeMap::new();
     for layout in layouts {
@@ -119,7 +120,7 @@ fn skill(text: &str) -> String {
     )
 }
 
-/// Returns what a person reads of a report.
+/// Formats a report as a table.
 fn table(report: &Value) -> String {
     let line = |what: &str, pointer: &str| {
         let at = |name: &str| report.pointer(&format!("{pointer}/{name}"));
@@ -145,7 +146,7 @@ fn table(report: &Value) -> String {
 }
 
 impl Traffic {
-    /// Returns what a command sent and fetched, and what it took.
+    /// Returns the traffic and the cost of a command as JSON.
     fn json(&self) -> Value {
         json!({
             "up": self.up,

@@ -1,4 +1,4 @@
-//! A checkout, stores, and a registry at the end of a line.
+//! A directory with a checkout and stores, and a registry behind a counting proxy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use testbed::{Artefacts, KitError, Result, program};
 use super::line::{Line, Traffic};
 use crate::measure::measure;
 
-/// The store of the machine that builds.
+/// The name of the store for builds and pushes.
 const BUILDER: &str = "builder";
 
-/// Where boxes are built, pushed and pulled.
+/// The directory and the registry with which boxes are built, pushed and pulled.
 #[derive(Debug)]
 pub(super) struct Room {
     programs: Artefacts,
@@ -35,7 +35,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Writes a file of the checkout.
+    /// Writes the checkout's file `name`.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.root.join(name);
         let folder = path.parent().unwrap_or(&self.root);
@@ -51,12 +51,12 @@ impl Room {
         program::run(build.current_dir(&self.root)).map(drop)
     }
 
-    /// Pushes the box of this name to a tag of the same name.
+    /// Pushes the box `name` to the tag `name`.
     pub(super) fn push(&self, name: &str) -> Result<Traffic> {
         self.run(&["push", name, &self.reference(name), "--store", BUILDER])
     }
 
-    /// Pulls it into a store.
+    /// Pulls the tag `name` into a store.
     pub(super) fn pull(&self, name: &str, store: &str) -> Result<Traffic> {
         self.run(&["pull", &self.reference(name), "--store", store])
     }
@@ -73,7 +73,7 @@ impl Room {
         Ok(Traffic { took, ..self.line.taken() })
     }
 
-    /// Returns the bytes of a store's blobs.
+    /// Returns the total size of a store's blobs, in bytes.
     pub(super) fn stored(&self, store: &str) -> Result<u64> {
         let blobs = self.root.join(store).join("blobs");
         let entries = fs::read_dir(&blobs).map_err(KitError::file("list", &blobs))?;

@@ -1,5 +1,5 @@
-//! `boxbuild-bench --start`: how long a command in a Debian image takes from the start of the program
-//! to its end, beside a bare libkrun and microsandbox, all in one run of the virtual host.
+//! `boxbuild-bench --start`: measures a command in a Debian image, from the launcher's start to its end, with boxlaunch, with
+//! libkrun alone and with microsandbox. All run on one virtual host.
 
 mod prepare;
 mod report;
@@ -23,9 +23,9 @@ use self::prepare::Parts;
 use super::{promised, scripted};
 use crate::Outcome;
 
-/// The virtual host's memory in MiB: the guest's, microsandbox's 75 MiB, the kernel and the host itself.
+/// The virtual host's memory in MiB, for the guest, microsandbox (75 MiB), the kernel and the host's own files.
 const MEMORY_MIB: u32 = 2048;
-/// How long one run of the virtual host may take. Each boot takes some seconds.
+/// The timeout of the run. Each boot takes some seconds.
 const MAX_TIME: Duration = Duration::from_secs(1800);
 
 /// Measures all programs, prints a table and writes `target/bench/start.json`.
@@ -57,7 +57,7 @@ fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
     let host = host
         .memory(MEMORY_MIB)
         .time_limit(MAX_TIME)
-        // microsandbox looks for it there, by its name in the package.
+        // microsandbox searches this path for the kernel, by its file name in the package.
         .file(&kernel, format!("/bench/microsandbox/lib/{}", library.display()));
     let host = with_program(host, &msb, "/bench/microsandbox/bin/msb")?;
     Ok((with_busybox(parts.add_to(host)?, workspace)?, parts))

@@ -1,5 +1,5 @@
-//! The files that the comparison of starts needs on the virtual host: one image, as a box with either kernel and as an
-//! archive.
+//! Prepares the files for the comparison of starts on the virtual host: the same image as a box with libkrunfw's kernel, as a
+//! box with the lean kernel, and as an archive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,23 @@ use testbed::{Artefacts, KitError, Result, VirtualHost, Workspace, program};
 
 use crate::with_mke2fs;
 
-/// Where microsandbox expects the certificates of authorities; it does not start without.
+/// The path of the CA certificates, without which microsandbox does not start.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// The boxes, as the script names them: with libkrunfw's kernel, and with the lean one.
+/// The boxes' names in the script: with libkrunfw's kernel, and with the lean kernel.
 const BOXES: [&str; 2] = ["krunfw.box", "lean.box"];
 
-/// Files in a directory of their own, which ends with this.
+/// The files in a temporary directory, which is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Parts {
     room: tempfile::TempDir,
 }
 
 impl Parts {
-    /// Builds a box of the image with the kernel of libkrunfw and one with the lean kernel, and packs the image's
-    /// layout as an archive.
+    /// Builds a box of the image `image` with each of `kernels`, and packs the image's layout as an archive.
     ///
     /// # Errors
-    /// A program fails, or the disk is full.
+    /// If a program fails, or the disk is full.
     pub(super) fn make(
         workspace: &Workspace,
         programs: &Artefacts,
@@ -45,7 +44,7 @@ impl Parts {
         for (name, kernel) in BOXES.iter().zip(kernels) {
             let mut build = programs.box_build(&programs.box_init, kernel);
             build.args(["--quiet", "--store", "store", "--output", name]);
-            // A lock has one kernel.
+            // Each box has its own lock, because a lock pins one kernel.
             build.arg("--lock-file").arg(format!("{name}.lock"));
             program::run(build.current_dir(parts.room.path()))?;
         }
@@ -55,10 +54,10 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Gives the virtual host all that the script needs beside the programs.
+    /// Adds all files to the virtual host that the script needs, except the programs.
     ///
     /// # Errors
-    /// The box cannot be read, or mke2fs is missing.
+    /// If a box cannot be read, or mke2fs is missing.
     pub(super) fn add_to(&self, host: VirtualHost) -> Result<VirtualHost> {
         let host = with_mke2fs(host)?;
         let with_box =
@@ -73,7 +72,7 @@ impl Parts {
             .disk(self.path("debian.tar"), "/bench/debian.tar"))
     }
 
-    /// Returns the file of the first box's kernel, which the floor boots as well.
+    /// Returns the path of the first box's kernel, which the floor also boots.
     fn kernel(&self) -> Result<PathBuf> {
         let bundle = self.path(BOXES[0]);
         let index: Index = read_json(&bundle.join("index.json"))?;
@@ -94,8 +93,8 @@ impl Parts {
     }
 }
 
-/// Returns a Boxfile with the machine that microsandbox gives an image by default: one CPU and
-/// 512 MiB. The agent is there to run a command beside.
+/// Returns a Boxfile with microsandbox's default VM: one CPU and 512 MiB. The agent only sleeps; the measured command runs
+/// beside it.
 fn boxfile(image: &Path) -> String {
     let image = image.display();
     format!(

@@ -1,4 +1,4 @@
-//! The report of the starts: what ran where, and how long it took.
+//! The report on starts: the programs, the virtual host, and the times.
 
 use serde_json::{Map, Value, json};
 use testbed::{KitError, Result};
@@ -6,16 +6,16 @@ use testbed::{KitError, Result};
 use super::MEMORY_MIB;
 use crate::report::median;
 
-/// A program that is compared, as the script names it.
+/// A compared program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Starter {
-    /// A bare libkrun: a kernel, and an init that connects.
+    /// libkrun alone, with a kernel and an init that connects to the host.
     Floor,
-    /// A box of the image, with the same kernel.
+    /// `boxlaunch run` of a box of the image, with the floor's kernel.
     Boxlaunch,
-    /// The same, with the lean kernel.
+    /// `boxlaunch run` of a box of the image, with the lean kernel.
     Lean,
-    /// The same image, loaded into microsandbox.
+    /// `msb run` of the same image.
     Microsandbox,
 }
 
@@ -23,7 +23,7 @@ impl Starter {
     pub(super) const ALL: [Self; 4] =
         [Self::Floor, Self::Boxlaunch, Self::Lean, Self::Microsandbox];
 
-    /// Returns the name in the script and in the report.
+    /// Returns the program's name in the script and in the report.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor",
@@ -33,7 +33,7 @@ impl Starter {
         }
     }
 
-    /// Returns the command that is measured.
+    /// Returns the measured command, for the table.
     const fn command(self) -> &'static str {
         match self {
             Self::Floor => "boxlaunch floor KERNEL 1 512",
@@ -44,10 +44,10 @@ impl Starter {
     }
 }
 
-/// Makes the report of what the script printed.
+/// Makes the report from the script's output.
 ///
 /// # Errors
-/// A program is missing in it.
+/// If the output lacks a program.
 pub(super) fn of(printed: &str, machine: &str) -> Result<Value> {
     let programs: Result<Vec<Value>> =
         Starter::ALL.iter().map(|it| program(*it, printed)).collect();
@@ -88,7 +88,7 @@ fn program(starter: Starter, printed: &str) -> Result<Value> {
     }))
 }
 
-/// Writes the report as a table; the last column is a multiple of the floor.
+/// Formats the report as a table. The last column is the program's time divided by the floor's.
 pub(super) fn for_people(report: &Value) -> String {
     let programs = report["programs"].as_array().map(Vec::as_slice).unwrap_or_default();
     let figure = |program: &Value, field: &str| program[field].as_f64().unwrap_or(f64::NAN);
