@@ -1,4 +1,4 @@
-//! A second program that reads boxes, written from docs/format.md, finds in them what `boxbuild` finds.
+//! Compares boxbuild with an independent reader of boxes that was written from docs/format.md.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,15 +17,15 @@ use testkit::test_box::BoxFiles;
 use crate::checkout::{BOXFILE, Checkout, WHOLE};
 use crate::segments::noise;
 
-/// The program.
+/// The path of the independent reader.
 const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/format/read_box.py");
 
 fn read_box(argument: impl AsRef<Path>) -> Output {
     Command::new("python3").arg(READER).arg(argument.as_ref()).output().unwrap()
 }
 
-/// Makes a checkout with everything that a box can have: layers with and without a segment, a content that two of them
-/// have, one that is hidden, hard links, attributes, devices, a skill and files of the checkout.
+/// Makes a checkout with all features of a box: layers with and without a segment, a content that two layers share, a hidden
+/// file, hard links, attributes, devices, a skill and files of the checkout.
 fn checkout() -> Checkout {
     let checkout = Checkout::new();
     let base = Layer::new()
@@ -77,10 +77,10 @@ fn checkout() -> Checkout {
     checkout
 }
 
-/// What is compared of an entry.
+/// The reader's JSON object for each path.
 type Entries = BTreeMap<String, Value>;
 
-/// Returns what the program lists of a box.
+/// Returns the reader's listing of a box.
 fn listed(bundle: &Path) -> Entries {
     let output = read_box(bundle);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -120,7 +120,7 @@ fn it_finds_what_boxbuild_finds() {
     assert_archive(&checkout, &found);
 }
 
-/// Compares the contents with those of the archive that `boxbuild export` writes.
+/// Compares the reader's digests with the contents in the archive of `boxbuild export`.
 fn assert_archive(checkout: &Checkout, found: &Entries) {
     checkout.result(&["export", "test.box", "--format", "tar", "-o", "box.tar"]);
     let mut archive = tar::Archive::new(fs::File::open(checkout.path("box.tar")).unwrap());
@@ -143,7 +143,7 @@ fn assert_archive(checkout: &Checkout, found: &Entries) {
     assert!(files > 400, "{files} files");
 }
 
-/// Returns a path of the archive as the box has it.
+/// Converts a path in the archive to the box's: `./usr/lib/` becomes `/usr/lib`.
 fn absolute(path: &Path) -> String {
     let path = path.to_str().unwrap();
     format!("/{}", path.trim_start_matches("./").trim_end_matches('/'))
@@ -168,7 +168,7 @@ fn the_parts_one_after_another_are_an_image() {
     assert!(large == noise(4, 1_045_000), "a file of the second segment");
 }
 
-/// What is done to a box, and a part of what the program then says.
+/// A part of the reader's message, and a function that damages a box.
 type Harm = (&'static str, fn(&BoxFiles));
 
 const HARMS: [Harm; 5] = [
@@ -176,7 +176,7 @@ const HARMS: [Harm; 5] = [
     ("the parts are not the first layers", |it| {
         it.edit_manifest(|manifest| manifest["layers"].as_array_mut().unwrap().swap(0, 1));
     }),
-    // Whoever changes a box can compute all digests again: the files are others then.
+    // An attacker can exchange segments and compute the manifest's digest again. Then the files' digests differ.
     ("has another blake3", |it| {
         it.edit_manifest(|manifest| manifest["layers"].as_array_mut().unwrap().swap(1, 2));
     }),
@@ -186,7 +186,7 @@ const HARMS: [Harm; 5] = [
     ("has another size", |it| edit_layer(it, INIT_TYPE, |init| init["size"] = 7.into())),
 ];
 
-/// The program's checks can fail.
+/// Shows that the reader's checks can fail.
 #[test]
 fn it_refuses_another_rootfs() {
     let checkout = super::segments::checkout();

@@ -140,7 +140,7 @@ class Listing:
             paths.append(path)
             self.entries[path] = entry
         check(self.at == len(data), "the listing goes on")
-        # Canonical order: as by the names of each path, of which a directory's come before those below it.
+        # Canonical order: by the list of each path's names, so that a directory comes before its entries.
         check(paths == sorted(paths, key=lambda it: it.split(b"/")) and len(set(paths)) == len(paths), "the listing is not in order")
         self.tree = blake3(b"".join(digest))
 
@@ -218,7 +218,7 @@ def names(data):
         entries = [struct.unpack_from("<QHBB", block, 12 * at) for at in range(count)]
         ends = [it[1] for it in entries[1:]] + [len(block)]
         for (nid, start_of_name, _, _), end in zip(entries, ends):
-            # The last name of a block ends at the first zero byte.
+            # The last name in a block ends at the first zero byte.
             yield block[start_of_name:end].split(b"\0")[0], nid
 
 
@@ -244,7 +244,7 @@ def compare(image, listing):
             hashes[data] = blake3(data)
         if data is not None:
             found["blake3"] = hashes[data]
-        # One inode of the image is one entry of the listing, with all of its names.
+        # Each inode of the image must be one entry of the listing, with all its hard links.
         check(numbers.setdefault(nid, id(expected)) == id(expected), repr(path) + " has another inode")
         for key in found:
             check(found[key] == expected[key], "{} has another {}".format(repr(path), key))

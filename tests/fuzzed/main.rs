@@ -1,4 +1,4 @@
-//! The inputs to which fuzzing has led, given once more to the bodies of the fuzz targets: without the fuzzer, which compiles C++.
+//! Runs the bodies of the fuzz targets with the inputs that fuzzing has found. It does not need the fuzzer, which compiles C++.
 
 #[path = "../../fuzz/src/lib.rs"]
 #[allow(unreachable_pub, reason = "the library of another workspace")]
@@ -13,7 +13,7 @@ use testbed::Workspace;
 /// The body of a fuzz target.
 type Body = fn(&[u8]);
 
-/// The targets by the names of their directories of inputs.
+/// The targets, by the names of their directories in `fuzz/corpus`.
 const TARGETS: [(&str, Body); 9] = [
     ("boxfile_kdl", |bytes| targets::boxfile(bytes, Syntax::Kdl)),
     ("boxfile_toml", |bytes| targets::boxfile(bytes, Syntax::Toml)),

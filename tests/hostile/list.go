@@ -1,5 +1,5 @@
-// Lists tar archives with Go's own library, which reads the layers of containers for containerd,
-// Docker, Podman and umoci: a line of JSON for each.
+// Lists tar archives with Go's archive/tar, which containerd, Docker, Podman and umoci use for layers. It prints a line of JSON
+// for each archive.
 //
 // Standard input: for each archive its length (8 bytes, little-endian) and its bytes.
 package main
@@ -31,7 +31,7 @@ var kinds = map[byte]string{
 	tar.TypeFifo:    "p",
 }
 
-// raw keeps bytes from being written as base64.
+// raw converts bytes to numbers, because encoding/json writes bytes as base64.
 func raw(data []byte) []int {
 	numbers := make([]int, 0, len(data))
 	for _, it := range data {

@@ -1,4 +1,4 @@
-//! The advice, pasted as it is, leaves no conflict: pairs of real images, in both syntaxes.
+//! Tests that the advice on conflicts, pasted into the Boxfile, leaves no conflict: for pairs of real images, in both syntaxes.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use testkit::images::Layer;
 
 use crate::scene::Scene;
 
-/// Pairs of images that conflict: trees of packages, layers of packages, and edited trees.
+/// Pairs of real images that conflict: whole package trees, layers of packages, and an edited tree.
 const PAIRS: [[&str; 2]; 6] = [
     ["python", "node"],
     ["tools", "git"],
@@ -31,7 +31,7 @@ business = { image = "BUSINESS" }
 layout = "merged"
 "#;
 
-/// Plans a box of two images, and returns what is known of its composition.
+/// Plans the box of the Boxfile `text`, and returns the plan's `composition`.
 fn composition(scene: &Scene, file: &str, text: &str) -> Value {
     scene.write(file, text);
     let ran = scene.run(&["plan", "--json", "-f", file]);

@@ -1,4 +1,4 @@
-//! The content of a merged box.
+//! Tests of the content of a merged box.
 
 use std::process::Command;
 
@@ -27,10 +27,10 @@ fn both_components_have_the_one_root() {
     assert_eq!(listed["box"], built["box"], "the plan knows the box");
     let composition = &listed["composition"];
     let counts = ["agent", "business", "equal"].map(|name| composition[name].as_u64().unwrap());
-    // /agent, /agent/lib and /agent/run; /workspace, its app, and what only the agent's image hides;
-    // /, /bin, its shell, and /etc.
+    // Only the agent's: /agent, /agent/lib and /agent/run. Only the business image's: /workspace, /workspace/app, and
+    // /etc/os-release, which the agent's image hides. Equal in both: /, /bin, /bin/sh and /etc.
     assert_eq!(counts, [3, 3, 4], "{composition}");
-    // /roots/merged itself is the root counted above; one file has the lines of both images.
+    // The counts include the root, which is /roots/merged. The 1 is /etc/passwd, which has lines of both images.
     let all = scene.run(&["ls", "one.box"]).result;
     let own = all.lines().filter(|path| !path.starts_with("/roots/merged")).count();
     let entries = counts.iter().sum::<u64>() + 1 + own as u64;

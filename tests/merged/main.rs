@@ -1,5 +1,4 @@
-//! Layout "merged" as its users meet it: what is one, what conflicts, what is decided and refused,
-//! and what `boxbuild plan` shows of it.
+//! Tests of the layout "merged": equal files, conflicts, policies and refusals, and the output of `boxbuild plan`.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! `boxbuild plan`.
+//! Tests of `boxbuild plan` for the layout "merged".
 
 use insta::assert_snapshot;
 use testkit::images::Layer;

@@ -1,11 +1,11 @@
-//! Reports of conflicts, and of what cannot be decided.
+//! Tests of the messages on conflicts, and on files for which no policy is allowed.
 
 use insta::assert_snapshot;
 use testkit::images::Layer;
 
 use crate::scene::{Scene, shown};
 
-/// Layers that differ at three paths.
+/// Returns two layers that conflict at three paths.
 fn three() -> [Layer; 2] {
     let agent = Layer::new().file("/etc/motd", 0o644, "Welcome, agent.\n").dir("/var/data", 0o700);
     let business = Layer::new().file("/etc/motd", 0o644, "Welcome.\n").dir("/var/data", 0o755);

@@ -1,4 +1,4 @@
-//! The SBOM of a merged root, of which each image has a package database of its own.
+//! Tests of the SBOM of a merged root, in which each image has its own package database.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::scene::Scene;
 
 const DEBIAN: &str = "ID=debian\nVERSION_ID=\"12\"\n";
 
-/// A layer with Debian packages, each a name and a version.
+/// Returns a layer whose dpkg database has these packages, by name and version.
 fn debian(packages: &[(&str, &str)]) -> Layer {
     let paragraph = |(name, version): &(&str, &str)| {
         format!(
@@ -29,7 +29,7 @@ fn sbom(scene: &Scene) -> String {
     ran.result
 }
 
-/// Lists the packages of a package manager, each with the images that contain it.
+/// Returns the packages in an SBOM by package URL, each with the names of the images that contain it.
 fn packages(document: &Value) -> BTreeMap<&str, Vec<&str>> {
     let list = |name: &str| document[name].as_array().unwrap().iter();
     let name = |id: &Value| list("packages").find(|it| it["SPDXID"] == *id)?["name"].as_str();
@@ -64,7 +64,7 @@ fn the_packages_of_both_images_are_in_it() {
         assert_eq!(packages(&document), expected.into(), "{policy}");
         assert!(!document["comment"].as_str().unwrap().contains("Left out"), "{policy}");
 
-        // From the store, the box and so its SBOM are the same.
+        // A box that the build takes from the store has the same SBOM.
         fs::remove_dir_all(scene.path("one.box")).unwrap();
         let again = scene.builds().json();
         assert_eq!((&again["cached"], &again["box"]), (&true.into(), &built["box"]));

@@ -1,4 +1,4 @@
-//! Two images and a Boxfile that gives them one root, and `boxbuild` run on them.
+//! A checkout with two images and a Boxfile with the layout "merged", and methods that run `boxbuild` in it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -36,17 +36,17 @@ business {
 layout "merged"
 "#;
 
-/// A checkout with two images.
+/// A temporary checkout with two images.
 pub(crate) struct Scene {
     directory: tempfile::TempDir,
 }
 
-/// How a command ended, and what it said.
+/// The exit code and the output of a command.
 pub(crate) struct Ran {
     pub(crate) code: i32,
-    /// Its standard output.
+    /// The command's stdout.
     pub(crate) result: String,
-    /// Its standard error.
+    /// The command's stderr.
     pub(crate) notes: String,
 }
 
@@ -56,14 +56,14 @@ impl Ran {
     }
 }
 
-/// A layer that both images have.
+/// Returns the layer that both images share.
 pub(crate) fn base() -> Layer {
     let base = Layer::new().mtime(1_700_000_000).dir("/etc", 0o755);
     base.file("/etc/os-release", 0o644, "NAME=base\n").file("/bin/sh", 0o755, "a shell")
 }
 
 impl Scene {
-    /// Makes images of the base and one layer each, and a Boxfile that ends with `policies`.
+    /// Makes images of [`base`] and one more layer each, and a Boxfile that ends with `policies`.
     pub(crate) fn new(agent: Layer, business: Layer, policies: &str) -> Self {
         let scene = Self { directory: tempfile::tempdir().unwrap() };
         let entrypoint = vec!["/agent/run".to_owned()];
@@ -79,7 +79,7 @@ impl Scene {
         image.write_layout(&self.path(name), "latest", Compression::None).unwrap();
     }
 
-    /// Writes the Boxfile again.
+    /// Replaces the Boxfile's policies.
     pub(crate) fn policies(&self, policies: &str) {
         self.write("Boxfile", &format!("{BOXFILE}{policies}"));
     }
@@ -92,7 +92,7 @@ impl Scene {
         self.directory.path().join(name)
     }
 
-    /// Runs `boxbuild`, in the checkout.
+    /// Runs `boxbuild` in the checkout.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         let tools = tools();
         let mut command = Command::new(&tools.boxbuild);
@@ -104,15 +104,15 @@ impl Scene {
         Ran { code: output.status.code().unwrap(), result, notes }
     }
 
-    /// Runs `boxbuild build`, which must succeed, and returns what it told.
+    /// Runs `boxbuild build --json`, which must succeed, and returns its output.
     pub(crate) fn builds(&self) -> Ran {
         let ran = self.run(&["build", "--json"]);
         assert_eq!(ran.code, 0, "{}{}", ran.notes, ran.result);
         ran
     }
 
-    /// Runs `boxbuild build`, which must fail with exit code 1 and leave neither a box nor a lock,
-    /// and returns what it told, digests left out.
+    /// Runs `boxbuild build`, which must fail with exit code 1 and leave neither a box nor a lock. Returns its stderr with
+    /// digests replaced.
     pub(crate) fn refused(&self) -> String {
         let ran = self.run(&["build"]);
         assert_eq!((ran.code, ran.result.as_str()), (1, ""), "{}", ran.notes);
@@ -121,7 +121,7 @@ impl Scene {
     }
 }
 
-/// Replaces digests, and the starts of them that a message shows.
+/// Replaces digests, and their first 12 digits, which messages show.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;

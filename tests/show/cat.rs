@@ -1,4 +1,4 @@
-//! `boxbuild cat`.
+//! Tests of `boxbuild cat`.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,7 +14,7 @@ use crate::fixture::{blob, built, manifest};
 #[test]
 fn a_file_is_printed_byte_for_byte() {
     let checkout = Checkout::new();
-    // More than is read at once, and no text.
+    // Binary content that is larger than one read of `cat`.
     let noise: Vec<u8> =
         (0u32..500_000).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     let layer = Layer::new().file("/agent", 0o755, "# /bin/sh\n").file("/empty", 0o644, "").file(

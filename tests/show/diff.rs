@@ -1,4 +1,4 @@
-//! `boxbuild diff`.
+//! Tests of `boxbuild diff`.
 
 use std::fs;
 use std::process::Command;
@@ -11,21 +11,21 @@ use crate::checkout::{Checkout, Ran, shown};
 use crate::fixture::{built, checkout};
 use crate::schema::assert_fits;
 
-/// Compares, which must find a difference.
+/// Runs `boxbuild diff`, which must find a difference and exit with code 5.
 fn differing(checkout: &Checkout, args: &[&str]) -> Ran {
     let ran = checkout.run(&[&["diff"], args].concat());
     assert_eq!(ran.code, 5, "{}{}", ran.result, ran.notes);
     ran
 }
 
-/// Compares, which must find no difference.
+/// Runs `boxbuild diff`, which must find no difference.
 fn same(checkout: &Checkout, args: &[&str]) {
     let ran = checkout.run(&[&["diff"], args].concat());
     assert_eq!((ran.code, ran.result.as_str()), (0, ""), "{}{}", ran.result, ran.notes);
     assert_eq!(ran.notes, "no difference\n");
 }
 
-/// Builds `new.box`, which has another agent than `test.box`, and another skill.
+/// Builds `new.box`, whose agent and skill differ from those of `test.box`.
 fn changed() -> Checkout {
     let checkout = built();
     checkout.edit("skills/greet/SKILL.md", "\nGreets.", "\nGreets more.");
@@ -102,7 +102,7 @@ fn two_boxes() {
     same(&checkout, &["test.box", "new.box", "--component", "business"]);
 }
 
-/// Builds `new.box` of a Boxfile that allows more.
+/// Builds `new.box` from a Boxfile that permits more than that of `test.box`.
 fn allowing() -> Checkout {
     let checkout = built();
     checkout.edit(
@@ -260,7 +260,7 @@ fn as_data() {
 #[test]
 fn what_boots_beside_the_files() {
     let checkout = built();
-    // The same program, with something after its last section.
+    // The same program with a byte after its last section.
     let init = fs::read(&crate::checkout::tools().init).unwrap();
     checkout.write("init", [init.as_slice(), b"\0"].concat());
     let mut command = checkout.boxbuild(&["build", "--output", "new.box"]);

@@ -1,4 +1,4 @@
-//! Files of the checkout in what `boxbuild` says of a box.
+//! Tests that `boxbuild`'s reports on a box show which files are from the checkout.
 
 use testkit::images::Layer;
 
@@ -10,7 +10,7 @@ const LINES: &str = r#"    image "oci:images/agent"
     file "static" to="/agent"
 "#;
 
-/// A built box whose agent has a file that is new, and one that replaces the image's.
+/// Builds a box whose agent has a new file from the checkout, and one that replaces a file of the image.
 fn built() -> Checkout {
     let checkout = Checkout::new();
     checkout.agent_of(Layer::new().file("/agent/main", 0o755, "old").dir("/agent", 0o700).to_tar());

@@ -10,10 +10,10 @@ use testkit::images::{Config, Entry, Image, Kind, Layer};
 
 use crate::checkout::{Checkout, WHOLE};
 
-/// An entry whose name is not UTF-8, and would move a terminal's cursor.
+/// A name that is not UTF-8, and has an escape sequence that clears a terminal.
 pub(crate) const WILD: &[u8] = b"agent/wild\xff\x1b[2J";
 
-/// Makes a checkout whose agent has everything that an entry can have.
+/// Makes a checkout whose agent's image has entries of all types and with all attributes.
 pub(crate) fn checkout() -> Checkout {
     let checkout = Checkout::new();
     let base =
@@ -45,7 +45,7 @@ pub(crate) fn checkout() -> Checkout {
     checkout
 }
 
-/// Makes the same, and builds it to `test.box`.
+/// Makes the same checkout as [`checkout`], and builds its box to `test.box`.
 pub(crate) fn built() -> Checkout {
     let checkout = checkout();
     checkout.built(WHOLE);
@@ -64,7 +64,7 @@ pub(crate) fn manifest(checkout: &Checkout) -> Manifest {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-/// Makes another manifest that of the box `test.box`.
+/// Replaces the manifest of the box `test.box`, and updates its index.
 pub(crate) fn reseal(checkout: &Checkout, manifest: &Manifest) {
     let bytes = serde_json::to_vec(manifest).unwrap();
     let digest = box_digest::Digest::of(&bytes);

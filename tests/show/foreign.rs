@@ -1,4 +1,4 @@
-//! Boxes from strangers: what boxlaunch refuses, boxbuild refuses in the same words.
+//! Tests with boxes from strangers: boxbuild and boxlaunch refuse the same boxes with the same messages.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use testkit::test_box::BoxFiles;
 use crate::checkout::{Checkout, Ran, WHOLE};
 use crate::fixture::{built, checkout};
 
-/// Copies a box; its blobs are links, and whoever damages one replaces it.
+/// Copies `test.box`. The copy's blobs are hard links, so a test must replace a blob to damage it, not write to it.
 fn copied(checkout: &Checkout, to: &str) -> BoxFiles {
     let (from, to) = (checkout.path("test.box"), checkout.path(to));
     fs::create_dir_all(to.join("blobs/sha256")).unwrap();
@@ -54,7 +54,7 @@ fn a_box_that_skopeo_copied_is_the_same_box() {
         assert!(checkout.run(&["diff", "test.box", name]).notes.contains("no difference"));
         checkout.built(&["--output", name]);
     }
-    // A second box in the same layout: skopeo keeps the first.
+    // skopeo adds a second box to the layout and keeps the first.
     checkout.edit("Boxfile", "vm cpus=1", "vm cpus=2");
     checkout.built(&["--output", "two.box"]);
     let [from, to] = ["two.box", "tagged.box"].map(|it| checkout.path(it).display().to_string());
@@ -88,7 +88,7 @@ fn segmented() -> Checkout {
 #[test]
 fn both_programs_refuse_every_damaged_box_in_the_same_words() {
     let checkout = segmented();
-    // It would have what a box lacks.
+    // Removes the store, which has all blobs that a damaged box lacks.
     fs::remove_dir_all(checkout.path("store")).unwrap();
     assert_eq!(boxlaunch(&checkout, &["verify", "test.box"]).code, 0);
     for damage in damage::ALL {
@@ -106,7 +106,7 @@ fn both_programs_refuse_every_damaged_box_in_the_same_words() {
             let ours = checkout.run(args);
             let what = format!("{args:?}: {}: {}", damage.name, ours.notes);
             assert_eq!((ours.code, ours.result.as_str()), (1, ""), "{what}");
-            // Of an image's layout, `diff` says how to compare it.
+            // If the directory has become an image's layout, `diff` has its own message: how to compare an image.
             if !ours.notes.contains("compare an image in it") {
                 assert_eq!(first_line(&ours), first_line(&theirs), "{what}");
             }

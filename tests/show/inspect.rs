@@ -1,11 +1,11 @@
-//! `boxbuild inspect`.
+//! Tests of `boxbuild inspect`.
 
 use testkit::images::{Config, Image, Layer};
 
 use crate::checkout::{BOXFILE, Checkout, WHOLE, shown};
 use crate::fixture::built;
 
-/// Replaces the sizes of init and kernel, which follow the compiler, and the kernel's line.
+/// Replaces the values that depend on the compiler and on the kernel: sizes, the kernel's version, and the tree digest.
 fn stable(text: &str) -> String {
     let lines = shown(text);
     let line = |line: &str| {

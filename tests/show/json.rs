@@ -1,4 +1,4 @@
-//! Everything that the programs print with `--json` fits `docs/json.schema.json`.
+//! Tests that all output with `--json` conforms to `docs/json.schema.json`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::fixture::{blob, built, checkout, manifest};
 use crate::foreign::boxlaunch;
 use crate::schema::assert_fits;
 
-/// Runs `boxbuild`, whose report must fit the definition.
+/// Runs `boxbuild --json`, whose report must conform to the schema's `definition`.
 #[track_caller]
 fn fits(checkout: &Checkout, definition: &str, args: &[&str]) -> Value {
     let ran = checkout.run(&[args, &["--json"]].concat());
@@ -96,7 +96,7 @@ fn reports_on_boxes() {
     assert_fits("launch-inspect", &inspect.json());
     assert_fits("verify", &boxlaunch(&checkout, &["verify", "test.box", "--json"]).json());
     let manifest = manifest(&checkout);
-    // It has what the box is to lack.
+    // Removes the store, which has the blob that is removed from the box.
     fs::remove_dir_all(checkout.path("store")).unwrap();
     fs::remove_file(blob(&checkout, &manifest.blob(KERNEL_TYPE).unwrap().digest)).unwrap();
     let wrong = boxlaunch(&checkout, &["verify", "test.box", "--json"]);
@@ -107,7 +107,7 @@ fn reports_on_boxes() {
 
 #[test]
 fn a_host() {
-    // Without a PATH there is no emulator, so on many machines there are errors, too.
+    // Without `PATH`, `doctor` finds no emulator, so its report contains errors on many hosts.
     let checkout = checkout();
     assert_fits("doctor", &boxlaunch(&checkout, &["doctor", "--json"]).json());
 }
@@ -155,7 +155,7 @@ fn every_reference_of_the_schema_resolves() {
             _ => {}
         }
     }
-    // What the tests here do not print: it needs a machine that boots.
+    // Checks that docs/json.md has each command's definition, also for reports that need a VM and are not tested here.
     let page = include_str!("../../docs/json.md");
     for definition in schema["$defs"].as_object().unwrap().keys() {
         let command = schema["$defs"][definition]["description"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! `boxbuild ls`.
+//! Tests of `boxbuild ls`.
 
 use std::fs::File;
 use std::io::Read;

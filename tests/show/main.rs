@@ -1,4 +1,4 @@
-//! Reports of `boxbuild` on boxes: `ls`, `diff`, `inspect` and the SBOM.
+//! Tests of `boxbuild`'s reports on boxes: `ls`, `cat`, `diff`, `inspect` and the SBOM.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! An image of real Debian packages, as other programs see it.
+//! Compares reports on a box with real Debian packages with the output of umoci and dpkg.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::checkout::Checkout;
 
 const BOXFILE: &str = "box \"real\"\nagent { image \"oci:images/real\"; }\n";
 
-/// Lists the packages of dpkg's database in an SBOM: name and version.
+/// Returns the Debian packages in an SBOM: name and version, sorted.
 fn in_sbom(document: &Value) -> Vec<String> {
     let is_deb = |it: &&Value| {
         let purl = it["externalRefs"][0]["referenceLocator"].as_str();
@@ -27,7 +27,7 @@ fn in_sbom(document: &Value) -> Vec<String> {
     found
 }
 
-/// Lists the packages as dpkg has them in an unpacked image.
+/// Returns the packages that dpkg lists in the image that umoci has unpacked: name and version, sorted.
 fn as_dpkg_says(checkout: &Checkout) -> Vec<String> {
     let mut dpkg = Command::new("dpkg-query");
     dpkg.args(["--admindir=out/rootfs/var/lib/dpkg", "--show"]);

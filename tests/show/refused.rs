@@ -1,4 +1,4 @@
-//! Inputs that cannot be shown, and the messages.
+//! Tests of the messages for boxes and paths that cannot be shown.
 
 use std::fs;
 
@@ -87,7 +87,7 @@ fn a_damaged_listing() {
     let path = blob(&checkout, &manifest.blob(LISTING_TYPE).unwrap().digest);
     let whole = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
-    // It has what the box lacks.
+    // Removes the store, which has the blob that the box lacks.
     fs::remove_dir_all(checkout.path("store")).unwrap();
     for at in [0, whole.len() / 2, whole.len() - 1] {
         let mut bytes = whole.clone();
@@ -133,7 +133,7 @@ fn a_listing_that_lies() {
     error: the listing of test.box is damaged: it ends early
       = help: build or copy the box again
     ");
-    // Of the last entry, the nanoseconds are before the number of attributes.
+    // Changes the last entry's nanoseconds, which precede the 4-byte number of attributes.
     let mut other = bytes.clone();
     other[bytes.len() - 5] = 1;
     insta::assert_snapshot!(replace(&other), @r"

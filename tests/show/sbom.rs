@@ -1,4 +1,4 @@
-//! The SBOM of a box.
+//! Tests of the SBOM of a box.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ const STATUS: &str = "Package: libc6\nStatus: install ok installed\nArchitecture
                       Version: 2.36-9+deb12u4\n\nPackage: broken\nStatus: install ok installed\n";
 const INSTALLED: &str = "P:musl\nV:1.2.5-r0\nA:x86_64\nL:MIT\nF:lib\nR:ld-musl.so\n\n";
 
-/// Builds a box with packages of every sort.
+/// Builds a box with packages of each package manager.
 fn built() -> Checkout {
     let checkout = Checkout::new();
     let base = Layer::new()
@@ -95,7 +95,7 @@ fn the_validator_of_spdx_finds_nothing() {
     let text = checkout.result(&["inspect", "test.box", "--sbom"]);
     fs::write(&path, &text).unwrap();
     assert_eq!(validator.check(&path).unwrap(), "");
-    // It would find something.
+    // As a control, checks that the validator rejects invalid documents.
     for (from, to) in [
         ("\"spdxElementId\":\"SPDXRef-box", "\"spdxElementId\":\"SPDXRef-other"),
         ("pkg:npm/", "npm/"),

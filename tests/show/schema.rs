@@ -1,4 +1,4 @@
-//! The schema of the programs' JSON, `docs/json.schema.json`.
+//! Checks reports against `docs/json.schema.json`.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::validator::Validator;
 
-/// Checks that a report fits a definition of the schema.
+/// Asserts that a report conforms to the schema's `definition`.
 #[track_caller]
 pub(crate) fn assert_fits(definition: &str, report: &Value) {
     static SCHEMA: LazyLock<Validator> =

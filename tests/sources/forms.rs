@@ -1,5 +1,5 @@
-//! One image in every form gives one box, from a store that knows it in another form and from an empty
-//! one.
+//! Tests that the same image gives the same box in every form, with a store that has it from another form and with an empty
+//! store.
 
 use std::fs;
 
@@ -11,13 +11,13 @@ use crate::built;
 use crate::checkout::{Checkout, agent_with, business_with};
 use crate::skopeo::{copy, layout_of};
 
-/// The two images of a checkout.
+/// Returns the two images of a checkout.
 fn images() -> [(&'static str, Image); 2] {
     [("agent", agent_with("agent")), ("business", business_with("app"))]
 }
 
-/// Builds with both images in a form, which `make` makes of each from its layout: with the store as it
-/// is, then with an empty one, which must give the same box.
+/// Builds with both images in the form that `make` makes of them: with the current store, and with an empty one. Both must give
+/// the same box. `make` returns the image's reference.
 fn of(checkout: &Checkout, make: impl Fn(&Checkout, &str, &Image) -> String) -> Value {
     let [agent, business] = images().map(|(name, image)| make(checkout, name, &image));
     let warm = built(checkout, &agent, &business);
@@ -30,7 +30,7 @@ fn of(checkout: &Checkout, make: impl Fn(&Checkout, &str, &Image) -> String) -> 
     warm
 }
 
-/// Returns the digests of what was built.
+/// Returns the digests in a report of a build: the box's, and the tree's.
 fn identity(built: &Value) -> [&Value; 2] {
     [&built["box"], &built["tree"]]
 }

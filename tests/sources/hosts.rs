@@ -1,11 +1,11 @@
-//! One rule for `HOST` and `HOST:PORT`, whoever reads it.
+//! Tests that all parsers of `HOST` and `HOST:PORT` follow the same rule.
 
 use box_contract::ImageRef;
 use diagnostics::Source;
 use download::http::RemoteUrl;
 use oci_registry::{RegistryConfig, Repository};
 
-/// Hosts, and the spelling that every reader of a registry's host keeps; `None` for a malformed one.
+/// Hosts, and the normalized form that every parser of a registry's host returns. `None`: the host is malformed.
 const HOSTS: [(&str, Option<&str>); 24] = [
     ("example.org", Some("example.org")),
     ("Example.ORG:5000", Some("example.org:5000")),
@@ -33,7 +33,7 @@ const HOSTS: [(&str, Option<&str>); 24] = [
     ("[::g]:80", None),
 ];
 
-/// Reads a Boxfile whose agent is declared so.
+/// Parses a Boxfile whose agent's declaration contains `agent`.
 fn read(agent: &str) -> Option<boxfile_spec::Boxfile> {
     let text = format!("box b\nagent {{\n{agent}\n}}\n");
     boxfile_spec::read(Source::new("Boxfile", text), None, |_| Err(String::new())).boxfile
@@ -61,7 +61,7 @@ fn every_reader_has_one_rule_for_hosts() {
         let url = format!("https://{host}/agent");
         let binary = format!("binary {url:?} sha256=\"{}\"", "0".repeat(64));
         assert_eq!(read(&binary).is_some(), kept.is_some(), "a URL, {host}");
-        // The network must ask no other host than the one that was checked.
+        // The download must use the same host that was checked.
         if kept.is_some() {
             let asked = url.parse::<RemoteUrl>().unwrap().host();
             assert_eq!(asked, host.to_ascii_lowercase());

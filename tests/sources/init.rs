@@ -1,4 +1,4 @@
-//! `boxbuild init` with images in archives.
+//! Tests of `boxbuild init` with images in archives.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use testkit::images::{Compression, Image, Saved, pack};
 
 use crate::checkout::{Checkout, agent_with, business_with};
 
-/// A checkout without a Boxfile, with an image in an archive of each kind.
+/// Makes a checkout without a Boxfile, with images in an OCI archive and in a Docker archive.
 fn checkout() -> Checkout {
     let checkout = Checkout::new();
     fs::remove_file(checkout.path("Boxfile")).unwrap();

@@ -1,4 +1,4 @@
-//! Where images come from: one image in every form that people have it in, as `boxbuild` reads it.
+//! Tests of image sources: the same image in every form that `boxbuild` reads.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
@@ -14,12 +14,12 @@ mod skopeo;
 
 use checkout::{BOXFILE, Checkout};
 
-/// The Boxfile of a checkout with images by other references.
+/// Returns a checkout's Boxfile with other references for its images.
 fn boxfile(agent: &str, business: &str) -> String {
     BOXFILE.replace("oci:images/agent", agent).replace("oci:images/business", business)
 }
 
-/// Builds with these images, without an earlier lock, and returns what was built.
+/// Builds with these images and without a lock, and returns the report.
 fn built(checkout: &Checkout, agent: &str, business: &str) -> serde_json::Value {
     checkout.write("Boxfile", boxfile(agent, business));
     std::fs::remove_file(checkout.path("Boxfile.lock")).ok();

@@ -1,11 +1,11 @@
-//! The lock pins images in archives, too.
+//! Tests that the lock pins images in archives.
 
 use testkit::images::{Image, Saved, pack};
 
 use crate::boxfile;
 use crate::checkout::{Checkout, agent_with, business_with, shown};
 
-/// Writes the agent's image as an archive of a layout.
+/// Writes the agent's image as an OCI archive.
 fn archive_of(checkout: &Checkout, program: &str) {
     let layout = tempfile::tempdir().unwrap();
     let image = agent_with(program);
@@ -13,7 +13,7 @@ fn archive_of(checkout: &Checkout, program: &str) {
     checkout.write("images/agent.tar", pack(layout.path()).unwrap().bytes());
 }
 
-/// Writes the business image as docker saves it, with further images.
+/// Writes the business image and further images as a `docker save` archive.
 fn save(checkout: &Checkout, program: &str, further: &[(&Image, &[&str])]) {
     let image = business_with(program);
     let mut list: Vec<(&Image, &[&str])> = vec![(&image, &["app:v1"])];

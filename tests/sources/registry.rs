@@ -1,4 +1,4 @@
-//! Images of a registry, from the command line: a real one, on the loopback device.
+//! Tests of `boxbuild` with images in a real registry on the loopback device.
 
 use std::process::Command;
 
@@ -26,7 +26,7 @@ impl Scene {
         scene
     }
 
-    /// Pushes both images as they are in their layouts.
+    /// Pushes the current images of both layouts.
     fn push(&self) {
         for name in ["agent", "business"] {
             let layout = self.checkout.path(&format!("images/{name}"));
@@ -44,7 +44,7 @@ impl Scene {
         Ran::of(&mut self.command(args))
     }
 
-    /// Runs a command that must succeed, and returns what it reports.
+    /// Runs a command, which must succeed and fetch nothing, and returns its JSON report.
     fn reported(&self, args: &[&str]) -> serde_json::Value {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{}{}", ran.notes, ran.result);
@@ -52,12 +52,12 @@ impl Scene {
         ran.json()
     }
 
-    /// Runs a command that must fail, and returns what it says, without the registry's port.
+    /// Runs a command, which must fail, and returns its stderr with the registry's host replaced.
     fn fails(&self, args: &[&str]) -> String {
         let ran = self.run(args);
         assert_eq!(ran.code, 1, "{}", ran.notes);
         let host = self.registry.host();
-        // The line that underlines is as long as the host.
+        // Drops the underlines, whose length depends on the host's.
         let lines = ran.notes.lines().filter(|line| !line.contains('^'));
         let text: Vec<_> = lines.map(|line| line.replace(&host, "HOST")).collect();
         shown(&text.join("\n"))

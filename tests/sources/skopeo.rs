@@ -1,4 +1,4 @@
-//! Copies that `skopeo` makes: an independent writer of every form.
+//! Copies images with `skopeo`, an independent writer of every form.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,14 @@ use testbed::prerequisites::{Package, packages};
 use testbed::program;
 use testkit::images::LayoutDir;
 
-/// Copies an image, with these options; the references are skopeo's.
+/// Runs `skopeo copy` with these options. `from` and `to` are skopeo's references.
 pub(crate) fn copy(options: &[&str], from: &str, to: &str) {
     packages(&[Package::Skopeo], &mut |line| println!("{line}")).unwrap();
     program::run(Command::new("skopeo").arg("copy").args(options).args([from, to])).unwrap();
 }
 
-/// Makes an image layout of a copy of the kind `dir:`, whose documents stay as they are: of Docker's
-/// media types, which skopeo writes into no layout.
+/// Makes an OCI layout from skopeo's `dir:` copy, with the documents unchanged. They keep Docker's media types, which skopeo
+/// itself does not write into a layout.
 pub(crate) fn layout_of(dir: &Path, layout: &Path) {
     let target = LayoutDir::make(layout).unwrap();
     let manifest = fs::read(dir.join("manifest.json")).unwrap();

@@ -1,4 +1,4 @@
-# Runs in the virtual host: `sh /bench/script RUNS`. Gets a file of a server on loopback, on the host and in a box.
+# Runs on the virtual host as `sh /bench/script RUNS`. Downloads files from a server on loopback, on the host and in a box.
 ifconfig lo 127.0.0.1 up; ifconfig lo:1 93.184.216.34 netmask 255.255.255.255
 echo nameserver 127.0.0.1 >/etc/resolv.conf
 mkdir /tmp/www

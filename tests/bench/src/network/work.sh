@@ -1,4 +1,5 @@
-# `sh work NAME WAY RUNS` prints `took NAME WORK MICROSECONDS` for each work and run. On the host both ways are the same.
+# `sh work NAME WAY RUNS` prints `took NAME WORK MICROSECONDS` for each work and run. WAY is `proxy` or `direct`. On the host
+# they are the same, because it has no proxy.
 [ "$2" = direct ] && unset http_proxy HTTP_PROXY
 took() {
     end=$EPOCHREALTIME

@@ -1,18 +1,17 @@
-# Runs in the virtual host: `sh /bench/script RUNS`. Prints lines that the benchmark reads,
-# `fact NAME TEXT` and `took NAME MICROSECONDS`; the programs take turns.
+# Runs on the virtual host as `sh /bench/script RUNS`. The programs run in turn. It prints lines for the benchmark:
+# `fact NAME TEXT` and `took NAME MICROSECONDS`.
 fail() {
     echo "$1" >&2
     cat /bench/errors >&2
-    # The result is written to this disk.
+    # The virtual host writes the result to the disk that is mounted at /home, so nothing may use it.
     killall -9 boxlaunch msb 2> /dev/null
     sleep 1
     umount /home
     exit 1
 }
 
-# The programs keep their files on ext4, as on most machines: microsandbox needs a file system with
-# extended attributes of users, which tmpfs has only since Linux 6.6. The one disk that can be written is
-# that for the result, which is written after the end of this script.
+# The programs' files are on ext4, as on most hosts. microsandbox needs `user.*` attributes, which tmpfs has only since Linux
+# 6.6. The only writable disk is the one for the result, which is written after the end of this script.
 : > /bench/errors
 for disk in /sys/block/pmem*; do
     [ "$(cat "$disk/ro")" = 0 ] && disk=/dev/${disk##*/} && break
@@ -22,7 +21,7 @@ mkdir /home
 mount -t ext4 "$disk" /home || fail "$disk cannot be mounted"
 export HOME=/home
 cp -R /bench/krunfw.box /home
-# The disk has no room for two: what both boxes have is a link. A blob's name is its digest.
+# The disk is too small for two boxes, so the blobs that both have are hard links. A blob's name is its digest.
 cd /bench
 find lean.box -type d | while read -r folder; do mkdir -p "/home/$folder"; done
 find lean.box -type f | while read -r file; do
@@ -37,7 +36,7 @@ box="boxlaunch run /home/krunfw.box --"
 lean="boxlaunch run /home/lean.box --"
 peer="$msb run --quiet --no-stdin --no-net --cpus 1 --memory 512M --entrypoint"
 
-# The names are those of the report.
+# The first argument is the program's name in the report.
 turn() {
     timeout -k 2 10 sh /bench/timed "$@" || fail "$1 failed"
 }
@@ -45,7 +44,7 @@ turn() {
 echo "fact boxlaunch $(boxlaunch --version)"
 echo "fact microsandbox $($msb --version)"
 
-# Once each, so that all is cached: the box is hashed, the image is loaded and its database made.
+# Runs each program once to fill its caches: verifies the boxes, loads the image and creates its database.
 for name in krunfw lean; do
     boxlaunch verify /home/$name.box > /dev/null 2> /bench/errors || fail "$name.box is not whole"
 done
