@@ -1,5 +1,5 @@
-//! The corpus of hostile layers, each as one layer and split over two, while every file that the
-//! program names to the kernel is watched.
+//! Tests the corpus of hostile layers, each as one layer and split into two. strace records all file names in the probe's
+//! system calls, and a canary directory shows changes outside the store.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,14 +15,14 @@ use crate::outcome::Outcome;
 use crate::run::{PROBE, Work, message};
 use crate::syscalls::{everything, named, watched};
 
-/// One run of a case.
+/// A case of the corpus, written as one layer or as two.
 struct Run {
     name: String,
     expected: Expected,
     layers: Vec<Digest>,
 }
 
-/// Writes the layouts of all runs, which the probe reads in this order.
+/// Writes the layouts of all runs. The probe reads them in the returned order.
 fn prepare(work: &Work) -> Vec<Run> {
     let mut runs = Vec::new();
     for (number, case) in corpus().into_iter().enumerate() {
@@ -40,8 +40,8 @@ fn prepare(work: &Work) -> Vec<Run> {
     runs
 }
 
-/// Makes a place where escapes have something to hit: it holds what the cases name, and the probe
-/// runs in the midst of it.
+/// Makes the directory `canary`, which has the files that the cases try to reach at several levels. Returns the innermost
+/// directory, in which the probe runs.
 fn canary(work: &Work) -> PathBuf {
     let root = work.path().join("canary");
     let inside = root.join("a/b/c");
@@ -69,8 +69,8 @@ fn check(run: &Run, outcome: &Outcome) -> Option<String> {
     (!right || !clean).then(|| format!("{}: {:?}\n{outcome:#?}", run.name, run.expected))
 }
 
-/// Returns whether an error says where in the layer it is: the entry and its offset, except where the
-/// archive itself has no entry there, or where it is the tree that has no place for the entry.
+/// Returns whether an error has the entry and its offset in the archive. The offset may be missing if the entry does not fit
+/// into the tree, and the entry if the archive has no valid header at the error.
 fn is_located(outcome: &Outcome) -> bool {
     let starts = |kinds: &[&str]| kinds.iter().any(|kind| outcome.kind.starts_with(kind));
     match &outcome.entry {
@@ -84,21 +84,21 @@ fn is_located(outcome: &Outcome) -> bool {
     }
 }
 
-/// Returns whether a program of ours may name a file: its own, the system's libraries, and the work.
+/// Returns whether the probe may use a file name: its own program, its layouts and stores, or a file of the system.
 fn is_allowed(name: &str, work: &Path) -> bool {
     let own = [work.join("layouts"), work.join("stores")];
     let system = ["/lib/", "/usr/lib/", "/lib64/", "/etc/ld.so.", "/proc/self/", "/sys/fs/cgroup"];
     name.is_empty()
         || name == PROBE
         || is_draft(name)
-        // Flushed, so that a new store in it survives a crash.
+        // The probe flushes this directory, so that a new store in it survives a crash.
         || Path::new(name) == work
         || own.iter().any(|directory| Path::new(name).starts_with(directory))
         || system.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns whether a name is that of an unfinished file, which the store names below the handle of its
-/// directory: no digit of it comes from a layer.
+/// Returns whether `name` is a draft of the store, such as `.boxbuild-0123456789abcdef`, relative to a directory's handle.
+/// The digits do not depend on the layer.
 fn is_draft(name: &str) -> bool {
     let digits = name.strip_prefix(".boxbuild-").unwrap_or_default();
     digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
