@@ -103,7 +103,8 @@ fn a_build_from_the_store_keeps_what_the_next_change_needs() {
     checkout.built(&[]);
     fs::remove_dir_all(checkout.path("test.box")).unwrap();
     let report = collected(&checkout, &["gc", "--max-size", "none", "--older-than", "12h"]);
-    // A build does not read the images' blobs if the store has the box and the decoded layers.
+    // The second build took the box from the store, and so did not read the decoded layers. The collection must keep them all
+    // the same.
     for name in ["agent", "business"] {
         fs::remove_dir_all(checkout.path(&format!("images/{name}/blobs"))).unwrap();
     }

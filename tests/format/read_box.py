@@ -1,4 +1,4 @@
-"""Reads a box as docs/format.md describes it, checks it, and lists its files: one JSON object a line.
+"""Reads a box as docs/format.md describes it, checks it, and lists its files, with one JSON object per line.
 
     read_box.py BOX            checks all digests, and compares the image with the listing
     read_box.py --vector       prints the tree digest of the example in docs/format.md
@@ -24,7 +24,7 @@ CHUNK_START, CHUNK_END, PARENT, ROOT = 1, 2, 4, 8
 
 
 def compress(chain, words, counter, length, flags):
-    """The compression function of BLAKE3; returns the next chaining value."""
+    """Returns the next chaining value: the compression function of BLAKE3."""
     v = list(chain) + list(IV[:4]) + [counter & 0xFFFFFFFF, counter >> 32, length, flags]
     for order in ORDER:
         at = 0
@@ -46,7 +46,7 @@ def compress(chain, words, counter, length, flags):
 
 
 def blake3(data):
-    """BLAKE3 of bytes, as 32 bytes."""
+    """Returns the BLAKE3 hash of bytes, as 32 bytes."""
     def chunk(number, is_root):
         part, chain = data[number * 1024:number * 1024 + 1024], IV
         for at in range(0, max(len(part), 1), 64):
@@ -80,7 +80,7 @@ def document(directory, name, limit):
 
 
 def blob(box, named, limit=1 << 48):
-    """The bytes of a blob, compared with its descriptor."""
+    """Returns the bytes of a blob. Checks them against the blob's descriptor."""
     algorithm, digest = named["digest"].split(":")
     check(algorithm == "sha256" and len(digest) == 64 and set(digest) <= set("0123456789abcdef"), "a digest is malformed")
     data = document(box, "blobs/sha256/" + digest, limit)
@@ -100,7 +100,7 @@ def manifest_of(box):
 
 
 def rootfs_of(box, manifest):
-    """The image: metadata and segments, one after another."""
+    """Returns the image: the metadata followed by the segments."""
     role = "application/vnd.boxbuild.{}.v1".format
     kinds = [it["mediaType"] for it in manifest["layers"]]
     count = kinds.count(role("segment"))
@@ -116,7 +116,7 @@ def rootfs_of(box, manifest):
 
 
 class Listing:
-    """The entries of the listing, and what follows from them."""
+    """The entries of the listing, and the tree digest that is computed from them."""
 
     def __init__(self, data):
         magic = b"boxbuild listing 1\n"
@@ -179,7 +179,7 @@ PREFIXES = {1: b"user.", 2: b"system.posix_acl_access", 3: b"system.posix_acl_de
 
 
 def xattrs(image, at, count):
-    """The extended attributes after an inode, and where they end."""
+    """Returns the extended attributes after an inode, and the offset of their end."""
     if count == 0:
         return {}, at
     end, found, at = at + 12 + 4 * (count - 1), {}, at + 12
@@ -192,7 +192,7 @@ def xattrs(image, at, count):
 
 
 def inode(image, nid):
-    """An inode of the image, and its data."""
+    """Returns an inode of the image, and its data."""
     kind, icount, mode, _, size, union, _, uid, gid, mtime, nsec, _ = struct.unpack_from("<HHHHQIIIIqII", image, nid * 32)
     check(kind in (1, 5), "an inode is in another form")
     found, tail = xattrs(image, nid * 32 + 64, icount)
@@ -211,7 +211,7 @@ def inode(image, nid):
 
 
 def names(data):
-    """The names in the blocks of a directory, and their inodes."""
+    """Yields each name in the blocks of a directory with its inode's number."""
     for start in range(0, len(data), 4096):
         block = data[start:start + 4096]
         count = struct.unpack_from("<H", block, 8)[0] // 12
@@ -223,7 +223,7 @@ def names(data):
 
 
 def walk(image):
-    """Every path of the image with its inode's number, its entry and its data."""
+    """Yields every path of the image with its inode's number, its entry and its data."""
     pending = [(b"/", struct.unpack_from("<H", image, 1024 + 14)[0])]
     while pending:
         path, nid = pending.pop()
@@ -259,7 +259,7 @@ def compare(image, listing):
 
 
 def vector():
-    """The tree digest of the example in docs/format.md."""
+    """Returns the tree digest of the example in docs/format.md."""
     def attributes(tag, mode):
         return struct.pack("<BHIIqII", tag, mode, 0, 0, 0, 0, 0)
 

@@ -1,4 +1,4 @@
-"""Lists tar archives with Python's own library: a line of JSON for each.
+"""Lists tar archives with Python's tarfile, and prints a line of JSON for each archive.
 
 Standard input: for each archive its length (8 bytes, little-endian) and its bytes.
 """
@@ -18,7 +18,7 @@ KINDS = {
 
 
 class Strict(tarfile.TarInfo):
-    """Ends at a header that does not read with an error; the library takes it for the end."""
+    """Raises an error for an invalid header, which the library treats as the end of the archive."""
 
     @classmethod
     def fromtarfile(cls, archive):

@@ -9,7 +9,8 @@ pub(crate) struct Outcome {
     pub(crate) name: String,
     /// The entries of the image's tree. `None` if the image was refused.
     pub(crate) tree: Option<Vec<String>>,
-    /// The error's variant, such as `Malformed`.
+    /// The kind of the error. If the image cannot be opened, this is the error's debug output; if a layer is refused, the kind
+    /// with its causes.
     pub(crate) kind: String,
     /// The error's text.
     pub(crate) text: String,

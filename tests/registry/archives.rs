@@ -291,7 +291,7 @@ fn ocipkg_reads_what_is_saved_and_writes_what_is_loaded() {
         assert!(bytes == fs::read(files.blob_path(&digest)).unwrap(), "{digest}");
         other.add_blob(&bytes).unwrap();
     }
-    // The builder serializes the manifest again, and writes the index last.
+    // ocipkg serializes the manifest again, and writes the index last.
     drop(other.build(manifest).unwrap());
     printed(&place.boxlaunch("b", &["load", "other.tar"]));
     let found = place.found("b");

@@ -9,7 +9,7 @@ use std::process::Command;
 use testbed::debian::BenchImages;
 use testbed::{Artefacts, KitError, Result, program};
 
-/// A way to process the two images, with one or more programs. All but `Floor` make a bootable result.
+/// One or more programs that process the two images. Only the result of `Floor` is not bootable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
     /// `boxbuild build` into an empty store.

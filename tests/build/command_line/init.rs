@@ -150,7 +150,7 @@ fn labels_tell_the_images_apart() {
     good(&checkout);
 }
 
-/// `init` skips an image whose label `a3s.type` is not `agent`, because a build would refuse it.
+/// `init` skips an image whose label `a3s.type` is not the name of a component, because a build would refuse it.
 #[test]
 fn an_image_for_something_else_is_not_taken() {
     let checkout = checkout();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::traced::Call;
 
-/// The system calls of the model that create and remove names. [`WRITES`] has further ones, as have renames and flushes.
+/// The system calls of the model that open, create and remove names. It also knows [`WRITES`], renames and flushes.
 pub(super) const NAMES: &[&str] = &[
     "open",
     "openat",

@@ -1,4 +1,4 @@
-//! Tests that an image has no files at the paths of shares and scratch disks, and none in the way of working directories.
+//! Tests that a build refuses an image with files at the path of a share, of a scratch disk or of a working directory.
 
 use testkit::images::Layer;
 

@@ -10,7 +10,7 @@ use crate::virtio::{Device, devices};
 
 /// The tag of the virtio-fs device for the VM's first root, which is not a share.
 const FIRST_ROOT: &[u8] = b"/dev/root";
-/// `W_OK`.
+/// The mask `W_OK` of access(2).
 const WRITE: u32 = 2;
 
 /// Makes the attacks that the file `attacks` selects, and ends the VM.

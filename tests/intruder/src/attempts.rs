@@ -86,8 +86,8 @@ impl Attempt {
         ALL.iter().copied().find(|it| it.name == name)
     }
 
-    /// Returns the program path that makes a program attempt `self` on `target`. The directory's name is the target in
-    /// hexadecimal: `base/t2f746d70/read-file` for `/tmp`.
+    /// Returns the path under which this program must be started to make the attempt on `target`. The directory's name is the
+    /// target in hexadecimal: `base/t2f746d70/read-file` for `/tmp`.
     pub(crate) fn program(self, base: &Path, target: &str) -> std::path::PathBuf {
         let encoded: String = target.bytes().map(|byte| format!("{byte:02x}")).collect();
         base.join(format!("t{encoded}")).join(self.name)

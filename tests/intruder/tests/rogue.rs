@@ -189,7 +189,7 @@ fn one_client_too_many_is_told_so() {
     assert_ne!(run.end_within(WITHIN_GRACE).status(), Some(42));
 }
 
-/// Fails if `Events` waits for the VMM's end as soon as the VMM's log is closed.
+/// Fails if `Events` takes the end of the VMM's log for the VMM's end, and waits for the process.
 #[test]
 fn a_machine_that_closes_its_log_and_lives_on_is_killed() {
     let ends = beside(&["hidden", "hidden_early"], |name| {

@@ -13,7 +13,7 @@ use super::{BOX, Outcome, deaf_box};
 const EACH: u32 = 1000;
 /// The timeout in real time. 100,000 files take an hour.
 const MAX_TIME: Duration = Duration::from_secs(3 * 60 * 60);
-/// The virtual host's memory, in MiB. The files are in a tmpfs.
+/// The virtual host's memory, in MiB. The host's files are in it, too.
 const MEMORY: u32 = 5000;
 
 /// Creates the files, uses them in the box, and compares their content in the box and on the host. Prints the virtual time at

@@ -139,7 +139,7 @@ pub(super) fn odd(ground: &mut Ground) {
     }
 }
 
-/// Looks up two names of `length` bytes: one of repeated `/../`, and one of `x`.
+/// Looks up two names of `length` bytes: one of repeated `/.././/.`, and one of `x`.
 fn long(ground: &mut Ground, side: Side, length: usize) {
     let piece = [b'/', b'.', b'.', b'/', b'.', b'/', b'/', b'.'];
     ground.send(side, LOOKUP, ground.base(side), |it| {

@@ -1,4 +1,4 @@
-//! Objects of System V IPC, and POSIX message queues. No file system has them.
+//! Objects of System V IPC, and POSIX message queues. Processes find them by a key or a name, not by a path.
 
 use box_init::sys::zeros::{SystemV, get};
 use nix::errno::Errno;

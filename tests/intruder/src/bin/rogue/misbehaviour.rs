@@ -121,7 +121,7 @@ fn mutated(peer: &Peer, count: u64) {
     finish(&mut stream);
 }
 
-/// Returns output messages for which the supervisor granted no credit.
+/// Returns output messages. A flood of them exceeds the credit that the supervisor has granted.
 fn outputs() -> [GuestMessage; 3] {
     [0, 255, 3].map(|id| output(id, MAX_OUTPUT))
 }

@@ -80,7 +80,7 @@ impl Mutations {
             0 => frame[at] = byte,
             1 => frame[at] ^= 1 << (byte % 8),
             2 => frame.insert(at, byte),
-            // A digit, because most numbers in a frame are JSON.
+            // A digit, because most numbers in a frame are decimal numbers in JSON.
             3 => frame[at] = b'0' + byte % 10,
             _ if frame.len() > 5 => drop(frame.remove(at)),
             _ => {}
