@@ -1,8 +1,8 @@
 //! Compares five hundred random stacks of layers.
 //!
-//! umoci applies a marker at its position in the layer, which layer.md forbids (see `markers_in_their_turn`). So umoci gets each
-//! stack with the markers first, shallow ones before deep ones. boxbuild must make the same tree with the markers in any
-//! order.
+//! umoci applies a marker at its position in the layer, which layer.md forbids (see `markers_in_their_turn`). So the trees are
+//! compared for the stack with the markers first, shallow ones before deep ones. boxbuild must make the same tree of the stack
+//! in its random order, too.
 
 mod generate;
 
