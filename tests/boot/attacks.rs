@@ -164,8 +164,7 @@ fn the_machine_ends_in_some_attacks_and_only_the_machine() {
         let report = &STEPS[user].stdout;
         let ends = report.lines().filter_map(|line| line.strip_prefix("ended "));
         let ends: Vec<&str> = ends.collect();
-        let expected =
-            "error: the virtual machine ended (exit status: 0) before the agent was ready";
+        let expected = "error: the VM ended (exit status: 0) before the agent was ready";
         let expected: Vec<_> =
             (35..=ATTACKS).map(|number| format!("{number} {expected}")).collect();
         assert_eq!(ends, expected, "{user}");

@@ -134,7 +134,7 @@ fn nothing_that_a_box_has_leads_out_of_the_place_that_is_meant() {
     evil
     copy
     boxlaunch: left out: symbolic links that lead out of the copy: 1
-    the box says: left out: devices, pipes and sockets: 1
+    the box reports: left out: devices, pipes and sockets: 1
     error: cannot copy: /tmp/escape: Not a directory (os error 20)
     ");
 }

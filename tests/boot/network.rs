@@ -91,7 +91,7 @@ reach() { for to in 127.0.0.1:9999 169.254.169.254:80 127.0.0.1:80 10.0.2.2:80; 
 boxlaunch run -q /local -- true; echo $?; boxlaunch run -q -d --network-local 127.0.0.1 --network-local 10.0.0.0/8 /local; echo $?
 boxlaunch run -d --name none --network none /local 2>&1 | grep -v jail; reach none; boxlaunch network none; boxlaunch network none allow a.example 2>&1; boxlaunch kill none
 boxlaunch run -d --name given --network-local localhost:9999 --network-local 169.254.169.254 --network-local 10.0.0.0/8 /local 2>&1 | grep -v 'jail\|verified'
-reach given; boxlaunch network given | grep given; boxlaunch network given reload /local | grep -c 9999; boxlaunch kill given
+reach given; boxlaunch network given | grep although; boxlaunch network given reload /local | grep -c 9999; boxlaunch kill given
 boxlaunch run -q -d --name public --network-local 127.0.0.2 /filtered; reach public; boxlaunch network public reload /local 2>&1
 boxlaunch network public allow 127.0.0.1:9999 | grep 9999; reach public; boxlaunch kill public; killall httpd
 "#;

@@ -263,7 +263,7 @@ fn devices_run_out_and_what_is_missing_is_named() {
     Read-only file system
     ");
     insta::assert_snapshot!(STEPS["devices"].stderr, @r#"
-    error: a machine has at most 4 disks and devices for directories and a shared network, and this one would have 5
+    error: a VM has at most 4 devices for disks, directories and a shared network, but this one would have 5
       = help: each scratch disk, volume and writable directory is one, all read-only directories together are one, and a shared network is one
     error: the box wants to read a directory of this host at /data, its share input
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
@@ -347,9 +347,9 @@ fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
     ran
     ran
     ran
-    error: the box is in /tmp/refused, to which it may write: it could put another in its place
+    error: the box's files are in /tmp/refused, which the box may write to: it could replace itself
       = help: start the box by its name in the store, which `boxlaunch images` shows; or say which one you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
-    error: the box is in /tmp/refused/copy.box, to which it may write: it could put another in its place
+    error: the box's files are in /tmp/refused/copy.box, which the box may write to: it could replace itself
       = help: start the box by its name in the store, which `boxlaunch images` shows; or say which one you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
     error: the box could change in /tmp what boxlaunch itself keeps
       = help: share a directory that does not have /tmp in it
@@ -360,7 +360,7 @@ fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
     error: cannot share /: /dev is a file system of the kernel
     error: project, which the box proposes for its share input, leads to /etc
       = help: if you mean that directory: `--share input=/etc`
-    boxlaunch: a link leads from ./project to /etc, which is shown
+    boxlaunch: ./project is a link to /etc, which the box sees
     ");
 }
 

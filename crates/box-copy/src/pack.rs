@@ -56,6 +56,8 @@ pub fn pack(from: &CopyEnd, archive: impl Write) -> io::Result<LeftOut> {
         archive: BufWriter::with_capacity(BUFFER, archive),
         base: from.path.clone(),
         left_out: LeftOut::default(),
+        // The name `.` is not counted when the archive is unpacked.
+        max_depth: MAX_DEPTH + usize::from(from.name.is_none()),
     };
     let name = from.name.as_deref().unwrap_or(OsStr::new("."));
     packing.put(&from.directory, name, Path::new(name), 1)?;
@@ -68,6 +70,8 @@ struct Packing<W: Write> {
     /// The path of the directory to which the names are relative, for messages.
     base: PathBuf,
     left_out: LeftOut,
+    /// The maximum depth of an entry. The entry at the top has depth 1.
+    max_depth: usize,
 }
 
 impl<W: Write> Packing<W> {
@@ -83,10 +87,12 @@ impl<W: Write> Packing<W> {
         let failed = self.at(path);
         let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = stat.map_err(|errno| failed(errno.into()))?;
-        if depth > MAX_DEPTH {
-            return Err(failed(Error::new(ErrorKind::InvalidInput, "it is nested too deeply")));
-        }
         match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory | FileType::RegularFile | FileType::Symlink
+                if depth > self.max_depth =>
+            {
+                Err(failed(Error::new(ErrorKind::InvalidInput, "it is nested too deeply")))
+            }
             FileType::Directory => {
                 let directory = open_directory(parent, name).map_err(|it| failed(it.into()))?;
                 self.put_directory(&directory, &stat, path, depth)
@@ -200,6 +206,7 @@ fn head_of(kind: EntryType, stat: &Stat, size: u64) -> Head {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
 
     use super::*;
     use crate::{Author, by_path, unpack};
@@ -212,20 +219,25 @@ mod tests {
 
     #[test]
     fn what_is_packed_is_no_deeper_than_what_is_unpacked() {
-        let dir = tempfile::tempdir().unwrap();
-        let deepest = dir.path().join("a/".repeat(MAX_DEPTH - 1));
-        fs::create_dir_all(&deepest).unwrap();
-        fs::write(deepest.join("file"), "").unwrap();
-        let archive = packed(&dir.path().join("a"));
-        let target = dir.path().join("copy");
-        let to = CopyEnd::destination(&target, by_path).unwrap();
-        unpack(archive.as_bytes(), to, Author::User).unwrap();
-        fs::create_dir(deepest.join("a")).unwrap();
-        packed(&dir.path().join("a"));
-        fs::write(deepest.join("a/file"), "").unwrap();
-        let open = CopyEnd::source(&dir.path().join("a"), by_path).unwrap();
-        let error = pack(&open, &mut Vec::new()).unwrap_err().to_string();
-        assert!(error.ends_with("a/file: it is nested too deeply"), "{error}");
+        // The path of the deepest entry has `MAX_DEPTH` names in the archive: `a/` is counted, and `.` is not.
+        for (source, below) in [("a", MAX_DEPTH - 2), ("a/.", MAX_DEPTH - 1)] {
+            let dir = tempfile::tempdir().unwrap();
+            let source = dir.path().join(source);
+            let deepest = dir.path().join("a").join("a/".repeat(below));
+            fs::create_dir_all(&deepest).unwrap();
+            fs::write(deepest.join("file"), "").unwrap();
+            let to = CopyEnd::destination(&dir.path().join("copy"), by_path).unwrap();
+            unpack(packed(&source).as_bytes(), to, Author::User).unwrap();
+            fs::create_dir(deepest.join("a")).unwrap();
+            // The kernel takes no such long path for a socket.
+            let _socket = UnixListener::bind(dir.path().join("s")).unwrap();
+            fs::rename(dir.path().join("s"), deepest.join("a/s")).unwrap();
+            packed(&source);
+            fs::write(deepest.join("a/file"), "").unwrap();
+            let open = CopyEnd::source(&source, by_path).unwrap();
+            let error = pack(&open, &mut Vec::new()).unwrap_err().to_string();
+            assert!(error.ends_with("a/file: it is nested too deeply"), "{error}");
+        }
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Recognizes the addresses of this host.
 
-use std::io::{Error, ErrorKind};
+use std::io::Error;
+use std::io::ErrorKind::{AddrNotAvailable, HostUnreachable, NetworkUnreachable};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use egress_rules::{Denial, Rules, Target};
+use nix::errno::Errno;
+use nix::ifaddrs::getifaddrs;
 
-/// The number of the error of a socket whose address family the kernel lacks
-/// ([errno(3)](https://man7.org/linux/man-pages/man3/errno.3.html)).
-const EAFNOSUPPORT: i32 = 97;
 /// A UDP port. Any port except 0 would do; this one is the discard service (RFC 863).
 const DISCARD: u16 = 9;
 /// Addresses for documentation, which no host has (RFC 5737, RFC 3849).
@@ -31,7 +31,7 @@ pub fn is_own(address: IpAddr) -> bool {
         IpAddr::V6(_) => (IpAddr::from(FOREIGN_V6), IpAddr::from(Ipv6Addr::UNSPECIFIED)),
     };
     let can_bind = |address: IpAddr| match UdpSocket::bind((address, 0)) {
-        Err(reason) => reason.kind() != ErrorKind::AddrNotAvailable && !is_without_family(&reason),
+        Err(reason) => reason.kind() != AddrNotAvailable && !is_without_family(&reason),
         Ok(_) => true,
     };
     if !can_bind(address) || !can_bind(foreign) {
@@ -40,11 +40,36 @@ pub fn is_own(address: IpAddr) -> bool {
     // With `ip_nonlocal_bind`, sockets can be bound to any address. Connecting a UDP socket sends nothing, and shows
     // the local address from which it would send: that is `address` itself if this host has it.
     let Ok(socket) = UdpSocket::bind((any, 0)) else { return true };
-    let from = socket.connect((address, DISCARD)).and_then(|()| socket.local_addr());
-    from.is_ok_and(|from| from.ip() == address)
+    match socket.connect((address, DISCARD)).and_then(|()| socket.local_addr()) {
+        Ok(from) => from.ip() == address || is_of_an_interface(address),
+        Err(reason) => !matches!(reason.kind(), NetworkUnreachable | HostUnreachable),
+    }
+}
+
+/// Returns whether an interface of this host has the address. The second address of an interface sends from the first one, so it
+/// is recognized only here. Returns `true` if the interfaces cannot be listed.
+fn is_of_an_interface(address: IpAddr) -> bool {
+    let Ok(mut interfaces) = getifaddrs() else { return true };
+    interfaces.any(|interface| {
+        let found = interface.address.as_ref();
+        let v4 = found.and_then(|it| it.as_sockaddr_in()).map(|it| IpAddr::from(it.ip()));
+        let v6 = found.and_then(|it| it.as_sockaddr_in6()).map(|it| IpAddr::from(it.ip()));
+        v4.or(v6) == Some(address)
+    })
 }
 
 /// Returns whether this host has no addresses of the family, such as a host without IPv6.
 fn is_without_family(reason: &Error) -> bool {
-    reason.raw_os_error() == Some(EAFNOSUPPORT)
+    reason.raw_os_error() == Some(Errno::EAFNOSUPPORT as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_addresses_of_all_interfaces_are_found() {
+        assert!(is_of_an_interface(Ipv4Addr::LOCALHOST.into()));
+        assert!(!is_of_an_interface(FOREIGN_V4.into()) && !is_of_an_interface(FOREIGN_V6.into()));
+    }
 }

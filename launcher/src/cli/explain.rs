@@ -167,7 +167,7 @@ fn of_opened(error: &OpenBoxError) -> Explanation {
         OpenBoxError::Stream(error) => of_stream(error),
         OpenBoxError::Open(error) => error.into(),
         OpenBoxError::Writable(_) => {
-            let help = "the files that boot must belong to you or to root, and only its owner may write to it: build the \
+            let help = "the files that boot must belong to you or to root, and only their owner may write to them: build the \
                         box again, or `chmod go-w` and `chown` its blobs";
             (BoxWritable, help).into()
         }

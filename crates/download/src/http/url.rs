@@ -150,9 +150,13 @@ fn malformed(text: &str, reason: &str) -> UrlError {
 /// Returns a malformed URL for messages: without the text before an `@`, which may contain a password, and without the query, which
 /// may be a signature. For example, `https://user:secret@[host` becomes `…@[host`.
 fn without_secrets(url: &str) -> String {
-    let (hidden, shown) = url.rsplit_once('@').map_or(("", url), |(_, rest)| ("…@", rest));
-    let shown = shown.split(['?', '#']).next().unwrap_or_default();
-    format!("{hidden}{shown}")
+    let is_end = |c| c == '?' || c == '#';
+    match url.rsplit_once('@') {
+        // The `@` may be in a password or in the query, so all of the text may be secret.
+        Some((before, _)) if before.contains(is_end) => "…".to_owned(),
+        Some((_, rest)) => format!("…@{}", rest.split(is_end).next().unwrap_or_default()),
+        None => url.split(is_end).next().unwrap_or_default().to_owned(),
+    }
 }
 
 impl fmt::Display for RemoteUrl {
@@ -275,7 +279,9 @@ mod tests {
     fn an_error_of_a_malformed_url_has_no_password_and_no_signature() {
         let at = "https://a.example.org/x".parse::<RemoteUrl>().unwrap();
         for (location, shown) in [
-            ("https://me:se?cret@[b", "…@[b"),
+            ("https://me:secret@[b?secret", "…@[b"),
+            ("https://me:se?cret@[b", "…"),
+            ("https://[b/x?mail=a@b.example&token=secret", "…"),
             ("https://[b/x?secret", "https://[b/x"),
             ("https://[b", "https://[b"),
         ] {

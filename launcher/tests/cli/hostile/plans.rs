@@ -52,11 +52,15 @@ fn forged() -> Vec<Forged> {
         ("/shares", json!([share("a", "/proc/1", "a")]), "reserved for the guest"),
         ("/shares", json!([share("a", "work", "a")]), "not absolute and normalized"),
         ("/shares", json!([share("a", "/a", "a"), share("a", "/b", "b")]), "two of this name"),
-        ("/shares", json!([share("a", "/a", "a"), share("b", "/a", "b")]), "two things at"),
+        (
+            "/shares",
+            json!([share("a", "/a", "a"), share("b", "/a", "b")]),
+            "twice, or a path inside another",
+        ),
         // Scratch disks.
         ("/scratch", disk("a", "/a", 0), "not between 1 MiB and 1 TiB"),
         ("/scratch", disk("a", "/a", u64::MAX), "not between 1 MiB and 1 TiB"),
-        ("/scratch", disk("a", "/a", (1 << 20) + 1), "no whole number of MiB"),
+        ("/scratch", disk("a", "/a", (1 << 20) + 1), "not a whole number of MiB"),
         ("/scratch", disk("../a", "/a", 1 << 20), "a name has lower-case letters"),
         ("/scratch", disk("a", "/a/../b", 1 << 20), "not absolute and normalized"),
         // Memory and CPUs.
@@ -64,7 +68,7 @@ fn forged() -> Vec<Forged> {
         ("/vm/cpus", json!(255), "1 to 16 are possible"),
         ("/vm/memory-mib", json!(0), "64 to 65536 are possible"),
         ("/vm/memory-mib", json!(u32::MAX), "64 to 65536 are possible"),
-        ("/agent/limits/memory-bytes", json!(u64::MAX), "it needs more than they"),
+        ("/agent/limits/memory-bytes", json!(u64::MAX), "it needs more than its components"),
         // The network and ports.
         ("/network", peer("https://a.example/"), "neither a domain nor an address"),
         ("/network", peer("*"), "neither a domain nor an address"),
