@@ -9,7 +9,9 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::Parser;
-use commands::{box_init, demo, dependencies, docs, fuzz, install, kernel, setup, test, vmhost};
+use commands::{
+    box_init, demo, dependencies, dist, docs, fuzz, install, kernel, setup, test, vmhost,
+};
 use tool_output::say;
 
 /// The development tasks of this repository.
@@ -24,6 +26,8 @@ enum Task {
     /// Build boxbuild, boxlaunch and box-init, install them with manual pages and completions, and download
     /// a guest kernel.
     Install(install::Options),
+    /// Make the files of a release: an archive with static programs and the lean kernel, its bill of materials, and their checksums.
+    Dist(dist::Options),
     /// Build box-init, PID 1 of the guest, with the same bytes in every directory, and print its path.
     BoxInit,
     /// Generate documents from the code: docs/boxfile.md, its JSON Schema, and the end of docs/security.md.
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
     let outcome = match Task::parse() {
         Task::Setup => setup::run(),
         Task::Demo(options) => demo::run(&options),
+        Task::Dist(options) => dist::run(&options),
         Task::Install(options) => install::run(&options),
         Task::BoxInit => box_init::run(),
         Task::Docs => docs::run(),

@@ -133,7 +133,7 @@ pub(crate) fn kernel(
             InputFile { path: PathBuf::from(value), named_by: NamedBy::Boxfile(*span) }
         }
         (None, Some(path)) => named_file(path, "--kernel", own::KERNEL),
-        (None, None) => InputFile::found(KernelName::Krunfw.name()),
+        (None, None) => InputFile::found(default_kernel().name()),
     };
     file.path = match file.path.to_str().and_then(KernelName::of) {
         Some(name) => first_kernel(name, kernel_places(name))?,
@@ -143,11 +143,26 @@ pub(crate) fn kernel(
     Ok(file)
 }
 
-/// Returns the paths where a kernel may be. The path to which `boxbuild setup` writes comes before the system's
-/// libraries.
+/// Returns the kernel of a build for which none is named: the lean kernel if it came with this program, as in a release, and
+/// libkrunfw otherwise.
+fn default_kernel() -> KernelName {
+    if release_kernel().is_some() { KernelName::Lean } else { KernelName::Krunfw }
+}
+
+/// Returns the path of the lean kernel that came with this program, unless an untrusted user could have put it there.
+fn release_kernel() -> Option<PathBuf> {
+    let program = env::current_exe().ok()?;
+    let path = own::kernel_place(&program);
+    (path.is_file() && search::distrust(&path, &trusted(&program)).is_none()).then_some(path)
+}
+
+/// Returns the paths where a kernel may be. The path to which `boxbuild setup` writes comes first, then the kernel of the release
+/// or the system's libraries.
 fn kernel_places(name: KernelName) -> impl Iterator<Item = PathBuf> {
-    let of_system = SYSTEM_LIBRARIES.iter().filter(move |_| name == KernelName::Krunfw);
-    set_up_kernel(name).into_iter().chain(of_system.map(PathBuf::from))
+    let is_krunfw = name == KernelName::Krunfw;
+    let of_release = if is_krunfw { None } else { release_kernel() };
+    let of_system = SYSTEM_LIBRARIES.iter().filter(move |_| is_krunfw);
+    set_up_kernel(name).into_iter().chain(of_release).chain(of_system.map(PathBuf::from))
 }
 
 fn first_kernel(

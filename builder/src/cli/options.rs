@@ -44,7 +44,7 @@ pub(crate) struct InputOptions {
     #[arg(long, value_name = "PATH", env = own::INIT, hide_env_values = true)]
     pub(crate) init: Option<PathBuf>,
     /// The guest kernel, if the Boxfile declares none: "lean", "krunfw", a libkrunfw.so.5 or an ELF kernel [default: the
-    /// libkrunfw of `boxbuild setup`, else libkrunfw.so.5 among the system's libraries]
+    /// lean kernel of a release, else the libkrunfw of `boxbuild setup`, else libkrunfw.so.5 among the system's libraries]
     #[arg(long, value_name = "PATH", env = own::KERNEL, hide_env_values = true)]
     pub(crate) kernel: Option<PathBuf>,
     #[command(flatten)]

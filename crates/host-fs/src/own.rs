@@ -49,6 +49,8 @@ const NAME: &str = "boxbuild";
 pub const BOX_INIT: &str = "box-init";
 /// The path of the installed init, relative to the directory that has `bin/boxbuild`.
 pub const INSTALLED_INIT: &str = "lib/boxbuild/box-init";
+/// The path of the lean kernel of a release, relative to the directory that has `bin/boxbuild`.
+pub const INSTALLED_KERNEL: &str = "lib/boxbuild/lean-kernel";
 /// The programs that a user starts.
 const PROGRAMS: [&str; 2] = ["boxbuild", "boxlaunch"];
 /// The file that marks a directory as cargo's output.
@@ -103,21 +105,31 @@ pub fn files(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
     named.into_iter().filter_map(file).chain(credentials).collect()
 }
 
-/// Returns `program`, the candidates for boxbuild and boxlaunch, and the candidates for the init.
+/// Returns `program`, the candidates for boxbuild and boxlaunch, the candidates for the init, and the kernel of a release.
 pub fn installed(program: &Path) -> Vec<OwnFile> {
     let file = |purpose| move |path| OwnFile { purpose, path, named_by: None };
     let others = PROGRAMS.iter().flat_map(|name| built_places(program, name));
     let programs = [program.to_owned()].into_iter().chain(others).map(file(Purpose::Program));
-    programs.chain(init_places(program).into_iter().map(file(Purpose::Init))).collect()
+    let inits = init_places(program).into_iter().map(file(Purpose::Init));
+    programs.chain(inits).chain([kernel_place(program)].map(file(Purpose::Kernel))).collect()
 }
 
 /// Returns the paths at which box-init may be, if boxbuild is at `program`: the installed path and the results of
 /// [`built_places`].
 pub fn init_places(program: &Path) -> Vec<PathBuf> {
-    let above = program.parent().and_then(Path::parent).unwrap_or(program);
-    let mut places = vec![above.join(INSTALLED_INIT)];
+    let mut places = vec![installation(program).join(INSTALLED_INIT)];
     places.extend(built_places(program, BOX_INIT));
     places
+}
+
+/// Returns the path at which the lean kernel of a release is, if boxbuild is at `program`.
+pub fn kernel_place(program: &Path) -> PathBuf {
+    installation(program).join(INSTALLED_KERNEL)
+}
+
+/// Returns the directory that has `bin/boxbuild`, if boxbuild is at `program`.
+fn installation(program: &Path) -> &Path {
+    program.parent().and_then(Path::parent).unwrap_or(program)
 }
 
 /// Returns the paths at which the program `name` may be: in the directory of `program`, and, if that directory is in cargo's

@@ -192,6 +192,18 @@ impl Artefacts {
         }
     }
 
+    /// Returns the command that builds `boxbuild` as a static program, for a release. Unlike the other static programs, it has a
+    /// fast zstd.
+    pub fn release_builder_build(workspace: &Workspace) -> Command {
+        Self::remapped_build(&cargo_home(), workspace, &[BUILDER])
+    }
+
+    /// Returns the paths of the programs of a release, all of which are static.
+    pub fn locate_release(workspace: &Workspace) -> Self {
+        let boxbuild = workspace.target(&format!("{MUSL}/release/{BUILDER}"));
+        Self { boxbuild, ..Self::locate(workspace, Profile::Release) }
+    }
+
     /// Returns the command that builds only `boxbuild`, in the dev profile. Its dependencies have the same features as in
     /// xtask, so the dependencies of both are compiled already.
     pub fn builder_alone(workspace: &Workspace) -> Command {
@@ -213,8 +225,15 @@ impl Artefacts {
 
     /// Like [`Self::static_build`], with cargo's home at `home`.
     pub fn static_build_with(home: &Path, workspace: &Workspace, packages: &[&str]) -> Command {
+        let mut cargo = Self::remapped_build(home, workspace, packages);
+        cargo.args(["--config", LESS_ZSTD]);
+        cargo
+    }
+
+    /// Returns the command that builds static programs with the usual optimization.
+    fn remapped_build(home: &Path, workspace: &Workspace, packages: &[&str]) -> Command {
         let mut cargo = release(workspace, packages);
-        cargo.args(["--target", MUSL, "--config", LESS_ZSTD]).env("CARGO_HOME", home);
+        cargo.args(["--target", MUSL]).env("CARGO_HOME", home);
         if std::env::var_os(C_COMPILER.0).is_none() {
             cargo.env(C_COMPILER.0, C_COMPILER.1);
         }

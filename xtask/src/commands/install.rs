@@ -68,7 +68,7 @@ fn compile(workspace: &Workspace) -> Result<()> {
 }
 
 /// Installs the programs, their manual pages and completions below `root`.
-fn install(artefacts: &Artefacts, root: &Path) -> Result<()> {
+pub(super) fn install(artefacts: &Artefacts, root: &Path) -> Result<()> {
     // box-init is installed first, so that a new boxbuild never finds an old box-init.
     put_program(&artefacts.box_init, &root.join(INSTALLED_INIT))?;
     put_program(&artefacts.boxlaunch, &root.join("bin/boxlaunch"))?;
@@ -90,8 +90,13 @@ fn document(program: &Path, name: &str, root: &Path) -> Result<()> {
 }
 
 fn put_program(from: &Path, to: &Path) -> Result<()> {
-    let mut program = File::open(from).map_err(KitError::file("open", from))?;
-    put(to, 0o755, |file| io::copy(&mut program, file))
+    put_file(from, to, 0o755)
+}
+
+/// Copies a file to `to`, with the permissions `mode`.
+pub(super) fn put_file(from: &Path, to: &Path, mode: u32) -> Result<()> {
+    let mut content = File::open(from).map_err(KitError::file("open", from))?;
+    put(to, mode, |file| io::copy(&mut content, file))
 }
 
 /// Writes a file next to its destination and renames it, so that a running program keeps its old file.

@@ -3,6 +3,7 @@
 pub(crate) mod box_init;
 pub(crate) mod demo;
 pub(crate) mod dependencies;
+pub(crate) mod dist;
 pub(crate) mod docs;
 pub(crate) mod fuzz;
 pub(crate) mod install;

@@ -1,0 +1,105 @@
+//! The archive of a release.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use flate2::{Compression, GzBuilder};
+use tar::{Builder, EntryType, Header};
+use testbed::{KitError, Result};
+
+/// Writes the files below `root` to `to`, a gzip-compressed tar archive. All paths in it begin with `name`, and
+/// `tar -xzf FILE --strip-components=1` removes that part. The bytes depend only on the names, modes and contents of the files.
+///
+/// # Errors
+/// A file cannot be read or written.
+pub(super) fn write(root: &Path, name: &str, to: &Path) -> Result<()> {
+    let file = File::create(to).map_err(KitError::file("create", to))?;
+    // The header of gzip has neither a name nor a time (RFC 1952, section 2.3.1).
+    let compressed = GzBuilder::new().mtime(0).write(file, Compression::best());
+    let mut archive = Builder::new(compressed);
+    for path in sorted(root)? {
+        let inside = Path::new(name).join(path.strip_prefix(root).unwrap_or(&path));
+        append(&mut archive, &path, &inside).map_err(KitError::file("pack", &path))?;
+    }
+    let finished = archive.into_inner().and_then(|compressed| compressed.finish());
+    finished.map(drop).map_err(KitError::file("write", to))
+}
+
+/// Returns the paths of all entries below a directory, each directory before its entries.
+fn sorted(directory: &Path) -> Result<Vec<PathBuf>> {
+    let listed = || -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect()
+    };
+    let mut entries = listed().map_err(KitError::file("read", directory))?;
+    entries.sort();
+    let mut all = Vec::new();
+    for entry in entries {
+        let is_directory = entry.is_dir();
+        all.push(entry.clone());
+        if is_directory {
+            all.extend(sorted(&entry)?);
+        }
+    }
+    Ok(all)
+}
+
+/// Appends a file or a directory, which belongs to root and has no time.
+fn append(archive: &mut Builder<impl io::Write>, path: &Path, inside: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    let mut header = Header::new_gnu();
+    header.set_mode(metadata.permissions().mode() & 0o777);
+    if metadata.is_dir() {
+        header.set_entry_type(EntryType::Directory);
+        header.set_mode(0o755);
+        return archive.append_data(&mut header, inside, io::empty());
+    }
+    header.set_size(metadata.len());
+    archive.append_data(&mut header, inside, File::open(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::process::Command;
+
+    use testbed::program;
+
+    use super::*;
+
+    fn tree(names: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for name in names {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, name).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn the_order_of_the_files_and_their_times_do_not_change_the_bytes() {
+        let out = tempfile::tempdir().unwrap();
+        let archives = [["bin/a", "bin/b", "lib/c"], ["lib/c", "bin/b", "bin/a"]].map(|names| {
+            let (root, to) = (tree(&names), out.path().join(names[0].replace('/', "-")));
+            write(root.path(), "boxbuild-1", &to).unwrap();
+            fs::read(to).unwrap()
+        });
+        assert_eq!(archives[0], archives[1]);
+    }
+
+    #[test]
+    fn tar_unpacks_it_without_its_first_directory() {
+        let (root, out) = (tree(&["bin/a"]), tempfile::tempdir().unwrap());
+        let archive = out.path().join("archive.tar.gz");
+        write(root.path(), "boxbuild-1", &archive).unwrap();
+        let mut tar = Command::new("tar");
+        tar.arg("-xzf").arg(&archive).arg("-C").arg(out.path()).arg("--strip-components=1");
+        program::run(&mut tar).unwrap();
+        let unpacked = out.path().join("bin/a");
+        assert_eq!(fs::read_to_string(&unpacked).unwrap(), "bin/a");
+        assert_eq!(fs::metadata(unpacked).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+}

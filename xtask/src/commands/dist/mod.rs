@@ -1,0 +1,159 @@
+//! `cargo xtask dist`: makes the files of a release.
+//!
+//! A release has an archive with the programs, a bill of materials, and a file with the checksums of both. The same sources and
+//! the same compilers give the same bytes, in every directory and at every time.
+
+mod archive;
+mod bill;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use host_fs::own::INSTALLED_KERNEL;
+use testbed::lean_kernel::{self, LeanKernel};
+use testbed::prerequisites::musl_target;
+use testbed::{Artefacts, KitError, Result, Workspace, digest};
+use tool_output::{cargo, say};
+
+use super::{Outcome, install};
+
+/// The version of the programs, which all packages of the workspace share.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The platform of the programs, in the archive's name.
+const PLATFORM: &str = "x86_64-linux";
+/// The directory of documents below an installation.
+const DOCUMENTS: &str = "share/doc/boxbuild";
+/// The documents of the repository that each release contains.
+const COPIED: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
+/// The file with the checksums, in the format of
+/// [sha256sum(1)](https://man7.org/linux/man-pages/man1/sha256sum.1.html).
+const CHECKSUMS: &str = "SHA256SUMS";
+
+/// The destination.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The directory for the files of the release [default: target/dist]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let workspace = Workspace::find();
+    let output = options.output.clone().unwrap_or_else(|| workspace.target("dist"));
+    say::watch(|| musl_target(&mut say::note))?;
+    let kernel = say::watch(|| lean_kernel::build(&workspace, &mut say::note))?;
+    say::step("compiling", || compile(&workspace))?;
+    let programs = Artefacts::locate_release(&workspace);
+    let files = say::step("packing", || make(&workspace, &programs, &kernel, &output))?;
+    for file in files {
+        say::result(&file.display().to_string());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn compile(workspace: &Workspace) -> Result<()> {
+    cargo::run(&mut Artefacts::release_builder_build(workspace))?;
+    cargo::build_boxlaunch(workspace)?;
+    cargo::run(&mut Artefacts::init_build(workspace))
+}
+
+/// Writes the files of the release from programs that are compiled, and returns their paths.
+fn make(
+    workspace: &Workspace,
+    programs: &Artefacts,
+    kernel: &LeanKernel,
+    output: &Path,
+) -> Result<Vec<PathBuf>> {
+    let name = format!("boxbuild-{VERSION}-{PLATFORM}");
+    let root = tempfile::tempdir().map_err(KitError::file("make", &std::env::temp_dir()))?;
+    install::install(programs, root.path())?;
+    install::put_file(&kernel.elf(), &root.path().join(INSTALLED_KERNEL), 0o644)?;
+    for document in COPIED {
+        let to = root.path().join(DOCUMENTS).join(document);
+        install::put_file(&workspace.path(document), &to, 0o644)?;
+    }
+    fs::create_dir_all(output).map_err(KitError::file("make", output))?;
+    let archive = output.join(format!("{name}.tar.gz"));
+    archive::write(root.path(), &name, &archive)?;
+    let bill = output.join(format!("{name}.spdx.json"));
+    bill::write(workspace, kernel, &bill)?;
+    let sums = output.join(CHECKSUMS);
+    write(&sums, &checksums(&[&archive, &bill])?)?;
+    Ok(vec![archive, bill, sums])
+}
+
+/// Returns the lines of [`CHECKSUMS`]: the sha256 and the name of each file.
+fn checksums(files: &[&Path]) -> Result<String> {
+    let line = |file: &&Path| -> Result<String> {
+        let name = file.file_name().unwrap_or_default().display();
+        Ok(format!("{}  {name}\n", digest::of_file(file)?.hex()))
+    };
+    files.iter().map(line).collect()
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(KitError::file("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use box_contract::KernelName;
+    use serde_json::Value;
+    use testbed::program;
+
+    use super::*;
+
+    /// Makes a release of the tests' programs below `output`.
+    fn made(output: &Path) -> Vec<PathBuf> {
+        let workspace = Workspace::find();
+        let programs = Artefacts::build(&workspace).unwrap();
+        let kernel = lean_kernel::build(&workspace, &mut |_| ()).unwrap();
+        make(&workspace, &programs, &kernel, output).unwrap()
+    }
+
+    /// Runs a command in a directory, with a home of its own, and returns its standard output.
+    fn run(command: &mut Command, directory: &Path) -> Vec<u8> {
+        let home = directory.join("home");
+        let variables = ["BOXBUILD_INIT", "BOXBUILD_KERNEL", "BOXBUILD_STORE", "BOXBUILD_STORE_RO"];
+        for name in variables {
+            command.env_remove(name);
+        }
+        command.current_dir(directory).env("HOME", &home);
+        for name in ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
+            command.env(name, &home);
+        }
+        program::run(command).unwrap()
+    }
+
+    #[test]
+    fn a_release_is_the_same_bytes_and_builds_a_box_without_setup() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| directory.path().join(path);
+        let [one, other] = ["one", "other"].map(|name| made(&at(name)));
+        for (one, other) in one.iter().zip(&other) {
+            assert_eq!(
+                digest::of_file(one).unwrap(),
+                digest::of_file(other).unwrap(),
+                "{}",
+                one.display()
+            );
+        }
+        run(Command::new("sha256sum").args(["--check", CHECKSUMS]), &at("one"));
+        fs::create_dir(at("installed")).unwrap();
+        let mut tar = Command::new("tar");
+        tar.arg("-xzf").arg(&one[0]).args(["-C", "installed", "--strip-components=1"]);
+        run(&mut tar, directory.path());
+        let agent = Artefacts::locate(&Workspace::find(), testbed::Profile::Dev).hello_agent;
+        fs::copy(agent, at("agent")).unwrap();
+        fs::write(at("Boxfile"), "box \"b\"\nagent { binary \"agent\"; }\n").unwrap();
+        let boxbuild = || Command::new(at("installed/bin/boxbuild"));
+        run(boxbuild().arg("build"), directory.path());
+        let shown = run(boxbuild().args(["inspect", "b.box", "--json"]), directory.path());
+        let shown: Value = serde_json::from_slice(&shown).unwrap();
+        let version = shown["kernel_version"].as_str().unwrap();
+        assert!(version.ends_with(KernelName::LEAN_RELEASE), "{version}");
+    }
+}
