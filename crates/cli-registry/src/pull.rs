@@ -1,4 +1,4 @@
-//! Pulls a box into the store of a command line.
+//! The `pull` command: pulls a box into the store that the options select.
 
 use box_cache::{Pulled as Note, Store, StoreError};
 use box_contract::RemoteName;
@@ -47,8 +47,8 @@ impl PullArgs {
         )
     }
 
-    /// Pulls the box. Returns the result, and its text to print without a final newline. `is_for_start` means that the
-    /// box is pulled for a start, and that the user did not ask to keep it. Before blobs are fetched, `note` gets lines
+    /// Pulls the box. Returns the result, and the text to print, which does not end with a newline. `is_for_start` means
+    /// that the box is pulled for a start, and that the user did not ask to keep it. Before blobs are fetched, `note` gets lines
     /// for the user: the size of the download, and whether the reference now means another box.
     ///
     /// # Errors
@@ -188,8 +188,8 @@ fn amounts(pulled: &Pulled) -> String {
     }
 }
 
-/// Resolves the name to a box, and determines which of its blobs the store lacks. Also returns the name for the box in the store:
-/// the tag, unless the tag now means another box.
+/// Resolves the name to a box, and determines which of its blobs the store lacks. Also returns the name under which the store
+/// records the box: HOST/NAME:TAG, or HOST/NAME@DIGEST if there is no tag or the tag now means another box.
 fn planned(
     args: &PullArgs,
     store: &Store,
@@ -199,7 +199,7 @@ fn planned(
     let registry = |error| BoxRegistryError::from(error);
     let repository = Repository::new(&name.host, &name.repository).map_err(registry)?;
     let tag = name.tag.as_deref().map(Tag::new).transpose().map_err(registry)?;
-    // If there is a tag, the digest may be the box digest, which a registry does not know.
+    // Look up the tag first if there is one: the digest may be a box digest, by which a registry finds nothing.
     let digest = name.digest.map(Reference::Digest);
     let Some(reference) = tag.map(Reference::Tag).or(digest) else {
         let reason = "it has neither a tag nor a digest".to_owned();
@@ -233,8 +233,8 @@ fn by_digest(
     store: &Store,
 ) -> Result<Option<Plan>, PullError> {
     match box_registry::plan(client, repository, &Reference::Digest(pin), store) {
-        // A plan of the plain form is not used: some registries return the box's manifest by its digest, but none of
-        // its blobs.
+        // Ignore a plan of `Form::Plain`: for a box digest, some registries return the box's own manifest, but do not
+        // have its uncompressed blobs.
         Ok(plan) => Ok(Some(plan).filter(|it| it.remote.form != Form::Plain)),
         Err(
             BoxRegistryError::Registry(RegistryError::NotFound { .. })

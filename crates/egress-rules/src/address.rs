@@ -57,7 +57,7 @@ const V6: [Range<Ipv6Addr>; 12] = [
     (Ipv6Addr::UNSPECIFIED, 96, RESERVED),
 ];
 
-/// The address of Azure's metadata service, which looks like the address of a host of the internet.
+/// The address of Azure's metadata service. It is listed here because IANA's registries do not contain it.
 const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
 /// The addresses of metadata services that are not link-local: Azure, Alibaba, Oracle.
@@ -132,10 +132,11 @@ fn in_v4(address: Ipv4Addr) -> Option<&'static str> {
     address.is_link_local().then_some(LINK_LOCAL).or(is_metadata.then_some(METADATA))
 }
 
-/// Returns the IPv4 addresses to which packets to this address may be sent. In addition to [`embedded`], a provider's
-/// translator uses one of several layouts ([RFC 6052, section 2.2](https://www.rfc-editor.org/rfc/rfc6052#section-2.2),
-/// [RFC 8215](https://www.rfc-editor.org/rfc/rfc8215)), and an IPv4-compatible address starts with zeros ([RFC 4291,
-/// section 2.5.5.1](https://www.rfc-editor.org/rfc/rfc4291#section-2.5.5.1)).
+/// Returns the IPv4 addresses to which packets to this address may be sent: the one that [`embedded`] returns, those in
+/// the layouts that a provider's translator may use ([RFC 6052, section
+/// 2.2](https://www.rfc-editor.org/rfc/rfc6052#section-2.2), [RFC 8215](https://www.rfc-editor.org/rfc/rfc8215)), and the
+/// one in an IPv4-compatible address, which starts with zeros ([RFC 4291, section
+/// 2.5.5.1](https://www.rfc-editor.org/rfc/rfc4291#section-2.5.5.1)).
 fn inner(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let it = address.octets();
     let of = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| it[place]));

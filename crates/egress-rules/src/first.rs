@@ -45,7 +45,7 @@ fn request(bytes: &[u8], target: &Target) -> Result<bool, HelloError> {
     for line in &mut lines {
         match line.first() {
             None => return named(host, target).map(|()| true),
-            // Some servers would read a continuation line as a Host line.
+            // Refuse a continuation line, because some servers would read it as a Host line.
             Some(b' ' | b'\t') => return Err(HelloError::Malformed),
             Some(_) => {}
         }
@@ -78,7 +78,7 @@ fn authority(line: &[u8]) -> Option<&[u8]> {
     uri[start..].split(|byte| b"/?#".contains(byte)).next()
 }
 
-/// Checks that a host with an optional port, if there is one, is the target's host. The port may be any.
+/// Checks that `text`, a host with an optional port, has the target's host. `None` passes. The port is not compared.
 fn named(text: Option<&[u8]>, target: &Target) -> Result<(), HelloError> {
     let Some(text) = text else { return Ok(()) };
     let text = str::from_utf8(text).map_err(|_| HelloError::OtherName)?;

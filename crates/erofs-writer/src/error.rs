@@ -27,7 +27,7 @@ pub enum Error {
     /// The `directory` of [`ImageBuilder::link`](crate::ImageBuilder::link) is not a directory.
     #[error("\"{name}\" was linked into node {node}, which is not a directory")]
     NotADirectory { node: NodeId, name: String },
-    /// A directory got a second name, or the root a first one.
+    /// A directory got a second name, or the root got a name.
     #[error("\"{name}\" would be a second name of directory {node}; a directory has exactly one")]
     DirectoryLinkedTwice { node: NodeId, name: String },
     /// Directories contain each other, such as `a/b` and `b/a`, and are unreachable from the root. `name` is one of them.
@@ -36,7 +36,7 @@ pub enum Error {
     /// An inode was added, but not linked into a directory.
     #[error("node {node} was added and has no name; link it into a directory or do not add it")]
     Unreachable { node: NodeId },
-    /// A node id of another builder, which has more inodes.
+    /// A node id of another builder. It is detected only if that builder has more inodes.
     #[error("node {node} does not belong to this image")]
     UnknownNode { node: NodeId },
     /// A mode has bits outside of 0o7777.
@@ -63,8 +63,8 @@ pub enum Error {
     /// Two files have one content and different sizes.
     #[error("content {content} is said to have {first} bytes and also {second} bytes")]
     ContentSizeMismatch { content: Blake3Digest, first: u64, second: u64 },
-    /// The caller gave a content an offset behind the image that is not the start of a block, or at which the content
-    /// does not fit.
+    /// The offset that [`Behind::place`](crate::Behind::place) returned for a content is not the start of a block, or the
+    /// content would exceed [`Behind::size`](crate::Behind::size).
     #[error("content {content} cannot lie {offset} bytes behind the image")]
     Misplaced { content: Blake3Digest, offset: u64 },
     /// A content ended before its declared `size`.

@@ -2,7 +2,7 @@
 //!
 //! The digest is BLAKE3 in its key derivation mode over a record for each inode, in the image's order. It is cut to 16 bytes
 //! and marked as version 8 ("custom") of [RFC 9562](https://www.rfc-editor.org/rfc/rfc9562#section-5.8). Numbers are
-//! little-endian, and a value of variable length follows its length, so that no two trees give the same records:
+//! little-endian, and the length precedes each value of variable length, so that no two trees give the same records:
 //!
 //! ```text
 //! mode with its type u16, uid u32, gid u32, mtime i64, mtime_nsec u32
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The writer computes the UUID even if the caller has a digest of the tree, so that the UUID does not depend on the
-//! caller's digest. A test has the UUID of a known tree.
+//! caller's digest. A test contains the UUID of a known tree, and fails if this computation changes.
 
 use crate::inode::file_mode;
 use crate::tree::{Inode, Node, NodeId, is_dot};

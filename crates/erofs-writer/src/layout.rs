@@ -8,10 +8,10 @@ use crate::inode::{self, Data};
 use crate::tree::{Inode, Node, NodeId, is_dot};
 use crate::{BLOCK, BLOCK_SIZE, Behind, Error, directory};
 
-/// The unit of `nid`, in bytes.
+/// Bytes per `nid`: an inode's offset in the image is its `nid` times this.
 const SLOT: u64 = 32;
-/// The largest file that directly follows its inode, in bytes. For larger files, the space that is lost at the ends of
-/// blocks comes close to the cost of a separate block.
+/// The largest file that directly follows its inode, in bytes. An inode and the data after it must not cross the end of a
+/// block. For larger files, the gap that this leaves wastes about as much as a separate block.
 pub const MAX_INLINE_FILE: u64 = 2048;
 /// The least number of bytes after the last inode. `fsck.erofs` before erofs-utils 1.9 reads the header of extended
 /// attributes of an inode that has none, and fails if the image ends there.
@@ -28,14 +28,14 @@ pub(crate) struct ImageLayout {
     pub(crate) parts: Vec<Part>,
     /// The number of blocks that are written.
     pub(crate) own_blocks: u32,
-    /// The image's size in blocks, including the contents behind the written part.
+    /// The image's size in blocks: the written blocks, and the blocks that the caller appends ([`Behind`]).
     pub(crate) blocks: u32,
     /// Bytes of files that are not stored again, because an earlier inode has the same content.
     pub(crate) shared_bytes: u64,
 }
 
-/// Inodes, followed by their data blocks. The inodes that are put last, and their data, are a separate part, so that
-/// their change moves nothing in the first part.
+/// Inodes, followed by their data blocks. The inodes that the caller put last ([`put_last`](crate::ImageBuilder::put_last))
+/// form a second part with their data. A change to them then moves nothing in the first part.
 #[derive(Debug)]
 pub(crate) struct Part {
     /// The part's inodes, as a range of [`ImageLayout::order`].
@@ -72,10 +72,10 @@ pub(crate) struct StoredContent {
 }
 
 impl ImageLayout {
-    /// Plans the image of the inodes in `order`, which has the inodes that are put last at its end.
+    /// Plans the image of the inodes in `order`. `order` must end with the inodes that were put last.
     ///
     /// # Errors
-    /// [`Error::ContentSizeMismatch`] and [`Error::TooLarge`].
+    /// [`Error::ContentSizeMismatch`], [`Error::Misplaced`] and [`Error::TooLarge`].
     pub(crate) fn new(
         inodes: &[Inode],
         order: Vec<NodeId>,
@@ -180,8 +180,9 @@ impl Planner<'_> {
         end
     }
 
-    /// Returns whether `inode` is a directory of the first part with an entry that is put last. Its data contain the
-    /// number of that entry's inode, which depends on the last part. So they are stored in the last part.
+    /// Returns whether `inode` is a directory of the first part with an entry that is put last. The
+    /// directory's data contain the number of that entry's inode, which depends on the last part. So they are stored in
+    /// the last part.
     fn is_joined(&self, inode: &Inode) -> bool {
         let is_last = |id: &NodeId| self.inodes[id.index()].is_last;
         !inode.is_last && inode.entries.iter().any(|(name, child)| !is_dot(name) && is_last(child))
@@ -205,13 +206,15 @@ impl Planner<'_> {
         Ok(trees)
     }
 
-    /// Assigns blocks to contents that do not follow their inode. Files above [`MAX_INLINE_FILE`] share them.
+    /// Assigns blocks to contents that do not follow their inode. Files above [`MAX_INLINE_FILE`] with equal content share
+    /// their blocks.
     fn place_contents(&mut self, part: &Range<usize>) -> Result<Vec<StoredContent>, Error> {
         let mut contents = Vec::new();
         for id in &self.order[part.clone()] {
             let Some((content, size)) = self.plain(*id) else { continue };
             let first = self.uses.first[id.index()];
-            // A small content is not shared: the first inode that has it may have it inline, so without a block.
+            // A small content is not shared, because the first inode with that content may store it inline and so have
+            // no block to share.
             if size > MAX_INLINE_FILE && first != *id {
                 self.places[id.index()].data.block = self.places[first.index()].data.block;
             } else if self.behind(&content, size).is_none() {
@@ -228,12 +231,13 @@ impl Planner<'_> {
         (file.1 > 0 && self.places[id.index()].data.tail == 0).then_some(file)
     }
 
-    /// Returns the offset of a content behind the written part. `None` for a small content, even if the caller has it there.
+    /// Returns the offset of a content in [`Behind`]. `None` for a content of at most [`MAX_INLINE_FILE`] bytes, which is
+    /// always written, even if [`Behind`] contains it.
     fn behind(&self, content: &Blake3Digest, size: u64) -> Option<u64> {
         if size > MAX_INLINE_FILE { (self.behind.place)(content) } else { None }
     }
 
-    /// Sets the blocks of the contents that follow the written part.
+    /// Sets the blocks of the contents in [`Behind`].
     fn place_behind(&mut self, own_blocks: u32) -> Result<(), Error> {
         for id in self.order {
             let Some((content, size)) = self.plain(*id) else { continue };
@@ -253,8 +257,8 @@ impl Planner<'_> {
 
 /// Returns the first slot at or after `end` from which `size` bytes do not cross the end of a block.
 ///
-/// Linux requires a tail in one block, and a symlink's tail in the block of its inode. A unit that does not fit any
-/// block has large extended attributes, and starts with a block.
+/// A unit is an inode with its extended attributes and its tail. Linux requires a tail in one block, and a symlink's tail in
+/// the block of its inode. A unit larger than a block (because of its extended attributes) starts at a block boundary.
 fn place_unit(end: u64, size: usize) -> u64 {
     let offset = end.next_multiple_of(SLOT);
     let room = BLOCK_SIZE - offset % BLOCK_SIZE;
@@ -272,8 +276,8 @@ fn data_size(inode: &Inode) -> u64 {
 
 /// Returns how many of the data's last bytes should follow the inode if they fit.
 ///
-/// A small file follows its inode even if another inode has the same content: its position then depends on its inode
-/// alone, and a shared block would rarely save space.
+/// A small file follows its inode even if another inode has the same content: the content's position then depends
+/// on this inode alone, and a shared block would rarely save space.
 fn wanted_tail(inode: &Inode, size: u64) -> usize {
     let wanted = match &inode.node {
         Node::Directory | Node::Symlink { .. } => true,

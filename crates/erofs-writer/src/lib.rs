@@ -37,8 +37,8 @@ const BLOCK_SIZE: u64 = BLOCK as u64;
 pub trait ContentSource {
     /// Writes the bytes of a content, all `size` of them, to `out`.
     ///
-    /// The writer calls it once for each content above [`MAX_INLINE_FILE`] bytes that is not [`Behind`] the image, and for
-    /// each file with a smaller content, unless it is empty. The same tree gives the same order of calls. `copy` may write
+    /// The writer calls it once for each content above [`MAX_INLINE_FILE`] bytes that is not in [`Behind`], and once for each
+    /// file with a smaller content that is not empty. The same tree gives the same order of calls. `copy` may write
     /// the bytes in pieces of any length.
     ///
     /// # Errors

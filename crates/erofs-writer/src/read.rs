@@ -92,7 +92,7 @@ impl Inode {
         let mut bytes = [0; SIZE];
         read(image, &mut bytes, offset)?;
         let after = offset + (SIZE + xattr::length(u16_at(&bytes, 2))) as u64;
-        // The extended form with plain or inline data. Other forms and data layouts have other bits.
+        // Accept only `erofs_inode_extended` with plain or inline data, the only formats that the writer uses.
         let tail = match u16_at(&bytes, 0) {
             1 => None,
             format if format == 1 | FLAT_INLINE << 1 => Some(after),

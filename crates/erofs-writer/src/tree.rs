@@ -39,8 +39,8 @@ pub struct Meta {
 pub enum Node {
     /// A directory; [`ImageBuilder::link`] fills it.
     Directory,
-    /// A regular file: its size in bytes, and the digest of its bytes. The writer takes equal digests for equal bytes,
-    /// and never compares the bytes.
+    /// A regular file: its size in bytes, and the digest of its bytes. Files with equal digests share their
+    /// data: the writer never compares the bytes.
     File { size: u64, content: Blake3Digest },
     /// A symbolic link and its target: 1 to 4095 bytes, none of them NUL.
     Symlink { target: Vec<u8> },
@@ -92,7 +92,8 @@ pub(crate) struct Inode {
     /// [`Meta::xattrs`], encoded by [`xattr::encode`].
     pub(crate) xattrs: Vec<u8>,
     pub(crate) node: Node,
-    /// The number of names. As in Unix, a directory has its name, `.`, and the `..` of each subdirectory.
+    /// The link count: the number of names. A directory's names are the one in its parent, its `.`, and the `..` of each
+    /// subdirectory.
     pub(crate) links: u32,
     /// The entries of a directory; empty for other inodes. A directory without `..` has no name yet.
     pub(crate) entries: Entries,
@@ -180,9 +181,9 @@ impl ImageBuilder {
         Ok(id)
     }
 
-    /// Puts an inode behind all inodes that are not put last, and its data behind their data. A change of the last
-    /// inodes then moves no other inode, and no data of other inodes, apart from the data of directories that contain a
-    /// last inode. The root stays the first inode.
+    /// Puts an inode and its data last: the image stores them after all inodes, and their data, for which this is not
+    /// called. A change of an inode that was put last then moves no other inode or data, except the data of directories
+    /// that contain such an inode. A no-op for the root, which is always the first inode.
     ///
     /// # Errors
     /// [`Error::UnknownNode`].

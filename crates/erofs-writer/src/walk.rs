@@ -6,9 +6,9 @@ use crate::tree::{Inode, Node, NodeId, is_dot};
 
 /// Lists the inodes in the order of the image, the root first.
 ///
-/// A directory's new children are contiguous, sorted by name. Its subdirectories follow, each visited depth first. An
-/// inode with several names is listed at its first name. The inodes that are put last follow all others, in the same
-/// order. The order depends on the tree only.
+/// The children of a directory are contiguous, sorted by name, except those that are listed already. The subdirectories
+/// follow, each visited depth first. An inode with several names is listed at its first name. The inodes that are put last
+/// ([`put_last`](crate::ImageBuilder::put_last)) follow all others, in the same order. The order depends on the tree only.
 ///
 /// # Errors
 /// [`Error::Unreachable`] and [`Error::Cycle`].
@@ -40,7 +40,7 @@ pub(crate) fn order(inodes: &[Inode], root: NodeId) -> Result<Vec<NodeId>, Error
 /// Returns the reason why inodes cannot be reached from the root.
 ///
 /// Either one of these inodes has no name, or the parent of each is unreachable too. In the second case, some of the
-/// parents are within themselves, because their number is finite.
+/// directories form a cycle, because their number is finite.
 fn why_missed(inodes: &[Inode], met: &[bool]) -> Error {
     let missed = || (0..inodes.len()).filter(|&index| !met[index]);
     if let Some(nameless) = missed().find(|&index| !inodes[index].is_named()) {

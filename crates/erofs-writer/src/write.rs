@@ -90,7 +90,7 @@ impl<'a> Image<'a> {
         for at in part.inodes.clone() {
             let id = self.layout.order[at];
             let (inode, place) = (&self.inodes[id.index()], self.layout.places[id.index()]);
-            // `ImageBuilder::add` counts inodes with 32 bits. A tree of 2^32 inodes is too large: `i_ino` starts at 1.
+            // `ImageBuilder::add` accepts 2^32 inodes. The last number then does not fit, because `i_ino` starts at 1.
             let number = u32::try_from(at + 1).map_err(|_| Error::TooLarge)?;
             self.sink.pad_to(place.offset)?;
             self.sink.put(&inode::encode(inode, number, place.data))?;

@@ -149,8 +149,8 @@ struct Walk<'s> {
     left: Steps,
     goal: Goal,
     search: &'s Search,
-    /// The links on the path that another program may have made. All are checked, because a link of the user can lead to
-    /// a link from a box.
+    /// The links on the path that another program may have made. Every link is checked, not only the first: a link that
+    /// the user made can lead to one that a box made.
     links: Vec<Link>,
 }
 
@@ -211,7 +211,8 @@ impl<'s> Walk<'s> {
         self.left.follow(Path::new(&OsString::from_vec(target.into_bytes())))
     }
 
-    /// Checks that all links may lead to `path`, which is the last directory of the way, or a file in it, without links.
+    /// Checks that all followed links may lead to `path`. `path` is the directory of the [`Way`] or a file in it, and
+    /// contains no link.
     fn check(&self, path: &Path) -> Result<(), NamedError> {
         let astray = self.links.iter().find(|link| !link.may_lead(&self.way, path));
         astray.map_or(Ok(()), |Link { at, tree, .. }| {
@@ -252,9 +253,9 @@ impl Link {
     }
 }
 
-/// Returns whether a link is exempt: it is in `/`, in [`OF_SYSTEM`], or only root can have made it. `is_roots` states
-/// whether root owns the link, and only root can change its directory and the ancestors. If this process is root,
-/// `is_roots` is ignored, because a box may then write as root.
+/// Returns whether a link is exempt: it is in `/`, in [`OF_SYSTEM`], or only root can have made it. `is_roots` is
+/// true if root owns the link and nobody else can change its directory or an ancestor. If this process is root, `is_roots`
+/// is ignored, because a box may then write as root.
 fn is_of_system(link: &Path, is_roots: bool) -> bool {
     (is_roots && !geteuid().is_root())
         || link.parent() == Some(Path::new("/"))

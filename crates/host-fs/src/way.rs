@@ -148,7 +148,7 @@ impl Way {
 
     /// Opens the entry `name` of the directory, without following a link.
     pub(crate) fn look(&self, name: &OsStr) -> io::Result<Found> {
-        // `O_DIRECTORY` also triggers an automount.
+        // First with `O_DIRECTORY`, because `O_PATH` alone does not trigger an automount (open(2)).
         match openat(self.open(), name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
             Err(Errno::NOTDIR | Errno::LOOP) => {}
             opened => return Ok(Found::Directory(opened?)),
@@ -161,7 +161,8 @@ impl Way {
         })
     }
 
-    /// Lets the kernel follow one of its links, such as `/proc/self/cwd`, whose target can differ from its text.
+    /// Follows the magic link `name`, such as `/proc/self/cwd`. Only the kernel can, because the link's text may not be a
+    /// path to its target.
     pub(crate) fn through(&self, name: &OsStr) -> io::Result<Self> {
         Self::of_open(&openat(self.open(), name, DIRECTORY, Mode::empty())?)
     }

@@ -75,12 +75,12 @@ pub struct Machine {
 
 impl Machine {
     /// Verifies the box, boots it, and returns when its agent is ready or the enforced total has passed: see
-    /// [`RunFacts::is_ready`]. The machine can only be used in the tokio runtime in which it was started.
+    /// [`RunFacts::is_ready`]. The [`Machine`] can only be used in the tokio runtime in which it was started.
     ///
     /// # Errors
     /// If the plan declares something that this version does not enforce, if a blob differs from its digest, or if the
-    /// start fails, takes too long or is ended by a signal. The caller must check that the host can run VMs
-    /// ([`crate::host::ensure_kvm`]).
+    /// start fails, exceeds [`StartPolicy::startup_timeout`], or is ended by a signal. The caller must check that the host
+    /// can run VMs ([`crate::host::ensure_kvm`]).
     pub async fn start(
         run: BoxToRun<'_>,
         mut gifts: HostResources,
@@ -169,7 +169,7 @@ impl Machine {
                 Err(self.agent_ended(exit))
             }
             GuestMessage::Failed(failed) => Err(guest_error(&failed)),
-            // Events for the log. The channel itself handles the greeting, and no client's command runs yet.
+            // Only events for the log are left: the channel handles the greeting, and clients cannot run commands yet.
             other => {
                 self.logs.keep(other, Instant::now());
                 Ok(())
@@ -200,12 +200,12 @@ impl Machine {
         self.events.vmm_pid()
     }
 
-    /// Returns the protocol that the box's init speaks.
+    /// Returns the version of the protocol that the box's init uses.
     pub fn protocol(&self) -> u32 {
         self.events.protocol().unwrap_or(OLDEST_PROTOCOL)
     }
 
-    /// Logs the agent's output, and passes it on.
+    /// Logs the agent's output, and writes it to `output`.
     fn agent_wrote(&mut self, wrote: &Output, output: &mut Route) -> io::Result<()> {
         self.agent_spoke |= !wrote.data.is_empty();
         self.logs.write(wrote, Instant::now());
@@ -215,7 +215,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Permits a program to write `bytes` more, because that many were passed on.
+    /// Permits a program to write `bytes` more bytes ([`Credit`]), because the host has processed that many.
     pub(crate) fn grant(&self, id: ProgramId, bytes: u32) {
         self.tell(&HostMessage::Credit(Credit { id, bytes }));
     }
@@ -314,8 +314,8 @@ impl Limits {
         self.total.map_or(self.timeout, |total| total.min(self.timeout))
     }
 
-    /// Decides whether a start that has reached a limit without a ready agent is an error. At the enforced total, it is
-    /// not.
+    /// Decides whether a start that has reached a limit without a ready agent is an error. At the enforced total it is not,
+    /// because the caller then stops the box and reports the exceeded budget.
     ///
     /// # Errors
     /// [`MachineError::Timeout`], with the reason why the agent is not ready.

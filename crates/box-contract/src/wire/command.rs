@@ -8,7 +8,7 @@ use super::frame::{Body, invalid, put};
 use super::program_id::{ProgramId, one_byte};
 use crate::{ComponentName, exit};
 
-/// A command to run in a component. Fields that are absent have the values of the component's plan.
+/// A command to run in a component. An absent `workdir` or `user` has the value of the component's plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
@@ -44,7 +44,8 @@ pub struct Exec {
 }
 
 impl Exec {
-    /// Creates the one command of a connection, with the values of the component's plan and without standard input.
+    /// Creates a command for a connection that runs only this command ([`ProgramId::COMMAND`]). Its environment, working
+    /// directory and user are those of the component's plan. Its standard input is empty.
     pub fn new(component: ComponentName, argv: Vec<String>) -> Self {
         Self {
             id: ProgramId::COMMAND,
@@ -61,7 +62,7 @@ impl Exec {
     }
 }
 
-/// A built-in command of init. It runs with the rights of a normal command.
+/// A built-in command of init. Except [`Skills`](Self::Skills), it runs in the component, with the rights of a normal command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Builtin {
@@ -125,7 +126,7 @@ pub struct Exited {
 }
 
 impl Exited {
-    /// Returns the exit code of a command that represents this program: the program's status, or the status of
+    /// Returns the exit code with which `boxlaunch` ends for this program: the program's status, or the status of
     /// [timeout(1)](https://man7.org/linux/man-pages/man1/timeout.1.html) if it was killed after its time limit.
     pub const fn code(self) -> u8 {
         if self.timed_out { exit::TIMED_OUT } else { self.status }
@@ -145,8 +146,8 @@ pub const fn lacked_memory(oom_killed: bool, status: Option<u8>) -> bool {
 }
 
 /// A part of the result of the box's task. Init sends all parts at once. Their total size is bounded by
-/// [`MAX_SENT_RESULT`](crate::task::MAX_SENT_RESULT), so they need no [`Credit`](super::Credit). They exceed a socket's
-/// buffer: once per run, init and the VMM wait until the host has read them.
+/// [`MAX_SENT_RESULT`](crate::task::MAX_SENT_RESULT), so they need no [`Credit`](super::Credit). They can exceed a
+/// socket's buffer. Init and the VMM then block until the host has read them, which is acceptable once per run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskResult {
     /// At most [`MAX_OUTPUT`](super::MAX_OUTPUT) bytes.

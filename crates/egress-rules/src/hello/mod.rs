@@ -12,7 +12,7 @@ pub const HANDSHAKE: u8 = 22;
 const MAX_HELLO: usize = 16 << 10;
 /// The longest fragment of a record (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
-/// The first bytes of a record with a handshake message: its type, and the major version of all records.
+/// The first two bytes of a handshake record: the record's type, and the major version, which is 3 in every version of TLS.
 const RECORD: [u8; 2] = [HANDSHAKE, 3];
 const RECORD_HEADER: usize = 5;
 const CLIENT_HELLO: u8 = 1;
@@ -31,7 +31,8 @@ pub enum HelloError {
     /// The message is malformed.
     #[error("the client's first message is malformed")]
     Malformed,
-    /// The message asks for another server than the client has named, or for none.
+    /// The server name in the ClientHello is absent, or is not the host of the connection's [`Target`], which the client
+    /// named before (for example with CONNECT).
     #[error("the client asks for another server than it has named")]
     OtherName,
 }
@@ -71,7 +72,7 @@ fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, HelloError> {
         };
         message.extend_from_slice(fragment);
         if let Some(length) = whole(&message)? {
-            // A client may send nothing after this message before the server has answered.
+            // A ClientHello must end with its record (RFC 8446, section 5.1), so more bytes in this record are an error.
             return if message.len() == length {
                 Ok(Some(message))
             } else {
@@ -110,7 +111,7 @@ fn server_name(message: &[u8]) -> Option<Option<&str>> {
     while !extensions.0.is_empty() {
         let (kind, data) = (extensions.number()?, extensions.list()?);
         if kind == SERVER_NAME {
-            // A server could use either of two names.
+            // Refuse a second server_name extension: the server might use the name that was not checked.
             if name.replace(host_name(data)?).is_some() {
                 return None;
             }

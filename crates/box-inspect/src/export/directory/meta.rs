@@ -27,7 +27,7 @@ pub enum Ownership {
 /// The numbers of entries and attributes that [`Ownership::Caller`] left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// The number of names of devices.
+    /// The number of device entries. A device with two hard links counts twice.
     pub devices: u64,
     /// The number of files and directories that lost their set-user-ID or set-group-ID bit.
     pub set_id: u64,
@@ -52,11 +52,11 @@ impl LeftOut {
 /// The number of files that give rights on the host to every user who can access the directory. [`Ownership::Box`] makes them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Privileged {
-    /// The number of names of devices.
+    /// The number of device entries. Here and below, a file with two hard links counts twice.
     pub devices: u64,
-    /// The number of names of files with a set-user-ID or set-group-ID bit.
+    /// The number of entries that are regular files with a set-user-ID or set-group-ID bit.
     pub set_id: u64,
-    /// The number of names of files with capabilities.
+    /// The number of entries that are regular files with capabilities.
     pub capabilities: u64,
 }
 
@@ -72,7 +72,7 @@ impl Privileged {
         })
     }
 
-    /// Counts the names of such files in `tree`. All counts are zero for [`Ownership::Caller`].
+    /// Counts these entries of `tree`. All counts are zero for [`Ownership::Caller`], which leaves these rights out.
     pub(crate) fn of(tree: &Tree, ownership: Ownership) -> Self {
         let mut counted = Self::default();
         if ownership == Ownership::Caller {
@@ -141,8 +141,8 @@ impl MetaSetter {
         if kind_of(inode) != Some(FileType::from_raw_mode(fstat(&made)?.st_mode)) {
             return Err(Errno::STALE);
         }
-        // Only calls that take a path accept an `O_PATH` handle. This path ends at the open entry, even if that is a symbolic
-        // link.
+        // fchown, fchmod and fsetxattr refuse an `O_PATH` handle (EBADF), so use its path in /proc. That path resolves to the
+        // open entry itself, even if the entry is a symbolic link.
         let path = format!("/proc/self/fd/{}", made.as_raw_fd());
         let path = path.as_str();
         self.own(meta, |uid, gid| rustix::fs::chown(path, uid, gid))?;
@@ -163,7 +163,7 @@ impl MetaSetter {
         if self.ownership == Ownership::Caller {
             return Ok(());
         }
-        // `chown` leaves the owner unchanged for this number.
+        // Refuse this number, because `chown` would leave the owner unchanged.
         if meta.uid == u32::MAX || meta.gid == u32::MAX {
             return Err(Errno::INVAL);
         }
@@ -199,7 +199,7 @@ impl MetaSetter {
     }
 }
 
-/// A tree has no access time: the modification time is used for both.
+/// Returns the times to set. [`Meta`] has no access time, so the modification time is used for both.
 fn times(meta: &Meta) -> Timestamps {
     let time = Timespec { tv_sec: meta.mtime, tv_nsec: meta.mtime_nsec.into() };
     Timestamps { last_access: time, last_modification: time }
