@@ -72,7 +72,7 @@ impl VerifiedContents {
         limit: u64,
         out: &mut dyn Write,
     ) -> Result<(), ExportError> {
-        // An empty content has no offset.
+        // An empty content has no offset, so any offset will do.
         let offset = self.places.get(&content.hash).copied().unwrap_or_default();
         let Some((part, offset)) = self.rootfs.locate(offset) else {
             return Err(ExportError::other_data(path));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The media type of the box's manifest as a blob in a registry. It is not the type of an OCI manifest, because registries look
 /// for blobs of that type among their manifests.
 pub const BOX_MANIFEST_TYPE: &str = "application/vnd.boxbuild.manifest.v1+json";
-/// The annotation of a layer with the digest of the plain blob: `sha256:` and 64 hexadecimal digits.
+/// The annotation of a layer with the digest of the plain (uncompressed) blob: `sha256:` and 64 hexadecimal digits.
 pub const PLAIN_DIGEST: &str = "vnd.boxbuild.plain.digest";
 /// The annotation of a layer with the size of the plain blob in bytes, as decimal digits.
 pub const PLAIN_SIZE: &str = "vnd.boxbuild.plain.size";
@@ -34,7 +34,7 @@ pub enum Form {
     Artifact,
     /// An image, for registries that reject artifacts.
     Image,
-    /// The box's manifest and plain blobs, as another tool copied them, such as `skopeo copy`.
+    /// The box's own manifest and its uncompressed blobs, as another tool copied them, such as `skopeo copy`.
     Plain,
 }
 
@@ -145,7 +145,7 @@ impl Document {
             }
             _ => BTreeMap::new(),
         };
-        // The config of an artifact is the box's manifest, so it is no layer.
+        // The config of an artifact is the box's manifest, so do not store the manifest as a layer, too.
         let skipped = usize::from(form != Form::Image);
         Self {
             schema_version: 2,

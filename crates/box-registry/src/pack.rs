@@ -12,8 +12,8 @@ use zstd::stream::write::Encoder;
 
 use crate::form::Sent;
 
-/// The compression level. The compressed bytes depend on this level, on [`WINDOW_LOG`], on the version of the library, and on the
-/// single thread of a frame.
+/// The compression level. The compressed bytes depend on this level, on [`WINDOW_LOG`], on the version of the library, and on
+/// compressing each frame with a single thread.
 pub(crate) const LEVEL: i32 = 4;
 /// The window of the long-distance matcher, as a power of two of bytes: 16 MiB. The matcher takes hardly any time, and makes
 /// file systems of Debian 5 % smaller. A pull needs this much memory for each parallel download.

@@ -121,7 +121,7 @@ pub fn fetch(
         begun.lock().unwrap_or_else(PoisonError::into_inner).insert(*digest);
         Ok(Some(blob.inflating(sink, claim)))
     })?;
-    // These blobs have been decompressed and verified.
+    // Remember only the blobs whose target was requested: they have been decompressed and verified.
     let begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(store) = sink.store() {
         for RemoteBlob { plain, sent } in missing.iter().filter(|it| begun.contains(&it.digest())) {

@@ -128,7 +128,7 @@ fn push_with(
         None => (Form::Artifact, BTreeMap::new()),
     };
     match push.run(form, &held) {
-        // The registry has lost a blob of its manifest.
+        // The registry has lost a blob that its manifest lists, so send every blob that it lacks.
         Err(BoxRegistryError::Registry(error)) if error.is_missing_blob() && !held.is_empty() => {
             push.run(form, &BTreeMap::new())
         }

@@ -173,7 +173,7 @@ impl Reader<'_> {
         BoxRegistryError::Malformed { what: self.what.clone(), reason: reason.into() }
     }
 
-    /// Fetches a document that is stored plain.
+    /// Fetches a document that is stored uncompressed.
     fn document(&self, named: &Descriptor) -> Result<Vec<u8>, BoxRegistryError> {
         let sent = Sent { digest: named.digest, size: named.size, is_zstd: false };
         self.fetch(&RemoteBlob { plain: named.clone(), sent }, MAX_DOCUMENT)
@@ -213,7 +213,7 @@ impl Reader<'_> {
         for (layer, id) in layers.iter().zip(ids) {
             let sent = Sent::of(layer).map_err(|reason| self.malformed(reason))?;
             let known = sizes.get(id).map(|(size, _)| *size);
-            // Without the annotation, the plain size of a compressed layer is not known before the box's manifest is read.
+            // Without the annotation, only the box's manifest has the plain size of a compressed layer, and it is not read yet.
             let size = known.unwrap_or(if sent.is_zstd { UNKNOWN } else { sent.size });
             places.entry(*id).or_insert((size, sent));
         }

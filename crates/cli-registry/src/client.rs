@@ -67,7 +67,7 @@ impl SetupError {
 /// Returns the value of an environment variable.
 pub type Variable<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Makes the client of a command. Without a screen, the client reports no progress. No request is sent yet.
+/// Makes the client of a command. Without a screen, the client reports no progress. Sends no request.
 ///
 /// # Errors
 /// [`SetupError`] if the configuration cannot be read or is malformed.

@@ -15,7 +15,7 @@ const WORTH_A_LINE: u64 = 1 << 20;
 /// The minimum interval between two changes of a watched line.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The time after which the rate is shown.
+/// The time after which the rate is shown. Before, it would vary too much.
 const RATE_AFTER: Duration = Duration::from_secs(1);
 
 /// Shows the progress of downloads: on one changing line if a user watches it, or else with a line for each completed download.
@@ -71,7 +71,7 @@ impl State {
             self.blobs.remove(&digest);
             return true;
         }
-        // If the total is unknown, it is at least the received bytes.
+        // Show an unknown total as the received bytes, its lower bound.
         self.blobs.insert(digest, (received, total.unwrap_or(received)));
         false
     }

@@ -139,7 +139,8 @@ impl Attempt {
         Ok(Upstream::new(stream, Arc::clone(&self.count), Arc::clone(&filter.pace), watch))
     }
 
-    /// Resolves a name. After the timeout, getaddrinfo(3) may still run. The lookup keeps its permit until it returns.
+    /// Resolves a name. After the timeout, getaddrinfo(3) may still run in its thread, so the lookup keeps its permit until
+    /// getaddrinfo returns.
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, Refusal> {
         self.ask(name)?;
         let lookups = Arc::clone(&self.filter.lookups);
@@ -158,7 +159,7 @@ impl Attempt {
 }
 
 impl Filter {
-    /// Connects to the first of the addresses that accepts the connection. Each address has an equal share of the time.
+    /// Connects to the first of the addresses that accepts the connection. Each address has an equal share of the timeout.
     async fn dial(&self, addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Refusal> {
         let count = u32::try_from(addresses.len()).unwrap_or(1).max(1);
         let share = self.settings.connect / count;

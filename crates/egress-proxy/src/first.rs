@@ -11,13 +11,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// How much is read at a time, in bytes.
 const PIECE: usize = 4096;
 
-/// A client that must not ask for another server than its target. The server may send bytes before the client, as in
-/// SSH.
+/// A client that must not ask for another server than its target. Only the client's bytes wait for the check: the server
+/// may send bytes before the client, as in SSH.
 pub(crate) struct FirstBytes<C> {
     client: C,
     /// The client's target; `None` once the client's first bytes have passed the check.
     target: Option<Target>,
-    /// The bytes that were received and not passed on yet.
+    /// The bytes that were received from the client, and that `poll_read` has not returned yet.
     begun: Vec<u8>,
     /// Why the client is no longer served.
     refused: Option<HelloError>,

@@ -28,7 +28,7 @@ impl Count {
         self.read.load(Ordering::Relaxed).wrapping_add(self.written.load(Ordering::Relaxed))
     }
 
-    /// Returns when no byte has passed for `time`, or up to a tenth later.
+    /// Waits until no byte has passed for `time`. Returns up to a tenth of `time` later.
     pub(crate) async fn idle(&self, time: Duration) {
         let (mut before, mut still) = (self.both(), 0);
         while still < CHECKS {
@@ -50,7 +50,7 @@ pub(crate) struct Metered<S> {
 }
 
 impl<S> Metered<S> {
-    /// Wraps a client's stream. Its count only shows whether the client is idle.
+    /// Wraps a client's stream. The count is used only to end an idle client: the rate limits the server's stream.
     pub(crate) fn client(stream: S, count: Arc<Count>) -> Self {
         Self { stream, count, pace: None, wait: None }
     }

@@ -10,7 +10,8 @@ use nix::ifaddrs::getifaddrs;
 
 /// A UDP port. Any port except 0 would do; this one is the discard service (RFC 863).
 const DISCARD: u16 = 9;
-/// Addresses for documentation, which no host has (RFC 5737, RFC 3849).
+/// Addresses for documentation, which no host has (RFC 5737, RFC 3849). If a socket can be bound to one of them, the bind in
+/// [`is_own`] proves nothing.
 const FOREIGN_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const FOREIGN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 

@@ -18,7 +18,8 @@ pub enum Refusal {
     /// The rules do not allow the connection.
     #[error(transparent)]
     Rules(#[from] Denial),
-    /// At port 443, the client's first message is not TLS, or it asks for another server than the client has named.
+    /// The client's first message is malformed, or asks for another server than the client has named. At port 443, it is also
+    /// refused if it is not TLS.
     #[error(transparent)]
     Hello(#[from] HelloError),
     /// The client's request is not for a proxy, or is ambiguous.
@@ -42,7 +43,7 @@ pub enum Refusal {
     /// A step, such as `connecting`, took longer than its time limit.
     #[error("{0} took too long")]
     Timeout(&'static str),
-    /// The server's answer cannot be passed on.
+    /// The server's answer is not HTTP, is too long, has an ambiguous end, or switches to another protocol.
     #[error("the server's answer is not HTTP, or too long")]
     Answer,
     /// The server ended the connection before its answer was complete.

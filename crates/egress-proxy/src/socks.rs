@@ -57,7 +57,7 @@ where
             }
         }
         Err(reason) => {
-            // A failure means that the client is gone.
+            // Ignore a failure, which means that the client is gone.
             let _gone = timeout(filter.settings.request, end(&mut stream, code(&reason))).await;
         }
     }

@@ -94,7 +94,7 @@ impl Filter {
         })
     }
 
-    /// Replaces the rules. Open connections whose target or address the new rules do not allow are ended.
+    /// Replaces the rules. Ends open connections whose target or address the new rules do not allow.
     pub fn reload(&self, rules: Rules) {
         drop(self.rules.send_replace(Arc::new(rules)));
     }

@@ -1,4 +1,4 @@
-//! A connection to a host that was allowed.
+//! Allowed connections to servers.
 
 use std::future::pending;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ use crate::state::{Filter, Settings};
 /// The size of a buffer, in bytes. A connection has one buffer in each direction.
 pub(crate) const BUFFER: usize = 16 << 10;
 
-/// A connection to a host that was allowed.
+/// An allowed connection to a server.
 pub(crate) struct Upstream {
     pub(crate) stream: Metered<TcpStream>,
     pub(crate) watch: Watch,
@@ -48,7 +48,7 @@ impl Watch {
         Self { rules, target, address, _permit: permit }
     }
 
-    /// Returns when a change of the rules has made the connection forbidden.
+    /// Waits until a change of the rules denies the connection, and returns the reason.
     pub(crate) async fn denied(&mut self) -> Refusal {
         loop {
             if self.rules.changed().await.is_err() {
@@ -113,7 +113,7 @@ where
         }
     }
     let mut client = FirstBytes::new(client, name.filter(|_| !is_tls));
-    // An error of one side ends the connection, too.
+    // Ignore an error of one side: it ends the connection, as the end of both sides does.
     let _ended = copy_bidirectional_with_sizes(&mut client, &mut server, BUFFER, BUFFER).await;
     client.refused().map_or(Ok(()), |reason| Err(reason.into()))
 }

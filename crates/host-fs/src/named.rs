@@ -26,7 +26,7 @@ use crate::steps::{Step, Steps};
 use crate::upward::{Repository, Search};
 use crate::way::{Found, Way};
 
-/// The links below subdirectories of `/` in the
+/// The exempt links that are not directly in `/`: those in the
 /// [Filesystem Hierarchy Standard](https://refspecs.linuxfoundation.org/FHS_3.0/fhs/index.html).
 const OF_SYSTEM: [&str; 2] = ["/var/run", "/var/lock"];
 
@@ -52,7 +52,7 @@ pub fn open(path: &Path, search: &Search) -> Result<File, NamedError> {
     Ok(FileSlot::of_file(path, search)?.open()?)
 }
 
-/// Opens the way to a directory that a user named. Links are followed by the rules of [`open`], even if `path` ends in one.
+/// Opens the [`Way`] to a directory that a user named. Links are followed by the rules of [`open`], even if `path` ends in one.
 ///
 /// # Errors
 /// [`NamedError`].

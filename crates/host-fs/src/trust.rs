@@ -156,7 +156,7 @@ impl Trusted {
 
     fn judge(&self, found: &Stat, path: &Path) -> Option<Stranger> {
         let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
-        // The permissions of a link have no effect.
+        // Ignore the permissions of a link, which have no effect.
         let mode = if is_link { 0 } else { found.st_mode };
         let path = || path.to_owned();
         match (found.st_uid, found.st_gid) {

@@ -92,8 +92,8 @@ impl Search {
     }
 }
 
-/// Returns the home directories of `users` from [passwd(5)](https://man7.org/linux/man-pages/man5/passwd.5.html):
-/// `HOME` may be unset or another user's.
+/// Returns the home directories of `users` from [passwd(5)](https://man7.org/linux/man-pages/man5/passwd.5.html). They are
+/// used in addition to `$HOME`, which may be unset or the home of another user.
 fn homes(users: &[u32]) -> Vec<PathBuf> {
     let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let fields = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>());

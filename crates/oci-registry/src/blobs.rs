@@ -150,7 +150,7 @@ impl<F: Fn(Digest, u64, &Cancel) -> Result<(), RegistryError> + Sync> Work<F> {
         {
             if let Err(error) = (self.fetch)(digest, size, &self.cancel) {
                 let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                // Later errors are consequences of the first.
+                // Keep only the first error, because later errors are consequences of it.
                 failure.get_or_insert(error);
                 self.cancel.cancel();
             }

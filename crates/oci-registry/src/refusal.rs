@@ -89,7 +89,7 @@ pub(crate) fn of_manifest(
     size: u64,
 ) -> RegistryError {
     let (host, status) = (host(server, &response), response.response.status());
-    // Amazon's registry answers 405 for a media type that it does not know.
+    // Include 405, with which Amazon's registry rejects a media type that it does not know.
     let known = [
         StatusCode::BAD_REQUEST,
         StatusCode::NOT_FOUND,
@@ -101,7 +101,7 @@ pub(crate) fn of_manifest(
         return of_upload(server, what, response, size);
     }
     let reason = code(server, what, response);
-    // Some registries answer 404 if a blob of the manifest is missing.
+    // A 404 means that the repository is missing, or, at some registries, that a blob of the manifest is missing.
     let is_blob = matches!(reason, Some("BLOB_UNKNOWN" | "MANIFEST_BLOB_UNKNOWN"));
     if status == StatusCode::NOT_FOUND && !is_blob {
         let what = format!("repository {}", server.repository.name());

@@ -6,8 +6,8 @@
 //! to a name. The host opens a stream if a client connects to a published port.
 //!
 //! The VMM's loop stops if one of its sockets is full. So all streams use one connection, which both ends always read, and
-//! each stream has a window of [`STREAM_WINDOW`] bytes in each direction. The receiver grants more bytes as it passes data
-//! on.
+//! each stream has a window of [`STREAM_WINDOW`] bytes in each direction. The receiver grants more bytes ([`StreamCredit`])
+//! as it passes data on.
 //!
 //! The guest's streams have even numbers and the host's streams odd numbers. Numbers increase and are not reused.
 //! Messages for a closed stream are dropped, because their sender may not know yet that the stream is closed.

@@ -4,10 +4,11 @@
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The maximum number of data bytes in a [`GuestMessage::Output`](super::GuestMessage::Output).
 pub const MAX_OUTPUT: usize = 32 * 1024;
-/// The number of bytes that a program may write, on both streams together, before the host grants more. The windows of
-/// the components' main programs and of one command fit together into a Unix socket's buffer (`net.core.wmem_default`).
+/// The number of bytes that a program may write, on both streams together, before the host grants more
+/// ([`Credit`](super::Credit)). The windows of the components' main programs and of one command fit together into a Unix
+/// socket's buffer (`net.core.wmem_default`), because the VMM blocks if that buffer is full.
 pub const WINDOW: u32 = 64 * 1024;
-/// The cost of a frame in addition to its data, in bytes. A socket's buffer accounts for no more than this.
+/// The cost of a frame in addition to its data, in bytes: at least the overhead that a socket's buffer accounts for it.
 pub const FRAME_COST: u32 = 1024;
-/// The number of input bytes that the host may send before init grants more.
+/// The number of input bytes that the host may send to a command before init grants more.
 pub const INPUT_WINDOW: u32 = 64 * 1024;

@@ -49,7 +49,7 @@ pub(super) fn supplier(maintainer: &str) -> Option<String> {
         Some((name, email)) => (name.trim(), email.trim()),
         None => (text.as_str(), ""),
     };
-    // SPDX would read a name in parentheses as an address without a name.
+    // Leave out a name in parentheses, because SPDX would read it as an address without a name.
     let has_name = !name.is_empty() && !name.starts_with('(') && text.len() <= MAX_WORD;
     let email = if email.is_empty() { String::new() } else { format!(" ({email})") };
     has_name.then(|| format!("Organization: {name}{email}"))

@@ -37,7 +37,7 @@ const BODY: &str = "CONNECT has no body";
 /// Returns the target of a request.
 ///
 /// # Errors
-/// The reason why the proxy refuses such a request under any rules.
+/// The reason why the proxy refuses such a request, whatever the rules allow.
 pub(crate) fn target<B>(request: &Request<B>, settings: &Settings) -> Result<Target, Refusal> {
     let (uri, headers) = (request.uri(), request.headers());
     let target = if request.method() == Method::CONNECT {

@@ -53,7 +53,7 @@ where
     let mut http = server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(filter.settings.request);
     http.max_buf_size(BUFFER).max_headers(MAX_HEADERS).auto_date_header(false);
-    // The client was already informed of an error, or it is gone.
+    // Ignore an error: the client was already informed of it, or is gone.
     let _ended = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
     let tunnel = lock(&client.tunnel).take();
     if let Some(tunnel) = tunnel {
@@ -67,7 +67,7 @@ struct Client {
     component: ComponentName,
     /// The tunnel that the client's connection becomes after the answer to CONNECT.
     tunnel: Mutex<Option<Tunnel>>,
-    /// The connection to the server of the client's last request, which ends when the client does.
+    /// The task with the connection to the server of the client's last request. Dropping it ends the connection.
     server: Mutex<JoinSet<()>>,
 }
 
@@ -95,7 +95,7 @@ impl Client {
         let is_connect = request.method() == Method::CONNECT;
         let channel = if is_connect { Channel::Connect } else { Channel::Http };
         let mut attempt = Attempt::new(&self.filter, self.component, channel);
-        // Only the host, because a URI may also have a user name and a password, with which it is refused below.
+        // Report only the host, because the URI may contain a user name and a password. Such a URI is refused below.
         if let Some(host) = request.uri().host() {
             attempt.asks(host, None);
         }

@@ -68,7 +68,7 @@ fn each(parent: BorrowedFd<'_>, left: &mut usize) -> io::Result<bool> {
             },
             FileType::RegularFile => flush_file(parent, name)?,
             FileType::Unknown => false,
-            // Links, devices and pipes have no data apart from their directory entries.
+            // Skip links, devices and pipes: they have no data apart from their directory entries.
             _ => true,
         };
         if !whole {

@@ -177,7 +177,7 @@ impl Parent {
 /// Flushes the names in a directory.
 pub(super) fn flush(directory: BorrowedFd<'_>) -> io::Result<()> {
     match rustix::fs::fsync(directory) {
-        // Some network file systems cannot flush a directory.
+        // Ignore these errors, because some network file systems cannot flush a directory.
         Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
         flushed => Ok(flushed?),
     }

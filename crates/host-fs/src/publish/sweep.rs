@@ -116,7 +116,7 @@ fn remove_entry(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
 fn make_writable(parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = rustix::fs::openat(parent, name, flags, Mode::empty())?;
-    // fchmod(2) refuses a handle that was opened with `O_PATH`.
+    // fchmod(2) refuses an `O_PATH` handle, so use its path in /proc.
     let handle = format!("/proc/self/fd/{}", directory.as_raw_fd());
     rustix::fs::chmod(handle, Mode::RWXU)
 }

@@ -138,7 +138,7 @@ pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, ReadError> {
     if length > limit {
         return Err(ReadError::TooLong { limit, found: length });
     }
-    // One byte more shows that the file has grown meanwhile.
+    // Read up to one byte more than `limit`, which shows that the file has grown meanwhile.
     let bytes = take(file, length, limit.saturating_add(1))?;
     match bytes.len() as u64 {
         found if found > limit => Err(ReadError::TooLong { limit, found }),

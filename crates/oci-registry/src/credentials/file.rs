@@ -65,7 +65,7 @@ impl AuthFile {
         if utf16(text).is_some() {
             return Err(UTF_16.to_owned());
         }
-        // Some editors and shells of Windows write a byte order mark.
+        // Skip the byte order mark that some editors and shells of Windows write.
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         if text.trim_ascii().is_empty() {
             return Ok(Self::default());
@@ -144,7 +144,7 @@ fn decode(auth: &Secret) -> Result<Credentials, &'static str> {
     if text.ends_with('\n') {
         return Err("an `auth` ends with a line end, as `echo` without -n writes it");
     }
-    // No valid name or password has control characters.
+    // Refuse control characters, because no valid name or password contains them.
     let plain = !text.chars().any(char::is_control);
     let (user, password) = text.split_once(':').ok_or(OTHER)?;
     let (is_usable, password) = (plain && !user.is_empty(), Secret::new(password));

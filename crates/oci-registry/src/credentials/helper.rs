@@ -54,12 +54,12 @@ pub(super) fn ask(
 ) -> Result<Option<Credentials>, String> {
     let program = program(name);
     let failed = |reason: String| format!("which returned no credentials for {host}: {reason}");
-    // A relative directory depends on the working directory, which may be an untrusted checkout.
+    // Skip a relative directory: it depends on the working directory, which may be an untrusted checkout.
     let folders = options.helper_path.iter().filter(|folder| folder.is_absolute());
     let mut found = folders.map(|folder| folder.join(&program));
     let path = found.find(|path| path.is_file()).ok_or("which is not installed")?;
     let server = match host {
-        // Docker passes this URL to its helpers for Docker Hub.
+        // Pass the same URL for Docker Hub as docker does.
         HUB => format!("https://{HUB_INDEX}/v1/"),
         host => host.to_owned(),
     };
@@ -92,7 +92,7 @@ fn run(path: &Path, server: &str, patience: Duration) -> Result<(bool, Vec<u8>),
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let output = listen(&mut child, server, patience);
     if output.is_err() {
-        // `kill` fails if the helper has ended already.
+        // Ignore a failure of `kill`, which means that the helper has ended already.
         child.kill().ok();
     }
     let status = child.wait().map_err(|error| error.to_string())?;
@@ -102,12 +102,12 @@ fn run(path: &Path, server: &str, patience: Duration) -> Result<(bool, Vec<u8>),
 /// Writes the registry to a helper's input, and returns its output.
 fn listen(child: &mut Child, server: &str, patience: Duration) -> Result<Vec<u8>, String> {
     if let Some(mut stdin) = child.stdin.take() {
-        // A helper that does not read its input may still answer.
+        // Ignore a failed write: a helper that does not read its input may still answer.
         writeln!(stdin, "{server}").ok();
     }
     let Some(stdout) = child.stdout.take() else { return Ok(Vec::new()) };
     let (sender, receiver) = mpsc::channel();
-    // The thread outlives the helper if a child of the helper keeps the output open.
+    // Read in a thread that may outlive the helper, because a child of the helper may keep the output open.
     let started = thread::Builder::new().spawn(move || sender.send(read(stdout)));
     started.map_err(|error| format!("no thread reads its output: {error}"))?;
     let output = receiver.recv_timeout(patience);

@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 1000;
 /// How a directory replaced another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
-    /// In one step, so that the old or the new directory existed at every moment. The same if there was no old directory.
+    /// In one step, so that the old or the new directory existed at every moment. Also used if there was no old directory.
     Atomic,
     /// The file system has no `RENAME_EXCHANGE`. A crash between the two steps would have left no destination, and the
     /// old directory beside it under a temporary name.
@@ -106,7 +106,7 @@ impl DirectoryDraft {
 
     /// Flushes the directory and renames it to the destination, which must not exist.
     ///
-    /// The rename needs no write permission for the draft itself, because the parent directory stays the same.
+    /// The draft itself may be read-only: a rename within one parent directory needs no write permission for it.
     ///
     /// # Errors
     /// [`PublishError`]. The directory is removed, unless only the last flush failed.
