@@ -40,7 +40,7 @@ struct Carrier<'r> {
     done: Done,
 }
 
-/// Carries out `plan` until `end`, while the caller holds the gate exclusively. If the process is killed at any moment, the boxes
+/// Carries out `plan` until `end`, while the caller holds `gate` exclusively. If the process is killed at any moment, the boxes
 /// that are left have all their blobs.
 pub(super) fn out(
     root: &Path,
@@ -73,7 +73,7 @@ impl Carrier<'_> {
             remove(&self.root.join("roots").join(name))?;
         }
         if !plan.boxes.is_empty() {
-            // A power failure must not bring back a box whose blobs are gone.
+            // Flush, because a power failure must not bring back a box whose blobs are gone.
             let boxes = self.root.join("boxes");
             flush_names(&boxes).context("flush", &boxes)?;
         }

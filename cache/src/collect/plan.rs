@@ -354,7 +354,8 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// Returns the size of the content that is kept regardless of the limit, and the part of it that only open sessions keep.
+    /// Returns the size of the content that is kept regardless of the limit, and the part of it that is kept only because a
+    /// process has the store open ([`Why::Used`]).
     fn kept_bytes(&self) -> (u64, u64) {
         let (mut kept, mut used) = (HashSet::new(), HashSet::new());
         let mut bytes = (0, 0);

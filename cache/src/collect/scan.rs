@@ -61,7 +61,7 @@ pub(super) struct BoxEntry {
     pub(super) is_foreign: bool,
 }
 
-/// A thin directory outside the store.
+/// A thin directory, as the [module](super) defines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Thin {
     /// The name of its file in `roots/`.

@@ -2,8 +2,9 @@
 //!
 //! The socket is made before any component and bound into the agent's root, together with its client, `box-exec`. Each
 //! call is one connection for one command. It uses the messages of the control channel, but ignores the id in them. The
-//! windows limit the data in transit to a caller to the size of its socket's buffer, so init never waits for a caller
-//! that does not read. If a caller grants more than it has read and the buffer overflows, init disconnects it.
+//! windows ([`box_contract::wire`], "Flow control") limit the data in transit to a caller to the size of its socket's
+//! buffer, so init never waits for a caller that does not read. If a caller grants more than it has read and the buffer
+//! overflows, init disconnects it.
 
 use std::collections::BTreeMap;
 use std::fs::{Permissions, set_permissions};

@@ -101,7 +101,7 @@ impl Server<'_> {
 
     /// Writes the reason why a command was not started to the command's standard error.
     pub(super) fn explain(&mut self, id: ProgramId, why: &str) {
-        // A name in the reason can be as long as a whole message.
+        // Cut the reason, because a name in it can be as long as a whole message.
         let mut data = why.as_bytes()[..why.len().min(MAX_REASON)].to_vec();
         data.push(b'\n');
         self.reply(id, |id| GuestMessage::Output(Output { id, stream: Stream::Stderr, data }));
@@ -254,7 +254,7 @@ impl Server<'_> {
         for (stream, data) in outputs {
             self.send_output(id, stream, data);
         }
-        // Waits for a grant, unless the caller is gone: it grants no bytes.
+        // Wait for a grant. If the caller is gone, report the end now, because the caller grants no more bytes.
         if is_held_back && self.has_caller(id) {
             return;
         }
@@ -274,7 +274,7 @@ impl Server<'_> {
         if id == ProgramId::BUSINESS {
             self.autostarted_has_ended(status, credit);
         }
-        // The caller can know the program by another id.
+        // `reply` passes the id by which the caller knows the program, which may be another one.
         self.reply(id, |id| GuestMessage::Exited(Exited { id, ..exited }));
         self.hang_up(id);
     }

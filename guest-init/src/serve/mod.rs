@@ -153,7 +153,7 @@ impl Server<'_> {
         let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
         self.machine.task.iter().for_each(|_| task::start());
         match self.machine.components[0].link.send(&Request::Start { id: ProgramId::AGENT }, &fds) {
-            // The holder has ended already. Its report with the reason is still unread.
+            // Ignore this: the holder has ended already, and its report with the reason is still unread.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             sent => sent.step("start the agent")?,
         }

@@ -28,7 +28,7 @@ pub(crate) struct Program {
     stderr: Option<File>,
     /// The size that its terminal gets when the terminal is connected.
     size: Option<TerminalSize>,
-    /// The rest of its output window, in bytes.
+    /// The rest of its output window ([`WINDOW`]), in bytes.
     credit: u32,
     /// When init kills the program.
     pub(crate) deadline: Option<Instant>,
@@ -147,7 +147,7 @@ impl Program {
                 Some(data)
             }
             Err(error) if wait::is_temporary(&error) => None,
-            // A terminal without programs returns an error instead of an end.
+            // Treat an error as the end: a terminal without programs returns an error instead of an end.
             _ => {
                 *slot = None;
                 None

@@ -142,7 +142,7 @@ async fn accept(listener: UnixListener, inner: PathBuf) {
             }
             // Hangs up: too many clients, or a process of another user.
             Ok(_) => {}
-            // For example, too many open files; another connection may close soon.
+            // Retry after a pause: for example, too many files are open, and another connection may close soon.
             Err(_) => sleep(AGAIN).await,
         }
     }

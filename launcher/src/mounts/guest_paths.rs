@@ -27,7 +27,7 @@ pub fn read(text: &str) -> Result<&str, String> {
 }
 
 fn check(guest: &str) -> Result<(), String> {
-    // On a command line, a colon ends the path: `--share /src:/work:ro`.
+    // Refuse a colon, because it ends the path on a command line: `--share /src:/work:ro`.
     if !is_place(guest) || guest.contains(':') {
         let form = "it has to be an absolute path without `.`, `..`, `:` and empty names";
         return Err(format!("nothing can be mounted at {:?}: {form}", shown(guest)));

@@ -208,7 +208,7 @@ impl Clients {
         let mut delivered = self.delivered.load(Ordering::Relaxed);
         while let Some(ended) = timeout(LINGER, self.writers.join_next()).await.transpose() {
             let before = std::mem::replace(&mut delivered, self.delivered.load(Ordering::Relaxed));
-            // No client has read anything for that time.
+            // Give up, because no client has read anything for that time.
             if ended.is_err() && before == delivered {
                 break;
             }
@@ -232,7 +232,7 @@ async fn accept(listener: tokio::net::UnixListener, clients: Sender<FromClient>)
                     return;
                 }
             }
-            // For example, too many open files; another connection may close soon.
+            // Retry after a pause: for example, too many files are open, and another connection may close soon.
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
     }
@@ -256,7 +256,7 @@ async fn write(
 
 /// Reads a client's messages until it disconnects or sends something invalid.
 async fn read(mut stream: OwnedReadHalf, client: u64, to: Sender<FromClient>) {
-    // If `to` refuses an event, the supervisor is about to end.
+    // Ignore that `to` refuses an event, which means that the supervisor is about to end.
     if let Err(error) = pass_on(&mut stream, client, &to).await {
         let reason = error.to_string();
         drop(to.send(FromClient::Misused { client, reason }).await);

@@ -225,10 +225,10 @@ impl Supervisor {
         let incomplete = self.log_failure();
         let error = error.or(incomplete);
         let Self { machine, entry, mut clients, .. } = self;
-        // If this fails, the next command finds the lock free, and records the end.
+        // Ignore a failure: the next command then finds the lock free, and records the end.
         drop(entry.end(status, error));
         let last_output = vec![machine.console_end()];
-        // Clients that wait for the end must find the VM gone.
+        // End the VM before clients are informed of the end, because they must find the VM gone.
         drop(machine);
         if let Err(error) = &ended {
             clients.tell_all(&failed(RUN, &error.to_string()));
@@ -383,7 +383,7 @@ impl Supervisor {
         if self.entry.record.business_status != status {
             self.entry.note(|record| record.business_status = status, Instant::now());
         }
-        // No window limits the number of these messages, so they are not sent while a client is behind.
+        // No window limits the number of these messages, so skip them while a client is behind (`Clients::are_behind`).
         if !self.clients.are_behind() {
             self.clients.tell(&[Follow::Output], &GuestMessage::Exited(exit), None);
         }
@@ -404,7 +404,7 @@ impl Supervisor {
         }
     }
 
-    /// Permits a program to write more, unless its id now belongs to another program.
+    /// Permits a program to write more. Ignores the grant if the program has ended, because another one may have its id.
     fn grant(&mut self, granted: programs::Granted) {
         if let Some(bytes) = self.programs.passed(granted) {
             self.machine.grant(granted.id, bytes);

@@ -51,13 +51,14 @@ pub(super) struct Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        // Fails only if the supervisor has ended.
+        // Ignore a failure, which means that the supervisor has ended.
         let _ = self.passed.send(self.granted);
     }
 }
 
 impl Programs {
-    /// Starts with the agent's window, which includes the output that was already passed on.
+    /// Returns a list without commands. `agent` is the agent's [`Window`], which includes the output that was passed on
+    /// during the start.
     pub(super) fn new(agent: Window) -> Self {
         let (passed, granted) = unbounded_channel();
         let business = Window::default();
@@ -113,8 +114,8 @@ impl Programs {
         }
     }
 
-    /// Records that a piece of output has been passed on. Returns how many more bytes the program may write, if that is
-    /// due.
+    /// Records that a piece of output has been passed on. Returns how many more bytes to grant to the program, or `None` if
+    /// the grant can wait ([`Window::passed`]).
     pub(super) fn passed(&mut self, Granted { id, serial, cost }: Granted) -> Option<u32> {
         match id {
             ProgramId::AGENT => return self.agent.passed(cost),

@@ -29,7 +29,7 @@ impl Supervisor {
             return;
         }
         let status = TaskStatus::of_end(exited, &self.result, now());
-        // If the write fails, the file of the record lacks the verdict.
+        // Ignore a failed write: only the file of the record then lacks the verdict.
         drop(
             self.entry
                 .update(|record| record.task.iter_mut().for_each(|it| it.status = status.clone())),

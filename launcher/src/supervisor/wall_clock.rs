@@ -25,7 +25,7 @@ impl WallClock {
     /// Watches the clock in the current runtime.
     pub(crate) fn new() -> Result<Self, OsError> {
         let failed = OsError::system(ACTION);
-        // A timerfd, not a pipe, but polled for readability like one.
+        // Unchecked, because a timerfd is no pipe. It is polled for readability like a pipe.
         let watched = || Receiver::from_owned_fd_unchecked(timer()?);
         Ok(Self { timer: watched().map_err(failed)? })
     }
@@ -36,7 +36,7 @@ impl WallClock {
         while self.timer.readable().await.is_ok() {
             match self.timer.try_read(&mut [0; 8]) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // A changed clock is reported as ECANCELED: see
+                // Handle ECANCELED, which reports a changed clock, like the end of an interval: see
                 // [timerfd_create(2)](https://man7.org/linux/man-pages/man2/timerfd_create.2.html).
                 _ => {
                     // Start the next interval by the new clock.

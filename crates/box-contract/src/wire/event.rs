@@ -134,7 +134,8 @@ fn cut(words: &[String]) -> Vec<String> {
 }
 
 /// A part of a trajectory file that the agent has written. The parts of one file are consecutive. Like a task's result, they
-/// need no credit, because the total size of all files is bounded by [`MAX_TRAJECTORIES`](crate::logs::MAX_TRAJECTORIES).
+/// need no [`Credit`](super::Credit), because the total size of all files is bounded by
+/// [`MAX_TRAJECTORIES`](crate::logs::MAX_TRAJECTORIES).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trajectory {
     /// The file's name. [`is_trajectory_name`] accepts it.

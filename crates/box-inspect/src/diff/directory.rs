@@ -54,7 +54,7 @@ impl Walk {
     fn run(&mut self, path: &Path) -> Result<(), FileError> {
         let of_root = fs::metadata(path).map_err(failed(path))?;
         self.tree.inode_mut(Tree::ROOT).meta = meta(path, &of_root)?;
-        // All entries of a directory share its path.
+        // Share the path of a directory between its entries, to save memory.
         let mut pending: Vec<(Rc<Path>, _, _)> =
             vec![(Rc::from(path), OsString::new(), Tree::ROOT)];
         while let Some((above, name, id)) = pending.pop() {
@@ -115,7 +115,7 @@ fn kind(path: &Path, found: &Metadata) -> Result<Kind, FileError> {
     Ok(Kind::Leaf(if kind.is_dir() {
         return Ok(Kind::Directory(BTreeMap::new()));
     } else if kind.is_file() {
-        // Hashed later by `Walk::hash`.
+        // A placeholder, which `Walk::hash` replaces.
         Leaf::File(Content { hash: Blake3Digest::from_bytes([0; 32]), size: 0 })
     } else if kind.is_symlink() {
         Leaf::Symlink(fs::read_link(path).map_err(failed(path))?.into_os_string().into_vec())

@@ -73,7 +73,7 @@ fn image(
     // The component does not matter: the origin of an image's entry is shown without it (`Side::origin`).
     let component = ComponentName::Agent;
     let tree = flatten(component, both)?;
-    // A build has the same limit for paths.
+    // Apply the same limit for paths as a build.
     check_paths(&tree)?;
     let layers: Vec<Digest> = image.layers.iter().map(|layer| layer.diff_id).collect();
     let images = vec![ImageOrigin { component, layers }];

@@ -170,7 +170,7 @@ fn config(plan: &ComponentPlan, layer: Digest) -> ImageConfiguration {
     let mut rootfs = RootFs::default();
     rootfs.set_diff_ids(vec![layer.to_string()]);
     let mut config = ImageConfiguration::default();
-    // Boxes are built for one platform only.
+    // Name this platform, because boxes are built for one platform only.
     let built = Platform::BUILT;
     config.set_architecture(Arch::from(built.architecture())).set_os(Os::from(built.os()));
     config.set_config(Some(process)).set_rootfs(rootfs);

@@ -54,7 +54,7 @@ fn databases(image: &Tree) -> Vec<(String, InodeId)> {
     let names = image.lookup(dpkg::FILES.as_bytes()).and_then(|id| image.inode(id).names());
     let names = names.into_iter().flatten().filter_map(|(name, _)| str::from_utf8(name).ok());
     let names = names.filter(|it| dpkg::is_file(it)).map(|it| format!("{}/{it}", dpkg::FILES));
-    // One more than the SBOM reads, so that it has a note about the rest.
+    // Keep one more than the SBOM reads, so that the SBOM has a note about the others.
     let names = names.take(MAX_PACKAGES + 1);
     let fixed = [DPKG_DATABASE].into_iter().chain(APK_DATABASES).map(str::to_owned);
     let mut found: Vec<_> = fixed.chain(names).filter_map(|path| find(&path)).collect();

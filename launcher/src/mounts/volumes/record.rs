@@ -63,7 +63,7 @@ impl VolumeRecord {
 
     /// Returns the name of the box that locked the volume last. Meaningful only while the disk is locked.
     pub(super) fn holder(self) -> Option<String> {
-        // Earlier versions of boxlaunch do not write `taker`.
+        // Fall back to `user`, because earlier versions of boxlaunch do not write `taker`.
         self.taker.or(self.user)
     }
 
