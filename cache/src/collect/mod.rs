@@ -9,10 +9,10 @@
 //! removed with the last box or record that refers to it. Blobs without references are always removed.
 //!
 //! **Concurrency.** A collection reads the store twice: first without blocking other processes, and then only the changes, while
-//! it holds the gate (`Gate`) exclusively. While it holds the gate, it removes names, boxes and records first and blobs last, each
-//! by one `rename` to `tmp/` or by one `unlink`. After a tenth of a second, it releases the gate, deletes the renamed files, and
-//! starts another round if there is more to remove. So no process waits for long. Between two rounds, other processes find an
-//! object either complete or absent.
+//! it holds the gate (`Gate`) exclusively. While it holds the gate, it removes names, boxes and records first and blobs last,
+//! each by one `rename` to `tmp/` or by one `unlink`. After a tenth of a second, it releases the gate, deletes the renamed files,
+//! and starts another round if there is more to remove. So no process waits for long. Between two rounds, other processes find
+//! an object either complete or absent.
 //!
 //! **Crash story.** A collection that is killed leaves a consistent store, with a part of the plan carried out. Files that were
 //! renamed but not deleted are in `tmp/`, with names that begin with `gone-`. The next collection deletes them.

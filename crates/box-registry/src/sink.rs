@@ -38,7 +38,7 @@ pub trait SinkDraft: Write {
 
 impl Sink for Store {
     fn has(&self, blob: &Digest, size: u64) -> io::Result<bool> {
-        // A damaged blob is fetched again.
+        // Report a damaged blob as absent, so that it is fetched again.
         Ok(self.size(blob) == Some(size) && self.is_whole(blob))
     }
 

@@ -173,7 +173,7 @@ mod tests {
             "2606:4700::/32",
             // The host's address in this network is checked when the box connects to it.
             "93.184.216.0/24",
-            // The addresses of names are also checked only then.
+            // The addresses of a name, too, are checked when the box connects to them.
             "a.localhost",
             "metadata.google.internal",
             "*.nip.io",

@@ -139,7 +139,7 @@ impl Rules {
     /// # Errors
     /// The reason of the denial.
     pub fn check_address(&self, target: &Target, address: IpAddr) -> Result<(), Denial> {
-        // An IPv6 address that stands for an IPv4 address must pass the check as both.
+        // Check both spellings of an IPv6 address that embeds an IPv4 address, because packets may be sent to either.
         let spellings = [Some(address), embedded(address).map(IpAddr::V4)];
         spellings.into_iter().flatten().try_for_each(|address| {
             self.check_denied(target.port, |rule| rule.peer.has_address(address))?;

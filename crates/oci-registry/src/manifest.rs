@@ -22,7 +22,8 @@ pub const DOCKER_SCHEMA_1_TYPES: [&str; 2] = [
     "application/vnd.docker.distribution.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v1+prettyjws",
 ];
-/// Media types that servers of plain files give to any document. The document's `mediaType` field then decides.
+/// Media types that servers of plain files give to any document. They are ignored: the document's `mediaType` field then
+/// decides.
 const GENERIC_TYPES: [&str; 4] =
     ["application/json", "application/octet-stream", "binary/octet-stream", "text/plain"];
 /// A manifest or an index from a registry. Its bytes are verified; its content is not checked.

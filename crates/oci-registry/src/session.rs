@@ -102,8 +102,8 @@ impl Session {
         self.server.unauthorized(what, &self.state().search())
     }
 
-    /// Returns the response, unless the login was refused and the anonymous request got 403 or 404. Then the resource may exist
-    /// for the login, so the error reports the refused login.
+    /// Returns the response, or the error of the refused login if the login was refused and the anonymous request got 403 or
+    /// 404: the resource may be visible with a valid login.
     fn found(&self, what: &str, response: FinalResponse) -> Result<FinalResponse, RegistryError> {
         let status = response.response.status();
         let is_hidden = matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN);

@@ -182,7 +182,7 @@ impl Entry<'_> {
         let has_no_mode = |it: &Self| it.inode.target().is_some();
         match field {
             Field::HardLinks => (self.names, self.first_name) != (other.names, other.first_name),
-            // Ignore the permissions of symbolic links: archives and images store them, but Linux has none.
+            // Ignore the permissions of two symbolic links: archives and images store them, but Linux has none.
             Field::Mode if self.on_host || other.on_host => {
                 !(has_no_mode(self) && has_no_mode(other)) && field.differs(self.inode, other.inode)
             }

@@ -56,7 +56,7 @@ async fn direct_connections_are_those_to_their_target() {
 
 #[tokio::test]
 async fn addresses_of_ipv6_are_connected_to() {
-    // Not every host that runs tests has IPv6.
+    // Skip the test on a host without IPv6.
     if TcpListener::bind("[::1]:0").await.is_err() {
         return;
     }

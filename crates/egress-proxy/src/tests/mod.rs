@@ -182,7 +182,7 @@ async fn servers(does: Does) -> (Server, Vec<Server>) {
         let server = Server::start("127.0.0.1:0", does.clone()).await;
         let port = server.address.port();
         let others = [format!("127.0.0.2:{port}"), format!("[::1]:{port}")];
-        // Another test may use the port at one of these addresses.
+        // Take another port if another test uses this one at one of these addresses.
         if others.iter().any(|it| std::net::TcpListener::bind(it).is_err_and(|why| is_used(&why))) {
             continue;
         }

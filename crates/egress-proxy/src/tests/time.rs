@@ -40,7 +40,7 @@ async fn a_client_has_so_long_to_say_where_it_wants_to_go() {
         let mut client = world.open(way.clone());
         client.write_all(first.as_bytes()).await.unwrap();
         drips(client, drip.as_bytes()).await;
-        // The same client, but it sends no more bytes.
+        // Repeats the test with a client that sends no more bytes.
         let mut client = world.open(way);
         client.write_all(first.as_bytes()).await.unwrap();
         rest(&mut client).await;

@@ -148,7 +148,7 @@ async fn a_client_has_so_long_for_its_first_message() {
         let mut client = world.tunnel(GOOD).await;
         client.write_all(bytes).await.unwrap();
         assert_eq!(rest(&mut client).await, "");
-        // The same bytes, followed by the end of the client's stream.
+        // Sends the same bytes, and then ends the client's stream.
         let mut client = world.tunnel(GOOD).await;
         client.write_all(bytes).await.unwrap();
         client.shutdown().await.unwrap();

@@ -23,7 +23,8 @@ use crate::streams::control::{ACCEPT, CHUNK, Channel, Listener, SEND, SETTLE, ch
 use vmm::signals::{SIGNAL_SIZE, StopSignals};
 use vmm::{Nonce, Vmm};
 
-/// How long to read the control channel of a VMM process that has ended. Its last messages have already arrived.
+/// How long to read the control channel of a VMM process that has ended. This is short, because its last messages have
+/// already arrived.
 const REST: Duration = Duration::from_millis(1);
 /// How long a VMM process that has closed its log may live on, and how long to read the log of a VMM process that has
 /// ended. A process that is not compromised closes its log only by ending.
@@ -89,7 +90,7 @@ impl<'a> WatchedSignals<'a> {
     pub(crate) fn new(signals: &'a StopSignals) -> Result<Self, OsError> {
         let action = "wait for signals";
         let fd = signals.as_fd().try_clone_to_owned().map_err(OsError::system(action))?;
-        // A signalfd, not a pipe, but polled for readability like one.
+        // Unchecked, because a signalfd is no pipe. It is polled for readability like a pipe.
         let fd = Receiver::from_owned_fd_unchecked(fd).map_err(OsError::system(action))?;
         Ok(Self { signals, fd })
     }
@@ -118,7 +119,7 @@ impl Events {
     ) -> Result<Self, MachineError> {
         let log = vmm.take_log().map(Receiver::from_owned_fd).transpose();
         let log = log.map_err(OsError::system("read the guest's console"))?;
-        // A pidfd, not a pipe, but polled for readability like one.
+        // Unchecked, because a pidfd is no pipe. It is polled for readability like a pipe.
         let running = vmm.watch().and_then(Receiver::from_owned_fd_unchecked);
         let running = Some(running.map_err(OsError::system("watch the VMM process"))?);
         let socket = listener.watched();
@@ -132,7 +133,7 @@ impl Events {
         self.vmm.pid()
     }
 
-    /// Returns the protocol that init speaks.
+    /// Returns the version of the protocol that init uses. `None` if the connection is not open or init has not greeted.
     pub(crate) const fn protocol(&self) -> Option<u32> {
         match &self.control {
             Control::Open(channel) => channel.protocol(),
@@ -162,7 +163,7 @@ impl Events {
             }
             Ok(())
         };
-        // Another process may have the log open, so its end may never come.
+        // Give up after `LAG`: another process may have the log open, so that its end never comes.
         timeout(LAG, rest).await.unwrap_or(Ok(()))
     }
 
@@ -247,7 +248,7 @@ impl Events {
                         each(message);
                     }
                 }
-                // Ignored: for example, an answer to a request.
+                // Ignore all other messages, for example an answer to a request.
                 Event::Message(_) | Event::HungUp => {}
                 event => return Some(event),
             }
