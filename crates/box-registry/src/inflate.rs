@@ -1,4 +1,4 @@
-//! Decompresses a downloaded blob within its declared size, and verifies the digest of the plain bytes.
+//! Decompresses a downloaded blob within its declared size, and verifies the digest of the plain (uncompressed) bytes.
 
 use std::fmt;
 use std::io::{self, Read, Write};

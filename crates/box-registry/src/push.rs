@@ -61,7 +61,7 @@ struct There {
     registry_digest: Digest,
     box_digest: Option<Digest>,
     form: Form,
-    /// The plain size and the stored blob of each layer, by its plain digest.
+    /// The size of the plain (uncompressed) blob and the stored blob of each layer, by the digest of the plain blob.
     layers: BTreeMap<Digest, (u64, Sent)>,
 }
 

@@ -44,7 +44,7 @@ pub struct Remote {
 /// A blob of a box in a registry.
 #[derive(Debug, Clone)]
 pub struct RemoteBlob {
-    /// The descriptor of the plain blob in the box's manifest.
+    /// The descriptor of the plain (uncompressed) blob in the box's manifest.
     pub plain: Descriptor,
     pub(crate) sent: Sent,
 }

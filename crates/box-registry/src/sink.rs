@@ -1,4 +1,4 @@
-//! Destinations of plain blobs.
+//! Destinations of plain (uncompressed) blobs.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -15,7 +15,7 @@ const WORTH_A_LINE: u64 = 1 << 20;
 /// The minimum interval between two changes of a watched line.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The time after which the rate is shown. Before, it would vary too much.
+/// The time after which the rate is shown. An earlier rate would not be meaningful.
 const RATE_AFTER: Duration = Duration::from_secs(1);
 
 /// Shows the progress of downloads: on one changing line if a user watches it, or else with a line for each completed download.

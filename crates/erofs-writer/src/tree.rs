@@ -181,9 +181,9 @@ impl ImageBuilder {
         Ok(id)
     }
 
-    /// Puts an inode and its data last: the image stores them after all inodes, and their data, for which this is not
-    /// called. A change of an inode that was put last then moves no other inode or data, except the data of directories
-    /// that contain such an inode. A no-op for the root, which is always the first inode.
+    /// Puts an inode last. The image stores the inodes that were put last, and their data, after all other inodes and data.
+    /// A change of such an inode then moves no other inode or data, except the data of directories that contain such an
+    /// inode. A no-op for the root, which is always the first inode.
     ///
     /// # Errors
     /// [`Error::UnknownNode`].

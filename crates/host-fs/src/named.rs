@@ -254,7 +254,7 @@ impl Link {
 }
 
 /// Returns whether a link is exempt: it is in `/`, in [`OF_SYSTEM`], or only root can have made it. `is_roots` is
-/// true if root owns the link and nobody else can change its directory or an ancestor. If this process is root, `is_roots`
+/// true if root owns the link and no other user can change its directory or an ancestor. If this process is root, `is_roots`
 /// is ignored, because a box may then write as root.
 fn is_of_system(link: &Path, is_roots: bool) -> bool {
     (is_roots && !geteuid().is_root())

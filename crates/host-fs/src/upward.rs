@@ -9,8 +9,8 @@ use crate::known::Known;
 use crate::named_path;
 use crate::trust::{Stranger, Trusted};
 
-/// The entries that mark the root of a repository of git, Jujutsu or Mercurial. Their files are not checked in. In
-/// worktrees and submodules, `.git` is a file.
+/// The entries that mark the root of a repository of git, Jujutsu or Mercurial. A path of a checkout must not lead into them,
+/// because their files are not checked in. In worktrees and submodules, `.git` is a file.
 pub const REPOSITORIES: [&str; 3] = [".git", ".jj", ".hg"];
 
 /// The limits of a search.

@@ -19,7 +19,7 @@ pub(crate) struct Autostart {
     started: Option<Instant>,
     /// The time of the next start.
     due: Option<Instant>,
-    /// The rest of the program's output window. The next run starts with it, because the last output of the previous
+    /// The rest of the program's output window ([`WINDOW`]). The next run starts with it, because the last output of the previous
     /// run can still be in transit.
     credit: u32,
 }

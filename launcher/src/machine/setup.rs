@@ -34,7 +34,7 @@ pub struct BoxToRun<'a> {
     pub programs: &'a OsStr,
     /// The KVM device, whose group the VMM process joins.
     pub device: &'a Path,
-    /// The receipts of earlier verifications.
+    /// The receipts of earlier verifications ([`Receipts`]), with which unchanged blobs are not hashed again.
     pub receipts: &'a Receipts,
     /// Whether the receipts are used, or all blobs are hashed.
     pub trust: Trust,
