@@ -39,8 +39,8 @@ pub struct Meta {
 pub enum Node {
     /// A directory; [`ImageBuilder::link`] fills it.
     Directory,
-    /// A regular file: its size in bytes, and the digest of its bytes. Files with equal digests share their
-    /// data: the writer never compares the bytes.
+    /// A regular file: its size in bytes, and the digest of its bytes. The writer treats files with equal digests as equal,
+    /// and never compares the bytes.
     File { size: u64, content: Blake3Digest },
     /// A symbolic link and its target: 1 to 4095 bytes, none of them NUL.
     Symlink { target: Vec<u8> },

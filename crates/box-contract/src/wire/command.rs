@@ -126,8 +126,8 @@ pub struct Exited {
 }
 
 impl Exited {
-    /// Returns the exit code with which `boxlaunch` ends for this program: the program's status, or the status of
-    /// [timeout(1)](https://man7.org/linux/man-pages/man1/timeout.1.html) if it was killed after its time limit.
+    /// Returns the exit code with which `boxlaunch` or `box-exec` ends for this program: the program's status, or the status
+    /// of [timeout(1)](https://man7.org/linux/man-pages/man1/timeout.1.html) if it was killed after its time limit.
     pub const fn code(self) -> u8 {
         if self.timed_out { exit::TIMED_OUT } else { self.status }
     }

@@ -18,8 +18,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns the number of bytes that the frame uses of its program's [`WINDOW`](super::WINDOW). The host later grants the
-    /// same number again ([`Credit`](super::Credit)).
+    /// Returns the number of bytes that the frame uses of its program's [`WINDOW`](super::WINDOW). The receiver later grants
+    /// the same number again ([`Credit`](super::Credit)).
     pub fn cost(&self) -> u32 {
         output_cost(self.data.len())
     }
@@ -30,7 +30,7 @@ pub fn output_cost(length: usize) -> u32 {
     FRAME_COST.saturating_add(u32::try_from(length).unwrap_or(u32::MAX))
 }
 
-/// The cost of a program's output that the host has passed on and not granted again ([`Credit`](super::Credit)).
+/// The cost of a program's output that the receiver has passed on and not granted again ([`Credit`](super::Credit)).
 #[derive(Debug, Default)]
 pub struct Window(u32);
 
