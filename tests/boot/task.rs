@@ -200,11 +200,11 @@ fn a_task_in_the_background_is_followed_to_its_end() {
 #[ignore = "one of the longer boots"]
 fn what_is_no_task_is_refused_before_the_box_starts() {
     insta::assert_snapshot!(STEPS["refused"].stderr, @"
-    error: few.json: it is no task: missing field `type` at line 1 column 10
+    error: few.json: it is not a task: missing field `type` at line 1 column 10
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
-    error: other.json: it is no task: unknown field `timeout`, expected one of `id`, `type`, `description`, `input`, `tags`, `timeout_seconds` at line 1 column 48
+    error: other.json: it is not a task: unknown field `timeout`, expected one of `id`, `type`, `description`, `input`, `tags`, `timeout_seconds` at line 1 column 48
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
-    error: long.json: it is no JSON object
+    error: long.json: it is not a JSON object
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
     error: cannot read the task from none.json: No such file or directory (os error 2)
       = help: correct the path: there is no such file

@@ -41,10 +41,10 @@ const VERSION: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     /// The text is not a JSON object.
-    #[error("it is no JSON object")]
+    #[error("it is not a JSON object")]
     NoObject,
     /// The text is malformed JSON, or a field is missing or unknown.
-    #[error("it is no task: {0}")]
+    #[error("it is not a task: {0}")]
     Malformed(#[from] serde_json::Error),
     /// A required field is empty. The value is its name.
     #[error("its `{0}` is empty")]
@@ -265,9 +265,9 @@ mod tests {
     #[test]
     fn text_that_is_no_task_is_refused() {
         for (text, reason) in [
-            ("", "no JSON object"),
-            ("null", "no JSON object"),
-            (r#"["t","x","y"]"#, "no JSON object"),
+            ("", "not a JSON object"),
+            ("null", "not a JSON object"),
+            (r#"["t","x","y"]"#, "not a JSON object"),
             ("{", "EOF"),
             (r#"{"id":"t","type":"x"}"#, "missing field `description`"),
             (r#"{"id":" ","type":"x","description":"y"}"#, "`id` is empty"),

@@ -115,7 +115,7 @@ fn device_group(device: &File) -> Result<Option<u32>, String> {
     match Users::of(&found) {
         Users::Everybody => Ok(None),
         Users::Group(group) if group != 0 => Ok(Some(group)),
-        Users::Group(_) | Users::Nobody => Err("only root may use the device of KVM".to_owned()),
+        Users::Group(_) | Users::Nobody => Err("only root can use /dev/kvm".to_owned()),
     }
 }
 
