@@ -189,8 +189,8 @@ fn assert_failed(name: &str, error: &str) {
 fn the_agent_repairs_the_project() {
     let [printed, result, model, project] = parts("success");
     insta::assert_snapshot!([printed, result].join("--\n"), @r#"
-    boxlaunch: /tmp/success/project is shown at /a3s/workspace, to write to
-    boxlaunch: /example/skills/house-rules is shown at /a3s/skills/house-rules, to read
+    boxlaunch: /tmp/success/project is shared at /a3s/workspace, read-write
+    boxlaunch: /example/skills/house-rules is shared at /a3s/skills/house-rules, read-only
     boxlaunch: the box reaches 127.0.0.2:4180, model.example.com:4180
     task slug-1: The test of slug.js fails. Make it pass.
     skill house-rules
@@ -252,8 +252,8 @@ fn a_host_that_is_not_allowed_is_the_reason_of_a_failure() {
 #[ignore = "one of the longer boots"]
 fn a_model_that_dies_is_the_reason_of_a_failure() {
     insta::assert_snapshot!(STEPS["killed"].stdout, @r#"
-    boxlaunch: /tmp/killed/project is shown at /a3s/workspace, to write to
-    boxlaunch: /example/skills/house-rules is shown at /a3s/skills/house-rules, to read
+    boxlaunch: /tmp/killed/project is shared at /a3s/workspace, read-write
+    boxlaunch: /example/skills/house-rules is shared at /a3s/skills/house-rules, read-only
     boxlaunch: the box reaches 127.0.0.2:4180, model.example.com:4180
     task slug-1: The test of slug.js fails. Make it pass.
     skill house-rules
@@ -292,8 +292,8 @@ fn a_full_disk_is_the_reason_of_a_failure() {
 #[ignore = "one of the longer boots"]
 fn the_agent_of_somebody_else_gets_the_same_task() {
     insta::assert_snapshot!(STEPS["stranger"].stdout, @r#"
-    boxlaunch: /tmp/stranger/project is shown at /a3s/workspace, to write to
-    boxlaunch: /example/skills/house-rules is shown at /a3s/skills/house-rules, to read
+    boxlaunch: /tmp/stranger/project is shared at /a3s/workspace, read-write
+    boxlaunch: /example/skills/house-rules is shared at /a3s/skills/house-rules, read-only
     boxlaunch: the box reaches 127.0.0.2:4180, model.example.com:4180
     exit 0
     --

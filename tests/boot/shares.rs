@@ -269,14 +269,14 @@ fn devices_run_out_and_what_is_missing_is_named() {
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
     error: the box wants its skill hot from a directory of this host
       = help: add `--skill hot=DIR`
-    error: /data is not free: there is something at /data already
-      = help: `boxlaunch inspect BOX` shows what the box itself mounts; choose another path
+    error: /data is in use: the box has its share input at /data
+      = help: choose another path: `-v .:/PATH`
     error: project is not the directory of a skill
       = help: name a directory that has a file SKILL.md
     error: cannot share ./none: No such file or directory (os error 2)
       = help: create it first, or share another
     error: the box declares no share none
-      = help: leave it out: its Boxfile declares no such share; or write `-v ./none:/PATH` for the directory none
+      = help: write `-v ./none:/PATH` for a directory of your own
     error: a box that sees directories of this host cannot be started with --emulated
       = help: start it on a host with KVM; or leave --share out, or put `share` into a profile, and build a box without that
     "#);
@@ -351,13 +351,16 @@ fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
       = help: start the box by its name in the store, which `boxlaunch images` shows; or say which one you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
     error: the box's files are in /tmp/refused/copy.box, which the box may write to: it could replace itself
       = help: start the box by its name in the store, which `boxlaunch images` shows; or say which one you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
-    error: the box could change in /tmp what boxlaunch itself keeps
+    error: a box must not write to /tmp: boxlaunch keeps its files in /tmp
       = help: share a directory that does not have /tmp in it
-    error: the box could change in /tmp/refused/project what boxlaunch itself keeps
+    error: a box must not write to /tmp/refused/project: boxlaunch keeps its files in /tmp/refused/project/state
       = help: share a directory that does not have /tmp/refused/project/state in it
     error: cannot share /proc: /proc is a file system of the kernel
+      = help: share a directory that has no file system of the kernel, such as /proc, in it
     error: cannot share /sys/kernel: /sys is a file system of the kernel
+      = help: share a directory that has no file system of the kernel, such as /proc, in it
     error: cannot share /: /dev is a file system of the kernel
+      = help: share a directory that has no file system of the kernel, such as /proc, in it
     error: project, which the box proposes for its share input, leads to /etc
       = help: if you mean that directory: `--share input=/etc`
     boxlaunch: ./project is a link to /etc, which the box sees

@@ -151,7 +151,7 @@ fn a_project_can_be_written_to_by_the_box_that_was_built_in_it() {
     let refused = &STEPS["refused"];
     assert!(refused.stderr.contains("start the box by its name in the store"), "{refused:?}");
     let store = &STEPS["to-the-store"];
-    assert!(store.stderr.contains("what boxbuild itself keeps"), "{store:?}");
+    assert!(store.stderr.contains("boxbuild keeps its files in"), "{store:?}");
 }
 
 #[test]

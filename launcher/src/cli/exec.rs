@@ -108,7 +108,7 @@ pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
     if !stdin().is_terminal() {
         let name = shell_word(&args.name);
         let help = format!("`boxlaunch exec -i {name} -- sh` runs what standard input has");
-        return Err(usage("a shell is for a terminal, and standard input is none", &help));
+        return Err(usage("a shell needs a terminal, and standard input is not one", &help));
     }
     let options = CommandOptions::of_shell(args.user.clone());
     let command = SHELL.map(str::to_owned).to_vec();

@@ -60,7 +60,7 @@ pub(super) fn unread(what: &str, path: &Path, error: &io::Error) -> Failure {
         ErrorKind::PermissionDenied => "name a file that you can read",
         ErrorKind::FileTooLarge => "name a smaller file",
         ErrorKind::InvalidData => "write it in UTF-8",
-        _ => "name a regular file: a directory or a pipe is none",
+        _ => "name a regular file, not a directory or a pipe",
     };
     usage(&format!("cannot read {what} from {}: {error}", path.display()), help)
 }
@@ -100,7 +100,7 @@ mod tests {
         };
         insta::assert_snapshot!(tried(directory.path()), @"
         error: cannot read the task from PATH: it is not a regular file
-          = help: name a regular file: a directory or a pipe is none
+          = help: name a regular file, not a directory or a pipe
         ");
         insta::assert_snapshot!(tried(&directory.path().join("none")), @"
         error: cannot read the task from PATH: No such file or directory (os error 2)

@@ -89,12 +89,11 @@ pub(super) fn check(
 /// only a small part of the share.
 fn check_kept(share: &HostShare, kept: &ProtectedDirectory) -> Result<(), Failure> {
     let ProtectedDirectory { path, program, is_private } = kept;
-    let may = if share.is_writable() { "change" } else { "read" };
     if (share.is_writable() || *is_private) && share.is_inside(path) {
-        return Err(refused(share, may, program, &outside_of(path)));
+        return Err(refused(share, program, path, &outside_of(path)));
     }
     if share.is_writable() && share.contains_path(path) {
-        return Err(refused(share, may, program, &without(path)));
+        return Err(refused(share, program, path, &without(path)));
     }
     Ok(())
 }
@@ -105,17 +104,17 @@ fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), Failure> {
     if !(share.is_writable() || is_secret) || !share.contains_path(&file.path) {
         return Ok(());
     }
-    let (host, may) = (share.host().display(), if share.is_writable() { "change" } else { "read" });
     let what = match file.purpose {
         Purpose::Program => "the programs of boxbuild",
         Purpose::Init => "the init that boxbuild puts into boxes",
         Purpose::Kernel => "the kernel that boxbuild puts into boxes",
-        Purpose::Registries => "how boxbuild asks registries",
-        Purpose::Certificates => "which servers boxbuild trusts",
+        Purpose::Registries => "the configuration of registries",
+        Purpose::Certificates => "the certificates that boxbuild trusts",
         Purpose::Credentials => "the credentials of registries",
     };
     let named = file.named_by.map_or_else(String::new, |it| format!(", which {it} names"));
-    let message = format!("the box could {may} in {host} {what}: {}{named}", file.path.display());
+    let (refusal, path) = (refusal(share), file.path.display());
+    let message = format!("{refusal}, which contains {what}: {path}{named}");
     let elsewhere = file.named_by.map_or_else(String::new, |it| {
         format!("; or move that file elsewhere, and set {it} to its new path")
     });
@@ -125,12 +124,11 @@ fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), Failure> {
 /// Checks a share against the directories of runs in `base`. Other programs use `base`, too, so a run's directory is recognised
 /// by its name. A writable share must not contain `base` itself.
 fn check_runtime(share: &HostShare, base: &Path) -> Result<(), Failure> {
-    let may = if share.is_writable() { "change" } else { "read" };
     if let Some(of_run) = runs(base).find(|it| share.is_inside(it)) {
-        return Err(refused(share, may, "boxlaunch", &outside_of(&of_run)));
+        return Err(refused(share, "boxlaunch", &of_run, &outside_of(&of_run)));
     }
     if share.is_writable() && share.contains_path(base) {
-        return Err(refused(share, may, "boxlaunch", &without(base)));
+        return Err(refused(share, "boxlaunch", base, &without(base)));
     }
     Ok(())
 }
@@ -141,9 +139,16 @@ fn runs(base: &Path) -> impl Iterator<Item = PathBuf> {
     entries.map(|it| it.path()).filter(|it| is_name_of_one(it))
 }
 
-fn refused(share: &HostShare, may: &str, program: &str, help: &str) -> Failure {
-    let host = share.host().display();
-    usage(&format!("the box could {may} in {host} what {program} itself keeps"), help)
+/// Returns the error of a share of `path`, in which `program` keeps its files.
+fn refused(share: &HostShare, program: &str, path: &Path, help: &str) -> Failure {
+    let (refusal, path) = (refusal(share), path.display());
+    usage(&format!("{refusal}: {program} keeps its files in {path}"), help)
+}
+
+/// Returns what a box must not do with a share.
+fn refusal(share: &HostShare) -> String {
+    let may = if share.is_writable() { "write to" } else { "read" };
+    format!("a box must not {may} {}", share.host().display())
 }
 
 fn outside_of(path: &Path) -> String {
@@ -175,7 +180,7 @@ pub(super) fn notices(shares: &[HostShare], state: &Path) -> impl Iterator<Item 
     around.map(|share| {
         let (host, state) = (share.host().display(), state.display());
         let text = format!(
-            "boxlaunch: the box can read in {host} the logs and volumes of other boxes, which are in {state}"
+            "boxlaunch: the box can read the logs and volumes of other boxes: {host} contains {state}"
         );
         shown(&text) + "\n"
     })
@@ -330,9 +335,9 @@ mod tests {
         let texts =
             refused(own::INIT, "init", Access::ReadWrite) + &refused("HOME", "", Access::ReadOnly);
         insta::assert_snapshot!(texts, @"
-        error: the box could change in HOME the init that boxbuild puts into boxes: HOME/init, which BOXBUILD_INIT names
+        error: a box must not write to HOME, which contains the init that boxbuild puts into boxes: HOME/init, which BOXBUILD_INIT names
           = help: share a directory that does not have HOME/init in it; or move that file elsewhere, and set BOXBUILD_INIT to its new path
-        error: the box could read in HOME the credentials of registries: HOME/.docker/config.json
+        error: a box must not read HOME, which contains the credentials of registries: HOME/.docker/config.json
           = help: share a directory that does not have HOME/.docker/config.json in it
         ");
     }
@@ -369,7 +374,7 @@ mod tests {
             notices(&[share], &state).collect::<String>()
         };
         let expected = format!(
-            "boxlaunch: the box can read in {} the logs and volumes of other boxes, which are in {}\n",
+            "boxlaunch: the box can read the logs and volumes of other boxes: {} contains {}\n",
             home.path().canonicalize().unwrap().display(),
             state.display()
         );

@@ -2,14 +2,14 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use box_contract::ErrorCode;
 use host_fs::trust::Trusted;
 use host_fs::{OsError, absolute_path, named_path, user_directory};
 use nix::unistd::getuid;
 
-use super::error::Failure;
+use super::error::{Failure, usage};
 
 /// The path that starts this program again, even if the program's file was moved.
 pub(crate) const SELF: &str = "/proc/self/exe";
@@ -21,8 +21,23 @@ pub(crate) fn state() -> Result<PathBuf, Failure> {
         let help = "set one of them: boxlaunch keeps the records of boxes there";
         Failure::new((ErrorCode::Usage, help), "neither BOXLAUNCH_STATE nor HOME is set")
     })?;
+    check_state(&state)?;
     // Made absolute, because a detached box has another current directory.
     Ok(std::path::absolute(&state).map_err(OsError::system("find the current directory"))?)
+}
+
+/// Checks that `state` is a directory, or does not exist yet.
+fn check_state(state: &Path) -> Result<(), Failure> {
+    if !state.exists() || state.is_dir() {
+        return Ok(());
+    }
+    let variable = if named_path(env::var_os("BOXLAUNCH_STATE")).is_some() {
+        "BOXLAUNCH_STATE is"
+    } else {
+        "the state directory is"
+    };
+    let message = format!("{variable} {}, which is not a directory", state.display());
+    Err(usage(&message, "set BOXLAUNCH_STATE to a directory, which need not exist yet"))
 }
 
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
@@ -59,8 +74,6 @@ fn runtime_from(variable: Option<OsString>) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn state_with(set: &[(&str, &str)]) -> Option<PathBuf> {
@@ -76,6 +89,16 @@ mod tests {
         assert_eq!(state_with(&all[..2]), Some("/s/boxbuild".into()));
         assert_eq!(state_with(&all[..1]), Some("/h/.local/state/boxbuild".into()));
         assert_eq!(state_with(&[("HOME", "")]), None);
+    }
+
+    #[test]
+    fn the_state_is_a_directory_or_does_not_exist_yet() {
+        // Cargo runs the tests of a package in its directory.
+        for path in ["src", "src/none/yet"] {
+            assert!(check_state(Path::new(path)).is_ok(), "{path}");
+        }
+        let error = check_state(Path::new("Cargo.toml")).unwrap_err().text();
+        assert!(error.contains(" Cargo.toml, which is not a directory\n"), "{error}");
     }
 
     #[test]

@@ -91,7 +91,10 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, Failure> {
             let policy = policy.to_possible_value();
             let policy = policy.as_ref().map_or("", |it| it.get_name());
             let help = "leave it out, or name the box as HOST/NAME:TAG";
-            let message = format!("--pull {policy} is for boxes of a registry, and this is none");
+            let message = format!(
+                "--pull {policy} needs a box of a registry, and {} is not one",
+                word.display()
+            );
             return Err(usage(&message, help));
         }
         _ => return Ok(None),

@@ -36,7 +36,8 @@ use super::run::RunArgs;
 const FILE: &str = "BOXLAUNCH_SECRETS";
 
 /// The help for a malformed `--secret`.
-const FORM: &str = "write NAME=env:VARIABLE, NAME=file:PATH or NAME=-";
+const FORM: &str =
+    "write `--secret NAME=env:VARIABLE`, `--secret NAME=file:PATH` or `--secret NAME=-`";
 
 /// The variables that this program reads, in addition to those in [`own`].
 const OWN: [&str; 4] = ["BOXLAUNCH_STATE", FILE, "PATH", "XDG_STATE_HOME"];
@@ -79,7 +80,7 @@ impl GivenSecret {
             Some(("file", path)) if !path.is_empty() => Source::File(path.into()),
             None if source == "-" => Source::Stdin,
             _ => {
-                let help = format!("{FORM}; a value itself is never on a command line");
+                let help = format!("{}; a value itself is never on a command line", forms(name));
                 return Err(malformed(text, &help));
             }
         };
@@ -108,11 +109,17 @@ impl GivenSecret {
     }
 }
 
+/// Returns the help that names the sources of a secret.
+fn forms(name: &str) -> String {
+    format!(
+        "write `--secret {name}=env:{name}`, `--secret {name}=file:PATH` or `--secret {name}=-`"
+    )
+}
+
 /// Returns the error of an unset variable.
 fn unset(name: &str, variable: &str) -> Failure {
-    let message =
-        format!("the secret {name} is to come from the variable {variable}, which is not set");
-    usage(&message, "set the variable, and export it; or use file:PATH")
+    let help = format!("run `export {variable}=…` first, or write `--secret {name}=file:PATH`");
+    usage(&format!("--secret {name}: the variable {variable} is not set"), &help)
 }
 
 /// Returns the error of a malformed `--secret`. The error never repeats the text after the first `=`, which may be the secret. If
@@ -122,9 +129,10 @@ fn malformed(text: &str, help: &str) -> Failure {
     let has_source = |source: &str| source.bytes().any(|it| it != b'=');
     match text.split_once('=') {
         Some((name, source)) if is_variable(name) && has_source(source) => {
-            usage(&format!("the --secret {name} is malformed"), help)
+            usage(&format!("--secret {name} has a malformed source"), help)
         }
-        _ => usage("a --secret is malformed", help),
+        Some(_) => usage("a --secret is malformed", help),
+        None => usage("a --secret has no source", help),
     }
 }
 
@@ -133,7 +141,7 @@ fn needed(name: &str, variable: &str) -> Failure {
     let message = format!(
         "the secret {name} cannot come from the variable {variable}, which boxlaunch itself needs"
     );
-    usage(&message, "copy it into another variable, or use file:PATH")
+    usage(&message, &format!("copy it into another variable, or write `--secret {name}=file:PATH`"))
 }
 
 /// Reads to the end, but at most one byte more than [`MAX_SECRET`], so that the caller notices a value over the limit.
@@ -147,7 +155,12 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
 ///
 /// clap does not parse them, because the errors of clap repeat the values.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>, Failure> {
-    let given = args.secrets.iter().map(|it| GivenSecret::parse(it));
+    // A name that the box declares is no value, so the error can repeat it.
+    let is_name = |text: &str| plan.secrets.iter().any(|it| it.name == text);
+    let given = args.secrets.iter().map(|it| match is_name(it) {
+        true => Err(usage(&format!("--secret {it} has no source"), &forms(it))),
+        false => GivenSecret::parse(it),
+    });
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
     check_names(&given, plan)?;
     check_env(&given, |variable| args.env.iter().any(|it| it.is_from(variable)))?;
@@ -214,7 +227,9 @@ pub(super) fn lacking(given: &[GivenSecret], declared: &[SecretPlan]) -> Option<
     let words = words.collect::<Vec<_>>().join(" ");
     Some(Lack {
         message: format!("the box declares secrets that were not given: {}", missing.join(", ")),
-        help: format!("add `{words}`, or file:PATH, or - for standard input"),
+        help: format!(
+            "add `{words}`; `NAME=file:PATH` reads a file instead, and `NAME=-` standard input"
+        ),
         words,
     })
 }
@@ -366,18 +381,35 @@ mod tests {
     #[test]
     fn what_is_malformed_is_named_where_that_is_no_value() {
         let refused = |text: &str| GivenSecret::parse(text).unwrap_err().text();
-        for base64 in ["canary", "canary=", "canary==", "can/ary=x"] {
+        assert!(refused("canary").starts_with("error: a --secret has no source\n"));
+        for base64 in ["canary=", "canary==", "can/ary=x"] {
             let error = refused(base64);
             assert!(error.starts_with("error: a --secret is malformed\n"), "{error}");
         }
-        assert!(refused("A=canary").starts_with("error: the --secret A is malformed\n"));
+        assert!(refused("A=canary").starts_with("error: --secret A has a malformed source\n"));
         insta::assert_snapshot!(refused("A=env:HOME"), @"
         error: the secret A cannot come from the variable HOME, which boxlaunch itself needs
-          = help: copy it into another variable, or use file:PATH
+          = help: copy it into another variable, or write `--secret A=file:PATH`
         ");
         insta::assert_snapshot!(given(&["A=env:NOT_THERE"])[0].read().unwrap_err().text(), @"
-        error: the secret A is to come from the variable NOT_THERE, which is not set
-          = help: set the variable, and export it; or use file:PATH
+        error: --secret A: the variable NOT_THERE is not set
+          = help: run `export NOT_THERE=…` first, or write `--secret A=file:PATH`
+        ");
+    }
+
+    #[test]
+    fn a_name_that_the_box_declares_is_no_value() {
+        let mut plan = testkit::test_box::config().plan;
+        plan.secrets = declared(&["A"]);
+        let refused = |option: &str| {
+            let args = RunArgs::of_words(["x.box", "--secret", option]).unwrap();
+            checked(&args, &plan).unwrap_err().text()
+        };
+        insta::assert_snapshot!(refused("A") + &refused("B"), @"
+        error: --secret A has no source
+          = help: write `--secret A=env:A`, `--secret A=file:PATH` or `--secret A=-`
+        error: a --secret has no source
+          = help: write `--secret NAME=env:VARIABLE`, `--secret NAME=file:PATH` or `--secret NAME=-`
         ");
     }
 
@@ -400,7 +432,7 @@ mod tests {
         assert_eq!(checked(&["B=-", "A=env:A"]), Ok(()));
         insta::assert_snapshot!(checked(&[]).unwrap_err(), @"
         error: the box declares secrets that were not given: A, B
-          = help: add `--secret A=env:A --secret B=env:B`, or file:PATH, or - for standard input
+          = help: add `--secret A=env:A --secret B=env:B`; `NAME=file:PATH` reads a file instead, and `NAME=-` standard input
         ");
         insta::assert_snapshot!(checked(&["URL=-"]).unwrap_err(), @"
         error: the box declares no secret URL

@@ -101,8 +101,9 @@ fn read(text: &str) -> Result<Vec<SkillPlan>, ClientError> {
         return Err(misused("it lists more skills than it can have"));
     }
     let plan = |line: &str| serde_json::from_str(line).ok().filter(SkillPlan::is_sound);
-    let plans =
-        text.lines().map(|line| plan(line).ok_or_else(|| misused("it lists what is no skill")));
+    let plans = text
+        .lines()
+        .map(|line| plan(line).ok_or_else(|| misused("it lists something that is not a skill")));
     plans.collect()
 }
 

@@ -9,9 +9,10 @@ use safe_text::shown;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum Taken {
-    /// The mount at `place` would hide the path `other` that the box declares, or would be inside a secret's file.
-    #[error("{place} is not free: there is something at {} already", shown(.other))]
-    ByBox { place: String, other: String },
+    /// The mount at `place` would hide the path `other` that the box declares, or would be inside a secret's file. `what` is
+    /// the declaration of `other`.
+    #[error("{place} is in use: the box has its {} at {}", shown(.what), shown(.other))]
+    ByBox { place: String, what: String, other: String },
     /// Two options of the command line mount something at this path.
     #[error("two of the options use {0}")]
     Twice(String),
@@ -45,9 +46,10 @@ fn check(guest: &str) -> Result<(), String> {
 /// The first path in `places` that is not free.
 pub fn check_free(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
     for (at, place) in places.iter().enumerate() {
-        let other = of_box(plan).find(|it| excludes(*it, (MountKind::Mount, place)));
-        if let Some((_, other)) = other {
-            return Err(Taken::ByBox { place: (*place).to_owned(), other: other.to_owned() });
+        let is_hidden = |it: &BoxPath<'_>| excludes((it.kind, it.guest), (MountKind::Mount, place));
+        if let Some(BoxPath { what, name, guest, .. }) = of_box(plan).find(is_hidden) {
+            let (place, other) = ((*place).to_owned(), guest.to_owned());
+            return Err(Taken::ByBox { place, what: format!("{what} {name}"), other });
         }
         if places[..at].contains(place) {
             return Err(Taken::Twice((*place).to_owned()));
@@ -56,13 +58,29 @@ pub fn check_free(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
     Ok(())
 }
 
+/// A path that a box declares.
+struct BoxPath<'a> {
+    kind: MountKind,
+    /// The word for what is at the path.
+    what: &'static str,
+    name: &'a str,
+    guest: &'a str,
+}
+
 /// Returns the paths that a box declares, in any component.
-fn of_box(plan: &RunPlan) -> impl Iterator<Item = (MountKind, &str)> {
-    let shares = plan.shares.iter().map(|it| (MountKind::Mount, it.guest.as_str()));
-    let disks = plan.scratch.iter().map(|it| (MountKind::Scratch, it.guest.as_str()));
-    let secrets = plan.secrets.iter().filter_map(|it| match &it.delivery {
+fn of_box(plan: &RunPlan) -> impl Iterator<Item = BoxPath<'_>> {
+    let path = |kind, what, name, guest| BoxPath { kind, what, name, guest };
+    let shares =
+        plan.shares.iter().map(move |it| path(MountKind::Mount, "share", &*it.name, &*it.guest));
+    let disks = plan
+        .scratch
+        .iter()
+        .map(move |it| path(MountKind::Scratch, "scratch", &*it.name, &*it.guest));
+    let secrets = plan.secrets.iter().filter_map(move |it| match &it.delivery {
         SecretDelivery::Env => None,
-        SecretDelivery::File { path } => Some((MountKind::Secret, path.as_str())),
+        SecretDelivery::File { path: guest } => {
+            Some(path(MountKind::Secret, "secret", &*it.name, &**guest))
+        }
     });
     shares.chain(disks).chain(secrets)
 }
@@ -116,11 +134,11 @@ mod tests {
         let error = |places: &[&str]| check_free(places, &plan).unwrap_err().to_string();
         assert_eq!(error(&["/a", "/b", "/a"]), "two of the options use /a");
         for place in ["/scratch", "/scratch/here"] {
-            assert!(error(&[place]).ends_with("at /scratch/here already"));
+            assert!(error(&[place]).ends_with("the box has its scratch tmp at /scratch/here"));
         }
-        assert!(error(&["/s/in"]).ends_with("at /s/in already"));
+        assert!(error(&["/s/in"]).ends_with("the box has its share s at /s/in"));
         for place in ["/etc/app", "/etc/app/token", "/etc/app/token/x"] {
-            assert!(error(&[place]).ends_with("at /etc/app/token already"));
+            assert!(error(&[place]).ends_with("the box has its secret TOKEN at /etc/app/token"));
         }
     }
 }

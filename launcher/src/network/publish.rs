@@ -52,7 +52,7 @@ fn component(name: &str) -> Result<ComponentName, String> {
         "tcp" | "udp" => "leave it out: all published ports are of TCP".to_owned(),
         _ => "write agent or business".to_owned(),
     };
-    ComponentName::of(name).ok_or_else(|| format!("{name:?} is no component; {}", reason()))
+    ComponentName::of(name).ok_or_else(|| format!("{name:?} is not a component; {}", reason()))
 }
 
 fn read_address(text: &str) -> Result<IpAddr, String> {
@@ -61,8 +61,9 @@ fn read_address(text: &str) -> Result<IpAddr, String> {
         Some(inner) => inner.parse().map(IpAddr::V6).ok(),
         None => text.parse().map(IpAddr::V4).ok(),
     };
-    address.ok_or_else(|| {
-        format!("{text:?} is no address of this host; write one such as 127.0.0.1 or [::1]")
+    address.ok_or_else(|| match port(text) {
+        Ok(_) => usage(),
+        Err(_) => format!("{text:?} is not an address; write one such as 127.0.0.1 or [::1]"),
     })
 }
 
@@ -70,7 +71,7 @@ fn port(text: &str) -> Result<u16, String> {
     let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     match text.parse() {
         Ok(port) if is_number => Ok(port),
-        _ if is_number => Err(format!("{text} is no port: the largest is 65535")),
+        _ if is_number => Err(format!("{text} is not a port: the largest is 65535")),
         _ => Err(usage()),
     }
 }

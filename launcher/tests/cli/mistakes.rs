@@ -47,7 +47,7 @@ fn refused(scene: &Scene, args: &[&str]) -> String {
 fn all_that_a_box_wants_is_said_at_once_with_the_words_to_type() {
     insta::assert_snapshot!(refused(&Scene::new(&wanting()), &["run"]), @r#"
     error: the box declares secrets that were not given: API_KEY, DB_PASSWORD
-      = help: add `--secret API_KEY=env:API_KEY --secret DB_PASSWORD=env:DB_PASSWORD`, or file:PATH, or - for standard input
+      = help: add `--secret API_KEY=env:API_KEY --secret DB_PASSWORD=env:DB_PASSWORD`; `NAME=file:PATH` reads a file instead, and `NAME=-` standard input
 
     error: the box wants to read a directory of this host at /input, its share input
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
@@ -74,7 +74,7 @@ fn a_file_that_an_option_names_is_a_usage_error() {
     let directory = scene.state.path().display().to_string();
     insta::assert_snapshot!(refused(&scene, &["run", "--env-file", &directory]), @"
     error: cannot read the variables from DIR: it is not a regular file
-      = help: name a regular file: a directory or a pipe is none
+      = help: name a regular file, not a directory or a pipe
     ");
 }
 
@@ -108,7 +108,7 @@ fn a_name_that_is_no_box_may_be_that_of_one_that_was_started() {
 #[test]
 fn a_shell_without_a_terminal_says_what_to_do() {
     insta::assert_snapshot!(ended(boxlaunch(&["shell", "hello"])).stderr, @"
-    error: a shell is for a terminal, and standard input is none
+    error: a shell needs a terminal, and standard input is not one
       = help: `boxlaunch exec -i hello -- sh` runs what standard input has
     ");
 }

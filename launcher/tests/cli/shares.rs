@@ -37,10 +37,10 @@ fn no_mount_leads_a_box_to_what_the_programs_keep() {
         refused("kept/state", "elsewhere", ""),
     ];
     insta::assert_snapshot!(lines.join("\n"), @"
-    error: the box could change in HOME/elsewhere what boxbuild itself keeps
-    error: the box could change in HOME/elsewhere what boxlaunch itself keeps
-    error: the box could change in HOME/project what boxbuild itself keeps
-    error: the box could read in HOME/elsewhere what boxlaunch itself keeps
+    error: a box must not write to HOME/elsewhere: boxbuild keeps its files in HOME/kept/boxbuild
+    error: a box must not write to HOME/elsewhere: boxlaunch keeps its files in HOME/kept/state
+    error: a box must not write to HOME/project: boxbuild keeps its files in HOME/kept/boxbuild
+    error: a box must not read HOME/elsewhere: boxlaunch keeps its files in HOME/kept/state
     ");
 }
 
@@ -67,9 +67,9 @@ fn no_box_writes_to_a_file_that_a_variable_names() {
     let texts = refused("BOXBUILD_INIT", "work/target/init", ":rw")
         + &refused("REGISTRY_AUTH_FILE", "keys/auth.json", "");
     insta::assert_snapshot!(texts, @"
-    error: the box could change in HOME/work the init that boxbuild puts into boxes: HOME/work/target/init, which BOXBUILD_INIT names
+    error: a box must not write to HOME/work, which contains the init that boxbuild puts into boxes: HOME/work/target/init, which BOXBUILD_INIT names
       = help: share a directory that does not have HOME/work/target/init in it; or move that file elsewhere, and set BOXBUILD_INIT to its new path
-    error: the box could read in HOME/keys the credentials of registries: HOME/keys/auth.json, which REGISTRY_AUTH_FILE names
+    error: a box must not read HOME/keys, which contains the credentials of registries: HOME/keys/auth.json, which REGISTRY_AUTH_FILE names
       = help: share a directory that does not have HOME/keys/auth.json in it; or move that file elsewhere, and set REGISTRY_AUTH_FILE to its new path
     ");
 }

@@ -83,6 +83,16 @@ impl ShareArg {
         }
     }
 
+    /// Returns the option that shares the same directory at a path to choose. For a declared share, whose path the box
+    /// declares, returns the option as it is.
+    pub(super) fn elsewhere(&self) -> String {
+        match self {
+            Self::Declared { name, .. } => format!("-v {name}"),
+            Self::Own { host, access: Access::ReadOnly, .. } => at_another_path(host.clone()),
+            Self::Own { host, .. } => at_another_path(host.clone()) + ":rw",
+        }
+    }
+
     fn name(&self) -> Option<&str> {
         match self {
             Self::Declared { name, .. } => Some(name),
@@ -112,11 +122,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
     let skills: Vec<_> = args.skills.iter().map(|(name, _)| name.as_str()).collect();
     let declared: Vec<_> = mounted.clone().map(|it| it.name.as_str()).collect();
-    check_names("skill", &skills, &declared, |name| {
-        let message = format!("the box declares no skill {name} to be given");
-        usage(&message, &undeclared("skill", &declared))
-    })?;
-    Ok(())
+    check_names("skill", &skills, &declared, |name| not_mounted(plan, name, &declared))
 }
 
 /// Returns the missing options for the shares and skills of a box.
@@ -137,16 +143,40 @@ fn check_shares(given: &[ShareArg], declared: &[SharePlan]) -> Result<(), Failur
     let names: Vec<_> = given.iter().filter_map(ShareArg::name).collect();
     let declared: Vec<_> = declared.iter().map(|it| it.name.as_str()).collect();
     check_names("share", &names, &declared, |name| {
-        let help = undeclared("share", &declared);
         // `-v project` may mean the directory `./project`.
-        let help = match given.iter().find(|it| it.name() == Some(name)) {
-            Some(ShareArg::Declared { host: None, .. }) => {
-                format!("{help}; or write `-v ./{name}:/PATH` for the directory {name}")
-            }
-            _ => help,
+        let host = match given.iter().find(|it| it.name() == Some(name)) {
+            Some(ShareArg::Declared { host: Some(host), .. }) => host.clone(),
+            _ => Path::new(".").join(name),
+        };
+        let own = format!("write `{}` for a directory of your own", at_another_path(host));
+        let help = match declared.as_slice() {
+            [] => own,
+            names => format!("it declares {}; or {own}", names.join(", ")),
         };
         usage(&format!("the box declares no share {name}"), &help)
     })
+}
+
+/// Returns the option that shares `host` at a path to choose.
+fn at_another_path(host: PathBuf) -> String {
+    let mut share = host.into_os_string();
+    share.push(":/PATH");
+    format!("-v {}", shell_word(share))
+}
+
+/// Returns the error of a `--skill` that the box does not declare as mounted. `mounted` are the names of its mounted skills.
+fn not_mounted(plan: &RunPlan, name: &str, mounted: &[&str]) -> Failure {
+    let is_baked = plan.skills.iter().any(|it| it.name == name);
+    let message = if is_baked {
+        format!("the skill {name} is baked into the box, and cannot be given")
+    } else {
+        format!("the box declares no skill {name}")
+    };
+    let help = match mounted {
+        [] => format!("leave `--skill {name}` out"),
+        names => format!("the box takes {}", names.join(", ")),
+    };
+    usage(&message, &help)
 }
 
 /// Checks that each name is declared, and given once.
@@ -165,14 +195,6 @@ fn check_names(
         }
     }
     Ok(())
-}
-
-/// Returns the help for an undeclared name.
-fn undeclared(kind: &str, declared: &[&str]) -> String {
-    match declared {
-        [] => format!("leave it out: its Boxfile declares no such {kind}"),
-        names => format!("it declares {}", names.join(", ")),
-    }
 }
 
 fn given<'a>(args: &'a RunArgs, name: &str) -> Option<&'a ShareArg> {
@@ -284,8 +306,8 @@ fn not_proposed(share: &SharePlan, host: &Path, error: ShareError) -> Failure {
 pub(super) fn notices(shares: &[HostShare]) -> impl Iterator<Item = String> {
     shares.iter().map(|share| {
         let ShareRecord { host, guest, writable } = share.record();
-        let access = if writable { "write to" } else { "read" };
-        let text = format!("boxlaunch: {} is shown at {guest}, to {access}", host.display());
+        let access = if writable { "read-write" } else { "read-only" };
+        let text = format!("boxlaunch: {} is shared at {guest}, {access}", host.display());
         shown(&text) + "\n"
     })
 }
@@ -492,7 +514,7 @@ mod tests {
         let output: String = notices(&shares).collect();
         let at = here.join("src").display().to_string();
         let expected = format!(
-            "boxlaunch: {at} is shown at /data, to read\nboxlaunch: {at} is shown at /data, to write to\n"
+            "boxlaunch: {at} is shared at /data, read-only\nboxlaunch: {at} is shared at /data, read-write\n"
         );
         assert_eq!(output, expected);
     }
@@ -504,11 +526,33 @@ mod tests {
         };
         insta::assert_snapshot!(refused("project", &[]), @"
         error: the box declares no share project
-          = help: leave it out: its Boxfile declares no such share; or write `-v ./project:/PATH` for the directory project
+          = help: write `-v ./project:/PATH` for a directory of your own
         ");
         insta::assert_snapshot!(refused("other=.", &[declared("input")]), @"
         error: the box declares no share other
-          = help: it declares input
+          = help: it declares input; or write `-v .:/PATH` for a directory of your own
+        ");
+    }
+
+    #[test]
+    fn a_skill_that_is_not_mounted_cannot_be_given() {
+        let mut plan = testkit::test_box::config().plan;
+        plan.skills = vec![serde_json::from_str(r#"{"name":"greet","mode":"baked"}"#).unwrap()];
+        let refused = |name, mounted: &[&str]| not_mounted(&plan, name, mounted).text();
+        insta::assert_snapshot!(refused("greet", &[]) + &refused("other", &["notes"]), @"
+        error: the skill greet is baked into the box, and cannot be given
+          = help: leave `--skill greet` out
+        error: the box declares no skill other
+          = help: the box takes notes
+        ");
+    }
+
+    #[test]
+    fn a_file_system_of_the_kernel_is_not_shared() {
+        let error = HostShare::new(Path::new("/proc"), "/p", Access::ReadOnly, Scope::Both);
+        insta::assert_snapshot!(Failure::from(error.unwrap_err()).text(), @"
+        error: cannot share /proc: /proc is a file system of the kernel
+          = help: share a directory that has no file system of the kernel, such as /proc, in it
         ");
     }
 

@@ -270,16 +270,16 @@ mod tests {
     #[test]
     fn what_nobody_declares_is_refused_by_name() {
         insta::assert_snapshot!(with(&["FIXED=2"], false).unwrap_err(), @"
-        error: the box declares no variable FIXED that is given at launch
-          = help: it declares LOG, URL; or write `env FIXED` into its component in the Boxfile
+        error: the box takes no variable FIXED
+          = help: it takes LOG, URL; or add `env FIXED` to `agent` or `business` in the Boxfile, and build again
         ");
         insta::assert_snapshot!(with(&["business/URL=u"], true).unwrap_err(), @"
-        error: the business component declares no variable URL that is given at launch
-          = help: it declares LOG; or write `env URL` into that component in the Boxfile
+        error: the business component takes no variable URL
+          = help: it takes LOG; or add `env URL` to `business` in the Boxfile, and build again
         ");
         insta::assert_snapshot!(with(&["LOGS"], false).unwrap_err(), @"
-        error: the box declares no variable LOGS that is given at launch
-          = help: it declares LOG, URL; or write `env LOGS` into its component in the Boxfile
+        error: the box takes no variable LOGS
+          = help: it takes LOG, URL; or add `env LOGS` to `agent` or `business` in the Boxfile, and build again
         ");
         let long = format!("URL={}", "x".repeat(box_contract::wire::MAX_VALUE + 1));
         let error = with(&["LOG=x", &long], false).unwrap_err();

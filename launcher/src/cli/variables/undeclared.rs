@@ -44,7 +44,7 @@ impl Named<'_> {
             Some(component) => format!("the {} component", component.name()),
             None => "the box".to_owned(),
         };
-        let message = format!("{place}{what} declares no variable {name} that is given at launch");
+        let message = format!("{place}{what} takes no variable {name}");
         usage(&message, &self.help(plan))
     }
 
@@ -76,13 +76,15 @@ impl Named<'_> {
             .collect();
         names.sort_unstable();
         names.dedup();
-        let place = component.map_or("its component", |_| "that component");
+        let place = match component.map(ComponentName::name) {
+            Some(name) => format!("`{name}`"),
+            None if plan.business.is_some() => "`agent` or `business`".to_owned(),
+            None => "`agent`".to_owned(),
+        };
+        let declaration = format!("add `env {name}` to {place} in the Boxfile, and build again");
         match names.as_slice() {
-            [] => format!("its Boxfile declares none: `env {name}` in {place} makes {name} one"),
-            names => format!(
-                "it declares {}; or write `env {name}` into {place} in the Boxfile",
-                names.join(", ")
-            ),
+            [] => declaration,
+            names => format!("it takes {}; or {declaration}", names.join(", ")),
         }
     }
 
@@ -117,15 +119,15 @@ mod tests {
           = help: give it with `--secret API_KEY=env:API_KEY`
         ");
         insta::assert_snapshot!(refused("API_TOKEN=canary", None), @r#"
-        error: the box declares no variable API_TOKEN that is given at launch
+        error: the box takes no variable API_TOKEN
           = help: API_TOKEN looks like a secret: declare `secret "API_TOKEN"` in the Boxfile, build the box again, and give it with `--secret API_TOKEN=env:API_TOKEN`
         "#);
         insta::assert_snapshot!(refused("business/API_KEY=canary", None), @r#"
-        error: the business component declares no variable API_KEY that is given at launch
+        error: the business component takes no variable API_KEY
           = help: API_KEY looks like a secret: declare `secret "API_KEY" component="both"` in the Boxfile, build the box again, and give it with `--secret API_KEY=env:API_KEY`
         "#);
         insta::assert_snapshot!(refused("URL=postgres://u:canary@db/x", None), @r#"
-        error: the box declares no variable URL that is given at launch
+        error: the box takes no variable URL
           = help: URL looks like a secret: declare `secret "URL"` in the Boxfile, build the box again, and give it with `--secret URL=env:URL`
         "#);
     }
@@ -133,11 +135,11 @@ mod tests {
     #[test]
     fn what_can_be_no_name_is_said() {
         insta::assert_snapshot!(refused("9X=1", None), @"
-        error: the box declares no variable 9X that is given at launch
+        error: the box takes no variable 9X
           = help: the name of a variable has letters, digits and `_`, and does not begin with a digit
         ");
         insta::assert_snapshot!(refused("other/X=1", None), @"
-        error: the box declares no variable other/X that is given at launch
+        error: the box takes no variable other/X
           = help: what is in front of a `/` is a component: `agent/NAME` or `business/NAME`
         ");
     }
@@ -145,8 +147,8 @@ mod tests {
     #[test]
     fn the_line_of_a_file_is_named() {
         insta::assert_snapshot!(refused("FOO=1", Some("l.env:3")), @"
-        error: l.env:3: the box declares no variable FOO that is given at launch
-          = help: it declares LOG; or write `env FOO` into its component in the Boxfile
+        error: l.env:3: the box takes no variable FOO
+          = help: it takes LOG; or add `env FOO` to `agent` or `business` in the Boxfile, and build again
         ");
         insta::assert_snapshot!(refused("API_KEY=1", Some("l.env:4")), @"
         error: l.env:4: API_KEY is a secret of the box
