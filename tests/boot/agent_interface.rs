@@ -222,8 +222,8 @@ fn agents_without_the_interface_are_errors() {
       = help: give it more time with --timeout, or look at `boxlaunch logs`
     error: the agent did not answer ListSkills within 1 s
       = help: give it more time with --timeout, or look at `boxlaunch logs`
-    error: there is no box with the name "http"
-      = help: `boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`
+    error: no started box has the name http
+      = help: `boxlaunch ps -a` lists the started boxes
     "#);
 }
 

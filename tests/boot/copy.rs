@@ -119,8 +119,8 @@ fn what_cannot_be_copied_is_named() {
     error: cannot copy: in the box: /none: No such file or directory (os error 2)
     error: cannot copy: in the box: /root: Permission denied (os error 13)
     error: cannot copy: /none: No such file or directory (os error 2)
-    error: there is no box with the name "nobody"
-      = help: `boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`
+    error: no started box has the name nobody
+      = help: `boxlaunch ps -a` lists the started boxes
     error: cannot copy: /dev/full: Not a directory (os error 20)
     "#);
     assert_eq!(step("wrong").stdout, "1\n1\n2\n2\n1\n1\n1\n1\n1\n");

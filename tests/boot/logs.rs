@@ -158,8 +158,8 @@ fn the_host_keeps_what_happened() {
     error: the argument '--task' cannot be used with '--in <COMPONENT>'
     "#);
     insta::assert_snapshot!(RAN.0["served"].stderr, @r#"
-    error: there is no box with the name "none"
-      = help: `boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`
+    error: no started box has the name none
+      = help: `boxlaunch ps -a` lists the started boxes
     "#);
 }
 

@@ -317,7 +317,7 @@ fn rules_change_while_a_box_runs() {
     outside
     outside
         allow "other.example" port=8080
-    error: invalid value 'localhost' for '<PEER>...': write a domain of at least two parts, all its subdomains (`*.example.com`), an address or a network, without a scheme or a path; then :PORT, unless that is 80 and 443 (`[2001:db8::1]:8080` for an address of IPv6)
+    error: invalid value 'localhost' for '<PEER>...': write a domain, an address or a network, such as example.com, *.example.com:8080 or 10.0.0.0/8
     error: the box /closed has no rules: its network is "none"
       = help: declare `network "filtered"` in its Boxfile, build it, and start it again
     connection live business a.test.example:80 denied: the rules deny a.test.example

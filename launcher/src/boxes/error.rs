@@ -11,8 +11,8 @@ pub enum RecordError {
     /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] OsError),
-    /// No box has this name.
-    #[error("there is no box with the name {0:?}")]
+    /// No box that was started has this name.
+    #[error("no started box has the name {0}")]
     NoBox(String),
     /// The box with this name is running.
     #[error("the box {0} is running")]

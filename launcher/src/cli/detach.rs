@@ -30,7 +30,7 @@ pub(super) fn run() -> Result<u8, Failure> {
     let signals = StopSignals::block()?;
     let mut child = Command::new(SELF)
         .args(env::args_os().skip(1))
-        .arg("--detached")
+        .arg("--as-supervisor")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

@@ -252,11 +252,11 @@ mod tests {
         error: there is no /dev/kvm
           = help: switch hardware virtualization on in the firmware, load the module (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, pass /dev/kvm through; `boxlaunch doctor` shows what this host offers
         error: this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
-          = help: use a host whose KVM is backed by the processor's virtualization; `boxlaunch doctor` shows what this host offers
+          = help: use a host with hardware virtualization; `boxlaunch doctor` shows what this host offers
         error: this host's KVM did not start a guest: Building the microVM failed: X
           = help: look at the end of `sudo dmesg`; another hypervisor, such as VirtualBox, may be using the processor's virtualization; `boxlaunch doctor` shows what this host offers
         error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
-          = help: use a host whose KVM is backed by the processor's virtualization; `boxlaunch doctor` shows what this host offers
+          = help: use a host with hardware virtualization; `boxlaunch doctor` shows what this host offers
         ");
     }
 
@@ -265,7 +265,7 @@ mod tests {
         let alternative = Some("boxlaunch run --emulated a.box");
         insta::assert_snapshot!(of_kvm(&KvmError::Kernel, alternative).text(), @"
         error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
-          = help: use a host whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
+          = help: run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
         ");
     }
 

@@ -7,10 +7,11 @@ use std::path::Path;
 
 use box_contract::ErrorCode::{self, *};
 use box_contract::SkillMode;
+use box_contract::rules::MIN_VM_MIB;
 use boxlaunch::agent::AgentError;
-use boxlaunch::boxes::{ENTRY_NAME_FORM, RecordError};
+use boxlaunch::boxes::{ENTRY_NAME_FORM, RecordError, is_entry_name};
 use boxlaunch::client::ClientError;
-use boxlaunch::host::error::{Allowed, KvmError, PolicyError};
+use boxlaunch::host::error::{Allowed, KvmError, PolicyError, Resource};
 use boxlaunch::host::{INSTALL_NETWORK, NETWORK_NEEDS};
 use boxlaunch::machine::MachineError;
 use boxlaunch::mounts::volumes::VolumeError;
@@ -20,6 +21,7 @@ use boxlaunch::streams::StreamError;
 use checkout::files::FilesError;
 use checkout::skill::SkillError;
 use cli_common::Explanation;
+use cli_common::store::{BoxArgument, StoreOption};
 use host_fs::OsError;
 use nix::errno::Errno;
 use nix::libc::SIGSYS;
@@ -27,6 +29,7 @@ use vmm::VmmError;
 use vmm::jail::Unshared;
 
 use super::launch_error::LaunchError;
+use super::stored::PROGRAM;
 
 /// The help if this user may not open the directory of a share.
 const NOT_YOURS: &str = "share a directory that you can read";
@@ -86,9 +89,8 @@ fn of_os(error: &OsError) -> Explanation {
 
 fn of_policy(error: &PolicyError) -> Explanation {
     match error {
-        PolicyError::TooMuch(_) => {
-            let help = "start it with less: `--cpus N`, `--memory MIB`; or allow more: `--max-cpus N`, `--max-memory MIB`";
-            (HostPolicy, help).into()
+        PolicyError::TooMuch { resource, asked, most, .. } => {
+            (HostPolicy, size_help(*resource, *asked, *most)).into()
         }
         PolicyError::TooMuchScratch { asked, .. } => {
             let gib = asked.div_ceil(1 << 30);
@@ -97,6 +99,16 @@ fn of_policy(error: &PolicyError) -> Explanation {
             (HostPolicy, help).into()
         }
     }
+}
+
+/// Returns the help for a VM that would be too large.
+fn size_help(resource: Resource, asked: u32, most: u32) -> String {
+    let (option, least) = match resource {
+        Resource::Cpus => ("cpus", 1),
+        Resource::Memory => ("memory", MIN_VM_MIB),
+    };
+    let less = if most < least { String::new() } else { format!("write `--{option} {most}`, or ") };
+    format!("{less}raise the maximum: `--max-{option} {asked}`")
 }
 
 fn of_skill(error: &SkillError) -> Explanation {
@@ -304,10 +316,7 @@ const fn ended_help(status: u8, was_silent: bool) -> &'static str {
 fn of_record(error: &RecordError) -> Explanation {
     match error {
         RecordError::Os(error) => of_os(error),
-        RecordError::NoBox(_) => {
-            let help = "`boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`";
-            (NameNotFound, help).into()
-        }
+        RecordError::NoBox(name) => (NameNotFound, not_started(name)).into(),
         RecordError::StillRunning(_) => {
             (StillRunning, "stop it first, with `boxlaunch stop`, or use `rm --force`").into()
         }
@@ -317,6 +326,19 @@ fn of_record(error: &RecordError) -> Explanation {
         }
         RecordError::BadName(_) => (Usage, ENTRY_NAME_FORM).into(),
         RecordError::ResultPlace(_) => (Usage, "name a file, whose directory has to exist").into(),
+    }
+}
+
+/// Returns the help for a name that no started box has.
+fn not_started(name: &str) -> String {
+    let list = "`boxlaunch ps -a` lists the started boxes";
+    if !is_entry_name(name) {
+        return format!("a started box is addressed by its name: {list}");
+    }
+    let stored = BoxArgument { reference: name.into(), store: StoreOption::default() };
+    match stored.find(&PROGRAM) {
+        Ok(_) => format!("start it: `boxlaunch run --detach --name {name} {name}`; {list}"),
+        Err(_) => list.to_owned(),
     }
 }
 
@@ -352,10 +374,17 @@ const fn fixed_help(mode: SkillMode) -> &'static str {
 
 /// Returns the help for a start that needs KVM. `alternative` is the command that starts the box without KVM, if there is one.
 pub(super) fn without_kvm(error: &KvmError, alternative: Option<&str>) -> String {
-    let alternative = alternative.map_or_else(String::new, |command| {
-        format!("; or run the box slowly without KVM: `{command}`")
-    });
-    format!("{}{alternative}; `boxlaunch doctor` shows what this host offers", kvm_help(error))
+    let help = match (alternative, error) {
+        (None, _) => kvm_help(error).into_owned(),
+        // Nothing repairs this host's KVM.
+        (Some(command), KvmError::Unusable(_) | KvmError::Kernel) => {
+            format!("run the box slowly without KVM: `{command}`")
+        }
+        (Some(command), _) => {
+            format!("{}; or run the box slowly without KVM: `{command}`", kvm_help(error))
+        }
+    };
+    help + "; `boxlaunch doctor` shows what this host offers"
 }
 
 /// Returns the help that makes KVM usable.
@@ -368,7 +397,7 @@ pub(super) fn kvm_help(error: &KvmError) -> Cow<'static, str> {
                 .into()
         }
         KvmError::Unusable(_) | KvmError::Kernel => {
-            "use a host whose KVM is backed by the processor's virtualization".into()
+            "use a host with hardware virtualization".into()
         }
         KvmError::Failed(_) => {
             "look at the end of `sudo dmesg`; another hypervisor, such as VirtualBox, may be using the \
@@ -405,6 +434,10 @@ fn share_help(source: &io::Error) -> Option<&'static str> {
             Some("share the directory that it is in, or copy it: `boxlaunch cp`")
         }
         ErrorKind::PermissionDenied => Some(NOT_YOURS),
+        // `host_fs::kernel::no_files`
+        ErrorKind::Other => {
+            Some("share a directory that has no file system of the kernel, such as /proc, in it")
+        }
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! `boxlaunch network`: shows and changes the network rules of a box, and shows its denied connections.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use box_contract::wire::{Follow, RuleChange};
 use box_contract::{ErrorCode, NetworkLimits, NetworkMode, PeerPlan, exit};
@@ -152,10 +153,19 @@ fn further(allow: &[PeerPlan], deny: &[PeerPlan]) -> RuleChange {
 fn peer(text: &str) -> Result<PeerPlan, String> {
     let found = Peer::parse_with_port(text);
     found.map(|(peer, port)| PeerPlan { peer: peer.to_string(), port }).ok_or_else(|| {
-        "write a domain of at least two parts, all its subdomains (`*.example.com`), an address or a network, without a scheme \
-         or a path; then :PORT, unless that is 80 and 443 (`[2001:db8::1]:8080` for an address of IPv6)"
-            .to_owned()
+        domain_of_url(text).map_or_else(
+            || "write a domain, an address or a network, such as example.com, *.example.com:8080 or 10.0.0.0/8".to_owned(),
+            |domain| format!("write `{domain}`, without a scheme and a path"),
+        )
     })
+}
+
+/// Returns the domain and the port of a URL, or of a domain with a path.
+fn domain_of_url(text: &str) -> Option<&str> {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let domain = rest.split('/').next()?;
+    let is_address = domain.parse::<IpAddr>().is_ok();
+    (!is_address && Peer::parse_with_port(domain).is_some()).then_some(domain)
 }
 
 /// A denied target, and the number of attempts.
@@ -292,10 +302,13 @@ mod tests {
             "example.org:",
             "example.org:0",
             "example.org:70000",
-            "https://example.org",
+            "10.0.0.0/99",
             "[::1",
         ] {
             assert!(peer(text).unwrap_err().contains("write a domain"), "{text}");
+        }
+        for url in ["https://example.org:8443/x?y", "example.org:8443/"] {
+            assert!(peer(url).unwrap_err().contains("write `example.org:8443`"), "{url}");
         }
     }
 }

@@ -32,7 +32,7 @@ struct Settings {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalOptions {
-    /// Print less: leave out that the box is ready, which files are undamaged, and which checks passed.
+    /// Print only results and errors.
     #[arg(short, long, global = true)]
     quiet: bool,
     #[command(flatten)]

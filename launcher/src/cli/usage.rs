@@ -36,39 +36,106 @@ enum StartCommand {
 }
 
 /// Commands of docker and boxbuild that boxlaunch lacks, and the alternatives.
-const OTHERS: [(&str, &str); 7] = [
+const OTHERS: [(&str, &str); 14] = [
+    ("container", "`boxlaunch ps` lists the started boxes"),
+    ("create", "`boxlaunch run --detach BOX` creates and starts a box"),
+    ("gc", "`boxlaunch prune` removes the least recently used boxes and files of the store"),
+    (
+        "image",
+        "`boxlaunch images` lists the boxes of the store, and `boxlaunch rmi BOX` removes one",
+    ),
+    ("list", "`boxlaunch ps` lists the started boxes, and `boxlaunch images` those of the store"),
     ("login", "`docker login HOST` or `podman login HOST`: their credentials are used here, too"),
+    ("pause", "a box cannot be paused: `boxlaunch stop NAME` ends it"),
+    ("restart", STARTED_AGAIN),
+    (
+        "start",
+        "`boxlaunch run BOX` starts a box; one that has ended is not started again, but `boxlaunch rm NAME` frees its name",
+    ),
+    (
+        "system",
+        "`boxlaunch prune` removes boxes and files of the store, and `boxlaunch doctor` examines this host",
+    ),
     (
         "tag",
         "`boxbuild push BOX HOST/NAME:TAG` gives a box a name in a registry, and `boxbuild build --name NAME` one in the store",
     ),
-    ("gc", "`boxlaunch prune` removes the least recently used boxes and files of the store"),
-    ("pause", "a box cannot be paused: `boxlaunch stop NAME` ends it"),
-    ("restart", STARTED_AGAIN),
-    ("start", STARTED_AGAIN),
     ("top", "`boxlaunch stats NAME`, or `boxlaunch exec NAME ps`"),
+    ("unpause", "a box cannot be paused: `boxlaunch stop NAME` ends it"),
+    ("version", "`boxlaunch --version`"),
 ];
 const STARTED_AGAIN: &str = "a box that has ended is not started again; start a new one under its name: `boxlaunch rm NAME`, \
                              then `boxlaunch run --detach --name NAME BOX`";
 
+/// An option of docker that boxlaunch lacks.
+struct OtherOption {
+    /// The command that lacks the option. `None` for all commands.
+    command: Option<&'static str>,
+    option: &'static str,
+    tip: &'static str,
+}
+
+const fn anywhere(option: &'static str, tip: &'static str) -> OtherOption {
+    OtherOption { command: None, option, tip }
+}
+
+const fn of(command: &'static str, option: &'static str, tip: &'static str) -> OtherOption {
+    OtherOption { command: Some(command), option, tip }
+}
+
 /// Options of docker that boxlaunch lacks, and the alternatives.
-const OTHER_OPTIONS: [(&str, &str); 7] = [
-    ("--entrypoint", "a command to run in the box comes after `--`: `-- CMD`"),
-    ("--gpus", "a box has no device of this host"),
-    ("--hostname", "the Boxfile of a box gives its components their names: `hostname`"),
-    ("--mount", SHARED),
-    (
+const OTHER_OPTIONS: [OtherOption; 28] = [
+    anywhere("--device", NO_DEVICE),
+    anywhere("--entrypoint", "a command to run in the box comes after `--`: `-- CMD`"),
+    anywhere("--expose", "`-p HOST:GUEST` publishes a port"),
+    anywhere("--format", "`--json` prints JSON"),
+    anywhere("--gpus", NO_DEVICE),
+    anywhere(
+        "--hostname",
+        "the Boxfile sets it: `namespaces hostname=\"NAME\"` in `agent` or `business`",
+    ),
+    anywhere("--mount", SHARED),
+    anywhere(
         "--privileged",
         "a box gets what its Boxfile declares and this command line gives, and nothing more",
     ),
-    (
+    anywhere(
         "--restart",
-        "a box that has ended is not started again; `restart` in its Boxfile is for a component of it",
+        "a box is not started again; its Boxfile can restart the business application: `autostart #true restart=\"always\"`",
     ),
-    ("--tmpfs", "the Boxfile of a box declares disks that are empty at each start: `scratch`"),
+    anywhere(
+        "--tmpfs",
+        "the Boxfile of a box declares disks that are empty at each start: `scratch`",
+    ),
+    of("kill", "-1", SIGNAL),
+    of("kill", "-2", SIGNAL),
+    of("kill", "-3", SIGNAL),
+    of("kill", "-6", SIGNAL),
+    of("kill", "-9", SIGNAL),
+    of("load", "-i", LOADED),
+    of("load", "--input", LOADED),
+    of("logs", "-n", LAST_LINES),
+    of("logs", "--tail", LAST_LINES),
+    of("logs", "-t", TIMES),
+    of("logs", "--timestamps", TIMES),
+    of("prune", "-a", PRUNED),
+    of("prune", "--all", PRUNED),
+    of("run", "-m", "the memory of the VM is in MiB: `--memory 512`"),
+    of("run", "--net", "`--network none` starts the box without a network"),
+    of("stop", "-t", GRACE),
+    of("stop", "--time", GRACE),
+    of("stop", "--timeout", GRACE),
 ];
+const GRACE: &str = "`--grace 5` gives the programs five seconds";
+const LAST_LINES: &str =
+    "`--since 10m` shows the last ten minutes, and `boxlaunch logs NAME | tail -n 10` ten lines";
+const LOADED: &str = "`boxlaunch load FILE`, or `boxlaunch load -` for standard input";
+const NO_DEVICE: &str = "a box has no device of this host";
+const PRUNED: &str = "`--max-size 0` removes everything that need not be kept";
 const SHARED: &str =
     "`-v HOST:GUEST` shows a directory of this host, and `--volume NAME:/PATH` a volume";
+const SIGNAL: &str = "`--signal 9` or `--signal KILL` names the signal";
+const TIMES: &str = "`--json` prints the time of each piece of output";
 
 /// Parses the command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
@@ -101,13 +168,35 @@ fn mended(mut error: clap::Error) -> clap::Error {
     if suggests_a_value(&error) {
         error.remove(ContextKind::Suggested);
     }
-    if !suggests_what_is_near(&error) {
+    let tip = tip(&error);
+    if tip.is_some() || !suggests_a_near_command(&error) {
+        error.remove(ContextKind::SuggestedSubcommand);
+    }
+    if tip.is_some() || !suggests_what_is_near(&error) {
         error.remove(ContextKind::SuggestedArg);
     }
-    if let Some(tip) = tip(&error) {
+    if let Some(tip) = tip {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
+    // clap's usage contains the option that it suggests.
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    if is_unknown && error.get(ContextKind::SuggestedArg).is_none() {
+        let usage = command_of(&error).render_usage();
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    }
     error
+}
+
+/// Returns the command whose usage the error contains.
+fn command_of(error: &clap::Error) -> clap::Command {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let mut command = Cli::command();
+    command.build();
+    for word in usage.split_whitespace().skip_while(|it| *it != "boxlaunch").skip(1) {
+        let Some(next) = command.find_subcommand(word).cloned() else { break };
+        command = next;
+    }
+    command
 }
 
 /// Masks values that clap would repeat: each value of `--env`, and values of other options that look like secrets.
@@ -154,9 +243,19 @@ fn suggests_what_is_near(error: &clap::Error) -> bool {
         _ => None,
     };
     let (typed, proposed) = (name(ContextKind::InvalidArg), name(ContextKind::SuggestedArg));
-    let is_other = OTHER_OPTIONS.iter().any(|(option, _)| typed == option.strip_prefix("--"));
     let is_near = |typed: &str, proposed| nearest(typed, &[proposed]).is_some();
-    typed.zip(proposed).is_none_or(|(typed, proposed)| !is_other && is_near(typed, proposed))
+    typed.zip(proposed).is_none_or(|(typed, proposed)| is_near(typed, proposed))
+}
+
+/// Returns whether a command that clap suggests is only a typing error away.
+fn suggests_a_near_command(error: &clap::Error) -> bool {
+    let (Some(ContextValue::String(typed)), Some(ContextValue::Strings(proposed))) =
+        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand))
+    else {
+        return true;
+    };
+    let proposed: Vec<_> = proposed.iter().map(String::as_str).collect();
+    nearest(typed, &proposed).is_some()
 }
 
 /// Returns a tip for a command, an option or an argument that clap does not know.
@@ -172,13 +271,18 @@ fn tip(error: &clap::Error) -> Option<String> {
     if let Some(name) = text(ContextKind::InvalidSubcommand).filter(|it| BUILDERS.contains(it)) {
         return Some(format!("boxbuild builds and inspects boxes: `boxbuild {name}`"));
     }
+    let command = command_of(error);
+    if command.get_name() == "load" && error.kind() == ErrorKind::MissingRequiredArgument {
+        return Some(LOADED.to_owned());
+    }
     let word = text(ContextKind::InvalidArg)?;
     if word.starts_with('-') {
         let name = word.split('=').next();
-        let other = OTHER_OPTIONS.iter().find(|(option, _)| name == Some(*option));
+        let is_of = |it: &OtherOption| it.command.is_none_or(|of| of == command.get_name());
+        let other = OTHER_OPTIONS.iter().find(|it| name == Some(it.option) && is_of(it));
         return other
             .filter(|_| error.kind() == ErrorKind::UnknownArgument)
-            .map(|(_, tip)| (*tip).to_owned());
+            .map(|it| it.tip.to_owned());
     }
     let usage = error.get(ContextKind::Usage)?.to_string();
     usage
@@ -219,7 +323,7 @@ mod tests {
         assert_eq!(command, "a command to run in the box comes after `--`: `-- ls`");
         let other = tip_for("boxlaunch build").unwrap();
         assert_eq!(other, "boxbuild builds and inspects boxes: `boxbuild build`");
-        assert_eq!(tip_for("boxlaunch top x").unwrap(), OTHERS[6].1);
+        assert!(tip_for("boxlaunch top x").unwrap().contains("boxlaunch stats"));
         for without in ["boxlaunch run x.box --ls", "boxlaunch verify x y", "boxlaunch rn x"] {
             assert_eq!(tip_for(without), None, "{without}");
         }
@@ -259,11 +363,11 @@ mod tests {
 
     #[test]
     fn only_what_is_near_is_proposed() {
-        insta::assert_snapshot!(output(&["run", "x.box", "--restart", "always"]), @"
+        insta::assert_snapshot!(output(&["run", "x.box", "--restart", "always"]), @r#"
         error: unexpected argument '--restart' found
 
-          tip: a box that has ended is not started again; `restart` in its Boxfile is for a component of it
-        ");
+          tip: a box is not started again; its Boxfile can restart the business application: `autostart #true restart="always"`
+        "#);
         insta::assert_snapshot!(output(&["run", "x.box", "--gpus=all"]), @"
         error: unexpected argument '--gpus' found
 
@@ -282,6 +386,84 @@ mod tests {
         for option in ["--hostname", "--tmpfs", "--cap-add", "--read-only", "--label"] {
             let text = output(&["run", "x.box", option]);
             assert!(!text.contains("similar"), "{text}");
+        }
+    }
+
+    fn whole(line: &str) -> String {
+        let error = Cli::command().try_get_matches_from(line.split(' ')).unwrap_err();
+        mended(error).to_string()
+    }
+
+    #[test]
+    fn the_usage_names_no_option_that_was_only_similar() {
+        insta::assert_snapshot!(whole("boxlaunch run hello --link x"), @"
+        error: unexpected argument '--link' found
+
+        Usage: boxlaunch run [OPTIONS] <BOX> [-- <CMD>...]
+
+        For more information, try '--help'.
+        ");
+        insta::assert_snapshot!(whole("boxlaunch volume rm w --gpus all"), @"
+        error: unexpected argument '--gpus' found
+
+          tip: a box has no device of this host
+
+        Usage: boxlaunch volume rm [OPTIONS] <NAME>...
+
+        For more information, try '--help'.
+        ");
+    }
+
+    #[test]
+    fn the_option_for_internal_use_is_not_the_typing_error() {
+        let text = whole("boxlaunch run --detached hello");
+        assert!(text.contains("a similar argument exists: '--detach'"), "{text}");
+    }
+
+    #[test]
+    fn a_command_of_docker_gets_one_tip() {
+        for command in ["start hello", "push hello", "login", "pause x", "create", "version", "top"]
+        {
+            let text = whole(&format!("boxlaunch {command}"));
+            assert!(text.contains("tip: ") && !text.contains("similar"), "{text}");
+        }
+        let near = whole("boxlaunch imags");
+        assert!(near.contains("a similar subcommand exists: 'images'"), "{near}");
+    }
+
+    #[test]
+    fn an_option_of_docker_gets_the_alternative() {
+        for (line, tip) in [
+            ("logs --tail 10 x", "--since 10m"),
+            ("logs -n 10 x", "--since 10m"),
+            ("logs -t x", "--json"),
+            ("stop -t 5 x", "--grace 5"),
+            ("kill -9 x", "--signal 9"),
+            ("load -i x.tar", "boxlaunch load FILE"),
+            ("load", "boxlaunch load -"),
+            ("run -m 512m x", "--memory 512"),
+            ("run --net none x", "--network none"),
+            ("prune -a", "--max-size 0"),
+            ("ps --format json", "--json"),
+        ] {
+            let text = whole(&format!("boxlaunch {line}"));
+            assert!(text.contains(tip) && !text.contains("similar"), "{text}");
+        }
+        assert_eq!(tip_for("boxlaunch run -n 10 x"), None);
+    }
+
+    #[test]
+    fn volumes_are_listed_as_skills_are() {
+        for line in ["boxlaunch volume list", "boxlaunch skills x list"] {
+            assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_cpus_is_asked_for() {
+        for value in ["1.5", "0", "17", "-1", "x"] {
+            let text = output(&["run", "x.box", "--cpus", value]);
+            assert!(text.contains("write a whole number from 1 to 16"), "{text}");
         }
     }
 

@@ -28,6 +28,7 @@ pub(crate) struct VolumeArgs {
 #[derive(Debug, Subcommand)]
 enum VolumeCommand {
     Create(CreateArgs),
+    #[command(alias = "list")]
     Ls(LsArgs),
     Inspect(InspectArgs),
     Rm(RmArgs),

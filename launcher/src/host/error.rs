@@ -54,9 +54,44 @@ pub enum Allowed {
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum PolicyError {
     /// Too many virtual CPUs or too much memory.
-    #[error("the box asks for {0}")]
-    TooMuch(String),
+    #[error("{} more than the maximum of {most}{}", request(*resource, *is_option, *asked), resource.unit())]
+    TooMuch {
+        resource: Resource,
+        /// Whether the command line asks for it, and not the box.
+        is_option: bool,
+        asked: u32,
+        most: u32,
+    },
     /// The scratch disks of the box exceed their limit; both sizes are in bytes.
     #[error("the box asks for scratch disks of {}, but may have only {}", readable(*asked), readable(*most))]
     TooMuchScratch { asked: u64, most: u64 },
+}
+
+/// What the size of a VM limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// The virtual CPUs.
+    Cpus,
+    /// The memory, in MiB.
+    Memory,
+}
+
+impl Resource {
+    /// Returns the unit of an amount, with a space in front of it.
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::Cpus => "",
+            Self::Memory => " MiB",
+        }
+    }
+}
+
+/// Returns the subject of the message about too large an amount, and its verb.
+fn request(resource: Resource, is_option: bool, asked: u32) -> String {
+    match (resource, is_option) {
+        (Resource::Cpus, true) => format!("--cpus {asked} is"),
+        (Resource::Memory, true) => format!("--memory {asked} is"),
+        (Resource::Cpus, false) => format!("the box asks for {asked} CPUs, which is"),
+        (Resource::Memory, false) => format!("the box asks for {asked} MiB of memory, which is"),
+    }
 }

@@ -8,7 +8,7 @@ use std::{fs, thread};
 use box_contract::Vm;
 use nix::sys::statvfs::statvfs;
 
-use super::error::PolicyError;
+use super::error::{PolicyError, Resource};
 
 use vmm::jail::isolation::{own_group, with_above};
 
@@ -38,25 +38,20 @@ impl Most {
         }
     }
 
-    /// Checks that a VM of this size may be started.
+    /// Checks that a VM of this size may be started. `is_option` returns whether the command line, and not the box, sets
+    /// the amount of a resource.
     ///
     /// # Errors
     /// [`PolicyError::TooMuch`].
-    pub fn check(self, size: Vm) -> Result<(), PolicyError> {
-        let (cpus, memory) = (size.cpus, size.memory_mib);
-        if cpus > self.cpus {
-            return Err(PolicyError::TooMuch(format!(
-                "{cpus} CPUs, but may have only {}",
-                self.cpus
-            )));
-        }
-        if memory > self.memory_mib {
-            let most = self.memory_mib;
-            return Err(PolicyError::TooMuch(format!(
-                "{memory} MiB of memory, but may have only {most}"
-            )));
-        }
-        Ok(())
+    pub fn check(self, size: Vm, is_option: impl Fn(Resource) -> bool) -> Result<(), PolicyError> {
+        let amounts = [
+            (Resource::Cpus, size.cpus.into(), self.cpus.into()),
+            (Resource::Memory, size.memory_mib, self.memory_mib),
+        ];
+        let exceeded = amounts.into_iter().find(|(_, asked, most)| asked > most);
+        exceeded.map_or(Ok(()), |(resource, asked, most)| {
+            Err(PolicyError::TooMuch { resource, is_option: is_option(resource), asked, most })
+        })
     }
 }
 
@@ -143,13 +138,22 @@ mod tests {
     #[test]
     fn a_machine_may_be_as_large_and_no_larger() {
         let most = Most { cpus: 4, memory_mib: 512 };
-        let check =
-            |cpus, memory_mib| most.check(Vm { cpus, memory_mib }).map_err(|it| it.to_string());
-        assert_eq!(check(4, 512), Ok(()));
-        assert_eq!(check(5, 1).unwrap_err(), "the box asks for 5 CPUs, but may have only 4");
-        assert_eq!(
-            check(1, 513).unwrap_err(),
-            "the box asks for 513 MiB of memory, but may have only 512"
-        );
+        let check = |cpus, memory_mib, is_option| {
+            let checked = most.check(Vm { cpus, memory_mib }, |_| is_option);
+            checked.map_err(|error| error.to_string())
+        };
+        assert_eq!(check(4, 512, false), Ok(()));
+        for (size, is_option, message) in [
+            ((5, 1), false, "the box asks for 5 CPUs, which is more than the maximum of 4"),
+            ((5, 1), true, "--cpus 5 is more than the maximum of 4"),
+            (
+                (1, 513),
+                false,
+                "the box asks for 513 MiB of memory, which is more than the maximum of 512 MiB",
+            ),
+            ((1, 513), true, "--memory 513 is more than the maximum of 512 MiB"),
+        ] {
+            assert_eq!(check(size.0, size.1, is_option).unwrap_err(), message);
+        }
     }
 }

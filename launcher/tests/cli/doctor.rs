@@ -79,7 +79,7 @@ fn a_run_is_refused_where_no_guest_runs() {
     let path = scene.made.path().display().to_string();
     insta::assert_snapshot!(refused.stderr.replace(&path, "a.box"), @"
     error: this host's KVM cannot run a guest: it stops early
-      = help: use a host whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
+      = help: run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
     ");
 }
 

@@ -93,8 +93,8 @@ fn a_box_is_the_one_that_is_expected_and_no_larger_than_it_may_be() {
     assert_eq!((code, name), (Some(1), "digest-mismatch".into()));
     assert!(message.ends_with(&format!("not {other}")), "{message}");
     for (options, asks) in [
-        (&["--max-memory", "1"][..], "MiB of memory, but may have only 1"),
-        (&["--cpus", "2", "--max-cpus", "1"], "asks for 2 CPUs, but may have only 1"),
+        (&["--max-memory", "1"][..], "MiB of memory, which is more than the maximum of 1 MiB"),
+        (&["--cpus", "2", "--max-cpus", "1"], "--cpus 2 is more than the maximum of 1"),
     ] {
         let (code, name, message) = fails(options);
         assert_eq!((code, name), (Some(1), "host-policy".into()));

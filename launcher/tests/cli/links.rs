@@ -74,7 +74,7 @@ fn no_link_of_a_box_leads_a_copy_out_of_its_repository() {
     for path in ["in/new", "in/", "inner/.", "/var/run/", "/tmp/new", &at("keys/key")] {
         let (code, output) = copied("hello:/x", path);
         assert!(
-            code == Some(1) && output.starts_with("error: there is no box with the name"),
+            code == Some(1) && output.starts_with("error: no started box has the name"),
             "{output}"
         );
     }

@@ -161,7 +161,7 @@ fn a_box_that_does_not_run_has_no_skills_to_show() {
         &["skills", "hello", "load"],
     ];
     let output = all.map(|args| run(state.path(), args).stderr);
-    assert_snapshot!(output.join("--\n"), @r#"
+    assert_snapshot!(output.join("--\n"), @"
     error: the box hello is not running
       = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
     --
@@ -191,8 +191,8 @@ fn a_box_that_does_not_run_has_no_skills_to_show() {
     error: the box hello is not running
       = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
     --
-    error: there is no box with the name "nobody"
-      = help: `boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`
+    error: no started box has the name nobody
+      = help: `boxlaunch ps -a` lists the started boxes
     --
     error: the following required arguments were not provided:
       <DIR>...
@@ -200,7 +200,7 @@ fn a_box_that_does_not_run_has_no_skills_to_show() {
     Usage: boxlaunch skills <NAME> load <DIR>...
 
     For more information, try '--help'.
-    "#);
+    ");
 }
 
 #[test]

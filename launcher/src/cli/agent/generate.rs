@@ -8,13 +8,13 @@ use boxlaunch::agent::{AgentClient, Generated, MAX_PROMPT, Piece};
 use boxlaunch::streams::StreamError;
 use safe_text::{clipped, shown, shown_lines};
 
-use super::{GENERATION, GenerateArgs};
+use super::GenerateArgs;
 use crate::cli::error::{Failure, usage};
 use crate::cli::terminal::{is_quiet, json_line, notice, pass_on, print};
 
 pub(super) fn generate(args: &GenerateArgs) -> Result<u8, Failure> {
     let prompt = prompt(&args.prompt)?;
-    let client = args.common.client(GENERATION)?;
+    let client = args.common.client()?;
     let session = args.session.as_deref();
     let generate = if args.common.json { generate_json } else { generate_text };
     let done = generate(&client, prompt, session)?;

@@ -43,7 +43,7 @@ enum AgentCommand {
   boxlaunch agent health coder --json | jq -r .status")]
 struct HealthArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    common: CommonArgs<ANSWER>,
 }
 
 /// Shows the name, version and capabilities that the agent reports.
@@ -53,7 +53,7 @@ struct HealthArgs {
   boxlaunch agent capabilities coder --json | jq -r '.tools[].name'")]
 struct CapabilitiesArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    common: CommonArgs<ANSWER>,
 }
 
 /// Lists the skills that the agent reports. `boxlaunch skills` lists the skills of the box.
@@ -61,7 +61,7 @@ struct CapabilitiesArgs {
 #[command(after_help = "Example:\n  boxlaunch agent skills coder")]
 struct SkillsArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    common: CommonArgs<ANSWER>,
     /// List the skills of this session of the agent.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -74,7 +74,7 @@ struct SkillsArgs {
   git diff | boxlaunch agent generate coder - --timeout 1800")]
 struct GenerateArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    common: CommonArgs<GENERATION>,
     /// The prompt; `-` reads it from standard input.
     #[arg(value_name = "PROMPT", allow_hyphen_values = true)]
     prompt: String,
@@ -83,14 +83,16 @@ struct GenerateArgs {
     session: Option<String>,
 }
 
+/// The options of all commands. `SECONDS` is the default time limit.
 #[derive(Debug, clap::Args)]
-struct CommonArgs {
+struct CommonArgs<const SECONDS: u32> {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
-    #[arg(long, value_name = "SECONDS", value_parser = seconds(1), allow_negative_numbers = true)]
-    #[arg(help = format!("How long the agent may take [default: {ANSWER}, of `generate` {GENERATION}]"))]
-    timeout: Option<u32>,
+    /// How long the agent may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = SECONDS)]
+    #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
+    timeout: u32,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -104,24 +106,24 @@ const GENERATION: u32 = 600;
 impl AgentArgs {
     /// Returns whether the command has `--json`.
     pub(crate) const fn is_json(&self) -> bool {
-        self.command.common().json
+        self.command.is_json()
     }
 }
 
 impl AgentCommand {
-    const fn common(&self) -> &CommonArgs {
+    const fn is_json(&self) -> bool {
         match self {
-            Self::Health(args) => &args.common,
-            Self::Capabilities(args) => &args.common,
-            Self::Skills(args) => &args.common,
-            Self::Generate(args) => &args.common,
+            Self::Health(args) => args.common.json,
+            Self::Capabilities(args) => args.common.json,
+            Self::Skills(args) => args.common.json,
+            Self::Generate(args) => args.common.json,
         }
     }
 }
 
-impl CommonArgs {
+impl<const SECONDS: u32> CommonArgs<SECONDS> {
     /// Connects a client to the agent of the box.
-    fn client(&self, seconds: u32) -> Result<AgentClient, Failure> {
+    fn client(&self) -> Result<AgentClient, Failure> {
         let record = Boxes::new(&paths::state()?).find(&self.name)?;
         let socket = match (record.state, &record.agent_socket) {
             (State::Ended, _) => Err(ClientError::NotRunning(record.name).into()),
@@ -130,7 +132,7 @@ impl CommonArgs {
             (State::Running, Some(socket)) => Ok(socket),
             (State::Running, None) => Err(LaunchError::NoPort(record.name)),
         };
-        let limit = Duration::from_secs(self.timeout.unwrap_or(seconds).into());
+        let limit = Duration::from_secs(self.timeout.into());
         Ok(AgentClient::new(socket?, limit)?)
     }
 }
@@ -139,11 +141,11 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     match &args.command {
         AgentCommand::Health(args) => health(args),
         AgentCommand::Capabilities(args) => {
-            let answer = args.common.client(ANSWER)?.capabilities()?;
+            let answer = args.common.client()?.capabilities()?;
             tell(args.common.json, &answer, answer::capabilities).map(|()| exit::DONE)
         }
         AgentCommand::Skills(args) => {
-            let answer = args.common.client(ANSWER)?.skills(args.session.as_deref())?;
+            let answer = args.common.client()?.skills(args.session.as_deref())?;
             tell(args.common.json, &answer, |it| answer::skills(&it.skills)).map(|()| exit::DONE)
         }
         AgentCommand::Generate(args) => generate::generate(args),
@@ -160,7 +162,7 @@ fn tell<T: serde::Serialize>(
 }
 
 fn health(args: &HealthArgs) -> Result<u8, Failure> {
-    let answer = args.common.client(ANSWER)?.health()?;
+    let answer = args.common.client()?.health()?;
     let status = answer.status();
     if args.common.json {
         let (message, details) = (&answer.message, &answer.details);

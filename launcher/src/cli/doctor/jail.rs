@@ -66,15 +66,18 @@ fn whole(facts: &Facts) -> Finding {
         Err(reason) => Finding::missing(reason, "repair this first: no box starts"),
         Ok(Report { missing, landlock_abi, .. }) if missing.is_empty() => {
             let abi = landlock_abi.unwrap_or_default();
-            Finding::ok(format!(
-                "put up, with all of its {all} layers; Landlock's ABI is version {abi}"
-            ))
+            Finding::ok(format!("all {all} layers work; Landlock's ABI is version {abi}"))
         }
         Ok(Report { missing, .. }) => Finding::limited(
-            format!("put up, with {} of its {all} layers", all - missing.len()),
+            format!("{} of {all} layers work; missing: {}", all - missing.len(), names(missing)),
             "for a box that you trust: `boxlaunch run --jail best-effort BOX`",
         ),
     }
+}
+
+/// Returns the names of the missing layers.
+fn names(missing: &[Missing]) -> String {
+    missing.iter().map(|it| it.layer.name()).collect::<Vec<_>>().join(", ")
 }
 
 fn layer(Missing { layer, reason }: &Missing, facts: &Facts) -> Row {

@@ -196,7 +196,7 @@ mod tests {
           its kernel        ok       6.1.0-56-cloud-amd64, fetched before
 
         for the jail of the process that runs a box (`boxlaunch run --jail`):
-          jail              ok       put up, with all of its 13 layers; Landlock's ABI is version 7
+          jail              ok       all 13 layers work; Landlock's ABI is version 7
 
         to start boxes with a shared network; no other box needs it:
           passt             ok       passt 0.0~git20250503, at /usr/bin/passt
@@ -212,7 +212,7 @@ mod tests {
         insta::assert_snapshot!(text(&report, false), @"
         to start boxes:
           KVM               missing  this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
-                               = help: use a host whose KVM is backed by the processor's virtualization
+                               = help: use a host with hardware virtualization
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
           QEMU              missing  there is no qemu-system-x86_64 in PATH
@@ -220,7 +220,7 @@ mod tests {
           its kernel        ok       fetched with apt-get by the first such run
 
         for the jail of the process that runs a box (`boxlaunch run --jail`):
-          jail              limited  put up, with 9 of its 13 layers
+          jail              limited  9 of 13 layers work; missing: control-group, user-namespace, landlock, user-id
                                = help: for a box that you trust: `boxlaunch run --jail best-effort BOX`
           control-group     missing  EPERM: Operation not permitted
                                = help: boot the host with the kernel's parameter `systemd.unified_cgroup_hierarchy=1`
@@ -262,7 +262,7 @@ mod tests {
         insta::assert_snapshot!(text(&missing, true), @"
         to start boxes:
           KVM               missing  this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
-                               = help: use a host whose KVM is backed by the processor's virtualization
+                               = help: use a host with hardware virtualization
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
           its kernel        missing  not fetched yet, and one of apt-get, apt-cache, dpkg-deb is missing
@@ -398,7 +398,7 @@ mod tests {
             {
               "name": "jail",
               "state": "ok",
-              "fact": "put up, with all of its 13 layers; Landlock's ABI is version 7",
+              "fact": "all 13 layers work; Landlock's ABI is version 7",
               "help": null,
               "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
@@ -420,7 +420,7 @@ mod tests {
               "name": "kvm",
               "state": "missing",
               "fact": "this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3",
-              "help": "use a host whose KVM is backed by the processor's virtualization",
+              "help": "use a host with hardware virtualization",
               "needed_for": "to start boxes"
             },
             {
@@ -440,7 +440,7 @@ mod tests {
             {
               "name": "jail",
               "state": "limited",
-              "fact": "put up, with 9 of its 13 layers",
+              "fact": "9 of 13 layers work; missing: control-group, user-namespace, landlock, user-id",
               "help": "for a box that you trust: `boxlaunch run --jail best-effort BOX`",
               "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },

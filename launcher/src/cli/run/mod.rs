@@ -54,13 +54,13 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
     modes::check(args)?;
     args.options.check()?;
     let handed_over = secrets::handed_over();
-    if args.detached {
+    if args.as_supervisor {
         // Closes the caller's files before this process opens other files.
         vmm::close_all_but(handed_over.as_slice())?;
     }
     let fetching = Instant::now();
     // A detached, nested or restarted run continues a `boxlaunch run` that has already pulled the box.
-    let is_first = !args.detached && handed_over.is_none() && !args.nested;
+    let is_first = !args.as_supervisor && handed_over.is_none() && !args.nested;
     if is_first && let Some(code) = pull::before(args)? {
         return Ok(code);
     }
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         checked(args, &opened)?;
         return Err(secrets::restart(&secrets::checked(args, opened.plan())?));
     }
-    if args.detach && !args.detached {
+    if args.detach && !args.as_supervisor {
         return detach::run();
     }
     let signals = Rc::new(StopSignals::block()?);
@@ -338,7 +338,7 @@ fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     match (args.json, args.command.is_empty()) {
         (true, _) => Route::capture(),
         // The caller of a detached run sees the agent's output only if the start fails.
-        _ if args.detached => Route::capture(),
+        _ if args.as_supervisor => Route::capture(),
         // The agent's lines would disturb the command's terminal.
         _ if args.options.tty => Route::capture(),
         (false, true) => screen.route(),

@@ -16,8 +16,8 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
         let help = "add --emulated, or leave it out";
         return Err(usage("--host-kernel is for --emulated, and this run is not emulated", help));
     }
-    if args.detached && !args.detach {
-        return Err(usage("--detached is for boxlaunch's own use", "leave it out"));
+    if args.as_supervisor && !args.detach {
+        return Err(usage("--as-supervisor is for boxlaunch's own use", "leave it out"));
     }
     if !args.command.is_empty() {
         return Ok(());
@@ -100,7 +100,7 @@ mod tests {
         decision("raw", &["--raw"], &[&["detach"]]),
         decision("detach", &["--detach"], &[COMMAND, EMULATED, &["until-ready"]]),
         // For boxlaunch's internal use.
-        decision("detached", &["--detached"], &[COMMAND, EMULATED, NOT_DETACHED]),
+        decision("as_supervisor", &["--as-supervisor"], &[COMMAND, EMULATED, NOT_DETACHED]),
         decision("nested", &["--nested"], &[EMULATED]),
         decision("name", &["--name", "n"], &[EMULATED]),
         // A run on the virtual host leaves no record.

@@ -8,7 +8,7 @@ use box_contract::rules::{MAX_CPUS, MAX_TIMEOUT, MAX_VM_MIB, MIN_VM_MIB};
 use box_contract::{ComponentName, Phase, RunPlan, Vm, size};
 use box_digest::Digest;
 use box_layout::OpenBox;
-use boxlaunch::host::error::PolicyError;
+use boxlaunch::host::error::{PolicyError, Resource};
 use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::given::{Choice, NetworkRefusal};
@@ -56,7 +56,7 @@ pub(crate) struct RunArgs {
     pub(in crate::cli) detach: bool,
     /// Be the process that keeps running.
     #[arg(long, hide = true, requires = "detach")]
-    pub(in crate::cli) detached: bool,
+    pub(in crate::cli) as_supervisor: bool,
     /// The name by which other commands address the box [default: the box's own name with a random suffix].
     #[arg(long, value_name = "NAME", conflicts_with = "emulated")]
     pub(in crate::cli) name: Option<String>,
@@ -64,13 +64,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(in crate::cli) rm: bool,
     /// The number of virtual CPUs [default: the box's].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_CPUS)))]
+    #[arg(long, value_name = "N", value_parser = cpus(MAX_CPUS), allow_negative_numbers = true)]
     cpus: Option<u8>,
     /// The memory of the VM in MiB. The limits of the components in the Boxfile still apply [default: the box's].
     #[arg(long, value_name = "MIB", value_parser = mebibytes(MIN_VM_MIB, MAX_VM_MIB))]
     pub(in crate::cli) memory: Option<u32>,
     /// The maximum number of virtual CPUs that the box may ask for [default: as many as this host has, but at least 2].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    #[arg(long, value_name = "N", value_parser = cpus(u8::MAX), allow_negative_numbers = true)]
     max_cpus: Option<u8>,
     /// The maximum memory that the box may ask for, in MiB [default: half of this host's, but at least 1024 if the host has
     /// that much].
@@ -89,7 +89,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(in crate::cli) registries: RegistryOptions,
     /// What to do if the start exceeds the box's budget.
-    #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = BudgetPolicy::Enforce)]
     pub(in crate::cli) budget: BudgetPolicy,
     /// The component to run CMD in [default: business if the box has one, else agent].
     #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", requires = "command")]
@@ -233,7 +233,7 @@ impl RunArgs {
             network,
             network_local: _,
             detach: _,
-            detached: _,
+            as_supervisor: _,
             name: _,
             rm: _,
             cpus,
@@ -293,7 +293,7 @@ impl RunArgs {
         let (opened, held) = found::open_to_run(found.expect(self.expect))?;
         // For a nested run, the run that started the virtual host has checked the size.
         if !self.nested {
-            self.most().check(self.size(opened.plan()))?;
+            self.most().check(self.size(opened.plan()), |resource| self.sets(resource))?;
         }
         Ok((opened, held))
     }
@@ -347,6 +347,14 @@ impl RunArgs {
         Most {
             cpus: self.max_cpus.unwrap_or(host.cpus),
             memory_mib: self.max_memory.unwrap_or(host.memory_mib),
+        }
+    }
+
+    /// Returns whether the command line sets the amount of this resource, instead of the box.
+    const fn sets(&self, resource: Resource) -> bool {
+        match resource {
+            Resource::Cpus => self.cpus.is_some(),
+            Resource::Memory => self.memory.is_some(),
         }
     }
 
@@ -434,11 +442,17 @@ fn local_host(text: &str) -> Result<Local, String> {
         Some(port) if port.is_empty() || port.starts_with(':') => format!("127.0.0.1{port}"),
         _ => text.to_owned(),
     };
-    Local::parse(&address).ok_or_else(|| {
-        "write an address or a network as in the box's rules, with :PORT for one port only \
-         (`127.0.0.1:5432`, `10.0.0.0/8`, `[fd00::1]:443`); names are not allowed, because others decide what they resolve to"
-            .to_owned()
-    })
+    let form = if is_host_name(text) {
+        "names are not allowed: write an address, such as 10.0.0.1:5432"
+    } else {
+        "write an address or a network, such as 127.0.0.1:5432, 10.0.0.0/8 or [fd00::1]:443"
+    };
+    Local::parse(&address).ok_or_else(|| form.to_owned())
+}
+
+/// Returns whether a text is a host's name with an optional port, and not an address. An address of IPv6 has several colons.
+fn is_host_name(text: &str) -> bool {
+    text.contains(|it: char| it.is_ascii_alphabetic()) && text.matches(':').count() <= 1
 }
 
 /// Parses a value of `--volume`.
@@ -446,6 +460,14 @@ fn volume_place(text: &str) -> Result<VolumePlace, String> {
     let is_path = text.starts_with(['.', '/']) && text.contains(':');
     let more = if is_path { "; for a directory of the host there is --share" } else { "" };
     text.parse().map_err(|reason: String| reason + more)
+}
+
+/// Parses a number of virtual CPUs.
+fn cpus(most: u8) -> impl Fn(&str) -> Result<u8, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|it| (1..=most).contains(it));
+        number.ok_or_else(|| format!("write a whole number from 1 to {most}"))
+    }
 }
 
 /// Parses an amount of memory in MiB.

@@ -86,7 +86,7 @@ impl Run<'_> {
             grace: args.grace(),
             result: self.result.clone(),
         };
-        if args.detached && over.is_none() {
+        if args.as_supervisor && over.is_none() {
             if !args.json {
                 self.screen.print(&format!("{}\n", record.name));
             }
