@@ -13,7 +13,7 @@ use host_fs::OsError;
 
 use super::error::{Failure, usage};
 use super::launch_error::LaunchError;
-use super::run::seconds;
+use super::run::{seconds, whole_number};
 use super::variables::Assigned;
 
 /// How CMD runs.
@@ -39,12 +39,12 @@ pub(crate) struct CommandOptions {
     /// Keep at most this many bytes of each output stream for --json; `truncated` is true if there were more [default:
     /// 1048576].
     #[arg(long, value_name = "BYTES", requires_all = ["command", "json"])]
-    #[arg(value_parser = clap::value_parser!(u32).range(..=MAX_CAPTURED))]
+    #[arg(value_parser = whole_number(0, MAX_CAPTURED), allow_negative_numbers = true)]
     max_output: Option<u32>,
 }
 
 /// The maximum of `--max-output`, in bytes. It is limited because the captured output is kept in memory.
-const MAX_CAPTURED: i64 = 1 << 28;
+const MAX_CAPTURED: u32 = 1 << 28;
 
 impl CommandOptions {
     /// Returns the options of an interactive shell.

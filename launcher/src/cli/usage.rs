@@ -465,6 +465,8 @@ mod tests {
             let text = output(&["run", "x.box", "--cpus", value]);
             assert!(text.contains("write a whole number from 1 to 16"), "{text}");
         }
+        let text = output(&["exec", "x", "--json", "--max-output", "1k", "--", "ls"]);
+        assert!(text.contains("write a whole number from 0 to 268435456"), "{text}");
     }
 
     #[test]

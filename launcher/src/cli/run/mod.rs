@@ -48,7 +48,7 @@ use super::{detach, emulated, given_file, kept, memory, pull, secrets, shares, t
 use serve::Run;
 
 pub(crate) use options::RunArgs;
-pub(super) use options::{NetworkChoice, seconds};
+pub(super) use options::{NetworkChoice, seconds, whole_number};
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
     modes::check(args)?;

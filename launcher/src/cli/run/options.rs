@@ -1,6 +1,8 @@
 //! The options of `boxlaunch run`.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use box_cache::Held;
@@ -64,13 +66,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(in crate::cli) rm: bool,
     /// The number of virtual CPUs [default: the box's].
-    #[arg(long, value_name = "N", value_parser = cpus(MAX_CPUS), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = whole_number(1, MAX_CPUS), allow_negative_numbers = true)]
     cpus: Option<u8>,
     /// The memory of the VM in MiB. The limits of the components in the Boxfile still apply [default: the box's].
     #[arg(long, value_name = "MIB", value_parser = mebibytes(MIN_VM_MIB, MAX_VM_MIB))]
     pub(in crate::cli) memory: Option<u32>,
     /// The maximum number of virtual CPUs that the box may ask for [default: as many as this host has, but at least 2].
-    #[arg(long, value_name = "N", value_parser = cpus(u8::MAX), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = whole_number(1, u8::MAX), allow_negative_numbers = true)]
     max_cpus: Option<u8>,
     /// The maximum memory that the box may ask for, in MiB [default: half of this host's, but at least 1024 if the host has
     /// that much].
@@ -462,11 +464,14 @@ fn volume_place(text: &str) -> Result<VolumePlace, String> {
     text.parse().map_err(|reason: String| reason + more)
 }
 
-/// Parses a number of virtual CPUs.
-fn cpus(most: u8) -> impl Fn(&str) -> Result<u8, String> + Clone {
+/// Parses a whole number from `least` to `most`.
+pub(in crate::cli) fn whole_number<N: FromStr + PartialOrd + Display + Copy>(
+    least: N,
+    most: N,
+) -> impl Fn(&str) -> Result<N, String> + Clone {
     move |text| {
-        let number = text.parse().ok().filter(|it| (1..=most).contains(it));
-        number.ok_or_else(|| format!("write a whole number from 1 to {most}"))
+        let number = text.parse().ok().filter(|it| (least..=most).contains(it));
+        number.ok_or_else(|| format!("write a whole number from {least} to {most}"))
     }
 }
 
