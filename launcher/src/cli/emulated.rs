@@ -58,16 +58,40 @@ fn by_name(error: HostError) -> HostError {
     }
 }
 
-/// Returns the command that runs the same box with `--emulated`. `None` if the box or an option does not work with `--emulated`.
-pub(super) fn command(args: &RunArgs, plan: &RunPlan) -> Option<String> {
-    // The parser refuses these options beside `--emulated`.
-    let conflicts = args.detach || args.nested || args.name.is_some() || args.max_scratch.is_some();
-    let refused = refuse_what_has_no_host(args)
-        .and_then(|()| refuse_secrets(plan))
-        .and_then(|()| refuse_shares(args, plan))
-        .and_then(|()| refuse_network(args, plan));
+/// Whether a run works with `--emulated`, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Emulation {
+    /// The command that starts the same box with `--emulated`.
+    Command(String),
+    /// The option or the declaration that `--emulated` excludes.
+    Excluded(&'static str),
+}
+
+/// Returns whether the run works with `--emulated`, too. `None` within the virtual host.
+pub(super) fn emulation(args: &RunArgs, plan: &RunPlan) -> Option<Emulation> {
+    if args.nested {
+        return None;
+    }
     let command = || format!("boxlaunch run --emulated {}", args.subject.shell_words());
-    (!conflicts && refused.is_ok()).then(command)
+    Some(excluded(args, plan).map_or_else(|| Emulation::Command(command()), Emulation::Excluded))
+}
+
+/// Returns the first option or declaration of a run that `--emulated` excludes.
+fn excluded(args: &RunArgs, plan: &RunPlan) -> Option<&'static str> {
+    // The parser refuses these options beside `--emulated`.
+    let parsed = [
+        ("--detach", args.detach),
+        ("--name", args.name.is_some()),
+        ("--max-scratch", args.max_scratch.is_some()),
+    ];
+    let lead_out = lead_out(args).map(|(option, is_used, _)| (option, is_used));
+    let declared = [
+        ("secrets", refuse_secrets(plan).is_err()),
+        ("shares", refuse_shares(args, plan).is_err()),
+        ("a network", refuse_network(args, plan).is_err()),
+    ];
+    let all = parsed.into_iter().chain(lead_out).chain(declared);
+    all.into_iter().find(|(_, is_used)| *is_used).map(|(what, _)| what)
 }
 
 /// Refuses a box with secrets, which cannot be passed to the virtual host.
@@ -186,22 +210,23 @@ mod tests {
     fn emulation_is_proposed_only_where_it_is_not_refused() {
         let plan = testkit::test_box::config().plan;
         let of = |options: &[&str], plan: &RunPlan| {
-            command(&RunArgs::of_words(["my box"].iter().chain(options)).unwrap(), plan)
+            emulation(&RunArgs::of_words(["my box"].iter().chain(options)).unwrap(), plan)
         };
-        let command = Some("boxlaunch run --emulated 'my box'".to_owned());
+        let command = Some(Emulation::Command("boxlaunch run --emulated 'my box'".to_owned()));
         assert_eq!(of(&["--", "true"], &plan), command);
-        for options in [
-            &["--detach"][..],
-            &["--name", "n"],
-            &["--max-scratch", "1GiB"],
-            &["-v", "./a:/a"],
-            &["-p", "1:1"],
+        for (options, excluded) in [
+            (&["--detach"][..], "--detach"),
+            (&["--name", "n"], "--name"),
+            (&["--max-scratch", "1GiB"], "--max-scratch"),
+            (&["-v", "./a:/a"], "shares"),
+            (&["-p", "1:1"], "--publish"),
         ] {
-            assert_eq!(of(options, &plan), None, "{options:?}");
+            assert_eq!(of(options, &plan), Some(Emulation::Excluded(excluded)), "{options:?}");
         }
+        assert_eq!(of(&["--nested"], &plan), None);
         let mut filtered = plan;
         filtered.network.mode = NetworkMode::Filtered;
-        assert_eq!(of(&[], &filtered), None);
+        assert_eq!(of(&[], &filtered), Some(Emulation::Excluded("a network")));
         assert_eq!(of(&["--network=none"], &filtered), command);
     }
 

@@ -21,6 +21,7 @@ use serde_json::json;
 use virtual_host::HostError;
 use vmm::signals::Stopped;
 
+use super::emulated::Emulation;
 use super::explain::{explain, without_kvm};
 use super::launch_error::{FailedRun, LaunchError};
 use super::terminal;
@@ -140,16 +141,16 @@ pub(crate) fn report(error: &Failure, as_json: bool) -> u8 {
     error.exit
 }
 
-/// Returns the failure of a start that cannot use KVM. `alternative` is the command that starts the box without KVM.
-pub(crate) fn of_kvm(error: &KvmError, alternative: Option<&str>) -> Failure {
-    Failure::new((KvmUnavailable, without_kvm(error, alternative)), shown(&error.to_string()))
+/// Returns the failure of a start that cannot use KVM. `emulation` is whether the run works without KVM, if that is known.
+pub(crate) fn of_kvm(error: &KvmError, emulation: Option<&Emulation>) -> Failure {
+    Failure::new((KvmUnavailable, without_kvm(error, emulation)), shown(&error.to_string()))
 }
 
-/// Returns the failure of a run, with the VM's last output. `alternative` is the same as for [`of_kvm`].
-pub(crate) fn of_run(failed: impl Into<FailedRun>, alternative: Option<&str>) -> Failure {
+/// Returns the failure of a run, with the VM's last output. `emulation` is the same as for [`of_kvm`].
+pub(crate) fn of_run(failed: impl Into<FailedRun>, emulation: Option<&Emulation>) -> Failure {
     let FailedRun { error, last_output } = failed.into();
     let failed = match error {
-        LaunchError::Kvm(error) => of_kvm(&error, alternative),
+        LaunchError::Kvm(error) => of_kvm(&error, emulation),
         error => error.into(),
     };
     let is_about_the_guest = [KvmUnavailable, VmmFailed, GuestFailed, AgentFailed, StartupTimeout];
@@ -262,10 +263,20 @@ mod tests {
 
     #[test]
     fn a_box_that_can_be_emulated_comes_with_the_command() {
-        let alternative = Some("boxlaunch run --emulated a.box");
-        insta::assert_snapshot!(of_kvm(&KvmError::Kernel, alternative).text(), @"
+        let command = Emulation::Command("boxlaunch run --emulated a.box".to_owned());
+        let of = |error, emulation| of_kvm(&error, Some(emulation)).text();
+        let texts = [
+            of(KvmError::Kernel, &command),
+            of(KvmError::Missing("/dev/kvm".into()), &command),
+            of(KvmError::Kernel, &Emulation::Excluded("--publish")),
+        ];
+        insta::assert_snapshot!(texts.concat(), @"
         error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
           = help: run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
+        error: there is no /dev/kvm
+          = help: switch hardware virtualization on in the firmware, load the module (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, pass /dev/kvm through; or run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
+        error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
+          = help: use a host with hardware virtualization; `--emulated` cannot be used with --publish; `boxlaunch doctor` shows what this host offers
         ");
     }
 

@@ -28,6 +28,7 @@ use nix::libc::SIGSYS;
 use vmm::VmmError;
 use vmm::jail::Unshared;
 
+use super::emulated::Emulation;
 use super::launch_error::LaunchError;
 use super::stored::PROGRAM;
 
@@ -372,16 +373,20 @@ const fn fixed_help(mode: SkillMode) -> &'static str {
     }
 }
 
-/// Returns the help for a start that needs KVM. `alternative` is the command that starts the box without KVM, if there is one.
-pub(super) fn without_kvm(error: &KvmError, alternative: Option<&str>) -> String {
-    let help = match (alternative, error) {
-        (None, _) => kvm_help(error).into_owned(),
+/// Returns the help for a start that needs KVM. `emulation` is whether the run works without KVM, if that is known.
+pub(super) fn without_kvm(error: &KvmError, emulation: Option<&Emulation>) -> String {
+    let help = kvm_help(error);
+    let help = match (emulation, error) {
+        (None, _) => help.into_owned(),
         // Nothing repairs this host's KVM.
-        (Some(command), KvmError::Unusable(_) | KvmError::Kernel) => {
+        (Some(Emulation::Command(command)), KvmError::Unusable(_) | KvmError::Kernel) => {
             format!("run the box slowly without KVM: `{command}`")
         }
-        (Some(command), _) => {
-            format!("{}; or run the box slowly without KVM: `{command}`", kvm_help(error))
+        (Some(Emulation::Command(command)), _) => {
+            format!("{help}; or run the box slowly without KVM: `{command}`")
+        }
+        (Some(Emulation::Excluded(what)), _) => {
+            format!("{help}; `--emulated` cannot be used with {what}")
         }
     };
     help + "; `boxlaunch doctor` shows what this host offers"

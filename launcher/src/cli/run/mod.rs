@@ -107,9 +107,9 @@ fn boot(
     boot.say(&asked)?;
     // Tries KVM before the box is hashed, because hashing can take long. `tried`, the duration of the first try, is not part of
     // the startup time.
-    let alternative = emulated::command(args, opened.plan());
+    let emulation = emulated::emulation(args, opened.plan());
     let tried = host::ensure_kvm(Path::new(SELF), &state)
-        .map_err(|error| error::of_kvm(&error, alternative.as_deref()))?;
+        .map_err(|error| error::of_kvm(&error, emulation.as_ref()))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = boot.record(&asked, &runtime);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
@@ -124,7 +124,7 @@ fn boot(
         }
         Err(failure) => {
             note_failure(entry, &failure);
-            Err(error::of_run(failure, alternative.as_deref()))
+            Err(error::of_run(failure, emulation.as_ref()))
         }
     }
 }
