@@ -53,6 +53,9 @@ pub enum HostError {
         /// The end of the output of apt.
         output: String,
     },
+    /// The file that was named as a package is none.
+    #[error("{} is not a Debian package", .0.display())]
+    NotAPackage(PathBuf),
     /// A file does not follow its format.
     #[error("{what} is malformed: {why}")]
     Malformed { what: String, why: String },

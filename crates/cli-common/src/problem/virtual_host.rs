@@ -26,9 +26,14 @@ impl From<&Error> for Explanation {
                  linux-image-*-cloud-amd64",
             )
                 .into(),
+            Error::NotAPackage(_) => (
+                VirtualHostFailed,
+                "name a package linux-image-*-cloud-amd64 with `--host-kernel FILE`",
+            )
+                .into(),
             Error::Dynamic(_) => (
                 VirtualHostFailed,
-                "use a static one: `cargo xtask install` in the checkout of boxbuild makes them",
+                "use a static one: `cargo xtask install` in the source of boxbuild makes them",
             )
                 .into(),
             Error::Stranger { .. } => (

@@ -22,6 +22,8 @@ const IMAGE: &str = "linux-image-";
 const MAX_MEMBER: u64 = 1 << 26;
 /// The maximum size of an unpacked package, in bytes. Its modules are kept in memory. The package of Linux 6.12 has 36 MB.
 const MAX_PACKAGE: u64 = 1 << 29;
+/// The first bytes of a package: see [deb(5)](https://man7.org/linux/man-pages/man5/deb.5.html).
+const AR_MAGIC: &[u8] = b"!<arch>\n";
 /// The name of the package's file in messages.
 const PACKAGE: &str = "the virtual host's kernel package";
 
@@ -106,8 +108,10 @@ impl Package {
     /// Reads a package's file.
     ///
     /// # Errors
-    /// `dpkg-deb` is missing or refuses the file, or the package has no kernel or is too large.
+    /// The file is not a package or cannot be read, `dpkg-deb` is missing or refuses the file, or the package has no kernel or is too
+    /// large.
     fn open(file: &Path) -> Result<Self> {
+        check_format(file)?;
         // An absolute path cannot be mistaken for an option.
         let file = std::path::absolute(file).map_err(HostError::file("find", file))?;
         let mut command = Command::new("dpkg-deb");
@@ -201,6 +205,15 @@ impl Member {
         let name = canonical(file.strip_suffix(".ko")?);
         Some(Self::Module { version: version.to_owned(), name, is_xz })
     }
+}
+
+/// Checks that a file begins as a Debian package.
+fn check_format(file: &Path) -> Result<()> {
+    let mut magic = Vec::new();
+    let opened = fs::File::open(file).map_err(HostError::file("read", file))?;
+    let read = opened.take(AR_MAGIC.len() as u64).read_to_end(&mut magic);
+    read.map_err(HostError::file("read", file))?;
+    if magic == AR_MAGIC { Ok(()) } else { Err(HostError::NotAPackage(file.to_owned())) }
 }
 
 /// Reads a member of at most `limit` bytes.
@@ -320,10 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_package_is_refused_by_dpkg() {
+    fn a_file_that_is_no_package_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = Package::open(file.path()).unwrap_err().to_string();
-        assert!(error.contains("dpkg-deb --fsys-tarfile"), "{error}");
+        let refused = || Package::open(file.path()).unwrap_err().to_string();
+        assert_eq!(refused(), format!("{} is not a Debian package", file.path().display()));
+        fs::write(file.path(), AR_MAGIC).unwrap();
+        assert!(refused().contains("dpkg-deb --fsys-tarfile"), "{}", refused());
+        let missing = Package::open(Path::new("/no/package")).unwrap_err().to_string();
+        assert_eq!(missing, "cannot read /no/package: No such file or directory (os error 2)");
     }
 
     #[test]
