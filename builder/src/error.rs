@@ -79,6 +79,9 @@ pub enum Cause {
         meant: Meant,
         source: SourceError,
     },
+    /// The path of a box, which is named as an image.
+    #[error("{} is a box, not an image", .0.display())]
+    IsBox(PathBuf),
     Layer(#[from] LayerError),
     Skill(#[from] SkillError),
     Files(#[from] FilesError),

@@ -92,7 +92,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let name = &opened.config.plan.name;
         with_budget(project, name, &boxbuild::budget::with_margin(&Phases::default(), 0.0))?;
     }
-    let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
+    // The launcher is found first, because the kernel may have to be downloaded.
+    let launcher = installed::boxlaunch()?;
+    let host = VirtualHost::new(&host_kernel(args)?, launcher);
     let new = measure(&host, &opened, &args.subject.reference, (args, &args.env))?;
     let old = args.compare.as_ref().zip(compared).map(|(word, old)| {
         // The old box gets only the variables that it declares: the new box may declare more.

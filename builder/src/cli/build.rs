@@ -160,7 +160,7 @@ fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure
     warnings.add_unsupported(&built.sealed.plan(&tools.store)?.unsupported());
     let lock = locking::report(&lock_file, &lock, written);
     let pushed = args.push.as_ref().map(|to| push(args, to, &built, &tools.store)).transpose();
-    let pushed = pushed.inspect_err(|_| note_unsent(args, &built.sealed.manifest))?;
+    let pushed = pushed.inspect_err(|_| note_unsent(args, &target, &built.sealed.manifest))?;
     let too_large = after_adding(&PROGRAM, &tools.store, cap, args.project.json);
     too_large.iter().for_each(|it| warnings.add_message(it));
     report(args, &built, &target, &lock, pushed, &warnings);
@@ -180,13 +180,19 @@ fn push(args: &Args, to: &RemoteName, built: &Build, store: &Store) -> Result<Va
 }
 
 /// Notes that the box was built although it was not sent.
-fn note_unsent(args: &Args, digest: &Digest) {
-    let to = args.push.as_ref().map_or_else(String::new, ToString::to_string);
-    if !args.project.json {
-        terminal::note(&format!(
-            "the box is built, but was not pushed: `boxbuild push {digest} {to}` pushes it"
-        ));
-    }
+fn note_unsent(args: &Args, target: &Target, digest: &Digest) {
+    let (Some(to), false) = (&args.push, args.project.json) else { return };
+    let name = target.name.clone().unwrap_or_else(|| digest.to_string());
+    let store = store_option(args);
+    terminal::note(&format!(
+        "note: the box was built, but not pushed; to push it: `boxbuild push {store}{name} {to}`"
+    ));
+}
+
+/// Returns `--store DIR` and a space if the command line has the option.
+fn store_option(args: &Args) -> String {
+    let store = args.inputs.store.store.as_ref();
+    store.map(|it| format!("--store {} ", shell_path(it))).unwrap_or_default()
 }
 
 /// The directory and the name that a build gives its box, for example `hello.box` and `hello`.
@@ -241,14 +247,7 @@ impl Target {
         if let Some(name) = &self.name
             && let Some(before) = store.name_box(name, &self.named(sealed))?
         {
-            let digest = before.digest;
-            let whose = match before.owner.boxfile() {
-                Some(file) => {
-                    format!("belonged to {}, which is gone", shown(&file.display().to_string()))
-                }
-                None => "came from a file with boxes".to_owned(),
-            };
-            warnings.add_message(&format!("the name {name} {whose}; it meant {digest}"));
+            warn_of_renaming(name, &before, &sealed.manifest, warnings);
         }
         if self.form == Form::Thin {
             // The root is added before the directory exists, so that the store keeps the blobs that the directory
@@ -270,6 +269,21 @@ impl Target {
     }
 }
 
+/// Warns that a build took a name from another box.
+fn warn_of_renaming(name: &str, before: &Named, now: &Digest, warnings: &mut Warnings) {
+    let Named { digest, owner } = before;
+    if digest == now {
+        return;
+    }
+    let origin = match owner.boxfile() {
+        Some(file) => format!("built from {}, which is gone", shown(&file.display().to_string())),
+        None => "which `load` added".to_owned(),
+    };
+    warnings.add_message(&format!(
+        "the name {name} belongs to this box now; before, it named {digest}, {origin}"
+    ));
+}
+
 /// Parses the name of a box.
 fn box_name(text: &str) -> Result<String, &'static str> {
     if is_name(text) { Ok(text.to_owned()) } else { Err(NAME_FORM) }
@@ -284,8 +298,10 @@ fn note_replaced(before: &Before, now: &Digest, args: &Args, loaded: &Loaded, ta
         let changed = "this box with files that were changed, damaged or linked elsewhere";
         terminal::note(&format!("{replaced} {changed}"));
     } else if before.is_whole && target.form == Form::Thin {
+        let directory = shell_path(&target.directory);
         terminal::note(&format!(
-            "{replaced} whole: the store has its files; --output keeps it whole"
+            "note: {} points to the store now; to write the whole box there, use `--output {directory}`",
+            target.directory.display()
         ));
     } else if digest != *now && *name != loaded.boxfile().name {
         terminal::note(&format!("{replaced} the box {name:?}, {digest}"));
@@ -401,8 +417,7 @@ fn report(
     }
     let how = if built.cached { "from the store" } else { "built" };
     let size = readable(sealed.rootfs_size);
-    let store = args.inputs.store.store.as_ref();
-    let store = store.map(|it| format!("--store {} ", shell_path(it))).unwrap_or_default();
+    let store = store_option(args);
     let start = target.name.as_ref().map(|it| format!("; start it: boxlaunch run {store}{it}"));
     let directory = target.directory.display();
     terminal::note(&format!("{how}: {directory} (rootfs {size}){}", start.unwrap_or_default()));

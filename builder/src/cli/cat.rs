@@ -54,7 +54,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return print(args, |out| out.write_all(&plan).map_err(ExportError::Write));
     }
     let side = Side::of_box(&opened, args.component)?;
-    let found = side.find(args.path.as_bytes(), Follow::All)?;
+    let found = side.find(args.path.as_bytes(), Follow::All);
+    let found = found.map_err(|error| stored::missing(&args.subject, &error))?;
     let content = content(args, &side, &found)?;
     let contents = VerifiedContents::open(&opened, &side.listing.tree)?;
     print(args, |out| contents.copy(&found.path, content, out))

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use box_contract::ComponentName;
+use box_contract::{ComponentName, ErrorCode};
 use box_digest::{Blake3Digest, Digest};
 use box_inspect::export::{
     Export, ExportError, LeftOut, OciImage, Ownership, Privileged, Written, component_of,
@@ -13,6 +13,7 @@ use box_inspect::export::{
 use box_inspect::opened::{self, OpenBox};
 use clap::ValueEnum;
 use host_fs::FileError;
+use safe_text::shell_path;
 use serde_json::json;
 
 use super::failure::Failure;
@@ -96,22 +97,34 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// Refuses combinations of options that make no sense.
 fn check_usage(args: &Args) -> Result<(), Failure> {
     let stream = is_stream(args);
-    let wrong = match args.format {
-        Format::Erofs if args.component.is_some() => {
-            "the erofs image holds all components; take --format dir, tar or oci with --component"
+    let compressed = args.output.as_deref().filter(|it| box_archive::is_compressed(it));
+    let (message, help) = match (args.format, args.component, compressed) {
+        (Format::Erofs, Some(component), _) => (
+            "`--format erofs` cannot be used with `--component`",
+            format!("write `--format tar --component {}`", component.name()),
+        ),
+        (Format::Dir, ..) if stream => {
+            ("a directory cannot go to standard output", "write `--format tar -o -`".to_owned())
         }
-        Format::Dir if stream => "a directory cannot go to standard output; take --format tar",
-        _ if stream && terminal::is_result_watched() => {
-            "standard output is a terminal; name a file with --output, or write to a pipe"
-        }
-        _ if stream && args.json => "standard output cannot take both the data and the JSON",
-        Format::Oci if args.output.as_deref().is_some_and(box_archive::is_compressed) => {
-            "an OCI archive is not compressed here; name it .tar, or write `-o - | gzip`"
-        }
-        format if args.no_owner && format != Format::Dir => "--no-owner is for --format dir",
+        _ if stream && terminal::is_result_watched() => (
+            "standard output is a terminal, and cannot take the data",
+            "name a file with `--output PATH`, or write to a pipe".to_owned(),
+        ),
+        _ if stream && args.json => (
+            "standard output cannot take both the data and the JSON",
+            "name a file with `--output PATH`".to_owned(),
+        ),
+        (Format::Oci, _, Some(output)) => (
+            "`--format oci` writes no compressed archive",
+            format!("write `--output - | gzip >{}`", shell_path(output)),
+        ),
+        (format, ..) if args.no_owner && format != Format::Dir => (
+            "`--no-owner` can be used only with `--format dir`",
+            "write `--format dir --no-owner`, or leave out `--no-owner`".to_owned(),
+        ),
         _ => return Ok(()),
     };
-    Err(Failure::usage(wrong))
+    Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
 fn is_stream(args: &Args) -> bool {

@@ -47,8 +47,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.files.iter().any(is_input) {
         return run_on_input(args);
     }
-    if args.syntax.is_some() {
-        return Err(Failure::usage("--syntax is for standard input: `boxbuild fmt -`"));
+    if let Some(syntax) = args.syntax {
+        return Err(only_for_input(syntax, args.files.first()));
     }
     let files = match args.files.as_slice() {
         [] => vec![search::boxfile(None)?],
@@ -81,6 +81,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         terminal::json(&json!({ "files": files, "formatted": changed }).to_string());
     }
     Ok(())
+}
+
+/// Returns the failure of `--syntax` with a file.
+fn only_for_input(syntax: Syntax, file: Option<&PathBuf>) -> Failure {
+    let name = if syntax == Syntax::Toml { "toml" } else { "kdl" };
+    let file = file.map_or_else(|| "Boxfile".to_owned(), |it| shell_path(it));
+    let help = format!("write `boxbuild fmt --syntax {name} - <{file}`, or leave out `--syntax`");
+    Failure::new((ErrorCode::Usage, help), "`--syntax` can be used only with standard input")
 }
 
 /// Returns the failure with the unformatted files, and the command that formats them.

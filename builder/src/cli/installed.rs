@@ -22,13 +22,12 @@ use super::{search, terminal};
 const INIT: Companion = Companion {
     name: own::BOX_INIT,
     code: ErrorCode::InitNotFound,
-    help: "run `cargo xtask install` in the checkout of boxbuild, or `cargo xtask box-init` \
-           there and name the file that it builds with --init PATH or BOXBUILD_INIT",
+    help: "install a static box-init: `cargo xtask install` in the source of boxbuild; or name one with `--init PATH`",
 };
 const LAUNCHER: Companion = Companion {
     name: "boxlaunch",
     code: ErrorCode::VirtualHostMissing,
-    help: "run `cargo xtask install` in the checkout of boxbuild",
+    help: "install a static boxlaunch: `cargo xtask install` in the source of boxbuild",
 };
 
 /// A static program that is installed with boxbuild.
@@ -96,13 +95,13 @@ fn first_static(
         let Some(reason) = search::distrust(place, trusted).or_else(|| unusable(place)) else {
             return Ok(place.clone());
         };
-        let reason = format!("{} was skipped: {reason}", place.display());
+        let reason = format!("{} cannot be used: {reason}", place.display());
         terminal::detail(name, &reason);
         skipped.push(reason);
     }
     let message = match skipped.is_empty() {
         true => format!("{name} is not installed"),
-        false => format!("no usable {name} is installed; {}", skipped.join("; ")),
+        false => skipped.join("; "),
     };
     Err(Failure::new((wanted.code, wanted.help), message))
 }
@@ -176,7 +175,7 @@ fn first_kernel(
             Failure::new((ErrorCode::KernelNotFound, help), "no guest kernel is installed")
         }
         KernelName::Lean => {
-            let help = "run `cargo xtask kernel` in the checkout of boxbuild, which takes minutes the \
+            let help = "run `cargo xtask kernel` in the source of boxbuild, which takes minutes the \
                         first time, then `boxbuild setup --kernel lean --from FILE` with the file that it prints";
             Failure::new((ErrorCode::KernelNotFound, help), "the lean kernel is not installed")
         }
@@ -276,8 +275,8 @@ mod tests {
         write(&text, b"text");
         let (dynamic, text) = (dynamic.display(), text.display());
         let expected = format!(
-            "no usable box-init is installed; {dynamic} was skipped: it is linked dynamically; \
-             {text} was skipped: it is neither an ELF program nor a script"
+            "{dynamic} cannot be used: it is linked dynamically; \
+             {text} cannot be used: it is neither an ELF program nor a script"
         );
         assert!(failed().contains(&expected), "{}", failed());
     }
@@ -293,7 +292,10 @@ mod tests {
         let open = fs::Permissions::from_mode(0o1777);
         fs::set_permissions(root.path().join("bin"), open).unwrap();
         let failed = format!("{:?}", found(&boxbuild).unwrap_err());
-        assert!(failed.contains("bin/box-init was skipped: everybody can write to "), "{failed}");
+        assert!(
+            failed.contains("bin/box-init cannot be used: everybody can write to "),
+            "{failed}"
+        );
     }
 
     #[test]

@@ -57,7 +57,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = stored::open(&args.subject)?;
     let side = Side::of_box(&opened, args.component)?;
-    let path = side.find(args.path.as_bytes(), Follow::Parents)?.path;
+    let found = side.find(args.path.as_bytes(), Follow::Parents);
+    let path = found.map_err(|error| stored::missing(&args.subject, &error))?.path;
     let most = args.depth.map(|depth| depth.saturating_add(names(&path).count()));
     let entries = side.entries(&path, most);
     if args.json {

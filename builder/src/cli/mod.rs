@@ -31,6 +31,7 @@ mod stages;
 mod stored;
 mod terminal;
 mod transfer;
+mod usage;
 mod verify;
 mod warnings;
 
@@ -39,16 +40,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use box_contract::exit;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use cli_common::Problem;
-use cli_common::color::color_of;
 use cli_common::manual::{CompletionsArgs, ManArgs};
 use cli_common::store::{LoadArgs, PruneArgs, SaveArgs};
 
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
 #[derive(Debug, Parser)]
 #[command(name = "boxbuild", version, arg_required_else_help = true)]
-#[command(after_help = exit::help() + "\n\n\
+#[command(after_help = usage::exit_codes() + "\n\n\
     Errors and their codes in --json: docs/errors.md.\n\
     The language: docs/boxfile.md, or `boxbuild schema --reference`.")]
 struct Cli {
@@ -134,17 +134,10 @@ impl Command {
     }
 }
 
-/// Parses the command line.
-fn parse() -> Result<Cli, clap::Error> {
-    let args = env::args_os().map(|arg| arg.to_string_lossy().into_owned());
-    let command = Cli::command().color(color_of(args));
-    Cli::from_arg_matches(&command.try_get_matches()?)
-}
-
 pub(crate) fn main() -> ExitCode {
-    let cli = match parse() {
+    let cli = match usage::parse() {
         Ok(cli) => cli,
-        Err(error) => return failure::usage(error),
+        Err(error) => return usage::report(error),
     };
     match catch_unwind(AssertUnwindSafe(|| cli.run())) {
         Ok((Ok(()), _)) if terminal::lost() => ExitCode::FAILURE,

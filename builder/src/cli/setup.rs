@@ -142,13 +142,24 @@ fn from_url(url: &str, args: &Args) -> Result<Vec<u8>, Failure> {
 }
 
 fn from_file(path: &Path, sha256: Option<Digest>) -> Result<Vec<u8>, Failure> {
-    let file = read_file(path, Links::Follow, MAX_FILE).map_err(FileError::of("read", path))?;
+    let file = read_file(path, Links::Follow, MAX_FILE).map_err(|error| unread(path, error))?;
     match (Digest::of(&file), sha256) {
         (found, Some(expected)) if found != expected => {
             Err(wrong_digest(format!("{} has {found}, not {expected}", path.display())))
         }
         _ => Ok(file),
     }
+}
+
+/// Returns the failure of a file that cannot be read.
+fn unread(path: &Path, error: ReadError) -> Failure {
+    let is_absent = error.is_absent();
+    let error = FileError::of("read", path)(error);
+    if !is_absent {
+        return error.into();
+    }
+    let help = "name a libkrunfw.so.5, an ELF kernel or a URL with `--from`";
+    Failure::new((ErrorCode::Io, help), error)
 }
 
 fn wrong_digest(message: String) -> Failure {

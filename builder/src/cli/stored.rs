@@ -4,14 +4,19 @@ use std::env;
 use std::ffi::OsStr;
 use std::io;
 
+use box_contract::ComponentName;
 use box_find::BoxReference;
+use box_inspect::diff::PathError;
 use box_inspect::opened::OpenBox;
+use box_tree::listing::FindError;
 use cli_common::Explanation;
 use cli_common::store::{
     BoxArgument, CommandFault, LoadArgs, Program, PruneArgs, SaveArgs, StoreOption,
 };
 
-use super::failure::{Explain, Failure};
+use safe_text::{shell_word, shown};
+
+use super::failure::{Explain, Failure, chain};
 use super::terminal;
 
 /// `boxbuild`, for the shared commands.
@@ -59,6 +64,23 @@ pub(crate) fn open(subject: &BoxArgument) -> Result<OpenBox, Failure> {
 /// Opens the box that a word of the command line names.
 pub(crate) fn open_word(word: &OsStr, store: &StoreOption) -> Result<OpenBox, Failure> {
     Ok(BoxReference::parse(word)?.find(store.stores(&PROGRAM))?.open()?)
+}
+
+/// Returns the failure of a path that a box lacks.
+pub(crate) fn missing(subject: &BoxArgument, error: &PathError) -> Failure {
+    let Explanation { code, help } = error.explain();
+    let FindError::Missing { directory, name, .. } = &error.error else {
+        return Failure::new(Explanation { code, help }, chain(error));
+    };
+    let component = error.component.map(ComponentName::name);
+    let of = component.map(|it| format!("the {it} of ")).unwrap_or_default();
+    let message = format!("{of}the box {} has no {directory}/{name}", subject.reference.display());
+    let option = component.map(|it| format!("--component {it} ")).unwrap_or_default();
+    let path = if directory.is_empty() { "/".to_owned() } else { shell_word(directory) };
+    let words = subject.shell_words();
+    let list =
+        || format!("`boxbuild ls {words} {option}{path} --depth 1` lists what is there").into();
+    Failure::new(Explanation { code, help: help.or_else(|| Some(list())) }, shown(&message))
 }
 
 impl Explain for CommandFault {

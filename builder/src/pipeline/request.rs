@@ -69,6 +69,17 @@ impl InputFile {
     }
 }
 
+/// Describes the file in an error: `nope, which --init names`.
+impl fmt::Display for InputFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        match self.named_by {
+            NamedBy::Option(name) | NamedBy::Variable(name) => write!(f, ", which {name} names"),
+            NamedBy::Boxfile(_) | NamedBy::Nothing => Ok(()),
+        }
+    }
+}
+
 /// The source of the path of an [`InputFile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
@@ -112,7 +123,7 @@ impl fmt::Display for InputKind {
 
 /// The init or the kernel cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read the {kind} {}", file.path.display())]
+#[error("cannot read the {kind} {file}")]
 #[allow(missing_docs, reason = "the fields are named by the message")]
 pub struct InputError {
     pub kind: InputKind,

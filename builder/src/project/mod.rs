@@ -49,6 +49,18 @@ pub struct Project {
 pub struct ProjectError {
     path: PathBuf,
     reason: String,
+    /// Whether there is nothing at the path.
+    pub is_missing: bool,
+    /// The Boxfile in the directory at the path.
+    pub inner: Option<PathBuf>,
+}
+
+impl ProjectError {
+    fn new(path: &Path, reason: String) -> Self {
+        let inner = NAMES.iter().map(|name| path.join(name)).find(|it| it.is_file());
+        let is_missing = path.symlink_metadata().is_err();
+        Self { path: path.to_owned(), reason, is_missing, inner }
+    }
 }
 
 impl Project {
@@ -79,7 +91,7 @@ impl Project {
             .open()
             .map_err(|error| error.to_string())
             .and_then(|file| source(&self.file, &file))
-            .map_err(|reason| ProjectError { path: self.file.clone(), reason })?;
+            .map_err(|reason| ProjectError::new(&self.file, reason))?;
         Ok(self.read_as(main, profile))
     }
 

@@ -6,7 +6,6 @@ use std::error::Error;
 use std::io;
 
 use box_cache::StoreError;
-use box_contract::ComponentName;
 use box_contract::ErrorCode::{self, *};
 use box_contract::Platform;
 use box_inspect::diff::PathError;
@@ -27,6 +26,7 @@ use host_fs::checkout::{InHome, LeadsOut};
 use host_fs::publish::PublishError;
 use oci_image::Form;
 use oci_layer::{LayerError, LayerErrorKind};
+use safe_text::shell_path;
 
 /// The help for a file that differs from a checksum in the Boxfile.
 pub(super) const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
@@ -35,8 +35,12 @@ pub(super) const NEW_SHA256: &str = "if the file was meant to change, write the 
 pub(super) const FETCH_LFS: &str =
     "run `git lfs pull` in the checkout; in CI, have the checkout fetch files of Git LFS";
 
+/// The help for a box that is named as an image.
+const IMAGE_OF_BOX: &str =
+    "name the image that the box was built from, such as \"oci:images/agent\"";
+
 /// The help for a kernel that is not the lean one.
-const COMPILED_KERNEL: &str = "`cargo xtask kernel` in the checkout of boxbuild prints where it is";
+const COMPILED_KERNEL: &str = "`cargo xtask kernel` in the source of boxbuild prints where it is";
 
 /// The help for a kernel that lacks a feature that a box needs.
 const NO_SUCH_KERNEL: &str =
@@ -103,6 +107,7 @@ impl Explain for Cause {
         match self {
             Self::Image(source) => source.explain(),
             Self::Misnamed { meant, source } => help(source.explain().code, intended(meant)),
+            Self::IsBox(_) => help(ImageMalformed, IMAGE_OF_BOX),
             Self::Layer(source) => source.explain(),
             Self::Skill(source) => source.explain(),
             Self::Files(source) => source.explain(),
@@ -193,7 +198,13 @@ impl Explain for SkillError {
 
 impl Explain for ProjectError {
     fn explain(&self) -> Explanation {
-        help(BoxfileNotFound, "name a Boxfile that is there, or make one with `boxbuild init`")
+        match &self.inner {
+            Some(inner) => {
+                help(BoxfileNotFound, format!("name the file in it: {}", shell_path(inner)))
+            }
+            None if self.is_missing => help(BoxfileNotFound, "`boxbuild init` makes a Boxfile"),
+            None => BoxfileNotFound.into(),
+        }
     }
 }
 
@@ -329,31 +340,19 @@ impl Explain for boxbuild::budget::MeasureError {
     }
 }
 
-/// Returns the command that lists a directory of a box or of one of its components. An empty path is the
-/// root.
-fn listed_by(directory: &str, component: Option<ComponentName>) -> String {
-    let path = if directory.is_empty() { "/" } else { directory };
-    let component = component.map(|it| format!("--component {} ", it.name())).unwrap_or_default();
-    format!("`boxbuild ls BOX {component}{path} --depth 1` lists what is there")
-}
-
 impl Explain for FindError {
     fn explain(&self) -> Explanation {
-        missing(self, None)
-    }
-}
-
-fn missing(error: &FindError, component: Option<ComponentName>) -> Explanation {
-    match error {
-        FindError::Missing { directory, name, siblings } => {
-            let siblings: Vec<&str> = siblings.iter().map(String::as_str).collect();
-            match nearest(name, &siblings) {
-                Some(near) => help(PathNotFound, format!("did you mean {directory}/{near}?")),
-                None => help(PathNotFound, listed_by(directory, component)),
+        match self {
+            Self::Missing { directory, name, siblings } => {
+                let siblings: Vec<&str> = siblings.iter().map(String::as_str).collect();
+                match nearest(name, &siblings) {
+                    Some(near) => help(PathNotFound, format!("did you mean {directory}/{near}?")),
+                    None => PathNotFound.into(),
+                }
             }
+            Self::NotADirectory { .. } => help(PathNotFound, "leave out what is after it"),
+            Self::TooManyLinks { .. } | Self::TooLong { .. } => PathNotFound.into(),
         }
-        FindError::NotADirectory { .. } => help(PathNotFound, "leave out what is after it"),
-        FindError::TooManyLinks { .. } | FindError::TooLong { .. } => PathNotFound.into(),
     }
 }
 
@@ -361,7 +360,7 @@ impl Explain for PathError {
     fn explain(&self) -> Explanation {
         let paths: Vec<_> = self.elsewhere.iter().map(|path| shown_bytes(path)).collect();
         match paths.as_slice() {
-            [] => missing(&self.error, self.component),
+            [] => self.error.explain(),
             paths => help(PathNotFound, format!("did you mean {}?", paths.join(" or "))),
         }
     }
@@ -377,9 +376,9 @@ impl Explain for InputError {
             InputKind::Init => InitNotFound,
         };
         match self.file.named_by {
-            NamedBy::Option(name) => help(code, format!("the option {name} names it")),
+            NamedBy::Option(name) => help(code, format!("correct the path, or leave out `{name}`")),
             NamedBy::Variable(name) => {
-                help(code, format!("the environment variable {name} names it"))
+                help(code, format!("correct the path, or run `unset {name}`"))
             }
             NamedBy::Boxfile(_) => {
                 help(code, "correct the path, or remove `kernel` to use an installed one")
@@ -434,7 +433,7 @@ mod tests {
     fn what_a_wrong_path_causes_has_a_help() {
         use io::ErrorKind::*;
 
-        for kind in [NotFound, NotADirectory, AlreadyExists, PermissionDenied] {
+        for kind in [NotADirectory, AlreadyExists, PermissionDenied] {
             helped(&failed(kind));
             let text = helped(&StoreError::File(failed(kind)));
             assert!(text.contains("--store"), "{text}");
@@ -450,20 +449,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_box_lacks_is_listed_by_ls() {
-        let missing = |directory: &str, siblings: &[&str]| FindError::Missing {
-            directory: directory.to_owned(),
+    fn a_similar_path_is_proposed() {
+        let missing = |siblings: &[&str]| FindError::Missing {
+            directory: "/etc".to_owned(),
             name: "nope".to_owned(),
             siblings: siblings.iter().map(|&it| it.to_owned()).collect(),
         };
-        let root = helped(&missing("", &["roots"]));
-        assert_eq!(root, "`boxbuild ls BOX / --depth 1` lists what is there");
-        let inner = helped(&missing("/etc", &[]));
-        assert_eq!(inner, "`boxbuild ls BOX /etc --depth 1` lists what is there");
-        assert_eq!(helped(&missing("/etc", &["nopes"])), "did you mean /etc/nopes?");
-        let component = Some(ComponentName::Agent);
-        let error = PathError { error: missing("/etc", &[]), component, elsewhere: Vec::new() };
-        let expected = "`boxbuild ls BOX --component agent /etc --depth 1` lists what is there";
-        assert_eq!(helped(&error), expected);
+        assert_eq!(helped(&missing(&["nopes"])), "did you mean /etc/nopes?");
+        assert_eq!(missing(&["roots"]).explain().help, None);
     }
 }

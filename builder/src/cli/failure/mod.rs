@@ -6,14 +6,12 @@ mod images;
 mod network;
 
 use std::error::Error;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use box_cache::StoreError;
 use box_contract::{ErrorCode, exit};
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
-use clap::error::{ContextKind, ContextValue};
 use cli_common::failure::{Reporter, Table};
 use cli_registry::SetupError;
 use diagnostics::{Diagnostic, MAX_KEPT, Sources};
@@ -115,47 +113,6 @@ pub(crate) fn report(failure: &Failure, as_json: bool) -> ExitCode {
     ExitCode::from(failure.exit)
 }
 
-/// Adds a tip to the error of an unknown command that boxlaunch has.
-fn point_to_boxlaunch(error: &mut clap::Error) {
-    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
-        return;
-    };
-    let tip = match name.as_str() {
-        "run" => "boxlaunch runs boxes: `boxlaunch run BOX`".to_owned(),
-        "prune" => {
-            "`boxbuild gc` removes the least recently used boxes and files of the store".to_owned()
-        }
-        "images" | "rmi" => format!("boxlaunch lists and removes boxes: `boxlaunch {name}`"),
-        _ => return,
-    };
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-}
-
-/// Adds a tip about `-f` to the error of an unexpected argument.
-fn point_to_file(error: &mut clap::Error) {
-    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    let takes_file = ["build", "check", "fetch", "lock", "plan"];
-    let is_of = |name: &str| usage.contains(&format!("boxbuild {name} "));
-    if argument.starts_with('-') || !takes_file.into_iter().any(is_of) {
-        return;
-    }
-    let tip = "boxbuild finds the Boxfile in this directory or the nearest one above; `-f PATH` names another";
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.to_owned().into()]));
-}
-
-/// Prints the error of a command line, or the requested help.
-pub(crate) fn usage(mut error: clap::Error) -> ExitCode {
-    point_to_boxlaunch(&mut error);
-    point_to_file(&mut error);
-    let printed = error.print().and_then(|()| io::stdout().flush());
-    if error.use_stderr() {
-        return ExitCode::from(exit::USAGE);
-    }
-    terminal::check(printed);
-    if terminal::lost() { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS }
-}
-
 /// Joins an error and its causes. The messages can contain foreign names, so control characters are replaced.
 pub(crate) fn chain(error: &dyn Error) -> String {
     clipped(shown(&with_causes(error)))
@@ -163,6 +120,8 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use boxbuild::{InputError, InputFile, InputKind, NamedBy};
 
     use serde_json::json;
@@ -228,18 +187,15 @@ mod tests {
             let error = InputError { kind: InputKind::Kernel, file, source };
             of_build(&BuildError::from(error), &sources).text().trim_end().to_owned()
         };
-        let message = "error: cannot read the kernel k: entity not found";
-        let helps = [
-            (NamedBy::Option("--kernel"), "\n  = help: the option --kernel names it"),
-            (
-                NamedBy::Variable("BOXBUILD_KERNEL"),
-                "\n  = help: the environment variable BOXBUILD_KERNEL names it",
-            ),
-            (NamedBy::Nothing, ""),
-        ];
-        for (named_by, help) in helps {
-            assert_eq!(failed(named_by), format!("{message}{help}"));
-        }
+        insta::assert_snapshot!(failed(NamedBy::Option("--kernel")), @"
+        error: cannot read the kernel k, which --kernel names: entity not found
+          = help: correct the path, or leave out `--kernel`
+        ");
+        insta::assert_snapshot!(failed(NamedBy::Variable("BOXBUILD_KERNEL")), @"
+        error: cannot read the kernel k, which BOXBUILD_KERNEL names: entity not found
+          = help: correct the path, or run `unset BOXBUILD_KERNEL`
+        ");
+        insta::assert_snapshot!(failed(NamedBy::Nothing), @"error: cannot read the kernel k: entity not found");
     }
 
     #[test]

@@ -9,8 +9,10 @@ use box_contract::{ComponentName, ErrorCode};
 use box_contract::{ImageRef, Platform};
 use box_inspect::entry::with_fields;
 use box_inspect::export::{ExportError, file};
+use box_layout::Documents;
 use boxbuild::compose::ImageConfig;
 use boxbuild::project::NAMES;
+use boxbuild::{BuildError, Cause};
 use checkout::skill::is_skill;
 use diagnostics::in_quotes;
 use diagnostics::{Source, Spanned, Syntax};
@@ -144,17 +146,49 @@ fn inspect(component: ComponentName, reference: &str, args: &Args) -> Result<Fou
 
 /// Opens the image of a reference, and returns its process configuration.
 fn open_named(reference: &str, args: &Args) -> Result<Config, Failure> {
+    let path = Path::new(reference.strip_prefix(Form::Layout.prefix()).unwrap_or(reference));
+    if is_box(path) {
+        return Err(Cause::IsBox(path.to_owned()).into());
+    }
     let parsed = parse(reference).map_err(|failure| misnamed(reference).unwrap_or(failure))?;
     if !matches!(parsed, ImageRef::Registry { .. }) {
         return Ok(open(&parsed, None)?);
     }
-    if let Some(failure) = misnamed(reference) {
+    if let Some(failure) = misnamed(reference).or_else(|| no_registry(reference)) {
         return Err(failure);
     }
     let store = args.store.open(&PROGRAM)?;
     let remote = registries::client(&args.registries, args.json)?;
     let registries = Registries { store: &store, remote: &remote, offline: false };
-    Ok(open(&parsed, Some(registries))?)
+    open(&parsed, Some(registries)).map_err(|error| unread(reference, &parsed, error))
+}
+
+/// Returns the failure of an image of a registry, with the name that a short reference stands for.
+fn unread(reference: &str, parsed: &ImageRef, error: SourceError) -> Failure {
+    let name = parsed.to_string();
+    let name = name.strip_prefix("docker://").unwrap_or(&name);
+    let full = if reference.contains(name) { String::new() } else { format!(" ({name})") };
+    let what = format!("the image {reference}{full} cannot be read");
+    BuildError::Unusable { what, span: None, source: Box::new(error.into()) }.into()
+}
+
+/// Returns the failure of an existing path without a prefix, which would be read as a name of Docker Hub.
+fn no_registry(reference: &str) -> Option<Failure> {
+    let metadata = Path::new(reference).metadata().ok()?;
+    let (what, form) = match metadata.is_dir() {
+        true => ("directory", Form::Layout),
+        false => ("file", Form::DockerArchive),
+    };
+    let message = format!("{reference} is a {what} here, and not the name of an image");
+    let (prefix, path) = (form.prefix(), shell_word(reference));
+    let help =
+        format!("write {prefix}{path} for the image in it, or docker://{path} for a registry");
+    Some(Failure::new((ErrorCode::ImageNotFound, help), message))
+}
+
+/// Returns whether there is a box in a directory.
+fn is_box(directory: &Path) -> bool {
+    Documents::read(directory).is_ok()
 }
 
 /// Returns the failure of a path without a prefix, if there is an image at the path.
@@ -252,6 +286,7 @@ fn images() -> Vec<(Form, PathBuf)> {
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
+        .filter(|path| !is_box(path))
         .filter_map(|path| Some((oci_image::form_of(&path)?, path)))
         .collect();
     found.sort_by(|(_, one), (_, other)| one.cmp(other));
@@ -270,7 +305,7 @@ fn checked_name(name: &str) -> Result<String, Failure> {
 fn check_free(file: &Path, force: bool) -> Result<(), Failure> {
     let mut there = NAMES.iter().map(Path::new).filter(|path| path.exists());
     match there.find(|path| !force || *path != file) {
-        Some(other) => Err(already_there(other, force)),
+        Some(other) => Err(already_there(other, file)),
         None => Ok(()),
     }
 }
@@ -282,18 +317,19 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     }
     let written = file(path, |out| out.write_all(text.as_bytes()).map_err(ExportError::Write));
     written.map_err(|error| match error {
-        ExportError::Publish(PublishError::Exists { .. }) => already_there(path, false),
+        ExportError::Publish(PublishError::Exists { .. }) => already_there(path, path),
         error => error.into(),
     })
 }
 
-fn already_there(path: &Path, force: bool) -> Failure {
+/// Returns the failure of an existing Boxfile. `file` is the path to write, which is the only one that `--force` replaces.
+fn already_there(path: &Path, file: &Path) -> Failure {
     let name = path.display();
     let message = format!("there is a {name} already; it was not changed");
-    let help = if force {
-        format!("--force replaces only the file that it writes: remove {name} first")
+    let help = if path == file {
+        "to replace it, add `--force`".to_owned()
     } else {
-        "to replace it, add --force".to_owned()
+        format!("remove {name} first: a directory has one Boxfile")
     };
     Failure::new((ErrorCode::OutputExists, help), message)
 }

@@ -1,11 +1,12 @@
 //! Opens the images of a build by the digests that the lock pins, or else by their references.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_contract::ImageRef;
 use box_contract::{ComponentName, HUB, HUB_LIBRARY};
 use box_digest::Digest;
+use box_layout::Documents;
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Spanned};
 use oci_image::{Access, Form, Found, Image, Mislabelled, Registries, SourceError};
@@ -106,6 +107,9 @@ pub(super) fn mislabelled(request: &Request<'_>, images: &[ComponentImage<'_>]) 
 
 /// Returns the cause of a failure, with the image that was probably meant.
 fn cause(source: SourceError, reference: &ImageRef, base: &Path) -> Cause {
+    if let Some(path) = box_at(reference, base) {
+        return Cause::IsBox(path);
+    }
     let meant = match (&source, reference) {
         (_, ImageRef::Registry { host, repository, .. }) if host == HUB => {
             unprefixed(repository, base)
@@ -119,10 +123,25 @@ fn cause(source: SourceError, reference: &ImageRef, base: &Path) -> Cause {
     }
 }
 
+/// Returns the path of the box that a reference names instead of an image.
+fn box_at(reference: &ImageRef, base: &Path) -> Option<PathBuf> {
+    let path = match reference {
+        ImageRef::OciLayout { path, .. } => path,
+        ImageRef::Registry { host, repository, .. } if host == HUB => path_of(repository),
+        _ => return None,
+    };
+    Documents::read(&base.join(path)).is_ok().then(|| path.into())
+}
+
+/// Returns the path that was parsed as a repository, because it has no prefix.
+fn path_of(repository: &str) -> &str {
+    repository.strip_prefix(HUB_LIBRARY).unwrap_or(repository)
+}
+
 /// Returns the directory or image archive whose path was written without a prefix, such as `agent.tar` for
 /// `oci-archive:agent.tar`, and therefore parsed as a repository.
 fn unprefixed(repository: &str, base: &Path) -> Option<Meant> {
-    let path = repository.strip_prefix(HUB_LIBRARY).unwrap_or(repository);
+    let path = path_of(repository);
     let place = base.join(path);
     let form = if place.is_dir() { Form::Layout } else { oci_image::form_of(&place)? };
     Some(Meant::Unprefixed { path: path.to_owned(), form })

@@ -14,7 +14,6 @@ impl From<&io::Error> for Explanation {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                 return (DiskFull, "free some space, or write to another file system").into();
             }
-            ErrorKind::NotFound => "correct the path, or create what is missing there",
             ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
                 "correct the path: a part of it is a file and not a directory"
             }

@@ -1,0 +1,155 @@
+//! Corrects the errors of clap, some of whose suggestions lead into the next error.
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Command, Error};
+use diagnostics::suggest::nearest;
+
+/// Removes misleading suggestions from an error: to pass an unknown option as a value, and an option or a command that is not
+/// similar. If `has_tip`, the program has a tip of its own, and no suggestion of clap is kept.
+pub fn remove_misleading(error: &mut Error, command: &Command, has_tip: bool) {
+    if has_tip || suggests_a_value(error) {
+        error.remove(ContextKind::Suggested);
+    }
+    if has_tip || !suggests_a_near_command(error) {
+        error.remove(ContextKind::SuggestedSubcommand);
+    }
+    let is_far = has_tip || !suggests_what_is_near(error);
+    if is_far && error.remove(ContextKind::SuggestedArg).is_some() {
+        // clap's usage has the option that it suggested.
+        let usage = usage(error, command);
+        usage.map(|it| error.insert(ContextKind::Usage, ContextValue::StyledStr(it)));
+    }
+}
+
+/// Returns a text of an error's context.
+pub fn context(error: &Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// Returns whether clap suggests to pass an unknown option as a value after `--`. There, a program expects a box, a path or a
+/// command.
+fn suggests_a_value(error: &Error) -> bool {
+    match error.get(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(tips)) => {
+            tips.iter().any(|tip| tip.to_string().contains("as a value"))
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether the option that clap suggests is only a typing error away, because clap also suggests less similar options.
+fn suggests_what_is_near(error: &Error) -> bool {
+    let name =
+        |kind| context(error, kind)?.split(['=', ' ']).next().map(|it| it.trim_start_matches('-'));
+    let (typed, proposed) = (name(ContextKind::InvalidArg), name(ContextKind::SuggestedArg));
+    typed.zip(proposed).is_none_or(|(typed, proposed)| nearest(typed, &[proposed]).is_some())
+}
+
+/// Returns whether a command that clap suggests is only a typing error away.
+fn suggests_a_near_command(error: &Error) -> bool {
+    let typed = context(error, ContextKind::InvalidSubcommand);
+    let proposed = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names.iter().map(String::as_str).collect::<Vec<_>>(),
+        _ => return true,
+    };
+    typed.is_none_or(|typed| nearest(typed, &proposed).is_some())
+}
+
+/// Returns the usage of the command that an error is about, without an option that only the error names.
+fn usage(error: &Error, command: &Command) -> Option<StyledStr> {
+    let line = error.get(ContextKind::Usage)?.to_string();
+    let mut command = command.clone();
+    command.build();
+    let mut command = &mut command;
+    for word in line.split_whitespace().skip(2) {
+        if command.find_subcommand(word).is_none() {
+            break;
+        }
+        command = command.find_subcommand_mut(word)?;
+    }
+    Some(command.render_usage())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Arg;
+
+    use super::*;
+
+    /// Returns the message for a command line of a program with the command `run`.
+    fn message(words: &[&str], has_tip: bool) -> String {
+        let run = Command::new("run").args([
+            Arg::new("detach").long("detach").num_args(0),
+            Arg::new("store").long("store"),
+            Arg::new("box"),
+        ]);
+        let command = Command::new("program").subcommand(run);
+        let words = ["program"].iter().chain(words);
+        let mut error = command.clone().try_get_matches_from(words).unwrap_err();
+        remove_misleading(&mut error, &command, has_tip);
+        error.to_string()
+    }
+
+    #[test]
+    fn an_option_that_is_not_similar_is_in_no_tip_and_in_no_usage() {
+        insta::assert_snapshot!(message(&["run", "--force"], false), @"
+        error: unexpected argument '--force' found
+
+        Usage: program run [OPTIONS] [box]
+
+        For more information, try '--help'.
+        ");
+        insta::assert_snapshot!(message(&["run", "--detatch"], false), @"
+        error: unexpected argument '--detatch' found
+
+          tip: a similar argument exists: '--detach'
+
+        Usage: program run --detach [box]
+
+        For more information, try '--help'.
+        ");
+        insta::assert_snapshot!(message(&["run", "--detatch"], true), @"
+        error: unexpected argument '--detatch' found
+
+        Usage: program run [OPTIONS] [box]
+
+        For more information, try '--help'.
+        ");
+    }
+
+    #[test]
+    fn no_option_is_to_be_passed_as_a_value() {
+        insta::assert_snapshot!(message(&["run", "-a"], false), @"
+        error: unexpected argument '-a' found
+
+        Usage: program run [OPTIONS] [box]
+
+        For more information, try '--help'.
+        ");
+    }
+
+    #[test]
+    fn a_tip_of_the_program_replaces_a_similar_command() {
+        insta::assert_snapshot!(message(&["rum"], false), @"
+        error: unrecognized subcommand 'rum'
+
+          tip: a similar subcommand exists: 'run'
+
+        Usage: program [COMMAND]
+
+        For more information, try '--help'.
+        ");
+        assert!(!message(&["pun"], false).contains("similar"), "two of three letters differ");
+        insta::assert_snapshot!(message(&["rum"], true), @"
+        error: unrecognized subcommand 'rum'
+
+        Usage: program [COMMAND]
+
+        For more information, try '--help'.
+        ");
+    }
+}
