@@ -276,7 +276,8 @@ fn a_thin_box_takes_the_place_of_a_whole_one_and_back() {
     checkout.built(&["--output", "test.box"]);
     let whole = files(&checkout.path("test.box"));
     let notes = checkout.notes(&["build"]);
-    assert!(notes.contains("note: replaced test.box, which was whole: the store has"), "{notes}");
+    let note = "note: test.box points to the store now; to write the whole box there, use `--output test.box`\n";
+    assert!(notes.contains(note), "{notes}");
     assert_eq!(files(&checkout.path("test.box")).len(), 4);
     checkout.built(&["--output", "test.box"]);
     assert!(files(&checkout.path("test.box")) == whole);
@@ -319,9 +320,35 @@ fn a_name_of_another_boxfile_is_refused_before_a_box_or_a_lock_is_written() {
     // The second Boxfile gets the name once the first Boxfile is removed.
     fs::remove_file(checkout.path("Boxfile")).unwrap();
     let ran = checkout.run(&build);
-    let note = format!("warning: the name test belonged to {}, which is gone; it", owner.display());
+    let note = format!(
+        "warning: the name test belongs to this box now; before, it named {}, built from {}, which is gone\n",
+        first.as_str().unwrap(),
+        owner.display()
+    );
     assert!(ran.code == 0 && ran.notes.contains(&note), "{}", ran.notes);
     assert_eq!(checkout.run(&["inspect", "test", "--json"]).json()["box"], ran.result.trim());
+}
+
+#[test]
+fn a_build_warns_only_if_its_name_belonged_to_another_box() {
+    let checkout = Checkout::new();
+    let first = checkout.built(&[])["box"].clone();
+    checkout.result(&["save", "test", "--output", "test.tar"]);
+    let load = || {
+        fs::remove_dir_all(checkout.path("store")).unwrap();
+        checkout.result(&["load", "test.tar"]);
+    };
+    load();
+    let same = checkout.notes(&["build"]);
+    assert!(!same.contains("the name test"), "{same}");
+    load();
+    checkout.write("skills/greet/more", "changed");
+    let other = checkout.notes(&["build"]);
+    let warning = format!(
+        "warning: the name test belongs to this box now; before, it named {}, which `load` added\n",
+        first.as_str().unwrap()
+    );
+    assert!(other.contains(&warning), "{other}");
 }
 
 #[test]

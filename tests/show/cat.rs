@@ -43,7 +43,7 @@ fn what_is_no_file_is_refused() {
     insta::assert_snapshot!(cat("/roots/agent/agent/pipe"), @"error: /roots/agent/agent/pipe is a pipe, and not a file");
     insta::assert_snapshot!(cat("/roots/agent/agent/null"), @"error: /roots/agent/agent/null is a device, and not a file");
     insta::assert_snapshot!(cat("/agent/notes"), @"
-    error: there is no /agent
+    error: the box test.box has no /agent
       = help: did you mean /roots/agent/agent/notes?
     ");
     assert_eq!(checkout.result(&["cat", "test.box", "/roots/agent/agent/link"]), "notes");

@@ -340,7 +340,7 @@ fn a_component_has_its_own_root() {
     let missing = checkout.fails(&["ls", "test.box", "--component", "agent", "/app/main"]);
     assert_eq!(
         missing,
-        "error: there is no /app\n  = help: `boxbuild ls BOX --component agent / --depth 1` lists what is there\n"
+        "error: the agent of the box test.box has no /app\n  = help: `boxbuild ls test.box --component agent / --depth 1` lists what is there\n"
     );
 }
 

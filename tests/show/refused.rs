@@ -51,19 +51,19 @@ fn a_path_that_is_not_in_the_box() {
     let checkout = built();
     let ls = |path| checkout.fails(&["ls", "test.box", path]);
     insta::assert_snapshot!(ls("/roots/agnet/usr"), @"
-    error: there is no /roots/agnet
+    error: the box test.box has no /roots/agnet
       = help: did you mean /roots/agent?
     ");
     insta::assert_snapshot!(ls("/etc"), @"
-    error: there is no /etc
-      = help: `boxbuild ls BOX / --depth 1` lists what is there
+    error: the box test.box has no /etc
+      = help: `boxbuild ls test.box / --depth 1` lists what is there
     ");
     insta::assert_snapshot!(ls("/usr/base"), @"
-    error: there is no /usr
+    error: the box test.box has no /usr
       = help: did you mean /roots/agent/usr/base or /roots/business/usr/base?
     ");
     insta::assert_snapshot!(ls("/agent/link"), @"
-    error: there is no /agent
+    error: the box test.box has no /agent
       = help: did you mean /roots/agent/agent/link?
     ");
     insta::assert_snapshot!(ls("/roots/agent/agent/link/x"), @"
@@ -75,8 +75,8 @@ fn a_path_that_is_not_in_the_box() {
       = help: leave out what is after it
     ");
     insta::assert_snapshot!(ls("/roots/agent/agent/wild\u{fffd}\u{1b}[2J"), @"
-    error: there is no /roots/agent/agent/wild��[2J
-      = help: `boxbuild ls BOX /roots/agent/agent --depth 1` lists what is there
+    error: the box test.box has no /roots/agent/agent/wild��[2J
+      = help: `boxbuild ls test.box /roots/agent/agent --depth 1` lists what is there
     ");
 }
 

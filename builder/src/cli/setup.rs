@@ -159,7 +159,7 @@ fn unread(path: &Path, error: ReadError) -> Failure {
         return error.into();
     }
     let help = "name a libkrunfw.so.5, an ELF kernel or a URL with `--from`";
-    Failure::new((ErrorCode::Io, help), error)
+    Failure::new((ErrorCode::Io, help), chain(&error))
 }
 
 fn wrong_digest(message: String) -> Failure {

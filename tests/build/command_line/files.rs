@@ -23,17 +23,15 @@ fn a_boxfile_that_cannot_be_read() {
     let checkout = Checkout::new();
     insta::assert_snapshot!(checkout.fails(&["check", "-f", "nofile"]), @"
     error: cannot read nofile: No such file or directory (os error 2)
-      = help: name a Boxfile that is there, or make one with `boxbuild init`
+      = help: `boxbuild init` makes a Boxfile
     ");
-    insta::assert_snapshot!(checkout.fails(&["check", "-f", "skills"]), @"
-    error: cannot read skills: it is not a regular file
-      = help: name a Boxfile that is there, or make one with `boxbuild init`
+    insta::assert_snapshot!(checkout.fails(&["check", "-f", "skills"]), @"error: cannot read skills: it is not a regular file");
+    insta::assert_snapshot!(checkout.fails(&["fmt", "."]), @"
+    error: cannot read .: it is not a regular file
+      = help: name the file in it: ./Boxfile
     ");
     checkout.write("Boxfile", b"box \"\xff\"");
-    insta::assert_snapshot!(checkout.fails(&["check"]), @"
-    error: cannot read Boxfile: not valid UTF-8 at line 1, column 6
-      = help: name a Boxfile that is there, or make one with `boxbuild init`
-    ");
+    insta::assert_snapshot!(checkout.fails(&["check"]), @"error: cannot read Boxfile: not valid UTF-8 at line 1, column 6");
 }
 
 #[test]
@@ -188,10 +186,7 @@ fn a_boxfile_that_is_no_file_is_not_passed_over() {
     ");
     fs::remove_file(checkout.path("inner/Boxfile")).unwrap();
     fs::create_dir(checkout.path("inner/Boxfile")).unwrap();
-    insta::assert_snapshot!(check().notes, @"
-    error: cannot read Boxfile: it is not a regular file
-      = help: name a Boxfile that is there, or make one with `boxbuild init`
-    ");
+    insta::assert_snapshot!(check().notes, @"error: cannot read Boxfile: it is not a regular file");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn a_broken_file_is_left_and_the_others_are_formatted() {
     );
     assert!(
         output.ends_with(
-            "\nerror: cannot read nofile: No such file or directory (os error 2)\n  = help: name a Boxfile that is there, or make one with `boxbuild init`\n"
+            "\nerror: cannot read nofile: No such file or directory (os error 2)\n  = help: `boxbuild init` makes a Boxfile\n"
         ),
         "{output}"
     );
@@ -64,6 +64,16 @@ fn a_broken_file_is_left_and_the_others_are_formatted() {
         (checkout.read("broken").as_str(), checkout.read("crooked").as_str()),
         ("box \"x\n", STRAIGHT)
     );
+}
+
+#[test]
+fn a_syntax_is_only_for_standard_input() {
+    let ran = Checkout::new().run(&["fmt", "--syntax", "toml", "Boxfile"]);
+    assert_eq!(ran.code, 2);
+    insta::assert_snapshot!(ran.notes, @"
+    error: `--syntax` can be used only with standard input
+      = help: write `boxbuild fmt --syntax toml - <Boxfile`, or leave out `--syntax`
+    ");
 }
 
 #[test]

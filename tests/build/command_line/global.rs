@@ -151,6 +151,24 @@ fn nothing_is_fetched_for_local_images() {
 }
 
 #[test]
+fn an_empty_variable_is_ignored_and_no_variable_is_in_a_usage() {
+    let checkout = Checkout::new();
+    let mut check = checkout.boxbuild(&["check"]);
+    let empty = ["BOXBUILD_INIT", "BOXBUILD_KERNEL", "BOXBUILD_REGISTRIES"].map(|it| (it, ""));
+    assert_eq!(Ran::of(check.envs(empty)).notes, "Boxfile: ok\n");
+    let mut wrong = checkout.boxbuild(&["check", "--locked"]);
+    wrong.env("BOXBUILD_INIT", "init").env("BOXBUILD_KERNEL", "kernel");
+    insta::assert_snapshot!(Ran::of(&mut wrong).notes, @"
+    error: the following required arguments were not provided:
+      --images
+
+    Usage: boxbuild check --images --locked
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
 fn a_path_after_the_command_is_answered_with_how_a_boxfile_is_named() {
     let ran = Checkout::new().run(&["build", "."]);
     assert_eq!(ran.code, 2);

@@ -249,7 +249,11 @@ fn a_boxfile_that_is_there_stays() {
         checkout.write(name, "mine");
         let output = checkout.fails(&["init", "--toml"]);
         let there = format!("error: there is a {name} already; it was not changed\n");
-        assert_eq!(output, there.clone() + "  = help: to replace it, add --force\n");
+        let help = match name {
+            "Boxfile.toml" => "to replace it, add `--force`".to_owned(),
+            other => format!("remove {other} first: a directory has one Boxfile"),
+        };
+        assert_eq!(output, format!("{there}  = help: {help}\n"));
         assert_eq!(checkout.read(name), "mine");
     }
 }
@@ -259,7 +263,7 @@ fn a_boxfile_is_replaced_with_force() {
     let checkout = checkout();
     checkout.write("Boxfile", "mine");
     let output = checkout.fails(&["init", "--toml", "--force"]);
-    assert!(output.contains("--force replaces only the file that it writes"), "{output}");
+    assert!(output.contains("help: remove Boxfile first"), "{output}");
     assert_eq!(checkout.read("Boxfile"), "mine");
     checkout.result(&["init", "--force"]);
     good(&checkout);
@@ -295,6 +299,42 @@ fn a_path_without_its_kind() {
     // `images/agent` is also a valid name on Docker Hub, but a directory of this name exists.
     let output = checkout.fails(&["init", "images/agent"]);
     assert!(output.contains("write oci:images/agent;") && !output.contains("retrying"), "{output}");
+}
+
+#[test]
+fn a_file_is_not_asked_for_at_docker_io() {
+    let checkout = checkout();
+    checkout.write("plain.txt", "no image");
+    insta::assert_snapshot!(checkout.fails(&["init", "plain.txt"]), @"
+    error: plain.txt is a file here, and not the name of an image
+      = help: write docker-archive:plain.txt for the image in it, or docker://plain.txt for an image of a registry
+    ");
+    insta::assert_snapshot!(checkout.fails(&["init", "images"]), @"
+    error: images is a directory here, and not the name of an image
+      = help: write oci:DIR for a directory with an image, or docker://images for an image of a registry
+    ");
+}
+
+#[test]
+fn a_box_is_not_an_image() {
+    let checkout = checkout();
+    checkout.result(&["init"]);
+    checkout.result(&["build", "--name", "test"]);
+    std::fs::remove_file(checkout.path("Boxfile")).unwrap();
+    for image in ["test.box", "oci:test.box"] {
+        insta::allow_duplicates!(insta::assert_snapshot!(checkout.fails(&["init", image]), @r#"
+        error: test.box is a box, not an image
+          = help: name the image that the box was built from, such as "oci:images/agent"
+        "#));
+    }
+    let notes = checkout.notes(&["init"]);
+    assert!(!notes.contains("skipped"), "{notes}");
+    for image in ["test.box", "oci:test.box", "oci:test.box:latest"] {
+        checkout.write("Boxfile", format!("box \"other\"\nagent {{\n    image \"{image}\"\n}}\n"));
+        let error = checkout.fails(&["build", "--offline"]);
+        assert!(error.contains(": test.box is a box, not an image\n"), "{error}");
+        assert!(error.contains("= help: name the image that the box was built from"), "{error}");
+    }
 }
 
 #[test]

@@ -227,8 +227,6 @@ fn what_cannot_be_read_is_named_where_it_is_declared() {
        |
      4 |     file "none" to="/a"
        |          ^^^^^^ named here
-       |
-       = help: correct the path, or create what is missing there
 
     error: cannot read out/x: it leads out of the checkout, through a symbolic link
       --> Boxfile:5:10

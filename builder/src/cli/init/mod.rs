@@ -175,14 +175,13 @@ fn unread(reference: &str, parsed: &ImageRef, error: SourceError) -> Failure {
 /// Returns the failure of an existing path without a prefix, which would be read as a name of Docker Hub.
 fn no_registry(reference: &str) -> Option<Failure> {
     let metadata = Path::new(reference).metadata().ok()?;
-    let (what, form) = match metadata.is_dir() {
-        true => ("directory", Form::Layout),
-        false => ("file", Form::DockerArchive),
+    let path = shell_word(reference);
+    let (what, other) = match metadata.is_dir() {
+        true => ("directory", "oci:DIR for a directory with an image".to_owned()),
+        false => ("file", format!("docker-archive:{path} for the image in it")),
     };
     let message = format!("{reference} is a {what} here, and not the name of an image");
-    let (prefix, path) = (form.prefix(), shell_word(reference));
-    let help =
-        format!("write {prefix}{path} for the image in it, or docker://{path} for a registry");
+    let help = format!("write {other}, or docker://{path} for an image of a registry");
     Some(Failure::new((ErrorCode::ImageNotFound, help), message))
 }
 
