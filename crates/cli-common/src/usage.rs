@@ -88,7 +88,7 @@ mod tests {
             Arg::new("store").long("store"),
             Arg::new("box"),
         ]);
-        let command = Command::new("program").subcommand(run);
+        let command = Command::new("program").subcommands([run, Command::new("push")]);
         let words = ["program"].iter().chain(words);
         let mut error = command.clone().try_get_matches_from(words).unwrap_err();
         remove_misleading(&mut error, &command, has_tip);
@@ -144,8 +144,8 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(message(&["pun"], false), @"
-        error: unrecognized subcommand 'pun'
+        insta::assert_snapshot!(message(&["ps"], false), @"
+        error: unrecognized subcommand 'ps'
 
         Usage: program [COMMAND]
 

@@ -163,12 +163,14 @@ fn open_named(reference: &str, args: &Args) -> Result<Config, Failure> {
     open(&parsed, Some(registries)).map_err(|error| unread(reference, &parsed, error))
 }
 
-/// Returns the failure of an image of a registry, with the name that a short reference stands for.
+/// Returns the failure of an image of a registry. It has the name that a short reference stands for.
 fn unread(reference: &str, parsed: &ImageRef, error: SourceError) -> Failure {
     let name = parsed.to_string();
     let name = name.strip_prefix("docker://").unwrap_or(&name);
-    let full = if reference.contains(name) { String::new() } else { format!(" ({name})") };
-    let what = format!("the image {reference}{full} cannot be read");
+    if reference.contains(name) {
+        return error.into();
+    }
+    let what = format!("the image {reference} ({name}) cannot be read");
     BuildError::Unusable { what, span: None, source: Box::new(error.into()) }.into()
 }
 
