@@ -30,7 +30,7 @@ pub(crate) struct Loaded {
     pub(crate) sources: Sources,
     /// The Boxfile without a profile.
     without: Arc<Boxfile>,
-    /// The Boxfile with each of its profiles. All variants share this list.
+    /// The Boxfile with each of its profiles. All values that [`variants`](Self::variants) returns share this list.
     profiles: Arc<[(String, Boxfile)]>,
     /// The index of the chosen profile.
     chosen: Option<usize>,
@@ -142,8 +142,8 @@ impl Loaded {
         Ok(LockPlace::found(path, self.project.beside()))
     }
 
-    /// Returns the platform to build for: the named one, which the Boxfile must declare, or the first
-    /// one in the Boxfile.
+    /// Returns the platform to build for: the named one, which the Boxfile must declare, or else the first
+    /// one in the Boxfile. [`Platform::BUILT`] if the Boxfile declares none.
     pub(crate) fn platform(&self, named: Option<Platform>) -> Result<Platform, Failure> {
         let declared: Vec<Platform> = self.boxfile().platforms.iter().map(|it| it.value).collect();
         match named {
@@ -161,14 +161,14 @@ impl Loaded {
     }
 }
 
-/// Returns the failure of a lock that was named as a Boxfile.
+/// Returns the error for a user who named a lock where a Boxfile belongs.
 pub(super) fn no_boxfile(lock: &Path) -> Failure {
     let help = "name the Boxfile that it was written for: boxbuild alone writes locks";
     let message = format!("{} is a lock, not a Boxfile, and was not changed", lock.display());
     Failure::new((ErrorCode::BoxfileInvalid, help), message)
 }
 
-/// The tools of a command that builds: the store, the client for registries, and the named files.
+/// What a command needs to build a box: the store, the client for registries, the init, and this program's digest.
 pub(crate) struct Tools<'a> {
     pub(crate) store: Store,
     /// Whether the command prints JSON.

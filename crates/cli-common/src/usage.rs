@@ -1,7 +1,6 @@
 //! Corrects the errors of clap, some of whose suggestions lead into the next error.
 
-use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use diagnostics::suggest::nearest;
 
@@ -14,11 +13,14 @@ pub fn remove_misleading(error: &mut Error, command: &Command, has_tip: bool) {
     if has_tip || !suggests_a_near_command(error) {
         error.remove(ContextKind::SuggestedSubcommand);
     }
-    let is_far = has_tip || !suggests_what_is_near(error);
-    if is_far && error.remove(ContextKind::SuggestedArg).is_some() {
-        // clap's usage has the option that it suggested.
-        let usage = usage(error, command);
-        usage.map(|it| error.insert(ContextKind::Usage, ContextValue::StyledStr(it)));
+    if has_tip || !suggests_what_is_near(error) {
+        error.remove(ContextKind::SuggestedArg);
+    }
+    // clap's usage contains the option that it suggests.
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    if is_unknown && error.get(ContextKind::SuggestedArg).is_none() {
+        let usage = command_of(error, command).render_usage();
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
     }
 }
 
@@ -60,19 +62,17 @@ fn suggests_a_near_command(error: &Error) -> bool {
     typed.is_none_or(|typed| nearest(typed, &proposed).is_some())
 }
 
-/// Returns the usage of the command that an error is about, without an option that only the error names.
-fn usage(error: &Error, command: &Command) -> Option<StyledStr> {
-    let line = error.get(ContextKind::Usage)?.to_string();
-    let mut command = command.clone();
+/// Returns the command that an error is about: `program`, or one of its commands. The usage in the error names it.
+pub fn command_of(error: &Error, program: &Command) -> Command {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let mut command = program.clone();
     command.build();
-    let mut command = &mut command;
-    for word in line.split_whitespace().skip(2) {
-        if command.find_subcommand(word).is_none() {
-            break;
-        }
-        command = command.find_subcommand_mut(word)?;
+    let is_before = |word: &&str| *word != program.get_name();
+    for word in usage.split_whitespace().skip_while(is_before).skip(1) {
+        let Some(next) = command.find_subcommand(word).cloned() else { break };
+        command = next;
     }
-    Some(command.render_usage())
+    command
 }
 
 #[cfg(test)]

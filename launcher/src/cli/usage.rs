@@ -7,7 +7,7 @@ use box_contract::exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli_common::color::color_of;
-use diagnostics::suggest::nearest;
+use cli_common::usage::{command_of, context, remove_misleading};
 use safe_text::secrets::{MASK, mask_words};
 use safe_text::shell_word;
 
@@ -165,38 +165,13 @@ pub(crate) fn report(error: clap::Error) -> Result<u8, Failure> {
 /// Removes secrets and misleading suggestions from an error of clap, and adds a tip.
 fn mended(mut error: clap::Error) -> clap::Error {
     hide_values(&mut error);
-    if suggests_a_value(&error) {
-        error.remove(ContextKind::Suggested);
-    }
-    let tip = tip(&error);
-    if tip.is_some() || !suggests_a_near_command(&error) {
-        error.remove(ContextKind::SuggestedSubcommand);
-    }
-    if tip.is_some() || !suggests_what_is_near(&error) {
-        error.remove(ContextKind::SuggestedArg);
-    }
+    let program = Cli::command();
+    let tip = tip(&error, &program);
+    remove_misleading(&mut error, &program, tip.is_some());
     if let Some(tip) = tip {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
-    // clap's usage contains the option that it suggests.
-    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
-    if is_unknown && error.get(ContextKind::SuggestedArg).is_none() {
-        let usage = command_of(&error).render_usage();
-        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
-    }
     error
-}
-
-/// Returns the command whose usage the error contains.
-fn command_of(error: &clap::Error) -> clap::Command {
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    let mut command = Cli::command();
-    command.build();
-    for word in usage.split_whitespace().skip_while(|it| *it != "boxlaunch").skip(1) {
-        let Some(next) = command.find_subcommand(word).cloned() else { break };
-        command = next;
-    }
-    command
 }
 
 /// Masks values that clap would repeat: each value of `--env`, and values of other options that look like secrets.
@@ -223,47 +198,9 @@ fn hide_values(error: &mut clap::Error) {
     }
 }
 
-/// Returns whether clap suggests to pass an unknown option as a value after `--`. That is misleading, because boxlaunch expects a
-/// box or a command there.
-fn suggests_a_value(error: &clap::Error) -> bool {
-    match error.get(ContextKind::Suggested) {
-        Some(ContextValue::StyledStrs(tips)) => {
-            tips.iter().any(|tip| tip.to_string().contains("as a value"))
-        }
-        _ => false,
-    }
-}
-
-/// Returns whether the option that clap suggests is only a typing error away, because clap also suggests less similar options.
-fn suggests_what_is_near(error: &clap::Error) -> bool {
-    let name = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => {
-            text.split(['=', ' ']).next().map(|it| it.trim_start_matches('-'))
-        }
-        _ => None,
-    };
-    let (typed, proposed) = (name(ContextKind::InvalidArg), name(ContextKind::SuggestedArg));
-    let is_near = |typed: &str, proposed| nearest(typed, &[proposed]).is_some();
-    typed.zip(proposed).is_none_or(|(typed, proposed)| is_near(typed, proposed))
-}
-
-/// Returns whether a command that clap suggests is only a typing error away.
-fn suggests_a_near_command(error: &clap::Error) -> bool {
-    let (Some(ContextValue::String(typed)), Some(ContextValue::Strings(proposed))) =
-        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand))
-    else {
-        return true;
-    };
-    let proposed: Vec<_> = proposed.iter().map(String::as_str).collect();
-    nearest(typed, &proposed).is_some()
-}
-
 /// Returns a tip for a command, an option or an argument that clap does not know.
-fn tip(error: &clap::Error) -> Option<String> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
+fn tip(error: &clap::Error, program: &clap::Command) -> Option<String> {
+    let text = |kind| context(error, kind);
     let other = text(ContextKind::InvalidSubcommand);
     if let Some((_, tip)) = OTHERS.iter().find(|(name, _)| other == Some(*name)) {
         return Some((*tip).to_owned());
@@ -271,7 +208,7 @@ fn tip(error: &clap::Error) -> Option<String> {
     if let Some(name) = text(ContextKind::InvalidSubcommand).filter(|it| BUILDERS.contains(it)) {
         return Some(format!("boxbuild builds and inspects boxes: `boxbuild {name}`"));
     }
-    let command = command_of(error);
+    let command = command_of(error, program);
     if command.get_name() == "load" && error.kind() == ErrorKind::MissingRequiredArgument {
         return Some(LOADED.to_owned());
     }
@@ -295,7 +232,7 @@ mod tests {
     use super::*;
 
     fn tip_for(line: &str) -> Option<String> {
-        tip(&Cli::command().try_get_matches_from(line.split(' ')).unwrap_err())
+        tip(&Cli::command().try_get_matches_from(line.split(' ')).unwrap_err(), &Cli::command())
     }
 
     #[test]
