@@ -33,6 +33,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 
 /// The sections of the manual that the clap definitions do not provide.
 const MANUAL: Manual = Manual {
+    exit_codes: &super::usage::EXIT_CODES,
     environment: &[
         (own::STORE, "The directory of the store, unless --store names one."),
         (own::STORE_RO, "The directory of the host's store, which is read but never written."),

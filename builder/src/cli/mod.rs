@@ -48,7 +48,7 @@ use cli_common::store::{LoadArgs, PruneArgs, SaveArgs};
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
 #[derive(Debug, Parser)]
 #[command(name = "boxbuild", version, arg_required_else_help = true)]
-#[command(after_help = usage::exit_codes() + "\n\n\
+#[command(after_help = exit::help(&usage::EXIT_CODES) + "\n\n\
     Errors and their codes in --json: docs/errors.md.\n\
     The language: docs/boxfile.md, or `boxbuild schema --reference`.")]
 struct Cli {

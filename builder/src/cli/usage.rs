@@ -15,7 +15,7 @@ use cli_common::usage::{context, remove_misleading};
 use super::{Cli, terminal};
 
 /// The exit codes of boxbuild with their meanings.
-const EXIT_CODES: [(u8, &str); 7] = [
+pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
     (exit::DONE, "done"),
     (exit::FAILED, "the input is wrong, or the command failed"),
     (exit::USAGE, "the command line is wrong"),
@@ -42,12 +42,6 @@ const OTHER_OPTIONS: [(&str, &[&str], &str); 4] = [
 
 /// Commands that take the Boxfile with `-f`.
 const TAKE_FILE: [&str; 5] = ["build", "check", "fetch", "lock", "plan"];
-
-/// Returns the list of exit codes for `--help`.
-pub(crate) fn exit_codes() -> String {
-    let lines = EXIT_CODES.iter().map(|(code, meaning)| format!("\n  {code:<3} {meaning}"));
-    format!("Exit codes:{}", lines.collect::<String>())
-}
 
 /// Parses the command line. An empty variable of the environment is ignored.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
@@ -183,6 +177,6 @@ mod tests {
     fn every_exit_code_of_boxbuild_is_in_its_help() {
         let codes = EXIT_CODES.map(|(code, _)| code);
         assert_eq!(codes.as_slice(), exit::ALL.iter().map(|(code, _)| *code).collect::<Vec<_>>());
-        assert!(!exit_codes().contains("boxlaunch"));
+        assert!(!exit::help(&EXIT_CODES).contains("boxlaunch"));
     }
 }

@@ -27,9 +27,9 @@ pub mod exit {
     /// [timeout(1)](https://man7.org/linux/man-pages/man1/timeout.1.html).
     pub const TIMED_OUT: u8 = 124;
 
-    /// Returns the list of exit codes for a program's `--help`.
-    pub fn help() -> String {
-        let lines = ALL.iter().map(|(code, meaning)| format!("\n  {code:<3} {meaning}"));
+    /// Returns the list of a program's exit codes and their meanings for its `--help`.
+    pub fn help(codes: &[(u8, &str)]) -> String {
+        let lines = codes.iter().map(|(code, meaning)| format!("\n  {code:<3} {meaning}"));
         format!("Exit codes:{}", lines.collect::<String>())
     }
 }

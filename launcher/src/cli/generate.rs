@@ -6,12 +6,13 @@ use cli_common::color::VARIABLES;
 use cli_common::manual::{CompletionsArgs, ManArgs, Manual};
 use host_fs::own;
 
-use super::Cli;
 use super::error::Failure;
 use super::terminal::print;
+use super::{Cli, EXIT_CODES};
 
 /// The sections of the manual that the command line does not contain.
 const MANUAL: Manual = Manual {
+    exit_codes: &EXIT_CODES,
     environment: &[
         (
             "BOXLAUNCH_STATE",

@@ -71,7 +71,7 @@ use terminal::{notice, painted};
 
 /// Runs boxes: bootable images for AI agents, built by boxbuild.
 #[derive(Debug, Parser)]
-#[command(name = "boxlaunch", version, after_help = exit_codes() + "\n\n\
+#[command(name = "boxlaunch", version, after_help = exit::help(&EXIT_CODES) + "\n\n\
     Errors and their codes in --json: docs/errors.md.\n\
     `run`, `exec`, `shell` and `attach` exit with the status of the command or the agent, or with\n\
     128 + N if signal N ended that program. If its output cannot be written, the program is stopped,\n\
@@ -84,7 +84,7 @@ struct Cli {
 }
 
 /// The exit codes of this program for its `--help`.
-const EXIT_CODES: [(u8, &str); 6] = [
+pub(crate) const EXIT_CODES: [(u8, &str); 6] = [
     (exit::DONE, "done"),
     (exit::FAILED, "the command failed; not healthy (`health`, `agent health`)"),
     (exit::USAGE, "the command line is wrong"),
@@ -92,12 +92,6 @@ const EXIT_CODES: [(u8, &str); 6] = [
     (exit::DIFFERENT, "the box is damaged"),
     (exit::BUG, "a bug in the program"),
 ];
-
-/// Returns the list of exit codes for `--help`.
-fn exit_codes() -> String {
-    let lines = EXIT_CODES.iter().map(|(code, meaning)| format!("\n  {code:<3} {meaning}"));
-    format!("Exit codes:{}", lines.collect::<String>())
-}
 
 #[derive(Debug, Subcommand)]
 enum Command {
