@@ -33,6 +33,24 @@ pub(crate) fn with_props(syntax: Syntax, name: &str, props: &str) -> String {
     }
 }
 
+/// Writes a declaration with the value true and a property: `autostart #true restart="always"`; in TOML
+/// `autostart = { value = true, restart = "always" }`.
+pub(crate) fn switched_on(syntax: Syntax, name: &str, prop: &str) -> String {
+    match syntax {
+        Syntax::Kdl => format!("{name} {} {prop}", truth(syntax, true)),
+        Syntax::Toml => format!("{name} = {{ value = {}, {prop} }}", truth(syntax, true)),
+    }
+}
+
+/// Writes a block with one declaration in it: `agent { port 80 }`; in TOML `agent = { port = 80 }`.
+pub(crate) fn with_child(syntax: Syntax, name: &str, child: &str, value: &str) -> String {
+    let child = declaration(syntax, child, value);
+    match syntax {
+        Syntax::Kdl => format!("{name} {{ {child} }}"),
+        Syntax::Toml => format!("{name} = {{ {child} }}"),
+    }
+}
+
 /// Writes a declaration that has only a key: `skill "greet"`; in TOML `[skill.greet]`.
 pub(crate) fn keyed(syntax: Syntax, name: &str, key: &str) -> String {
     match syntax {

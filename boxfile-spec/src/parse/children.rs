@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use crate::errors::DECLARATION_ERRORS;
 use crate::form;
 use crate::parse::{hints, names};
-use crate::schema::{self, Count, Declaration};
+use crate::schema::{self, Count, Declaration, Kind};
 use crate::syntax::tree::Node;
 use diagnostics::suggest::{did_you_mean, nearest};
 use diagnostics::{Diagnostic, Sink};
@@ -154,7 +154,7 @@ impl<'n> Children<'n> {
                     Some(place) => ("misplaced", Some(place)),
                     None => ("unknown", self.as_property(node)),
                 };
-                let help = help.unwrap_or_else(|| known(node, intended, &names));
+                let help = help.unwrap_or_else(|| known(intended, &names));
                 let error =
                     DECLARATION_ERRORS.about(error, &quote(&node.name.value), node.name.span);
                 self.sink.report(error.with_help(help));
@@ -164,29 +164,35 @@ impl<'n> Children<'n> {
     }
 
     /// Returns the help for an unknown declaration that is a property of a known one, if its value fits the property.
-    /// For example, `memory "1GiB"` should be `vm memory="1GiB"`.
+    /// For example, `memory "1GiB"` should be `vm memory="1GiB"`, and `restart "always"` should be
+    /// `autostart #true restart="always"`.
     fn as_property(&self, node: &Node) -> Option<String> {
         let [value] = node.args.as_slice() else { return None };
-        self.known.iter().filter(|it| it.first.is_none()).find_map(|declaration| {
+        self.known.iter().find_map(|declaration| {
             let prop = declaration.prop(&node.name.value)?;
             let value = hints::fitting(prop.kind, value)?;
             let written = form::prop(node.syntax, prop.name, &value);
-            Some(format!("write `{}`", form::with_props(node.syntax, declaration.name, &written)))
+            let written = match declaration.first.as_ref().map(|first| first.kind) {
+                None => form::with_props(node.syntax, declaration.name, &written),
+                Some(Kind::Bool) => form::switched_on(node.syntax, declaration.name, &written),
+                Some(_) => return None,
+            };
+            Some(format!("write `{written}`"))
         })
     }
 }
 
 /// Returns the help for an unknown declaration: the name that was probably meant, or a list of all names.
-fn known(node: &Node, intended: Option<&str>, names: &[&str]) -> String {
-    match (intended, node.name.value.strip_suffix(':')) {
-        (Some(name), _) => did_you_mean(name),
-        (None, Some(plain)) => format!("write {}, without the `:`", quote(plain)),
-        (None, None) => format!("the declarations here are `{}`", names.join("`, `")),
+fn known(intended: Option<&str>, names: &[&str]) -> String {
+    match intended {
+        Some(name) => did_you_mean(name),
+        None => format!("the declarations here are `{}`", names.join("`, `")),
     }
 }
 
 fn synonym(node: &Node, names: &[&'static str]) -> Option<&'static str> {
-    let name = node.name.value.to_ascii_lowercase();
+    // A name may end with a colon, as in YAML.
+    let name = node.name.value.trim_end_matches(':').to_ascii_lowercase();
     let (_, ours) = SYNONYMS.iter().find(|(theirs, _)| *theirs == name)?;
     names.contains(ours).then_some(*ours)
 }

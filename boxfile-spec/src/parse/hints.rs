@@ -6,7 +6,7 @@ use safe_text::secrets::{PASSED, looks_secret};
 
 use crate::errors::DECLARATION_ERRORS;
 use crate::rules::is_variable;
-use crate::schema::{Declaration, Kind, Property, SECRET};
+use crate::schema::{Declaration, IMAGE, Kind, Property, SECRET};
 use crate::syntax::tree::{Data, Node, Value};
 use crate::value::describe;
 use crate::{form, units};
@@ -24,10 +24,11 @@ pub(super) fn argument(
     if declaration.variables.is_some() {
         return variable(name, arg);
     }
-    let (message, verb) = match declaration.first {
-        None => (format!("`{name}` takes no value, but got {}", describe(arg)), "give it by name"),
-        Some(_) => (format!("unexpected argument: {}", describe(arg)), "remove it"),
+    let message = match declaration.first {
+        None => format!("`{name}` takes no value, but got {}", describe(arg)),
+        Some(_) => format!("unexpected argument: {}", describe(arg)),
     };
+    let block = as_child(node, declaration, arg);
     let given = |prop: &&Property| node.props.iter().any(|it| it.name.value == prop.name);
     let free = |prop: &&Property| !refused.contains(&prop.name) && !given(prop);
     let written = meant(declaration, free, arg).map(|(prop, value)| {
@@ -35,11 +36,37 @@ pub(super) fn argument(
         let alone = declaration.first.is_none();
         if alone { form::with_props(node.syntax, name, &written) } else { written }
     });
-    Diagnostic::new(message, arg.span, "one too many").with_help(match written {
+    Diagnostic::new(message, arg.span, "one too many").with_help(match written.or(block) {
         Some(written) => format!("write `{written}`"),
         None if declaration.props.is_empty() => "remove it".to_owned(),
-        None => format!("{verb}; {}", properties(declaration, refused)),
+        None if declaration.first.is_none() => {
+            form::imperative("for example", &declaration.usage(node.syntax))
+        }
+        None => format!("remove it; {}", properties(declaration, refused)),
     })
+}
+
+/// Returns the declaration with the names of several capabilities in one property, as in
+/// `capabilities add="CHOWN KILL"`, if all arguments are texts.
+pub(super) fn joined(node: &Node, declaration: &'static Declaration) -> Option<String> {
+    let prop = declaration.props.iter().find(|prop| prop.kind == Kind::Capabilities)?;
+    let names: Option<Vec<&str>> = node.args.iter().map(Value::as_text).collect();
+    let names = diagnostics::in_quotes(node.syntax, &names?.join(" "));
+    let written = form::prop(node.syntax, prop.name, &names);
+    Some(form::with_props(node.syntax, declaration.name, &written))
+}
+
+/// Returns the declaration with an argument that is meant as an image in its block: `agent { image "oci:i" }`.
+fn as_child(node: &Node, declaration: &Declaration, arg: &Value) -> Option<String> {
+    declaration.child(IMAGE.name)?;
+    let written = Some(arg).filter(|it| is_reference(it))?.as_text()?;
+    let written = diagnostics::in_quotes(node.syntax, written);
+    Some(form::with_child(node.syntax, declaration.name, IMAGE.name, &written))
+}
+
+/// Returns whether a value is probably meant as an image: it contains a colon or a slash.
+pub(super) fn is_reference(value: &Value) -> bool {
+    value.as_text().is_some_and(|text| text.len() <= 100 && text.contains([':', '/']))
 }
 
 /// Returns the error of an argument such as `"A=1"`, which should be the variable `A="1"`. Hides the argument if it
@@ -109,6 +136,7 @@ pub(super) fn fitting(kind: Kind, arg: &Value) -> Option<String> {
         }
         Kind::Text | Kind::NonEmptyText | Kind::HttpPath | Kind::GrpcService => true,
         Kind::Path | Kind::BakedPath | Kind::LaunchPath => true,
+        Kind::Image | Kind::PathOrUrl | Kind::User | Kind::Capabilities => true,
         _ => false,
     };
     (fits && text.chars().count() <= 100).then(|| diagnostics::in_quotes(arg.syntax, text))

@@ -44,9 +44,9 @@ pub struct Document {
     /// The model with each of the profiles, by the profile's name, in the order of the declarations (the file's
     /// profiles before its base's); empty if there is any error. The list does not depend on the chosen profile.
     pub variants: Vec<(String, Boxfile)>,
-    /// The message if the chosen profile does not exist: one line, with the names to choose from. This is not an error
-    /// of the file, so it is not in `found`; `boxfile` is `None`.
-    pub unknown_profile: Option<String>,
+    /// The error if the chosen profile does not exist, without a position in the file. This is not an error of the file,
+    /// so it is not in `found`; `boxfile` is `None`.
+    pub unknown_profile: Option<Diagnostic>,
 }
 
 impl Document {
@@ -59,8 +59,7 @@ impl Document {
         self.boxfile.ok_or_else(|| {
             // Warnings alone do not explain why there is no model.
             let explained = self.found.iter().any(is_error);
-            let unknown = self.unknown_profile.map(|it| Diagnostic::new(it, Span::default(), ""));
-            let reason = unknown.or_else(|| (!explained).then(unexplained));
+            let reason = self.unknown_profile.or_else(|| (!explained).then(unexplained));
             let found = self.found.into_iter().chain(reason).collect();
             Diagnostics::new(found).unwrap_or_else(|| unexplained().into())
         })

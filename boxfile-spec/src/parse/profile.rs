@@ -83,23 +83,26 @@ impl Files {
         }
         let missing = chosen.filter(|name| profiles.iter().all(|profile| profile.name != *name));
         // If a base cannot be read, it may have a profile of this name.
-        document.unknown_profile =
-            missing.filter(|_| self.complete).map(|name| self.unknown_profile(name, profiles));
+        let missing = missing.filter(|_| self.complete);
+        let file = document.sources.as_slice().first().map_or("the file", |main| &*main.name);
+        document.unknown_profile = missing.map(|name| self.unknown_profile(file, name, profiles));
     }
 
-    fn unknown_profile(&self, name: &str, profiles: &[Profile]) -> String {
+    /// Returns the error of a chosen profile that `file` does not have.
+    fn unknown_profile(&self, file: &str, name: &str, profiles: &[Profile]) -> Diagnostic {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
-        let rest = match nearest(name, &names) {
-            Some(meant) => format!("did you mean `{meant}`?"),
+        let help = match nearest(name, &names) {
+            Some(meant) => format!("write `--profile {meant}`"),
             None if names.is_empty() => {
-                let profile = form::keyed(self.syntax, "profile", "ci");
-                format!("it has none: declare one, such as `{profile}`, or name none")
+                let profile = form::keyed(self.syntax, "profile", name);
+                format!("leave `--profile` out, or declare `{profile}`")
             }
             None => {
                 let names: Vec<String> = names.iter().map(|name| quote(name)).collect();
                 format!("its profiles are {}", names.join(", "))
             }
         };
-        format!("the file has no profile {}; {rest}", quote(name))
+        let message = format!("{file} has no profile {}", quote(name));
+        Diagnostic::new(message, Span::default(), "").with_help(help)
     }
 }

@@ -290,8 +290,12 @@ impl<'n> Reader<'n> {
             let error = DECLARATION_ERRORS.about("nothing-said", self.name(), self.span());
             self.report(error.with_help(self.usage()));
         }
-        for arg in self.args {
-            self.report(hints::argument(self.node, self.declaration, &self.refused, arg));
+        let argument = |arg| hints::argument(self.node, self.declaration, &self.refused, arg);
+        match (self.args, hints::joined(self.node, self.declaration)) {
+            ([first, ..], Some(written)) => {
+                self.report(argument(first).with_help(format!("write `{written}`")));
+            }
+            (args, _) => args.iter().for_each(|arg| self.report(argument(arg))),
         }
         let unknown = |prop: &&Prop| !self.known.iter().any(|known| *known == prop.name.value);
         for prop in self.node.props.iter().filter(|_| !self.any_prop).filter(unknown) {
@@ -301,10 +305,25 @@ impl<'n> Reader<'n> {
 
     fn unknown_prop(&self, prop: &Prop) -> Diagnostic {
         let name = &prop.name.value;
+        if let Some(child) = self.declaration.child(name) {
+            return self.child_as_prop(child, prop);
+        }
         let message = format!("`{}` has no property {}", self.name(), quote(name));
         let error = Diagnostic::new(message, prop.name.span, "no such property");
         let names = || hints::properties(self.declaration, &self.refused);
         error.with_help(nearest(name, &self.known).map_or_else(names, did_you_mean))
+    }
+
+    /// Returns the error of a declaration that is written as a property of the one around it: `agent port=80`.
+    fn child_as_prop(&self, child: &Declaration, prop: &Prop) -> Diagnostic {
+        let (block, syntax) = (self.name(), self.syntax());
+        let message = format!("`{}` is a declaration inside `{block}`, not a property", child.name);
+        let value = child.first.as_ref().and_then(|it| hints::fitting(it.kind, &prop.value));
+        let help = value.map_or_else(
+            || form::imperative("for example", &child.usage(syntax)),
+            |value| format!("write `{}`", form::with_child(syntax, block, child.name, &value)),
+        );
+        Diagnostic::new(message, prop.name.span, "not a property").with_help(help)
     }
 
     /// Records a missing part of the declaration. All missing parts are one error.

@@ -62,7 +62,11 @@ fn read_memory(
             Ok(_) => sink.report_missing(too_small(value, sum, limits)),
             // Replaces the error's help: the smallest memory of a VM would not be enough for the
             // components.
-            Err(error) => sink.report(error.with_help(sufficient(value, sum))),
+            Err(error) => {
+                let help = sufficient(value, sum);
+                let sum = show_size(sum);
+                sink.report(error.with_help(format!("{help}: the components may take {sum}")));
+            }
         }
         return None;
     }

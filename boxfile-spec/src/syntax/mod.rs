@@ -38,6 +38,8 @@ pub(crate) fn read(source: &Source, allowance: &mut Allowance, sink: &Sink) -> T
         sink.report(error);
         return Tree::default();
     }
+    // A declaration may be missing because its text is malformed, so it is not reported as missing.
+    tree.complete &= found.is_empty();
     let hidden = hidden(source, &found);
     let places: Vec<usize> = hidden.iter().map(|it| it.span().offset).collect();
     tree.nodes.iter_mut().for_each(|node| break_at(node, &places));

@@ -81,6 +81,13 @@ pub(crate) struct Value {
     pub(crate) syntax: Syntax,
 }
 
+impl Value {
+    /// Returns the value if it is a text.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        if let Data::Text(text) = &self.data { Some(text) } else { None }
+    }
+}
+
 /// The content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Data {

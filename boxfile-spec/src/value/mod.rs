@@ -253,7 +253,7 @@ fn size_within(value: &Value, name: &str, least: u64, most: u64) -> Result<u64, 
         return Ok(bytes);
     };
     let [size, bound, least, most] = [bytes, bound, least, most].map(units::show_size);
-    let message = format!("`{name}` is {size}, which is {relation} than is allowed");
+    let message = format!("`{name}` is {size}, which is {relation} than {bound}");
     Err(Diagnostic::new(message, value.span, format!("must be from {least} to {most}"))
         .with_help(form::write_text(value.syntax, name, &bound)))
 }

@@ -50,7 +50,8 @@ impl Loaded {
             && chosen.is_none()
             && let Some(unknown) = project.read(profile)?.unknown_profile
         {
-            return Err(Failure::usage(unknown));
+            let help = unknown.help().unwrap_or_default().to_owned();
+            return Err(Failure::new((ErrorCode::Usage, help), unknown.message()));
         }
         let Some(without) = boxfile else {
             if Lock::is_lock(&sources.as_slice()[0].text) {

@@ -91,7 +91,12 @@ pub static CAPABILITIES: [Capability; 41] = [
     ),
     row(19, "SYS_PTRACE", Never, "takes over other processes, also that of init in the component"),
     row(20, "SYS_PACCT", Never, "records every process of the box"),
-    row(21, "SYS_ADMIN", Never, "mounts, makes namespaces, and is as good as most others together"),
+    row(
+        21,
+        "SYS_ADMIN",
+        Never,
+        "allows mounts and namespaces, and includes most other capabilities",
+    ),
     row(22, "SYS_BOOT", Never, "stops the box or starts another kernel"),
     row(23, "SYS_NICE", Never, "takes the processors from the other component and from init"),
     row(24, "SYS_RESOURCE", Never, "lifts the limits that the Boxfile sets"),

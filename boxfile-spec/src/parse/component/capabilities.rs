@@ -4,10 +4,10 @@ use box_contract::capabilities::{CAPABILITIES, Capabilities, Capability, Grant};
 
 use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader};
-use crate::rules;
 use crate::schema::{self, Kind};
-use crate::syntax::tree::Value;
+use crate::syntax::tree::{Data, Value};
 use crate::value::{self, Read};
+use crate::{form, rules};
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Sink, Span, Spanned};
 use safe_text::quote;
@@ -74,7 +74,7 @@ fn addable(named: &Named) -> Result<(), Diagnostic> {
             ),
             Some(_) => continue,
         };
-        let help = "name the capabilities that the programs need, of those in docs/security.md";
+        let help = "remove it; docs/security.md lists the capabilities that a component can have";
         return Err(Diagnostic::new(message, named.span, label).with_help(help));
     }
     Ok(())
@@ -83,6 +83,11 @@ fn addable(named: &Named) -> Result<(), Diagnostic> {
 /// Reads the names of capabilities, separated by spaces.
 impl Read for Vec<Option<&'static Capability>> {
     fn read(value: &Value, name: &str, _: Kind) -> Result<Self, Diagnostic> {
+        if matches!(value.data, Data::Other(_)) {
+            let help = form::write_text(value.syntax, name, "KILL NET_RAW");
+            let error = value::mismatch(value, name, "a string");
+            return Err(error.with_help(format!("{help}: the names, with spaces between them")));
+        }
         let text = value::filled_text(value, name)?;
         let one = |word: &str| {
             if word.eq_ignore_ascii_case(ALL) {

@@ -125,7 +125,16 @@ fn split_place<'p>(value: &Value, place: &'p str, what: &str) -> PathAndName<&'p
     if path.is_empty() {
         return Err(DECLARATION_ERRORS.about("image-place", what, value.span).with_help(forms()));
     }
+    check_tag(value, tag)?;
     Ok((path.to_owned(), tag))
+}
+
+/// Refuses a colon without a tag or name after it.
+fn check_tag(value: &Value, tag: Option<&str>) -> Result<(), Diagnostic> {
+    match tag {
+        Some("") => Err(DECLARATION_ERRORS.at("image-tag-empty", value.span)),
+        _ => Ok(()),
+    }
 }
 
 /// Reads `docker://HOST/NAME[:TAG]`, and the short form `NAME[:TAG]`.
@@ -142,6 +151,7 @@ fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRe
     else {
         return refuse("image");
     };
+    check_tag(value, tag)?;
     let tag = tag.map(|tag| fitting(value, tag, is_tag, "image-tag")).transpose()?;
     let tag = tag.or_else(|| digest.is_none().then(|| DEFAULT_TAG.to_owned()));
     Ok(ImageRef::Registry { host, repository, tag, digest })

@@ -12,9 +12,9 @@ mod namespaces;
 use box_contract::{AgentKind, Restart};
 
 use crate::errors::DECLARATION_ERRORS;
-use crate::parse::{Children, Reader, names};
+use crate::parse::{Children, Reader, hints, names};
 use crate::schema::{self, AGENT_DEFAULTS, BUSINESS_DEFAULTS, ComponentDefaults, Declaration};
-use crate::syntax::tree::Node;
+use crate::syntax::tree::{Node, Prop};
 use crate::{Agent, Binary, Business, Component, form};
 use diagnostics::{Diagnostic, Sink, Spanned, Syntax};
 use limits::MemoryLimit;
@@ -115,11 +115,13 @@ fn finish(reader: &Reader<'_>, children: &Children<'_>, component: &Node) {
 }
 
 /// Reports that a component has no image or binary, unless the name of an `image` or `binary` is
-/// misspelt.
+/// misspelt, or it is written outside of the block: `agent image="oci:i"`.
 fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
     let names = ["image", "binary"];
     let misspelt = |it: &Node| diagnostics::suggest::nearest(&it.name.value, &names).is_some();
-    if !node.children().iter().any(misspelt) {
+    let is_prop = |it: &Prop| names.contains(&it.name.value.as_str());
+    let outside = node.props.iter().any(is_prop) || node.args.iter().any(hints::is_reference);
+    if !outside && !node.children().iter().any(misspelt) {
         let (what, missing) = if needs_image {
             ("an `image`", &schema::IMAGE)
         } else {

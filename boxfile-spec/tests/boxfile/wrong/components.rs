@@ -222,7 +222,7 @@ fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
        |
        = help: write it without quotes: 1024
 
-    error: `address-space` is 1KiB, which is less than is allowed
+    error: `address-space` is 1KiB, which is less than 1MiB
       --> Boxfile:4:49
        |
      4 |     rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB"
@@ -340,9 +340,9 @@ fn a_capability_is_one_that_can_be_had() {
       --> Boxfile:4:22
        |
      4 |     capabilities add="NET_RAW SYS_ADMIN"
-       |                      ^^^^^^^^^^^^^^^^^^^ it mounts, makes namespaces, and is as good as most others together
+       |                      ^^^^^^^^^^^^^^^^^^^ it allows mounts and namespaces, and includes most other capabilities
        |
-       = help: name the capabilities that the programs need, of those in docs/security.md
+       = help: remove it; docs/security.md lists the capabilities that a component can have
     "#);
 }
 

@@ -188,22 +188,22 @@ fn one_value_has_one_error() {
        = help: remove `hostname`, or `uts`
     "#);
     assert_snapshot!(file_errors(r#"vm memory="1MiB""#), @r#"
-    error: `memory` is 1MiB, which is less than is allowed
+    error: `memory` is 1MiB, which is less than 64MiB
       --> Boxfile:3:11
        |
      3 | vm memory="1MiB"
        |           ^^^^^^ must be from 64MiB to 64GiB
        |
-       = help: write `memory="768MiB"`
+       = help: write `memory="768MiB"`: the components may take 512MiB
     "#);
     assert_snapshot!(file_errors(r#"vm memory="1000B""#), @r#"
-    error: `memory` is 1000B, which is less than is allowed
+    error: `memory` is 1000B, which is less than 64MiB
       --> Boxfile:3:11
        |
      3 | vm memory="1000B"
        |           ^^^^^^^ must be from 64MiB to 64GiB
        |
-       = help: write `memory="768MiB"`
+       = help: write `memory="768MiB"`: the components may take 512MiB
     "#);
     assert_snapshot!(file_errors(r#"vm memory="100000001B""#), @r#"
     error: the components may take 512MiB, which leaves no memory for the VM itself

@@ -43,7 +43,7 @@ fn sizes() {
        = help: a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: "512MiB"
     "#);
     assert_snapshot!(agent_errors(r#"    limits memory="1MiB""#), @r#"
-    error: `memory` is 1MiB, which is less than is allowed
+    error: `memory` is 1MiB, which is less than 4MiB
       --> Boxfile:4:19
        |
      4 |     limits memory="1MiB"
@@ -52,7 +52,7 @@ fn sizes() {
        = help: write `memory="4MiB"`
     "#);
     assert_snapshot!(file_errors(r#"vm memory="65GiB""#), @r#"
-    error: `memory` is 65GiB, which is more than is allowed
+    error: `memory` is 65GiB, which is more than 64GiB
       --> Boxfile:3:11
        |
      3 | vm memory="65GiB"

@@ -216,7 +216,7 @@ fn a_name_with_a_colon() {
      6 |   whatever: 1
        |   ^^^^^^^^^ no such declaration here
        |
-       = help: write `whatever`, without the `:`
+       = help: the declarations here are `box`, `extends`, `platform`, `agent`, `business`, `skill`, `skills`, `vm`, `layout`, `conflict`, `share`, `scratch`, `network`, `secret`, `task`, `logs`, `cap`, `sandbox`, `budget`, `kernel`, `profile`
     "#);
 }
 
@@ -569,4 +569,102 @@ fn one_argument_that_is_probably_several() {
        |
        = help: for 2 arguments, write `args = ["a", "b"]`
     "#);
+}
+
+#[test]
+fn a_declaration_that_is_written_as_a_property() {
+    assert_snapshot!(errors("box b\nagent image=\"oci:i\" port=80\n"), @r#"
+    error: `image` is a declaration inside `agent`, not a property
+      --> Boxfile:2:7
+       |
+     2 | agent image="oci:i" port=80
+       |       ^^^^^ not a property
+       |
+       = help: write `agent { image "oci:i" }`
+
+    error: `port` is a declaration inside `agent`, not a property
+      --> Boxfile:2:21
+       |
+     2 | agent image="oci:i" port=80
+       |                     ^^^^ not a property
+       |
+       = help: write `agent { port 80 }`
+    "#);
+    assert_snapshot!(errors("box b\nagent \"oci:images/agent\"\n"), @r#"
+    error: `agent` takes no value, but got the string `oci:images/agent`
+      --> Boxfile:2:7
+       |
+     2 | agent "oci:images/agent"
+       |       ^^^^^^^^^^^^^^^^^^ one too many
+       |
+       = help: write `agent { image "oci:images/agent" }`
+    "#);
+    assert_snapshot!(agent_errors("capabilities \"SYS_ADMIN\" \"FOO\"\nlimits \"\""), @r#"
+    error: `capabilities` takes no value, but got the string `SYS_ADMIN`
+      --> Boxfile:4:14
+       |
+     4 | capabilities "SYS_ADMIN" "FOO"
+       |              ^^^^^^^^^^^ one too many
+       |
+       = help: write `capabilities add="SYS_ADMIN FOO"`
+
+    error: `limits` takes no value, but got the string ``
+      --> Boxfile:5:8
+       |
+     5 | limits ""
+       |        ^^ one too many
+       |
+       = help: for example `limits memory="512MiB" pids=100 cpu-weight=20`
+    "#);
+    let toml = "box = \"b\"\nagent = \"oci:i\"\n";
+    assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
+    error: `agent` takes no value, but got the string `oci:i`
+      --> Boxfile.toml:2:9
+       |
+     2 | agent = "oci:i"
+       |         ^^^^^^^ one too many
+       |
+       = help: write `agent = { image = "oci:i" }`
+    "#);
+    let toml = "box = \"b\"\n[agent]\nimage = \"oci:i\"\ncapabilities = { add = [\"KILL\"] }\n";
+    assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
+    error: `add` takes a string, not a list
+      --> Boxfile.toml:4:24
+       |
+     4 | capabilities = { add = ["KILL"] }
+       |                        ^^^^^^^^ expected a string
+       |
+       = help: write `add = "KILL NET_RAW"`: the names, with spaces between them
+    "#);
+}
+
+#[test]
+fn options_of_docker_that_are_properties_here() {
+    let business = "business {\n    image \"oci:i\"\n    restart \"always\"\n    hostname \"x\"\n}";
+    assert_snapshot!(file_errors(business), @r#"
+    error: unknown declaration `restart`
+      --> Boxfile:5:5
+       |
+     5 |     restart "always"
+       |     ^^^^^^^ no such declaration here
+       |
+       = help: write `autostart #true restart="always"`
+
+    error: unknown declaration `hostname`
+      --> Boxfile:6:5
+       |
+     6 |     hostname "x"
+       |     ^^^^^^^^ no such declaration here
+       |
+       = help: write `namespaces hostname="x"`
+    "#);
+    assert_snapshot!(file_errors("name: hello"), @"
+    error: unknown declaration `name:`
+      --> Boxfile:3:1
+       |
+     3 | name: hello
+       | ^^^^^ no such declaration here
+       |
+       = help: did you mean `box`?
+    ");
 }

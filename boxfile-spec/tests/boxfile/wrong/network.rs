@@ -311,7 +311,7 @@ fn limits_have_bounds() {
      5 |     limits connections=513 rate="63KiB" names=0
        |                        ^^^ must be from 1 to 512
 
-    error: `rate` is 63KiB, which is less than is allowed
+    error: `rate` is 63KiB, which is less than 64KiB
       --> Boxfile:5:33
        |
      5 |     limits connections=513 rate="63KiB" names=0

@@ -11,15 +11,24 @@ fn choose(profile: &str, lines: &str) -> String {
     let unknown = document.unknown_profile.clone().expect("there is no such profile");
     assert_eq!(document.found, []);
     let errors = document.into_result().expect_err("there is no model");
-    assert_eq!(errors.as_slice()[0].message(), unknown);
-    unknown
+    assert_eq!(errors.as_slice()[0], unknown);
+    format!("{}\n= help: {}", unknown.message(), unknown.help().unwrap())
 }
 
 #[test]
 fn a_profile_that_the_file_does_not_have() {
-    assert_snapshot!(choose("cl", "profile \"ci\" { vm cpus=1; }"), @"the file has no profile `cl`; did you mean `ci`?");
-    assert_snapshot!(choose("production", "profile \"ci\" { vm cpus=1; }\nprofile \"dev\" { vm cpus=1; }"), @"the file has no profile `production`; its profiles are `ci`, `dev`");
-    assert_snapshot!(choose("ci", ""), @r#"the file has no profile `ci`; it has none: declare one, such as `profile "ci"`, or name none"#);
+    assert_snapshot!(choose("cl", "profile \"ci\" { vm cpus=1; }"), @"
+    Boxfile has no profile `cl`
+    = help: write `--profile ci`
+    ");
+    assert_snapshot!(choose("production", "profile \"ci\" { vm cpus=1; }\nprofile \"dev\" { vm cpus=1; }"), @"
+    Boxfile has no profile `production`
+    = help: its profiles are `ci`, `dev`
+    ");
+    assert_snapshot!(choose("ci", ""), @r#"
+    Boxfile has no profile `ci`
+    = help: leave `--profile` out, or declare `profile "ci"`
+    "#);
 }
 
 #[test]

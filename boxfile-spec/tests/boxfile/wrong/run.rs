@@ -216,7 +216,7 @@ scratch "d" guest="/d" size="1KiB""#), @r#"
        |
        = help: a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: "512MiB"
 
-    error: `size` is 1KiB, which is less than is allowed
+    error: `size` is 1KiB, which is less than 1MiB
       --> Boxfile:6:29
        |
      6 | scratch "d" guest="/d" size="1KiB"
@@ -414,7 +414,7 @@ fn a_policy_starts_from_a_preset() {
        |
        = help: write one of "strict", "warn"
 
-    error: `max-output` is 2GiB, which is more than is allowed
+    error: `max-output` is 2GiB, which is more than 1GiB
       --> Boxfile:3:44
        |
      3 | sandbox "dev" fallback="ignore" max-output="2GiB"

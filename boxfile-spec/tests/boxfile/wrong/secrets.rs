@@ -384,3 +384,17 @@ fn no_more_secrets_and_variables_than_a_box_can_be_given() {
     let text = format!("box x\nagent {{ image \"oci:a\"; }}\n{most}");
     assert!(read(&[("Boxfile", &text)], None).boxfile.is_some());
 }
+
+#[test]
+fn the_name_of_a_declaration_is_not_hidden() {
+    let toml = "box = \"b\"\n[agent]\nimage = \"oci:i\"\n[secret.KEY]\nvalue = \"topsecret\"\n";
+    assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
+    error: `secret` has no property `value`
+      --> Boxfile.toml:5:1
+       |
+     5 | value = "*********"
+       | ^^^^^ no such property
+       |
+       = help: its properties: `path`, `component`; `boxlaunch run --secret` gives its value
+    "#);
+}

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::{agent_errors, errors, file_errors};
+use crate::{agent_errors, errors, file_errors, read, shown};
 
 #[test]
 fn an_unclosed_block() {
@@ -399,4 +399,27 @@ fn a_type_annotation() {
        |
        = help: remove `(u16)`
     ");
+}
+
+#[test]
+fn nothing_is_missing_in_a_malformed_text() {
+    assert_snapshot!(errors("box \"hello\n"), @r#"
+    error: this string is never closed
+      --> Boxfile:1:5
+       |
+     1 | box "hello
+       |     ^^^^^^ no closing quote on this line
+       |
+       = help: close it with `"`
+    "#);
+    let toml = read(&[("Boxfile.toml", "box = hello\n")], None);
+    assert_snapshot!(shown(&toml), @r#"
+    error: `hello` must be in quotes
+      --> Boxfile.toml:1:7
+       |
+     1 | box = hello
+       |       ^^^^^ a bare word
+       |
+       = help: write `"hello"`
+    "#);
 }

@@ -181,7 +181,7 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
      2 | agent { image "nginx:-1"; }
        |               ^^^^^^^^^^ what follows the colon
        |
-       = help: a tag has letters, digits, `_`, `.` and `-`, at most 128, and begins with none of the last two
+       = help: a tag has letters, digits, `_`, `.` and `-`, at most 128, and does not begin with `.` or `-`
     "#);
     assert_snapshot!(image_error("oci:a@sha256:12"), @r#"
     error: the image's digest is not a sha256
@@ -594,4 +594,12 @@ fn namespaces() {
        |
        = help: remove `hostname`, or `uts`
     "#);
+}
+
+#[test]
+fn a_tag_that_is_empty() {
+    for image in ["ghcr.io/acme/app:", "oci:images/agent:", "docker-archive:a.tar:"] {
+        let text = errors(&format!("box b\nagent {{\n    image \"{image}\"\n}}\n"));
+        assert!(text.starts_with("error: the tag is empty\n"), "{text}");
+    }
 }

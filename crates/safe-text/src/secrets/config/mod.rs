@@ -269,11 +269,12 @@ impl Secrets {
     }
 
     /// Returns whether `part` is a secret, or a part of one that has at least four characters, and is not in
-    /// `visible`.
+    /// `visible`. A message names the declaration `secret`, so that word is not taken for a part of one.
     fn has(&self, part: &str, visible: &str) -> bool {
         let is_shown = || visible.split(|c: char| !is_inner(c)).any(|word| word == part);
         let is_long = part.chars().nth(3).is_some();
-        let is_part = self.whole.contains(part) || (is_long && self.joined.contains(part));
+        let is_part = self.whole.contains(part)
+            || (is_long && part != DECLARATION && self.joined.contains(part));
         !part.is_empty() && is_part && !is_shown()
     }
 }
