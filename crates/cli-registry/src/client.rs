@@ -116,7 +116,7 @@ pub fn network(variable: Variable<'_>, screen: Option<Screen>) -> NetworkOptions
 /// Returns the note about a retry.
 fn retrying(retry: &Retry) -> String {
     let Retry { host, attempt, tries, .. } = retry;
-    format!("note: {host} gave no usable answer; retrying ({attempt} of {tries})")
+    format!("note: no usable answer from {host}; trying again (attempt {attempt} of {tries})")
 }
 
 /// Reads the configuration file of the option `--registry-config`, or else the user's `registries.toml` in the

@@ -39,7 +39,7 @@ impl From<&DownloadError> for Explanation {
 impl From<&HttpError> for Explanation {
     fn from(error: &HttpError) -> Self {
         match error {
-            HttpError::Proxy(_) => row(ServerUnreachable, "write it as \"http://HOST:PORT\""),
+            HttpError::Proxy(_) => row(ServerUnreachable, "write `HTTPS_PROXY=http://HOST:PORT`"),
             HttpError::NoRoots { .. } => {
                 row(ServerUntrusted, "install the package ca-certificates")
             }

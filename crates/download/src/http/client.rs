@@ -197,8 +197,11 @@ impl Client {
                 let through = self.proxy.as_ref().filter(|_| !at.is_this_machine());
                 let through = through.map(|proxy| format!(" through the proxy {proxy}"));
                 let through = through.unwrap_or_default();
-                let what = format!("{host} cannot be reached{through} or does not answer");
-                HttpError::Unreachable { what, source: Some(source.into()) }
+                let what = match source.is_connect() {
+                    true => format!("cannot connect to {host}{through}"),
+                    false => format!("the connection to {host}{through} has failed"),
+                };
+                HttpError::Unreachable { what, source: Some(root_cause(&source).into()) }
             }
         }
     }
@@ -208,6 +211,12 @@ impl Client {
 pub fn timed_out(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<reqwest::Error>());
     inner.is_some_and(reqwest::Error::is_timeout)
+}
+
+/// Returns the message of the first cause, such as `Connection refused (os error 111)`. The errors above it name only the layers of
+/// the client.
+fn root_cause(error: &dyn Error) -> String {
+    error.source().map_or_else(|| error.to_string(), root_cause)
 }
 
 /// Returns whether the answer was not HTTP.
@@ -251,10 +260,8 @@ fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
 
 /// Parses a proxy's URL.
 fn parse_proxy(text: &str) -> Result<(Url, Proxy), HttpError> {
-    let url = Url::parse(text).map_err(|error| HttpError::Proxy(error.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(HttpError::Proxy(format!("it speaks {:?}", url.scheme())));
-    }
+    let url = Url::parse(text).ok().filter(|it| matches!(it.scheme(), "http" | "https"));
+    let url = url.ok_or_else(|| HttpError::Proxy("it is not an http or https URL".to_owned()))?;
     let proxy = Proxy::all(url.clone());
     let proxy = proxy.map_err(|error| HttpError::Proxy(error.without_url().to_string()))?;
     Ok((url, proxy.no_proxy(NoProxy::from_string(THIS_MACHINE))))

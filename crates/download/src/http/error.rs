@@ -8,8 +8,8 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum HttpError {
-    /// The proxy's URL is invalid. The message does not repeat it, because it may have a password.
-    #[error("the proxy cannot be used: {0}")]
+    /// The URL in `HTTPS_PROXY` is invalid. The message does not repeat it, because it may have a password.
+    #[error("the proxy in HTTPS_PROXY cannot be used: {0}")]
     Proxy(String),
     /// There are no root certificates, so no https server can be trusted.
     #[error("{host} cannot be trusted: this system has no root certificates")]

@@ -240,11 +240,11 @@ fn a_proxy_that_does_not_answer_is_named_without_its_password() {
     let options = reached(NetworkOptions { proxy, ..quick().network });
     let failed = |url: &str| chain(&fetch_new(url, &options).unwrap_err());
     let error = failed("http://files.invalid/agent");
-    let start = format!("files.invalid cannot be reached through the proxy {nobody} or does not");
+    let start = format!("cannot connect to files.invalid through the proxy {nobody}: Connection");
     assert!(error.starts_with(&start) && !error.contains("canary"), "{error}");
     for host in ["127.0.0.1:1", "localhost:1"] {
         let error = failed(&format!("http://{host}/"));
-        assert!(error.starts_with(&format!("{host} cannot be reached or does not")), "{error}");
+        assert!(error.starts_with(&format!("cannot connect to {host}: Connection")), "{error}");
     }
 }
 
