@@ -43,7 +43,7 @@ fn a_plan_tells_what_merging_does_and_what_the_store_has() {
               agent user     0:0, root of the box
               agent port     4088, offered to the host
               business user  0:0, root of the box
-              machine        2 CPUs, 1792 MiB of memory
+              vm             2 CPUs, 1792 MiB of memory
     "#);
     assert!(!scene.path("one.box").exists() && !scene.path("Boxfile.lock").exists());
     let built = scene.builds().json();

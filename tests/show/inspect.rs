@@ -31,7 +31,7 @@ fn a_box_for_people() {
     tree        TREE
     epoch       4
     kernel      Linux …
-    machine     1 CPU, 256 MiB
+    vm          1 CPU, 256 MiB
     budget      total 5000 ms
     skill       greet, mode bake
                 Greets.
@@ -41,7 +41,7 @@ fn a_box_for_people() {
       agent user     0:0, root of the box
       agent port     4088, offered to the host
       business user  0:0, root of the box
-      machine        1 CPU, 256 MiB of memory
+      vm             1 CPU, 256 MiB of memory
 
     agent
       root        /roots/agent

@@ -72,8 +72,8 @@ impl RunPlan {
         all.extend(logs.iter().map(self::logs));
         all.extend(caps.iter().map(cap));
         all.extend(sandbox.iter().map(self::sandbox));
-        let machine = format!("{}, {} MiB of memory", cpus(vm.cpus), vm.memory_mib);
-        all.push(Permission::new("machine", &machine));
+        let size = format!("{}, {} MiB of memory", cpus(vm.cpus), vm.memory_mib);
+        all.push(Permission::new("vm", &size));
         all
     }
 }
@@ -262,7 +262,7 @@ mod tests {
                 "agent user     7:8, group 9",
                 "agent port     4088, offered to the host",
                 "business user  0:0, root of the box",
-                "machine        1 CPU, 512 MiB of memory",
+                "vm             1 CPU, 512 MiB of memory",
             ]
         );
     }
@@ -291,7 +291,7 @@ mod tests {
             "cap nostr       wss://relay.example.org",
             "cap payments    invoices",
             "sandbox         rules for commands in the business component",
-            "machine         1 CPU, 512 MiB of memory",
+            "vm              1 CPU, 512 MiB of memory",
         ];
         assert_eq!(listed(crate::plan::tests::GROWN), expected);
     }

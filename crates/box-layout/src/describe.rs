@@ -51,7 +51,7 @@ impl OpenBox {
             format!("tree        {}", config.tree),
             format!("epoch       {}", config.epoch),
             format!("kernel      {}", config.kernel_version.trim_end()),
-            format!("machine     {}, {} MiB", permissions::cpus(plan.vm.cpus), plan.vm.memory_mib),
+            format!("vm          {}, {} MiB", permissions::cpus(plan.vm.cpus), plan.vm.memory_mib),
             format!("budget      {}", plan.budget),
         ];
         lines.extend(plan.skills.iter().flat_map(skill));
