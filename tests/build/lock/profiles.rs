@@ -98,5 +98,8 @@ fn a_skill_that_is_gone_leaves_nothing() {
 fn an_unknown_profile() {
     let ran = checkout().run(&["build", "--profile", "cy"]);
     assert_eq!(ran.code, 2, "it is the command line that is wrong");
-    insta::assert_snapshot!(ran.notes, @"error: the file has no profile `cy`; did you mean `ci`?");
+    insta::assert_snapshot!(ran.notes, @"
+    error: Boxfile has no profile `cy`
+      = help: write `--profile ci`
+    ");
 }
