@@ -58,11 +58,12 @@ impl Cap {
     /// Parses the value of [`VARIABLE`].
     ///
     /// # Errors
-    /// A message with the variable and the expected form.
+    /// A message with the variable and its value.
     pub fn from_variable(value: Option<OsString>) -> Result<Self, String> {
         let Some(value) = value.filter(|it| !it.is_empty()) else { return Ok(Self::Default) };
         let text = value.to_string_lossy();
-        Self::parse(&text).map_err(|wrong| format!("{VARIABLE} is {:?}: {wrong}", shown(&text)))
+        let wrong = || format!("{VARIABLE} is {:?}, which is not a size", shown(&text));
+        Self::parse(&text).map_err(|_| wrong())
     }
 
     /// Returns the limit in bytes for the store in the directory `root`, or `None` if there is no limit. The default is 20 GiB if
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!((Cap::from_variable(None), read("")), (Ok(Cap::Default), Ok(Cap::Default)));
         assert_eq!(read("0"), Ok(Cap::Bytes(0)));
         let wrong = read("much").unwrap_err();
-        assert!(wrong.starts_with("BOXBUILD_STORE_MAX is \"much\": "), "{wrong}");
+        assert!(wrong.starts_with("BOXBUILD_STORE_MAX is \"much\","), "{wrong}");
     }
 
     #[test]

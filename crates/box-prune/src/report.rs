@@ -18,12 +18,13 @@ pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
         lines.push(format!("{removed} {}", names(&report.removed_names)));
     }
     if report.removed_records > 0 {
-        let records = counted(report.removed_records, "cached step", "cached steps");
-        lines.push(format!("{removed} {records} of builds"));
+        let records = counted(report.removed_records, "cached build step", "cached build steps");
+        lines.push(format!("{removed} {records}"));
     }
+    let stays = if dry_run { "would keep" } else { "kept" };
     for kept in &report.kept {
-        lines
-            .extend(kept.reason.map(|why| format!("kept {}: {}", called(kept), reason(why, kept))));
+        let line = |why| format!("{stays} {}: {}", called(kept), reason(why, kept));
+        lines.extend(kept.reason.map(line));
     }
     if report.foreign > 0 {
         let files = counted(report.foreign, "file or directory", "files and directories");
@@ -116,10 +117,13 @@ fn directories(of: &Reported) -> String {
 fn reason(why: Why, kept: &Reported) -> String {
     match why {
         Why::Running => "it runs".to_owned(),
-        Why::Tagged => "it was pulled, loaded, or named with `build --name`".to_owned(),
+        Why::Tagged => {
+            "`boxlaunch rmi` removes a box that was pulled, loaded or named by `build --name`"
+                .to_owned()
+        }
         Why::Thin => format!("{} needs it", directories(kept)),
         Why::Used => "a command uses it".to_owned(),
-        Why::Young => "it was made or used within the last hour".to_owned(),
+        Why::Young => "it was used within the last hour".to_owned(),
         Why::Foreign => "its directory contains something that no build put there".to_owned(),
     }
 }
@@ -207,7 +211,7 @@ mod tests {
         insta::assert_snapshot!(lines(&report(), false).join("\n"), @"
         removed old
         removed sha256:0202020202020202020202020202020202020202020202020202020202020202, which /work/a.box needs
-        removed 3 cached steps of builds
+        removed 3 cached build steps
         kept a, b: it runs
         kept c: /work/a.box needs it
         left 1 file or directory that no build made
