@@ -26,6 +26,9 @@ pub enum StoreError {
         "the store {} has room for {}, and {} are needed", root.display(), mebibytes(*free), mebibytes(*needed)
     )]
     NoRoom { root: PathBuf, needed: u64, free: u64 },
+    /// The path of the store is a file.
+    #[error("the store {} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
     /// The directory contains foreign files, or a store of another version.
     #[error("{} is not a store of this boxbuild: it holds {found}", path.display())]
     NotAStore {

@@ -288,6 +288,9 @@ pub(crate) fn check_new(root: &Path) -> Result<(), StoreError> {
     if root.join("version").exists() || !root.exists() {
         return Ok(());
     }
+    if !root.is_dir() {
+        return Err(StoreError::NotADirectory(root.to_owned()));
+    }
     for entry in fs::read_dir(root).context("read", root)? {
         let name = entry.context("read", root)?.file_name();
         if !PARTS.iter().chain([&NEIGHBOUR]).any(|part| name == *part) {
@@ -520,6 +523,17 @@ mod tests {
         fs::write(dir.path().join("tmp").join("dear"), "something").unwrap();
         assert!(matches!(Store::open(dir.path()), Err(StoreError::NotAStore { .. })));
         assert!(dir.path().join("tmp").join("dear").exists());
+    }
+
+    #[test]
+    fn a_file_is_no_store() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for error in [
+            Store::open(file.path()).err().unwrap(),
+            crate::StoredBoxes::open(file.path()).err().unwrap(),
+        ] {
+            assert!(matches!(error, StoreError::NotADirectory(_)), "{error}");
+        }
     }
 
     #[test]

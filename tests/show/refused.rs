@@ -31,7 +31,7 @@ fn directories_that_are_not_boxes() {
     checkout.write("bad.box/oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#);
     checkout.write("bad.box/index.json", "{");
     insta::assert_snapshot!(ls("bad.box"), @"
-    error: bad.box/index.json is not a boxbuild document: EOF while parsing an object at line 1 column 1
+    error: bad.box/index.json is malformed: EOF while parsing an object at line 1 column 1
       = help: build the box again with this version of boxbuild
     ");
     fs::remove_file(checkout.path("bad.box/index.json")).unwrap();

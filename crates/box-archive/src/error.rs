@@ -26,6 +26,9 @@ pub enum ArchiveError {
     /// The path is not an archive or a directory with boxes.
     #[error("{what} has no boxes: {reason}")]
     NoBoxes { what: String, reason: String },
+    /// The archive or directory has something else than boxes, such as an image.
+    #[error("{what} is {found}, not a box")]
+    NotABox { what: String, found: String },
     /// The content is malformed or ambiguous.
     #[error("{what} is not valid: {reason}")]
     Malformed { what: String, reason: String },

@@ -130,7 +130,7 @@ impl Archive {
     /// only its manifest and, for [`Form::Image`](box_registry::Form::Image), the config of the image.
     ///
     /// # Errors
-    /// [`ArchiveError::NoBoxes`], and [`ArchiveError::Box`] if one of the boxes is malformed.
+    /// [`ArchiveError::NoBoxes`], [`ArchiveError::NotABox`], and [`ArchiveError::Box`] if one of the boxes is malformed.
     pub fn boxes(&self) -> Result<Vec<Boxed>, ArchiveError> {
         let (mut boxes, mut other) = (Vec::new(), None);
         for listed in &self.listed {
@@ -144,8 +144,10 @@ impl Archive {
         }
         if boxes.is_empty() {
             let what = self.title.clone();
-            let reason = other.map_or("its index is empty".to_owned(), |it| format!("it has {it}"));
-            return Err(ArchiveError::NoBoxes { what, reason });
+            return Err(match other {
+                Some(found) => ArchiveError::NotABox { what, found },
+                None => ArchiveError::NoBoxes { what, reason: "its index is empty".to_owned() },
+            });
         }
         Ok(boxes)
     }
@@ -365,7 +367,7 @@ pub(crate) fn too_long(title: &str, name: &str, size: u64) -> ArchiveError {
 pub(crate) fn not_tar(title: &str, offset: u64, reason: String) -> ArchiveError {
     let what = title.to_owned();
     if offset == 0 {
-        let reason = format!("it is neither a directory nor a tar archive ({reason})");
+        let reason = "it is neither a directory nor a tar archive".to_owned();
         return ArchiveError::NoBoxes { what, reason };
     }
     ArchiveError::Malformed { what, reason }

@@ -5,6 +5,7 @@ use std::fmt;
 use box_digest::Digest;
 
 use crate::docker_name::{DEFAULT_TAG, registry_host};
+use crate::image_ref::WITH_PATH;
 use crate::rules::{is_repository, is_tag};
 
 /// The prefix that other tools write before a name. It is optional.
@@ -56,6 +57,15 @@ impl RemoteName {
     /// ```
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.strip_prefix(SCHEME).unwrap_or(text);
+        if WITH_PATH.iter().any(|form| text.starts_with(form)) {
+            return Err("it is an OCI image of this host, not a box in a registry");
+        }
+        if text.contains("://") {
+            return Err("a registry is written without a scheme, as in ghcr.io/acme/hello:v1");
+        }
+        if ["/", "./", "../"].iter().any(|start| text.starts_with(start)) {
+            return Err("it is a path; `boxlaunch load` adds the boxes of a path to the store");
+        }
         let (name, digest) = match text.split_once('@') {
             Some((name, digest)) => (name, Some(self::digest(digest)?)),
             None => (text, None),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use box_cache::{Base, Held, Pulled, StoreError, StoredBoxes, hold};
 use box_contract::RemoteName;
+use box_contract::image_ref::WITH_PATH;
 use box_contract::remote::PATH_ENDS;
 use box_contract::rules::is_name;
 use box_digest::Digest;
@@ -36,6 +37,9 @@ pub enum FindError {
     /// The path is a file with the suffix of an archive, such as `hello.tar`.
     #[error("{} is a file, not the directory of a box", shown(&.0.display().to_string()))]
     File(PathBuf),
+    /// The text is the reference to an image of this host, such as `oci:images/agent`.
+    #[error("{} is an OCI image, not a box", shown(text))]
+    Image { text: String },
     /// The text begins with a registry but is not a valid name of a box there, such as `ghcr.io/A`.
     #[error("{} is not the name of a box in a registry: {reason}", shown(text))]
     BadRemote { text: String, reason: &'static str },
@@ -49,6 +53,8 @@ pub enum FindError {
         store: PathBuf,
         /// Whether the current directory has a box of this name.
         is_here: bool,
+        /// See [`Stores::is_named`].
+        is_named: bool,
     },
     /// The text is a name or a digest, but the caller passed no store.
     #[error("no directory for the store")]
@@ -70,11 +76,25 @@ pub enum FindError {
     Open(#[from] OpenError),
 }
 
+impl FindError {
+    /// Sets whether the command line names the store.
+    fn in_store(self, is_named: bool) -> Self {
+        match self {
+            Self::NoName { name, store, is_here, .. } => {
+                Self::NoName { name, store, is_here, is_named }
+            }
+            error => error,
+        }
+    }
+}
+
 /// The stores in which boxes are searched.
 #[derive(Debug, Clone, Default)]
 pub struct Stores {
     /// The user's store, if its directory is known.
     pub own: Option<PathBuf>,
+    /// Whether the command line names the user's store.
+    pub is_named: bool,
     /// The directory of the host's shared store, if the user names one.
     pub base: Option<PathBuf>,
 }
@@ -92,7 +112,7 @@ impl Stores {
 /// Uses only the user's store, without a shared store.
 impl From<Option<&Path>> for Stores {
     fn from(own: Option<&Path>) -> Self {
-        Self { own: own.map(Path::to_owned), base: None }
+        Self { own: own.map(Path::to_owned), ..Self::default() }
     }
 }
 
@@ -131,9 +151,13 @@ impl BoxReference {
     /// Parses the text that a user wrote.
     ///
     /// # Errors
-    /// [`FindError::NotAName`], [`FindError::NoHost`], [`FindError::BadRemote`] or [`FindError::BadDigest`].
+    /// [`FindError::NotAName`], [`FindError::NoHost`], [`FindError::Image`], [`FindError::BadRemote`] or
+    /// [`FindError::BadDigest`].
     pub fn parse(text: &OsStr) -> Result<Self, FindError> {
         let bytes = text.as_bytes();
+        if WITH_PATH.iter().any(|form| bytes.starts_with(form.as_bytes())) {
+            return Err(FindError::Image { text: text.to_string_lossy().into_owned() });
+        }
         if !is_path(bytes) && RemoteName::begins(bytes) {
             let kind = Kind::Remote(remote(bytes)?);
             return Ok(Self { kind, pinned: None });
@@ -214,7 +238,8 @@ impl BoxReference {
             (_, own) => own.as_deref().ok_or(FindError::NoStore)?,
         };
         let boxes = StoredBoxes::open(root)?.with_base(stores.base()?);
-        let digest = self.digest_of(&boxes, root)?;
+        let digest = self.digest_of(&boxes, root);
+        let digest = digest.map_err(|error| error.in_store(stores.is_named))?;
         let directory = boxes.directory(&digest);
         if !directory.is_dir() {
             return Err(FindError::NoBox(digest));
@@ -249,6 +274,7 @@ impl BoxReference {
                     name: name.clone(),
                     store: root.to_owned(),
                     is_here: is_box(Path::new(name)),
+                    is_named: false,
                 })
             }
             // The digest alone identifies the box, even if it was pulled under another name.
@@ -494,6 +520,11 @@ mod tests {
             assert!(error.contains(" is not the name of a box in a registry: "), "{error}");
             assert!(!error.contains('\u{1b}'));
         }
+        for text in ["oci:images/agent", "oci:hello.box", "docker-archive:a.tar", "oci:\u{1b}[m"] {
+            let error = parse(text).unwrap_err();
+            assert!(error.ends_with(" is an OCI image, not a box"), "{error}");
+            assert!(!error.contains('\u{1b}'));
+        }
         for text in ["sha256:", "sha256:77", "hello@sha256:", "a.box@sha256:zz"] {
             assert!(parse(text).unwrap_err().ends_with("is not a digest"), "{text}");
         }
@@ -530,6 +561,10 @@ mod tests {
         assert_eq!(open(&digest.to_string()).unwrap(), digest);
         let absent = open("hello").unwrap_err();
         assert!(matches!(absent, FindError::NoName { is_here: false, .. }), "{absent}");
+        let named =
+            Stores { own: Some(root.path().to_owned()), is_named: true, ..Stores::default() };
+        let absent = BoxReference::parse("hello".as_ref()).unwrap().find(named).unwrap_err();
+        assert!(matches!(absent, FindError::NoName { is_named: true, .. }), "{absent}");
         let owner = Owner::Boxfile(root.path().join("version"));
         store.name_box("hello", &Named { digest, owner }).unwrap();
         assert_eq!(open("hello").unwrap(), digest);

@@ -97,7 +97,7 @@ impl OpenError {
     /// Returns the error of a document.
     pub(crate) fn malformed(path: &Path, reason: &str) -> Self {
         let reason = shown(reason);
-        Self::Malformed(format!("{} is not a boxbuild document: {reason}", place(path)))
+        Self::Malformed(format!("{} is malformed: {reason}", place(path)))
     }
 
     /// Returns the error of a plan that cannot be carried out.

@@ -54,7 +54,7 @@ pub const ALL: &[Damage] = &[
     damage("an overlong index", "1099511627776 bytes, and at most 1048576 are allowed", |files| {
         File::create(files.path().join("index.json")).unwrap().set_len(1 << 40).unwrap();
     }),
-    damage("an index of noise", "is not a boxbuild document", |files| {
+    damage("an index of noise", "is malformed", |files| {
         write(files, "index.json", b"{");
     }),
     damage("an index of another media type", "its mediaType is", |files| {

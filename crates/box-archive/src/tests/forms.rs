@@ -122,5 +122,6 @@ fn what_is_no_box_is_passed_over_beside_one() {
     let loaded = stage.load_file(&tar_of(&all)).unwrap();
     assert_eq!(loaded.iter().map(|it| it.digest).collect::<Vec<_>>(), [documents[0].digest]);
     let error = Stage::new().load_file(&alone).unwrap_err();
-    assert!(matches!(error, ArchiveError::NoBoxes { .. }), "{error}");
+    assert!(matches!(error, ArchiveError::NotABox { .. }), "{error}");
+    assert!(error.to_string().ends_with(" is an image, not a box"), "{error}");
 }

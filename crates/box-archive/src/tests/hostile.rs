@@ -63,7 +63,7 @@ fn a_member_that_is_not_what_its_name_says() {
     refused("absent", &changed(|all| drop(all.pop())), "lacks the blob");
     refused("manifest", &changed(|all| all[2].1[0] ^= 1), "digest");
     refused("no manifest", &changed(|all| drop(all.remove(2))), "");
-    refused("version", &changed(|all| all[0].1 = b"{}".to_vec()), "not a boxbuild document");
+    refused("version", &changed(|all| all[0].1 = b"{}".to_vec()), "is malformed: missing field");
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! Explanations for the errors of archives of boxes.
 
 use std::io::ErrorKind;
+use std::path::Path;
 
 use box_archive::ArchiveError;
 use box_cache::StoreError;
 use box_contract::ErrorCode::*;
+use box_contract::image_ref::{OCI, OCI_ARCHIVE};
 use box_registry::BoxRegistryError;
 use host_fs::FileError;
 use host_fs::publish::PublishError;
+use safe_text::shell_word;
 
 use super::Explanation;
 
@@ -22,6 +25,7 @@ impl From<&ArchiveError> for Explanation {
         match error {
             ArchiveError::File(error) => file(error),
             ArchiveError::Missing(_) => BoxNotFound.into(),
+            ArchiveError::NotABox { what, .. } => in_place_of_a_box(what),
             ArchiveError::NoBoxes { .. } => no_boxes(),
             ArchiveError::Malformed { .. } => (BoxMalformed, AGAIN).into(),
             ArchiveError::NotAStream { .. } => (BoxMalformed, NO_STREAM).into(),
@@ -73,6 +77,13 @@ impl From<&PublishError> for Explanation {
         };
         (OutputExists, text).into()
     }
+}
+
+/// Explains an image, in a directory or an archive, where a box belongs.
+fn in_place_of_a_box(path: &str) -> Explanation {
+    let form = if Path::new(path).is_dir() { OCI } else { OCI_ARCHIVE };
+    let image = shell_word(format!("{form}{path}"));
+    (BoxNotFound, format!("`boxbuild init {image}` begins a box from an image")).into()
 }
 
 fn no_boxes() -> Explanation {

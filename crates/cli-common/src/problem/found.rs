@@ -38,11 +38,15 @@ impl From<&FindError> for Explanation {
                 "a digest is written whole, as sha256:... with 64 digits: `boxlaunch images --json` prints it",
             )
                 .into(),
-            FindError::NoName { name, .. } => (
-                BoxNotFound,
-                format!("`boxlaunch images` lists the names; a directory is written ./{name}"),
-            )
-                .into(),
+            FindError::NoName { name, store, is_named, .. } => {
+                let option = format!(" --store {}", shell_word(store));
+                let option = if *is_named { option } else { String::new() };
+                let text = format!("`boxlaunch images{option}` lists the names; a directory is written ./{name}");
+                (BoxNotFound, text).into()
+            }
+            FindError::Image { text } => {
+                (BoxNotFound, format!("`boxbuild init {}` begins a box from it", shell_word(text))).into()
+            }
             FindError::File(path) => (
                 BoxNotFound,
                 format!("`boxlaunch load {}` puts the boxes of the file into the store", shell_word(path)),
@@ -96,7 +100,7 @@ impl From<&StoreError> for Explanation {
             StoreError::Full(_) | StoreError::NoRoom { .. } => {
                 (DiskFull, "free some space there, or name another directory with --store").into()
             }
-            StoreError::NotAStore { .. } => {
+            StoreError::NotADirectory(_) | StoreError::NotAStore { .. } => {
                 (StoreInvalid, "name another directory with --store").into()
             }
             StoreError::Shared(_) => {
@@ -121,5 +125,21 @@ impl From<&StoreError> for Explanation {
                 (StoreDamaged, format!("remove {} and build again", path.display())).into()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_of_the_help_lists_the_store_that_was_searched() {
+        let help = |is_named| {
+            let (name, store) = ("hello".to_owned(), "other".into());
+            let error = FindError::NoName { name, store, is_here: false, is_named };
+            Explanation::from(&error).help.unwrap()
+        };
+        assert!(help(true).starts_with("`boxlaunch images --store other` lists the names;"));
+        assert!(help(false).starts_with("`boxlaunch images` lists the names;"));
     }
 }

@@ -19,9 +19,10 @@ impl From<&OpenError> for Explanation {
                 BoxNotFound,
                 "name a box by its directory, such as NAME.box, or by its name: `boxlaunch images`",
             ),
-            OpenError::Manifests { .. } => {
-                (BoxNotFound, "copy the manifest of the box into a layout of its own")
-            }
+            OpenError::Manifests { .. } => (
+                BoxNotFound,
+                "copy or build the box again; `boxbuild build -o DIR` writes a layout with one box",
+            ),
             OpenError::Boxes { .. } => (
                 BoxNotFound,
                 "`boxlaunch load DIR` puts all of them into the store; or copy the one that you mean into a directory of its own: \
@@ -56,9 +57,10 @@ impl From<&OpenError> for Explanation {
                 (Io, "change the owner or the permissions of the box")
             }
             OpenError::File { .. } => return Io.into(),
-            OpenError::Malformed(_) => {
-                (BoxMalformed, "build the box again with this version of boxbuild")
-            }
+            OpenError::Malformed(_) => (
+                BoxMalformed,
+                "copy the box again, or build it again with this version of boxbuild",
+            ),
         };
         (code, help).into()
     }

@@ -1,13 +1,16 @@
 //! `save` and `load`: boxes as files, for hosts without a registry.
 
+use std::borrow::Cow;
+use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use box_archive::{Archive, ArchiveError, Bundle, Loaded, Names, Plan};
 use box_cache::hold;
 use box_find::{BoxReference, FindError};
 use box_layout::Documents;
-use safe_text::{shown, shown_json};
+use safe_text::{shell_word, shown, shown_json};
 use serde_json::json;
 
 use super::size::after_adding_alone;
@@ -101,8 +104,18 @@ impl SaveArgs {
             (None, [only]) if only.name().is_some() => {
                 PathBuf::from(format!("{}.tar", only.name().unwrap_or_default()))
             }
-            _ => return Err(usage("the command line names no output", "name one with --output")),
+            _ => {
+                let message =
+                    "--output is missing: only one box that is named by its name has a default";
+                return Err(usage(message, "add `--output boxes.tar`"));
+            }
         };
+        self.check(&output, is_terminal)?;
+        Ok(output)
+    }
+
+    /// Checks that boxes can be written to a path.
+    fn check(&self, output: &Path, is_terminal: bool) -> Result<(), CommandFault> {
         let is_stream = output == Path::new(STREAM);
         if is_stream && is_terminal {
             let help = "name a file with --output, or write to a pipe";
@@ -112,11 +125,19 @@ impl SaveArgs {
             let message = "standard output cannot take both the boxes and the JSON";
             return Err(usage(message, "leave out one of --json and `--output -`"));
         }
-        if box_archive::is_compressed(&output) {
-            let help = "name it .tar, or write `-o - | gzip`";
-            return Err(usage("files with boxes are not compressed here", help));
+        if box_archive::is_compressed(output) {
+            let is_zstd = output.extension().is_some_and(|it| it == "zst");
+            let tool = if is_zstd { "zstd" } else { "gzip" };
+            let message = format!("--output {}: `save` does not compress", output.display());
+            let help = format!("write `--output - | {tool} >{}`", shell_word(output));
+            return Err(usage(&message, help));
         }
-        Ok(output)
+        if is_stdout(output) {
+            let message = format!("{} is standard output", output.display());
+            let help = format!("write `--output {}` instead of `>`", shell_word(output));
+            return Err(usage(&message, help));
+        }
+        Ok(())
     }
 }
 
@@ -193,9 +214,15 @@ impl LoadArgs {
     }
 }
 
+/// Returns whether standard output is the file `path`, as after `>path` in a shell.
+fn is_stdout(path: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
+    identity(path).is_some_and(|it| identity(Path::new("/dev/stdout")) == Some(it))
+}
+
 /// Returns a usage error.
-fn usage(message: &str, help: &'static str) -> CommandFault {
-    CommandFault::Usage { message: message.to_owned(), help: Some(help) }
+fn usage(message: &str, help: impl Into<Cow<'static, str>>) -> CommandFault {
+    CommandFault::Usage { message: message.to_owned(), help: Some(help.into()) }
 }
 
 #[cfg(test)]
@@ -227,9 +254,17 @@ mod tests {
         for words in [&["./hello"][..], &["hello", "other"]] {
             assert!(output_of(words).unwrap_err().contains("--output"), "{words:?}");
         }
-        for name in ["a.tar.gz", "a.tgz", "a.tar.zst"] {
-            assert!(output_of(&["hello", "-o", name]).unwrap_err().contains("| gzip"), "{name}");
+        for (name, tool) in [("a.tar.gz", "gzip"), ("a.tgz", "gzip"), ("a.tar.zst", "zstd")] {
+            let help = output_of(&["hello", "-o", name]).unwrap_err();
+            assert_eq!(help, format!("write `--output - | {tool} >{name}`"));
         }
         assert!(output_of(&["hello", "-o", "-", "--json"]).unwrap_err().contains("--json"));
+    }
+
+    #[test]
+    fn the_file_of_standard_output_is_recognized() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(is_stdout(Path::new("/proc/self/fd/1")));
+        assert!(!is_stdout(file.path()) && !is_stdout(Path::new("/none/a.tar")));
     }
 }

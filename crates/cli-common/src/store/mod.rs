@@ -3,6 +3,7 @@
 mod archive;
 mod size;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Once;
@@ -39,7 +40,7 @@ pub enum CommandFault {
         /// The message.
         message: String,
         /// The help, if there is one.
-        help: Option<&'static str>,
+        help: Option<Cow<'static, str>>,
     },
     /// There is no store, or the box is not in it.
     #[error(transparent)]
@@ -55,7 +56,7 @@ pub enum CommandFault {
 impl From<&CommandFault> for Explanation {
     fn from(fault: &CommandFault) -> Self {
         match fault {
-            CommandFault::Usage { help: Some(help), .. } => (ErrorCode::Usage, *help).into(),
+            CommandFault::Usage { help: Some(help), .. } => (ErrorCode::Usage, help.clone()).into(),
             CommandFault::Usage { help: None, .. } => ErrorCode::Usage.into(),
             CommandFault::Find(error) => error.into(),
             CommandFault::Store(error) => error.into(),
@@ -84,7 +85,8 @@ impl StoreOption {
 
     /// Returns the stores in which to look for boxes. A missing store is no error, because a box in a directory needs none.
     pub fn stores(&self, program: &Program) -> Stores {
-        Stores { own: self.root(program).ok(), base: base_store(program) }
+        let is_named = self.store.is_some();
+        Stores { own: self.root(program).ok(), is_named, base: base_store(program) }
     }
 
     /// Opens the store for writing. Prints a note if it has to wait for another process.
@@ -94,7 +96,7 @@ impl StoreOption {
     pub fn open(&self, program: &Program) -> Result<Store, CommandFault> {
         let root = self.root(program)?;
         let text = format!("waiting for another process that uses the store {}", root.display());
-        let base = Stores { own: None, base: base_store(program) }.base()?;
+        let base = Stores { base: base_store(program), ..Stores::default() }.base()?;
         let note = program.note;
         Ok(Store::open_waiting(&root, move || note(&text))?.with_base(base))
     }

@@ -86,7 +86,8 @@ pub fn result(program: &Program, report: &Report, dry_run: bool, as_json: bool) 
 /// [`CommandFault::Usage`] if the variable is malformed.
 pub fn cap(program: &Program) -> Result<Cap, CommandFault> {
     let cap = Cap::from_variable((program.variable)(VARIABLE));
-    cap.map_err(|message| CommandFault::Usage { message, help: None })
+    let help = Some(format!("write `{VARIABLE}=50G`").into());
+    cap.map_err(|message| CommandFault::Usage { message, help })
 }
 
 /// Collects garbage in the store if a command has made it too large. Prints the freed space unless `is_silent`. Returns
