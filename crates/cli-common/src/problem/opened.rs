@@ -57,10 +57,9 @@ impl From<&OpenError> for Explanation {
                 (Io, "change the owner or the permissions of the box")
             }
             OpenError::File { .. } => return Io.into(),
-            OpenError::Malformed(_) => (
-                BoxMalformed,
-                "copy the box again, or build it again with this version of boxbuild",
-            ),
+            OpenError::Malformed(_) => {
+                (BoxMalformed, "build the box again with this version of boxbuild")
+            }
         };
         (code, help).into()
     }
