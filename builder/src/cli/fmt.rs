@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// Returns the failure of `--syntax` with a file.
 fn only_for_input(syntax: Syntax, file: Option<&PathBuf>) -> Failure {
     let name = if syntax == Syntax::Toml { "toml" } else { "kdl" };
-    let file = file.map_or_else(|| "Boxfile".to_owned(), |it| shell_path(it));
+    let file = file.map_or_else(|| "Boxfile".to_owned(), shell_path);
     let help = format!("write `boxbuild fmt --syntax {name} - <{file}`, or leave out `--syntax`");
     Failure::new((ErrorCode::Usage, help), "`--syntax` can be used only with standard input")
 }

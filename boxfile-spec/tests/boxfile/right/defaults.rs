@@ -102,7 +102,7 @@ fn the_generated_documents_state_the_shared_defaults() {
     let output = format!("{}MB", MAX_OUTPUT_BYTES / 1_000_000);
     assert_eq!(MAX_OUTPUT_BYTES % 1_000_000, 0);
     let row = format!("| `max-output` | property | a size from 1B to 1GiB | {output} |");
-    let port = format!("label `a3s.port`; without the label it is {AGENT_PORT}, or");
+    let port = format!("label `a3s.port`. Without the label, it is {AGENT_PORT}, or");
     let path = format!("If neither image nor Boxfile sets `PATH`, it is `{SEARCH_PATH}`.");
     let reference = reference();
     for text in [&row, &port, &path] {

@@ -12,7 +12,7 @@ fn choose(profile: &str, lines: &str) -> String {
     assert_eq!(document.found, []);
     let errors = document.into_result().expect_err("there is no model");
     assert_eq!(errors.as_slice()[0], unknown);
-    format!("{}\n= help: {}", unknown.message(), unknown.help().unwrap())
+    format!("{}\n= help: {}", unknown.message(), unknown.help().unwrap_or_default())
 }
 
 #[test]

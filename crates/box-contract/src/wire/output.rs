@@ -18,7 +18,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns the number of bytes that the frame uses of its program's [`WINDOW`](super::WINDOW). The receiver later grants
+    /// Returns the number of bytes that the frame uses of its program's [`WINDOW`]. The receiver later grants
     /// the same number again ([`Credit`](super::Credit)).
     pub fn cost(&self) -> u32 {
         output_cost(self.data.len())
