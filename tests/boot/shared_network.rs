@@ -33,7 +33,7 @@ for at in 127.0.0.1 127.0.0.2 0.0.0.0 198.19.255.1 198.19.255.53; do
 ifconfig eth0 192.0.2.99 2>&1 | grep -o "not permitted"'
 boxlaunch exec --in agent shared -- wget -qO- http://192.0.2.1/
 sum=$(boxlaunch exec --in agent shared -- sh -c '{ printf "POST /cgi-bin/sum HTTP/1.0\r\nContent-Length: 3000000\r\n\r\n"
-wget -qO- http://192.0.2.1/big; sleep 2; } | nc 192.0.2.1 80 | tail -n 1')
+wget -qO- http://192.0.2.1/big; sleep 10; } | nc 192.0.2.1 80 | tail -n 1')
 [ "$sum" = "$(md5sum </tmp/far/big)" ] && echo the same
 for to in 127.0.0.1 0.0.0.0 198.19.255.1 198.19.255.53; do
     boxlaunch exec --in business shared -- /raw eth0 $to raw-$to.test.example; done; sleep 1

@@ -141,7 +141,7 @@ fn a_box_is_started_by_its_name_its_digest_and_its_directory() {
     }
     let pinned = &STEPS["pinned"];
     assert_eq!(pinned.stdout, "ran\n", "{pinned:?}");
-    assert!(pinned.stderr.contains("was asked for"), "{pinned:?}");
+    assert!(pinned.stderr.contains("the box has the digest sha256:"), "{pinned:?}");
 }
 
 #[test]
