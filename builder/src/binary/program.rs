@@ -208,7 +208,7 @@ impl<'file> Elf<'file> {
         Ok(path.to_vec())
     }
 
-    /// Returns whether the dynamic section names a library. Without an interpreter, no dynamic linker would load it.
+    /// Returns whether the dynamic section names a library. A program with libraries needs an interpreter, which loads them.
     fn needs_libraries(&self) -> Result<bool, ProgramError> {
         let Some(segment) = self.segment(elf::PT_DYNAMIC) else { return Ok(false) };
         let needed = elf::DT_NEEDED.cast_unsigned();

@@ -2,8 +2,9 @@
 //!
 //! Each component has separate loopback addresses, so that the filter can identify the component of a connection, and
 //! 127.0.0.1 stays free for the component's servers. The addresses are in 198.18.0.0/15, which is reserved for
-//! benchmarks ([RFC 2544](https://www.rfc-editor.org/rfc/rfc2544)) and not used on the internet. There init serves a
-//! proxy and a DNS resolver, and assigns further addresses of the block to host names.
+//! benchmarks ([RFC 2544](https://www.rfc-editor.org/rfc/rfc2544)) and not used on the internet. At the first
+//! address of each component, init serves its proxies and its DNS resolver. Each host name that the component looks up gets
+//! another address of this block, which represents the host.
 
 use std::net::Ipv4Addr;
 
@@ -22,8 +23,8 @@ pub const DNS_PORT: u16 = 53;
 /// The prefix length of a component's addresses, in bits.
 pub const PREFIX: u8 = 16;
 
-/// The first three bytes of the addresses in a shared network. They are in 198.18.0.0/15, too, so that they hide no
-/// address that the host reaches.
+/// The first three bytes of the addresses in a shared network. They are in 198.18.0.0/15, too, so that the shared
+/// network hides no address that the box may want to reach.
 const SHARED: [u8; 3] = [198, 19, 255];
 /// The prefix length of the addresses in a shared network, in bits.
 pub const SHARED_PREFIX: u8 = 24;

@@ -1,8 +1,9 @@
-//! Segments: the larger contents of a layer without their names, so that a file system can refer to each at its offset.
+//! Segments: the larger file contents of a layer, one after another at block offsets. A file system refers to a content by its
+//! offset.
 
 use std::io;
 
-/// The maximum size of a content that is always in its layer's pack, in bytes. In a segment, a content takes whole blocks, and
+/// A content of at most this many bytes is never in a segment, but in its layer's pack, the file of the other contents. In a segment, a content takes whole blocks, and
 /// half a block or less would be mostly padding.
 pub const MAX_INLINE: u64 = 2048;
 
@@ -10,7 +11,7 @@ pub const MAX_INLINE: u64 = 2048;
 /// would save less than its handling costs.
 pub const MIN_SEGMENT: u64 = 1 << 20;
 
-/// Each content of a segment begins at a multiple of this many bytes, the block of the rootfs. Zeros pad it to the next one.
+/// Each content of a segment begins at a multiple of this many bytes, the block of the rootfs. Zeros fill the gap after a content.
 pub const SEGMENT_BLOCK: u64 = BLOCK as u64;
 
 pub(super) const BLOCK: usize = 4096;

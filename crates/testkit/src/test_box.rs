@@ -192,7 +192,7 @@ impl BoxFiles {
         Descriptor::new(media_type, digest, bytes.len() as u64)
     }
 
-    /// Writes a document as the manifest of the box, and the index so that it refers to it.
+    /// Writes `manifest` as a blob, and an index that refers to this blob.
     pub fn seal(&self, manifest: &impl Serialize) {
         let named = self.put(OCI_MANIFEST_TYPE, &serde_json::to_vec(manifest).unwrap());
         self.write_index(&Index::of_box(named.digest, named.size));
@@ -237,7 +237,8 @@ pub struct TestBox {
 }
 
 impl TestBox {
-    /// Writes a box with this config, and with blobs for its epoch.
+    /// Writes a box with this config. Before [`SEGMENTED_EPOCH`] its rootfs is one blob with the plan; from then on it is metadata
+    /// and segments.
     pub fn new(config: &BoxConfig) -> Self {
         if config.epoch < SEGMENTED_EPOCH {
             return Self::with(config, |files| vec![files.put(ROOTFS_TYPE, &rootfs(&config.plan))]);

@@ -170,9 +170,10 @@ struct Streams {
     in_line: InLine,
 }
 
-/// Whether the last line on standard error is unfinished.
+/// Tracks whether the last line on standard error is unfinished.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct InLine {
+    /// Whether the last line on standard error, or on the destination that both streams share, has no line end.
     stderr: bool,
     /// Whether both streams lead to the same terminal, file or pipe.
     is_one: bool,

@@ -1,7 +1,8 @@
 //! A client of a box's supervisor, which `run`, `exec`, `attach` and `stop` use.
 //!
 //! One thread waits for all events at once: the supervisor, the signals, and the input and the terminal of a command.
-//! Nothing waits for this client to read, so it may block while it writes its output.
+//! The client may block while it writes output: the supervisor queues messages for it. Only the program whose output is not read
+//! waits.
 
 mod builtin;
 pub mod copy;
@@ -97,7 +98,7 @@ enum Event {
     Message(GuestMessage),
     /// The supervisor has closed the connection.
     HungUp,
-    /// A signal requests the end of this command.
+    /// boxlaunch received a signal that asks it to end, such as SIGINT.
     Signal(i32),
     /// Input for the command; empty at the end of the input, which is reported once.
     Input(Vec<u8>),
@@ -144,7 +145,7 @@ impl<'a> Client<'a> {
         Self { business: Some(BusinessEnds(reported)), ..self }
     }
 
-    /// Calls `reported` with the component and the attempt of each denial of the box's filter, once for each attempt.
+    /// Calls `reported` once for each attempt to connect that the box's filter denies, with the component and the text of the attempt.
     #[must_use]
     pub fn on_denial(self, reported: &'a dyn Fn(ComponentName, &str)) -> Self {
         Self { denials: Some(Denials(reported)), ..self }
@@ -165,14 +166,16 @@ impl<'a> Client<'a> {
             return Err(gone());
         }
         let stream = UnixStream::connect(record.runtime.join(SOCKET)).map_err(|_| gone())?;
-        // Another box could have reused the directory. A process of another PID namespace has the id 0: see
+        // Another box could have reused the directory, so the process id of the peer is checked. 0 is accepted: a peer in another
+        // PID namespace has this id, see
         // [pid_namespaces(7)](https://man7.org/linux/man-pages/man7/pid_namespaces.7.html).
         match peer(&stream) {
             Ok(0) => {}
             Ok(process) if process == record.supervisor => {}
             _ => return Err(gone()),
         }
-        // While a box starts, the record has no protocol. Then the supervisor checks whether init supports a request.
+        // While a box starts, its record has no protocol. In this case the newest one is assumed, and the supervisor checks each
+        // request.
         let protocol = record.protocol.unwrap_or(PROTOCOL);
         Self::new(stream, (&record.name, protocol), agent, signals)
     }
@@ -302,8 +305,8 @@ impl<'a> Client<'a> {
         });
     }
 
-    /// Requests the end of the box within `grace`. After a second request without grace, the supervisor no longer waits
-    /// for the box.
+    /// Requests the end of the box within `grace`. If an end was requested already and `grace` is zero, the
+    /// supervisor stops waiting, and kills the VM.
     pub fn ask_to_stop(&mut self, grace: Duration) {
         self.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
     }
@@ -336,7 +339,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Signals that this client has no more requests, and waits until the supervisor has fulfilled them.
+    /// Shuts down the sending half of the connection, and waits until the supervisor has fulfilled the earlier requests.
     ///
     /// # Errors
     /// The supervisor's reason for a refusal.
@@ -372,7 +375,7 @@ impl<'a> Client<'a> {
             GuestMessage::Failed(Failed { step, message }) => {
                 Err(ClientError::Refused { step, reason: message })
             }
-            // Output of the command after its end is dropped.
+            // Output that arrives after the command has ended is dropped.
             _ => Ok(()),
         }
     }

@@ -178,7 +178,7 @@ impl OpenBox {
         &self.config.plan
     }
 
-    /// Returns the box's files: the path of each relative to the directory of a complete box, and its current path.
+    /// Returns the box's files: for each, its path in a box directory that has all blobs, and its current path, which may be in the store.
     pub fn files(&self) -> Vec<(PathBuf, PathBuf)> {
         let named = self.manifest.blobs();
         let digests = iter::once(self.digest).chain(named.into_iter().map(|it| it.digest));
@@ -192,7 +192,7 @@ impl OpenBox {
         [&self.kernel, &self.init].into_iter().chain(self.rootfs.parts())
     }
 
-    /// Checks that the superblock of the rootfs has the size of all parts together; see [`Rootfs::check_superblock`]. A no-op for
+    /// Checks that the size in the superblock of the rootfs equals the size of all parts together; see [`Rootfs::check_superblock`]. A no-op for
     /// a box of epoch 3, whose rootfs is one blob.
     ///
     /// # Errors
@@ -264,7 +264,7 @@ impl Blob {
     /// [`OpenError::Different`], or [`OpenError::File`].
     pub fn verify(&self) -> Result<(), OpenError> {
         self.check_size()?;
-        // Duplicates of the file descriptor share its position, so it is not used.
+        // Reads at offsets, because duplicates of the descriptor share the file position.
         let hashed = Digest::of_reader(Section::new(&self.file, 0, u64::MAX));
         let (found, _) = hashed.map_err(|error| OpenError::File {
             action: "read",

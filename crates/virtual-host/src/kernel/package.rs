@@ -14,7 +14,7 @@ use super::{HostKernel, canonical, is_version, prepare};
 use crate::{HostError, Result, programs};
 
 /// The packages that depend on the newest kernel package of a series, in the order of preference. Debian 12 has Linux 6.12 in
-/// addition to its default 6.1, and a start with Linux 6.12 takes a tenth fewer instructions. Debian 13's default is 6.12.
+/// addition to its default 6.1, and a box starts on it with a tenth fewer emulated instructions. Debian 13's default is 6.12.
 const METAPACKAGES: [&str; 2] = ["linux-image-6.12-cloud-amd64", "linux-image-cloud-amd64"];
 /// The prefix of the names of kernel packages.
 const IMAGE: &str = "linux-image-";
@@ -68,7 +68,7 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
     file.ok_or_else(|| HostError::malformed("the download", "apt-get left no file"))
 }
 
-/// Prepares the kernel from the file of a Debian package in a cache directory. Replaces a prepared kernel of the same version.
+/// Reads the kernel of the Debian package `file`, and prepares it in a cache directory. Replaces a prepared kernel of the same version.
 ///
 /// # Errors
 /// The file is no package, the package has no kernel of the expected form, or another user can change the cache directory.
@@ -77,7 +77,7 @@ pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
     prepare(&Package::open(file)?, cache)
 }
 
-/// The content of a kernel package that is used.
+/// The parts of a kernel package that the virtual host uses.
 #[derive(Debug, Default)]
 pub(super) struct Package {
     /// The kernel's version, which is safe to print and to use as a directory's name.
@@ -95,7 +95,7 @@ pub(super) struct Module {
     is_xz: bool,
 }
 
-/// A member of a package that is used.
+/// The type of an archive member that the virtual host uses.
 #[derive(Debug, PartialEq, Eq)]
 enum Member {
     /// `/boot/vmlinuz-VERSION`.

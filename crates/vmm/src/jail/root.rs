@@ -51,8 +51,8 @@ pub(super) enum RootError {
 /// mounts, so that not even their modes and times can be changed.
 ///
 /// # Errors
-/// The kernel's error, or the reason why a directory cannot be shared. This process then still sees the host's
-/// directories.
+/// The kernel's error, or the reason why a directory cannot be shared. After an error this process still has the host's
+/// root.
 pub(super) fn enter(
     runtime: &Path,
     shares: &[ServedShare],
@@ -69,7 +69,8 @@ pub(super) fn enter(
             RootError::Box(format!("{} cannot be opened again: {error}", path.display()))
         })?;
     }
-    // The sockets are opened in this mount namespace, because a bind mount from another mount namespace fails.
+    // The sockets' directory is opened only after `unshare`, because a descriptor from the old mount namespace cannot be
+    // the source of a bind mount.
     let sockets = directory(&runtime.join(VMM))?;
     // The tmpfs is mounted nodev and noexec, and has hardly space for another entry.
     let options = format!("mode=755,size=16k,nr_inodes={}", 19 + shares.len());
@@ -84,12 +85,13 @@ pub(super) fn enter(
         Ok(change_to(runtime)?)
     });
     kept.inspect_err(|_| {
-        // Uncovers the directory of the sockets, which this process uses without the new root.
+        // The caller may start the VM without the new root. It then uses the sockets' directory by its path on the host, so
+        // the tmpfs that covers this directory is unmounted.
         unmount(runtime, UnmountFlags::DETACH).ok();
     })
 }
 
-/// Adds the host's entries to the root directory.
+/// Bind-mounts `/proc/self/fd`, `/dev/kvm` and the sockets' directory in the new root.
 fn fill(root: &Path, sockets: &File) -> io::Result<()> {
     let below = |path: &str| root.join(path.trim_start_matches('/'));
     for directory in [FILES, "/dev", SOCKETS] {
@@ -98,8 +100,8 @@ fn fill(root: &Path, sockets: &File) -> io::Result<()> {
     File::create(below(DEVICE))?;
     mount_bind(FILES, below(FILES))?;
     mount_bind(DEVICE, below(DEVICE))?;
-    // This process may own the device and could change its mode, which a guest with shares can request. On a read-only
-    // mount the mode cannot be changed, and the device can still be used.
+    // This process may own the device. If a share is writable, the system call filter allows chmod(2), so a guest that
+    // breaks out could change the device's mode. On a read-only mount it cannot, and the device can still be used.
     let fixed = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NOEXEC;
     mount_remount(below(DEVICE), fixed, c"")?;
     Ok(mount_bind(fd_path(sockets.as_raw_fd()), below(SOCKETS))?)
