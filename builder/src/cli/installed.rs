@@ -132,7 +132,7 @@ pub(crate) fn kernel(
             InputFile { path: PathBuf::from(value), named_by: NamedBy::Boxfile(*span) }
         }
         (None, Some(path)) => named_file(path, "--kernel", own::KERNEL),
-        (None, None) => InputFile::found(default_kernel().name()),
+        (None, None) => default_kernel(),
     };
     file.path = match file.path.to_str().and_then(KernelName::of) {
         Some(name) => first_kernel(name, kernel_places(name))?,
@@ -144,8 +144,8 @@ pub(crate) fn kernel(
 
 /// Returns the kernel of a build for which none is named: the lean kernel if it came with this program, as in a release, and
 /// libkrunfw otherwise.
-fn default_kernel() -> KernelName {
-    if release_kernel().is_some() { KernelName::Lean } else { KernelName::Krunfw }
+fn default_kernel() -> InputFile {
+    release_kernel().map_or_else(|| InputFile::found(KernelName::Krunfw.name()), InputFile::found)
 }
 
 /// Returns the path of the lean kernel that came with this program, unless an untrusted user could have put it there.

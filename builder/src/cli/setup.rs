@@ -19,7 +19,7 @@ use super::options::StoreOption;
 use super::{installed, registries, terminal};
 use crate::cli::stored::PROGRAM;
 
-/// Installs a guest kernel, the default of every build whose Boxfile declares none.
+/// Installs a guest kernel for builds. The one of a release of boxbuild needs no setup.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without --from, pip downloads the kernel that this version is tested with. It \

@@ -6,7 +6,7 @@ use box_digest::Digest;
 
 use crate::docker_name::{DEFAULT_TAG, registry_host};
 use crate::image_ref::WITH_PATH;
-use crate::rules::{is_repository, is_tag};
+use crate::rules::{REGISTRY_FORM, REPOSITORY_FORM, TAG_FORM, is_repository, is_tag};
 
 /// The prefix that other tools write before a name. It is optional.
 const SCHEME: &str = "docker://";
@@ -75,18 +75,16 @@ impl RemoteName {
         if !Self::begins(text.as_bytes()) {
             return Err(NO_HOST);
         }
-        let host = registry_host(host).ok_or("a registry is HOST or HOST:PORT")?;
+        let host = registry_host(host).ok_or(REGISTRY_FORM)?;
         let (repository, tag) = match name.split_once(':') {
             Some((repository, tag)) => (repository, Some(tag)),
             None => (name, Some(DEFAULT_TAG).filter(|_| digest.is_none())),
         };
         if !is_repository(repository) {
-            return Err(
-                "a repository has lower-case letters, digits, `.`, `_` and `-` between `/`",
-            );
+            return Err(REPOSITORY_FORM);
         }
         if !tag.is_none_or(is_tag) {
-            return Err("a tag has letters, digits, `_`, `.` and `-`, at most 128");
+            return Err(TAG_FORM);
         }
         if PATH_ENDS.iter().any(|end| name.ends_with(end)) {
             return Err("a name that ends in .box, .tar, .tgz, .tar.gz or .tar.zst is a path");

@@ -638,8 +638,13 @@ mod tests {
     fn the_page_shows_the_forms() {
         let page = include_str!("../../../docs/commands.md");
         let (_, page) = page.split_once("| written | means |").unwrap();
-        let rows = page.lines().skip(2).take_while(|line| line.starts_with('|'));
-        let rows: Vec<_> = rows.map(|row| row.split('|').nth(1).unwrap().to_owned()).collect();
+        let lines = page.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let lines: Vec<_> = lines.collect();
+        for end in PATH_ENDS {
+            assert!(lines[3].contains(&format!("`{end}`")), "{end}");
+        }
+        let rows: Vec<_> =
+            lines.iter().map(|row| row.split('|').nth(1).unwrap().to_owned()).collect();
         let kinds = rows.iter().map(|row| {
             let words = row.split('`').skip(1).step_by(2);
             let digest = |word: &str| word.replace("8f3c…", HEX);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use box_contract::docker_name::registry_host;
-use box_contract::rules::{is_repository, is_tag};
+use box_contract::rules::{REGISTRY_FORM, REPOSITORY_FORM, TAG_FORM, is_repository, is_tag};
 use box_digest::Digest;
 
 use crate::error::RegistryError;
@@ -37,12 +37,9 @@ impl Repository {
     /// # Errors
     /// [`RegistryError::Name`].
     pub fn new(host: &str, name: &str) -> Result<Self, RegistryError> {
-        let host =
-            registry_host(host).ok_or_else(|| wrong(host, "a registry is HOST or HOST:PORT"))?;
+        let host = registry_host(host).ok_or_else(|| wrong(host, REGISTRY_FORM))?;
         if !is_repository(name) {
-            let reason =
-                "a repository has lower-case letters, digits, `.`, `_` and `-` between `/`";
-            return Err(wrong(name, reason));
+            return Err(wrong(name, REPOSITORY_FORM));
         }
         Ok(Self { host, name: name.to_owned() })
     }
@@ -74,7 +71,7 @@ impl Tag {
         if is_tag(text) {
             return Ok(Self(text.to_owned()));
         }
-        Err(wrong(text, "a tag has letters, digits, `_`, `.` and `-`, at most 128"))
+        Err(wrong(text, TAG_FORM))
     }
 }
 

@@ -34,7 +34,7 @@ const PACKED: &str = "-Clink-arg=-Wl,-z,pack-relative-relocs";
 
 /// The optimization of zstd's C code in the static programs, which takes an eighth of the compile time of boxlaunch. They
 /// need no fast zstd: it decompresses the virtual host's kernel once, and data from a network, which is slower.
-/// `boxbuild`, which decompresses layers, is not a static program.
+/// `boxbuild`, which decompresses layers, gets a fast one.
 const LESS_ZSTD: &str = "profile.release.package.zstd-sys.opt-level=1";
 
 /// The profile for `boxbuild`. The other programs are always optimized, because they run on emulated CPUs.

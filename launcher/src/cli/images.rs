@@ -162,7 +162,7 @@ fn sizes(image: &Image, all: &[Image]) -> [String; 2] {
     match image.sizes {
         _ if !std::ptr::eq(first, image) => [format!("as {}", called(first)), String::new()],
         Some(sizes) => [sizes.own_bytes, sizes.shared_bytes].map(readable),
-        None => ["of the machine".to_owned(), "-".to_owned()],
+        None => ["of the host".to_owned(), "-".to_owned()],
     }
 }
 
@@ -201,10 +201,10 @@ mod tests {
         let machine = Image { digest: Digest::from_bytes([8; 32]), ..image(Some("other"), None) };
         let images = [sized("hello"), sized("hello2"), machine];
         insta::assert_snapshot!(table(&images, true, 121_000), @"
-        NAME     BOX             ADDED           SIZE         OWN              SHARED
-        hello    070707070707…   2 minutes ago   5.0 MiB      4.0 KiB          5.0 MiB
+        NAME     BOX             ADDED           SIZE         OWN           SHARED
+        hello    070707070707…   2 minutes ago   5.0 MiB      4.0 KiB       5.0 MiB
         hello2   070707070707…   2 minutes ago   5.0 MiB      as hello
-        other    080808080808…   2 minutes ago   incomplete   of the machine   -
+        other    080808080808…   2 minutes ago   incomplete   of the host   -
         ");
     }
 }

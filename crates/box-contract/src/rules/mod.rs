@@ -164,6 +164,10 @@ fn is_host(text: &str) -> bool {
     text.len() <= MAX_DOMAIN && text.split('.').all(is_label)
 }
 
+/// Describes the rule of [`is_tag`], for error messages.
+pub const TAG_FORM: &str =
+    "a tag has letters, digits, `_`, `.` and `-`, at most 128, and does not begin with `.` or `-`";
+
 /// Returns whether `text` is a valid image tag
 /// ([OCI distribution specification](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)).
 pub fn is_tag(text: &str) -> bool {
@@ -188,6 +192,13 @@ pub fn is_layout_name(text: &str) -> bool {
     };
     is_tag(text) || (text.len() <= 512 && text.split('/').all(part))
 }
+
+/// Describes the rule of [`is_repository`], for error messages.
+pub const REPOSITORY_FORM: &str =
+    "a repository has lower-case letters, digits, `.`, `_` and `-` between `/`";
+
+/// Describes the rule of [`host_and_port`] for the name of a registry, for error messages.
+pub const REGISTRY_FORM: &str = "a registry is HOST or HOST:PORT";
 
 /// Returns whether `text` is a valid name of a repository in a registry
 /// ([OCI distribution specification](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)).

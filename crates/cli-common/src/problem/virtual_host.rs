@@ -6,7 +6,7 @@ use virtual_host::HostError as Error;
 use super::Explanation;
 
 /// The help if no program can fetch the virtual host's kernel.
-const A_PACKAGE: &str = "name the file of a Debian package linux-image-*-cloud-amd64";
+const A_PACKAGE: &str = "name a package linux-image-*-cloud-amd64 with `--host-kernel FILE`";
 
 impl From<&Error> for Explanation {
     fn from(error: &Error) -> Self {
@@ -22,15 +22,10 @@ impl From<&Error> for Explanation {
             Error::File { .. } | Error::Pack { .. } | Error::Output(_) => Io.into(),
             Error::NotFetched { .. } => (
                 DownloadFailed,
-                "run `sudo apt-get update`, check the network, or name the file of a Debian package \
-                 linux-image-*-cloud-amd64",
+                format!("run `sudo apt-get update`, check the network, or {A_PACKAGE}"),
             )
                 .into(),
-            Error::NotAPackage(_) => (
-                VirtualHostFailed,
-                "name a package linux-image-*-cloud-amd64 with `--host-kernel FILE`",
-            )
-                .into(),
+            Error::NotAPackage(_) => (VirtualHostFailed, A_PACKAGE).into(),
             Error::Dynamic(_) => (
                 VirtualHostFailed,
                 "use a static one: `cargo xtask install` in the source of boxbuild makes them",

@@ -139,7 +139,7 @@ fn document(
 ) -> Value {
     let release = json!({
         "SPDXID": RELEASE, "name": "boxbuild", "versionInfo": VERSION, "filesAnalyzed": false,
-        "downloadLocation": UNSAID, "licenseConcluded": UNSAID, "licenseDeclared": "Apache-2.0",
+        "downloadLocation": UNSAID, "licenseConcluded": UNSAID, "licenseDeclared": env!("CARGO_PKG_LICENSE"),
         "copyrightText": UNSAID, "supplier": UNSAID,
     });
     let mut packages = vec![release, kernel_item(kernel)];

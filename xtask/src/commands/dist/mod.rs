@@ -101,6 +101,7 @@ mod tests {
     use std::process::Command;
 
     use box_contract::KernelName;
+    use host_fs::own::VARIABLES;
     use serde_json::Value;
     use testbed::program;
 
@@ -117,15 +118,22 @@ mod tests {
     /// Runs a command in a directory, with a home of its own, and returns its standard output.
     fn run(command: &mut Command, directory: &Path) -> Vec<u8> {
         let home = directory.join("home");
-        let variables = ["BOXBUILD_INIT", "BOXBUILD_KERNEL", "BOXBUILD_STORE", "BOXBUILD_STORE_RO"];
-        for name in variables {
+        for name in VARIABLES {
             command.env_remove(name);
         }
         command.current_dir(directory).env("HOME", &home);
-        for name in ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
-            command.env(name, &home);
-        }
         program::run(command).unwrap()
+    }
+
+    #[test]
+    fn the_page_about_installing_names_the_files_of_this_version() {
+        let page = fs::read_to_string(Workspace::find().path("docs/installing.md")).unwrap();
+        for file in [
+            format!("boxbuild-{VERSION}-{PLATFORM}.tar.gz"),
+            format!("boxbuild-{VERSION}-{PLATFORM}.spdx.json"),
+        ] {
+            assert!(page.contains(&file), "{file}");
+        }
     }
 
     #[test]
