@@ -157,7 +157,7 @@ mod tests {
             format!("{} MiB of memory", MAX_TOGETHER >> 20),
             format!("{ENTRY} bytes for each file, directory and link"),
             format!("{CONTENT} more for a file with content, {DIRECTORY} more for a directory"),
-            format!("{made} for each directory on the way to the place of a `file`"),
+            format!("{made} for each directory in the path at which a `file` is put"),
         ] {
             assert!(page.contains(&text), "docs/hostile-input.md does not have: {text}");
         }
