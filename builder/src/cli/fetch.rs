@@ -5,7 +5,6 @@ use std::path::Path;
 
 use box_contract::{ErrorCode, KernelName};
 use box_digest::Digest;
-use boxbuild::project::LockFile;
 use safe_text::readable;
 use serde_json::json;
 
@@ -40,8 +39,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (locked, as_json) = (&args.locked, args.project.json);
     let loaded = Loaded::read(&args.project, None)?;
-    let file = loaded.lock_path(&args.inputs).and_then(LockFile::read_any_epoch);
-    let file = file.map_err(|error| locked.blame(error.into()))?;
+    let place = loaded.lock_path(&args.inputs).map_err(|error| locked.blame(error.into()))?;
+    let file = locked.read(place)?;
     let command = lock_command(&args.project, &args.inputs);
     let fixed = Fixed { file: &file, option: "--locked", command: &command };
     if locked.locked {

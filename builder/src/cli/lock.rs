@@ -60,9 +60,9 @@ pub(crate) struct UpdateArgs {
 /// Runs `boxbuild lock`.
 pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
-    let file = loaded.lock_path(&args.inputs).and_then(LockFile::read_any_epoch);
     let locked = LockedOption { locked: args.check };
-    let file = file.map_err(|error| locked.blame(error.into()))?;
+    let place = loaded.lock_path(&args.inputs).map_err(|error| locked.blame(error.into()))?;
+    let file = locked.read(place)?;
     let command = lock_command(&args.project, &args.inputs);
     let fixed = Fixed { file: &file, option: "--check", command: &command };
     if args.check {

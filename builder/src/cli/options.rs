@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use box_contract::Platform;
 use box_contract::{ErrorCode, exit};
+use boxbuild::project::{LockFile, LockPlace};
 pub(crate) use cli_common::store::StoreOption;
 pub(crate) use cli_registry::RegistryOptions;
 use host_fs::own;
@@ -73,6 +74,13 @@ pub(crate) struct LockedOption {
 }
 
 impl LockedOption {
+    /// Reads the lock. If it must not change, a lock for another format epoch is an error, because its epoch would be updated.
+    pub(crate) fn read(&self, place: LockPlace) -> Result<LockFile, Failure> {
+        let file =
+            if self.locked { LockFile::read(place) } else { LockFile::read_any_epoch(place) };
+        file.map_err(|error| self.blame(error.into()))
+    }
+
     /// Sets the exit code of `--locked` if a pin is stale.
     pub(crate) fn blame_pin(&self, failure: Failure) -> Failure {
         if failure.has(ErrorCode::LockPinStale) { self.blame(failure) } else { failure }

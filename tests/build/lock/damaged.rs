@@ -259,6 +259,12 @@ fn a_lock_of_another_epoch_keeps_its_pins() {
     error: Boxfile.lock is for boxes of format epoch 77, and this boxbuild writes epoch CURRENT
       = help: use the boxbuild that wrote it, or run `boxbuild lock` to rewrite it with the same pins
     ");
+    let other = checkout.read(LOCK);
+    for frozen in [&["lock", "--check"][..], &["fetch", "--locked"]] {
+        let ran = checkout.run(frozen);
+        assert!(ran.code == 3 && ran.notes.contains("format epoch 77"), "{}", ran.notes);
+        assert_eq!(checkout.read(LOCK), other, "{frozen:?}");
+    }
     checkout.image("agent", &agent_with("new agent"));
     assert_eq!(checkout.notes(&["lock"]), "wrote Boxfile.lock\n");
     assert_eq!(checkout.read(LOCK), locked(&Checkout::new()), "the tag is not followed");

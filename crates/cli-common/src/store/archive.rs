@@ -26,8 +26,8 @@ const STREAM: &str = "-";
 /// Existing files are never overwritten.
 #[derive(Debug, clap::Args)]
 pub struct SaveArgs {
-    /// The boxes: each a directory such as NAME.box or ./DIR, a name in the store, or sha256:...; a box with @sha256:...
-    /// after it must have that digest
+    /// The boxes: each a directory such as NAME.box or ./DIR, a name in the store, HOST/NAME:TAG of a box that was pulled, or
+    /// sha256:...; a box with @sha256:... after it must have that digest
     #[arg(id = "box", value_name = "BOX", required = true)]
     boxes: Vec<PathBuf>,
     /// The file to write, such as FILE.tar, or a directory; `-` is standard output [default: ./NAME.tar of the one box]

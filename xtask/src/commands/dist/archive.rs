@@ -17,7 +17,7 @@ use testbed::{KitError, Result};
 pub(super) fn write(root: &Path, name: &str, to: &Path) -> Result<()> {
     let file = File::create(to).map_err(KitError::file("create", to))?;
     // The header of gzip has neither a name nor a time (RFC 1952, section 2.3.1).
-    let compressed = GzBuilder::new().mtime(0).write(file, Compression::best());
+    let compressed = GzBuilder::new().mtime(0).write(file, Compression::default());
     let mut archive = Builder::new(compressed);
     for path in sorted(root)? {
         let inside = Path::new(name).join(path.strip_prefix(root).unwrap_or(&path));
