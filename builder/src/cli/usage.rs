@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use box_contract::exit;
 use clap::builder::Resettable;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
 use cli_common::color::color_of;
-use cli_common::usage::{context, remove_misleading};
+use cli_common::usage::{command_of, context, correct};
 
 use super::{Cli, terminal};
 
@@ -83,22 +83,20 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
 
 /// Removes misleading suggestions from an error of clap, and adds a tip.
 fn mended(mut error: clap::Error) -> clap::Error {
-    let tip = tip(&error);
-    remove_misleading(&mut error, &command(), tip.is_some());
-    if let Some(tip) = tip {
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
+    let program = command();
+    let tip = tip(&error, &program);
+    correct(&mut error, &program, tip);
     error
 }
 
 /// Returns a tip for a command, an option or an argument that clap does not know.
-fn tip(error: &clap::Error) -> Option<String> {
+fn tip(error: &clap::Error, program: &Command) -> Option<String> {
     if let Some(name) = context(error, ContextKind::InvalidSubcommand) {
         return of_boxlaunch(name);
     }
     let argument = context(error, ContextKind::InvalidArg)?;
-    let usage = error.get(ContextKind::Usage)?.to_string();
-    let command = usage.split_whitespace().nth(2)?;
+    let command = command_of(error, program);
+    let command = command.get_name();
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }

@@ -4,9 +4,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use diagnostics::suggest::nearest;
 
-/// Removes misleading suggestions from an error: to pass an unknown option as a value, and an option or a command that is not
-/// similar. If `has_tip`, the program has a tip of its own, and no suggestion of clap is kept.
-pub fn remove_misleading(error: &mut Error, command: &Command, has_tip: bool) {
+/// Removes misleading suggestions from an error of `program`: to pass an unknown option as a value, and an option or a command that is
+/// not similar. `tip` is the program's suggestion, which replaces all of clap's.
+pub fn correct(error: &mut Error, program: &Command, tip: Option<String>) {
+    let has_tip = tip.is_some();
     if has_tip || suggests_a_value(error) {
         error.remove(ContextKind::Suggested);
     }
@@ -19,8 +20,11 @@ pub fn remove_misleading(error: &mut Error, command: &Command, has_tip: bool) {
     // clap's usage contains the option that it suggests.
     let is_unknown = error.kind() == ErrorKind::UnknownArgument;
     if is_unknown && error.get(ContextKind::SuggestedArg).is_none() {
-        let usage = command_of(error, command).render_usage();
+        let usage = command_of(error, program).render_usage();
         error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    }
+    if let Some(tip) = tip {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
 }
 
@@ -82,7 +86,7 @@ mod tests {
     use super::*;
 
     /// Returns the message for a command line of a program with the command `run`.
-    fn message(words: &[&str], has_tip: bool) -> String {
+    fn message(words: &[&str], tip: Option<&str>) -> String {
         let run = Command::new("run").args([
             Arg::new("detach").long("detach").num_args(0),
             Arg::new("store").long("store"),
@@ -91,20 +95,20 @@ mod tests {
         let command = Command::new("program").subcommands([run, Command::new("push")]);
         let words = ["program"].iter().chain(words);
         let mut error = command.clone().try_get_matches_from(words).unwrap_err();
-        remove_misleading(&mut error, &command, has_tip);
+        correct(&mut error, &command, tip.map(str::to_owned));
         error.to_string()
     }
 
     #[test]
     fn an_option_that_is_not_similar_is_in_no_tip_and_in_no_usage() {
-        insta::assert_snapshot!(message(&["run", "--force"], false), @"
+        insta::assert_snapshot!(message(&["run", "--force"], None), @"
         error: unexpected argument '--force' found
 
         Usage: program run [OPTIONS] [box]
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(message(&["run", "--detatch"], false), @"
+        insta::assert_snapshot!(message(&["run", "--detatch"], None), @"
         error: unexpected argument '--detatch' found
 
           tip: a similar argument exists: '--detach'
@@ -113,8 +117,10 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(message(&["run", "--detatch"], true), @"
+        insta::assert_snapshot!(message(&["run", "--detatch"], Some("detach it")), @"
         error: unexpected argument '--detatch' found
+
+          tip: detach it
 
         Usage: program run [OPTIONS] [box]
 
@@ -124,7 +130,7 @@ mod tests {
 
     #[test]
     fn no_option_is_to_be_passed_as_a_value() {
-        insta::assert_snapshot!(message(&["run", "-a"], false), @"
+        insta::assert_snapshot!(message(&["run", "-a"], None), @"
         error: unexpected argument '-a' found
 
         Usage: program run [OPTIONS] [box]
@@ -135,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_tip_of_the_program_replaces_a_similar_command() {
-        insta::assert_snapshot!(message(&["rum"], false), @"
+        insta::assert_snapshot!(message(&["rum"], None), @"
         error: unrecognized subcommand 'rum'
 
           tip: a similar subcommand exists: 'run'
@@ -144,15 +150,17 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(message(&["ps"], false), @"
+        insta::assert_snapshot!(message(&["ps"], None), @"
         error: unrecognized subcommand 'ps'
 
         Usage: program [COMMAND]
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(message(&["rum"], true), @"
+        insta::assert_snapshot!(message(&["rum"], Some("run it")), @"
         error: unrecognized subcommand 'rum'
+
+          tip: run it
 
         Usage: program [COMMAND]
 

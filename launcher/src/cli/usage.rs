@@ -7,7 +7,7 @@ use box_contract::exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli_common::color::color_of;
-use cli_common::usage::{command_of, context, remove_misleading};
+use cli_common::usage::{command_of, context, correct};
 use safe_text::secrets::{MASK, mask_words};
 use safe_text::shell_word;
 
@@ -167,19 +167,13 @@ fn mended(mut error: clap::Error) -> clap::Error {
     hide_values(&mut error);
     let program = Cli::command();
     let tip = tip(&error, &program);
-    remove_misleading(&mut error, &program, tip.is_some());
-    if let Some(tip) = tip {
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
+    correct(&mut error, &program, tip);
     error
 }
 
 /// Masks values that clap would repeat: each value of `--env`, and values of other options that look like secrets.
 fn hide_values(error: &mut clap::Error) {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        _ => None,
-    };
+    let text = |kind| context(error, kind).map(str::to_owned);
     let (option, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
     let is_variable = option.as_ref().is_some_and(|it| it.starts_with("--env "));
     let masked = |text| {
