@@ -52,7 +52,7 @@ impl<'a> Refers<'a> {
 pub(crate) struct Record {
     pub(crate) blobs: Vec<Digest>,
     pub(crate) actions: Vec<ActionKey>,
-    value: Vec<u8>,
+    pub(crate) value: Vec<u8>,
 }
 
 impl Record {
@@ -76,7 +76,7 @@ impl Record {
         Some(Self { blobs, actions, value: value.to_vec() })
     }
 
-    fn encode(value: &[u8], refers: &Refers<'_>) -> Vec<u8> {
+    pub(crate) fn encode(value: &[u8], refers: &Refers<'_>) -> Vec<u8> {
         let mut rest = Vec::new();
         let mut list = |digests: &mut dyn ExactSizeIterator<Item = Digest>| {
             rest.extend((digests.len() as u64).to_le_bytes());

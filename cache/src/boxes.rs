@@ -29,6 +29,8 @@ use crate::{KeyHasher, Label, Named, Owner, Publishing, Pulled, Store, StoreErro
 pub(crate) const MAX_RECORD_BYTES: u64 = 16 << 10;
 /// The file in a box's directory that refers to the box's manifest.
 pub(crate) const INDEX: &str = "index.json";
+/// The file in a box's directory with the version of the layout.
+pub(crate) const LAYOUT: &str = "oci-layout";
 /// How long to wait for the gate while a collection of another process holds it. A collection releases it at short intervals.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -74,6 +76,11 @@ impl StoredBoxes {
         Self { base, ..self }
     }
 
+    /// Returns the directory of this store.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Returns the directory of this store, and then of the base.
     fn roots(&self) -> impl Iterator<Item = &Path> {
         [&*self.root].into_iter().chain(self.base.as_ref().map(Base::root))
@@ -90,7 +97,13 @@ impl StoredBoxes {
         check_version(root)?;
         check_private(root)?;
         let blobs = blobs(root);
-        for part in [root.join("names"), root.join("pulled"), root.join("boxes"), blobs.clone()] {
+        for part in [
+            root.join("names"),
+            root.join("pulled"),
+            root.join("boxes"),
+            root.join("attached"),
+            blobs.clone(),
+        ] {
             if part.is_symlink() {
                 return Err(io::Error::from(io::ErrorKind::NotADirectory)).context("use", &part);
             }
@@ -254,6 +267,14 @@ impl Store {
         digest: &Digest,
         documents: &[(&str, Vec<u8>)],
     ) -> Result<bool, StoreError> {
+        self.keep_documents(digest, documents)
+    }
+
+    fn keep_documents(
+        &self,
+        digest: &Digest,
+        documents: &[(&str, Vec<u8>)],
+    ) -> Result<bool, StoreError> {
         let directory = self.box_directory(digest);
         self.use_box(digest);
         self.own_manifest(digest)?;
@@ -291,6 +312,21 @@ impl Store {
         let mut writer = self.writer()?;
         writer.write_all(&bytes).map_err(|error| self.write_error(error))?;
         writer.commit().map(drop)
+    }
+
+    /// Copies the documents of a box from the base if this store lacks them. The caller holds the gate.
+    pub(crate) fn own_box(&self, digest: &Digest) -> Result<(), StoreError> {
+        let Some(base) = self.base().filter(|_| !self.box_directory(digest).exists()) else {
+            return Ok(());
+        };
+        let directory = box_directory(base.root(), digest);
+        let document = |name: &'static str| {
+            let file = open_existing(&directory.join(name)).ok()??;
+            Some((name, read_open(&file, MAX_RECORD_BYTES).ok()?))
+        };
+        let documents = [INDEX, LAYOUT].map(document);
+        let [Some(index), Some(layout)] = documents else { return Ok(()) };
+        self.keep_documents(digest, &[index, layout]).map(drop)
     }
 
     /// Removes a box from the list of boxes, so that it is no longer found by its digest or by a name. Its blobs stay.

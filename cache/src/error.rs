@@ -42,6 +42,9 @@ pub enum StoreError {
     /// The name belongs to another box.
     #[error("the name {name} belongs to {owner}")]
     NameTaken { name: String, owner: Owner },
+    /// An attachment of a box exceeds a limit. `reason` is a clause.
+    #[error("the box {digest} cannot get an attachment: {reason}")]
+    Attachment { digest: Digest, reason: String },
     /// Another process keeps the store locked.
     #[error("another process keeps the store {} locked", .0.display())]
     Busy(PathBuf),

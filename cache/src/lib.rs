@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod attachments;
 mod base;
 mod blob;
 mod boxes;
@@ -20,6 +21,7 @@ mod store;
 mod vouched;
 
 pub use action::Refers;
+pub use attachments::{Attachment, AttachmentInfo, MAX_ATTACHED, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 pub use base::Base;
 pub use blob::BlobWriter;
 pub use boxes::{Held, StoredBox, StoredBoxes, hold};

@@ -108,6 +108,13 @@ impl Session {
         Ok(Publishing { session: self, _gate: gate })
     }
 
+    /// Like [`Self::publish`]. Returns `None` if this process already holds the gate for a publication: to take it a second time
+    /// could wait for a collection that waits for the first holder.
+    pub(crate) fn publish_once(&self) -> Result<Option<Publishing<'_>>, StoreError> {
+        let is_held = self.publishing.load(Ordering::SeqCst) > 0;
+        if is_held { Ok(None) } else { self.publish().map(Some) }
+    }
+
     fn used(&self) -> MutexGuard<'_, Used> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }

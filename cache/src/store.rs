@@ -14,6 +14,7 @@ use host_fs::read::{Links, open_regular, read_open};
 use host_fs::trust::is_private;
 
 use crate::action::remove;
+use crate::attachments;
 use crate::base::Base;
 use crate::blob::{BlobWriter, RawBlob};
 use crate::collect::free_gone;
@@ -31,15 +32,15 @@ const MAX_VERSION_BYTES: u64 = 4096;
 /// How long to wait for a lock before the wait is reported.
 pub(crate) const UNSEEN: Duration = Duration::from_secs(1);
 /// The entries of a store. `version` is created last.
-const PARTS: [&str; 14] = [
-    "blobs", "actions", "data", "tmp", "locks", "boxes", "names", "pulled", "roots", "sessions",
-    "lock", "gate", "turn", "version",
+const PARTS: [&str; 15] = [
+    "blobs", "actions", "data", "tmp", "locks", "boxes", "names", "pulled", "roots", "attached",
+    "sessions", "lock", "gate", "turn", "version",
 ];
 /// The only other entry that may be in a new store's directory: the kernel of the virtual host, which may have been written to
 /// the user's cache directory before the store was created.
 const NEIGHBOUR: &str = "virtual-host";
 /// The directories among [`PARTS`].
-pub(crate) const DIRECTORIES: [&str; 10] = [
+pub(crate) const DIRECTORIES: [&str; 11] = [
     "blobs",
     "actions",
     "data",
@@ -49,6 +50,7 @@ pub(crate) const DIRECTORIES: [&str; 10] = [
     "names",
     "pulled",
     "roots",
+    attachments::DIRECTORY,
     session::DIRECTORY,
 ];
 

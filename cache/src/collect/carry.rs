@@ -10,6 +10,7 @@ use host_fs::publish::flush_names;
 
 use super::plan::Plan;
 use super::remove;
+use crate::attachments;
 use crate::error::IoContext;
 use crate::gate::Gate;
 use crate::{Label, StoreError};
@@ -69,13 +70,18 @@ impl Carrier<'_> {
             self.take("boxes", &digest.hex())?;
             self.done.boxes += 1;
         }
+        for digest in &plan.attachments {
+            remove(&attachments::path(self.root, digest))?;
+        }
         for name in &plan.roots {
             remove(&self.root.join("roots").join(name))?;
         }
-        if !plan.boxes.is_empty() {
-            // Flush, because a power failure must not bring back a box whose blobs are gone.
-            let boxes = self.root.join("boxes");
-            flush_names(&boxes).context("flush", &boxes)?;
+        // Flush, because a power failure must not bring back a box, or a list of attachments, whose blobs are gone.
+        let changed =
+            [(!plan.boxes.is_empty(), "boxes"), (!plan.attachments.is_empty(), "attached")];
+        for (_, part) in changed.into_iter().filter(|(is_changed, _)| *is_changed) {
+            let directory = self.root.join(part);
+            flush_names(&directory).context("flush", &directory)?;
         }
         for key in &plan.records {
             remove(&self.root.join("actions").join(key.hex()))?;

@@ -19,6 +19,8 @@ pub(super) struct Plan {
     /// Labels, each with the box that it means, or `None` if that box does not exist.
     pub(super) names: Vec<(Text, Option<Digest>)>,
     pub(super) boxes: Vec<Digest>,
+    /// The boxes whose lists of attachments are removed.
+    pub(super) attachments: Vec<Digest>,
     /// The names of files in `roots/`.
     pub(super) roots: Vec<String>,
     /// Records, which are removed with their data.
@@ -36,8 +38,8 @@ pub(super) struct Plan {
 impl Plan {
     /// Returns whether there is nothing to remove.
     pub(super) fn is_empty(&self) -> bool {
-        let Self { names, boxes, roots, records, data, blobs, .. } = self;
-        let keys = records.is_empty() && data.is_empty();
+        let Self { names, boxes, attachments, roots, records, data, blobs, .. } = self;
+        let keys = records.is_empty() && data.is_empty() && attachments.is_empty();
         keys && names.is_empty() && boxes.is_empty() && roots.is_empty() && blobs.is_empty()
     }
 }
@@ -79,6 +81,7 @@ struct Work<'s> {
     used: HashMap<ActionKey, SystemTime>,
     demanded: BTreeSet<Digest>,
     boxes: Vec<Digest>,
+    attachments: Vec<Digest>,
     gone_boxes: HashSet<Digest>,
     records: BTreeSet<ActionKey>,
     names: BTreeSet<(Text, Option<Digest>)>,
@@ -92,12 +95,14 @@ impl<'s> Work<'s> {
         let mut counts = HashMap::new();
         let of_boxes = scan.boxes.values().flat_map(|it| it.blobs.iter());
         let of_records = scan.records.values().filter_map(|it| it.refers.as_ref());
-        for blob in of_boxes.chain(of_records.flat_map(|it| &it.blobs)) {
+        let of_orphans = scan.orphans.iter().flat_map(|it| &it.blobs);
+        for blob in of_boxes.chain(of_records.flat_map(|it| &it.blobs)).chain(of_orphans) {
             *counts.entry(*blob).or_insert(0) += 1;
         }
         let sizes = scan.boxes.values().map(|it| it.size);
         let sizes = sizes.chain(scan.records.values().map(|it| it.size));
-        let items = scan.blobs.values().chain(scan.data.values()).map(|it| it.size);
+        let items = scan.blobs.values().chain(scan.data.values());
+        let items = items.chain(scan.orphans.iter().map(|it| &it.item)).map(|it| it.size);
         let size = sizes.chain(items).sum();
         Self {
             scan,
@@ -108,6 +113,7 @@ impl<'s> Work<'s> {
             used: used(scan),
             demanded: BTreeSet::new(),
             boxes: Vec::new(),
+            attachments: Vec::new(),
             gone_boxes: HashSet::new(),
             records: BTreeSet::new(),
             names: BTreeSet::new(),
@@ -155,6 +161,7 @@ impl<'s> Work<'s> {
         let unused = scan.blobs.keys().filter(|blob| !self.counts.contains_key(blob));
         let unused: Vec<_> = unused.copied().collect();
         unused.iter().for_each(|blob| self.remove_blob(blob));
+        self.remove_orphans();
         for (key, entry) in &scan.records {
             if entry.refers.is_none() && !self.is_covered(entry.used) {
                 self.remove_record(*key, entry);
@@ -174,6 +181,17 @@ impl<'s> Work<'s> {
         let gone = scan.gone.iter().filter(|(_, changed)| !self.is_recent(*changed));
         let gone: Vec<_> = gone.map(|(name, _)| name.clone()).collect();
         self.roots.extend(gone);
+    }
+
+    /// Removes attachments of boxes that the store does not have. A young list is kept, because a pull writes it before the box.
+    fn remove_orphans(&mut self) {
+        let scan = self.scan;
+        let old = scan.orphans.iter().filter(|it| !self.is_recent(it.item.changed));
+        for orphan in old.collect::<Vec<_>>() {
+            self.size -= orphan.item.size;
+            self.attachments.push(orphan.digest);
+            self.release(&orphan.blobs);
+        }
     }
 
     fn remove_old(&mut self) {
@@ -227,6 +245,9 @@ impl<'s> Work<'s> {
         self.size -= entry.size;
         if entry.is_there {
             self.boxes.push(*digest);
+        }
+        if entry.has_attachments {
+            self.attachments.push(*digest);
         }
         self.names.extend(entry.labels.iter().map(|it| (it.text.clone(), Some(*digest))));
         self.roots.extend(entry.directories.iter().map(|it| it.root.clone()));
@@ -328,6 +349,7 @@ impl<'s> Work<'s> {
         Plan {
             names: self.names.into_iter().collect(),
             boxes: self.boxes,
+            attachments: self.attachments,
             roots: self.roots,
             records: self.records.into_iter().collect(),
             data: self.data,

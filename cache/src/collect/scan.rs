@@ -14,7 +14,8 @@ use host_fs::trust::is_private;
 
 use super::{BoxSize, Contents};
 use crate::action::Record;
-use crate::boxes::{INDEX, MAX_RECORD_BYTES};
+use crate::attachments;
+use crate::boxes::{INDEX, LAYOUT, MAX_RECORD_BYTES};
 use crate::error::IoContext;
 use crate::gate::FILES;
 use crate::label::{Label as Text, Pulled, is_gone, path as path_of, read, read_name};
@@ -27,7 +28,7 @@ const UNIT: u64 = 4096;
 /// The size limit of a manifest in bytes.
 const MAX_MANIFEST: u64 = 1 << 20;
 /// The entries that a build creates in a box's directory. `blobs` contains only an empty directory `sha256`.
-const OF_BOX: [&str; 3] = [INDEX, "oci-layout", "blobs"];
+const OF_BOX: [&str; 3] = [INDEX, LAYOUT, "blobs"];
 
 /// The size of a file and the time of its last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,13 +53,23 @@ pub(super) struct BoxEntry {
     pub(super) is_there: bool,
     pub(super) used: SystemTime,
     pub(super) size: u64,
-    /// The blobs to which the box refers, and its manifest.
+    /// The blobs to which the box refers, its manifest, and its attachments.
     pub(super) blobs: Arc<[Digest]>,
     pub(super) labels: Vec<Label>,
     pub(super) directories: Vec<Thin>,
     pub(super) is_running: bool,
     /// Whether the directory of the box contains foreign files.
     pub(super) is_foreign: bool,
+    /// Whether the store has a list of attachments of the box.
+    pub(super) has_attachments: bool,
+}
+
+/// A list of attachments of a box that the store does not have.
+#[derive(Debug)]
+pub(super) struct Orphan {
+    pub(super) digest: Digest,
+    pub(super) item: Item,
+    pub(super) blobs: Vec<Digest>,
 }
 
 /// A thin directory, as the [module](super) defines it.
@@ -99,6 +110,8 @@ pub(super) struct Scan {
     pub(super) dangling: Vec<Label>,
     /// The files in `roots/` whose thin directory is gone or has no box any more, with the times of the files.
     pub(super) gone: Vec<(String, SystemTime)>,
+    /// The lists of attachments whose box does not exist.
+    pub(super) orphans: Vec<Orphan>,
     /// The number of foreign files and directories.
     pub(super) foreign: usize,
     /// Whether the last collection left no references.
@@ -139,6 +152,7 @@ impl Scan {
             data: BTreeMap::new(),
             dangling: Vec::new(),
             gone: Vec::new(),
+            orphans: Vec::new(),
             foreign: 0,
             is_emptied: gate.is_ok_and(|it| it.len() > 0),
         };
@@ -154,6 +168,7 @@ impl Scan {
         scan.read_names(root)?;
         scan.read_pulled(root)?;
         scan.read_roots(root, contents, known)?;
+        scan.read_attachments(root)?;
         Ok(scan)
     }
 
@@ -211,6 +226,7 @@ impl Scan {
                 directories: Vec::new(),
                 is_running: is_held(&path.join(INDEX)),
                 is_foreign: has_foreign(&path)?,
+                has_attachments: false,
             };
             self.foreign += usize::from(entry.is_foreign);
             self.boxes.insert(digest, entry);
@@ -301,8 +317,32 @@ impl Scan {
             directories: Vec::new(),
             is_running: false,
             is_foreign: false,
+            has_attachments: false,
         });
         entry.directories.push(thin);
+    }
+
+    /// Adds the attachments of each box to its blobs.
+    fn read_attachments(&mut self, root: &Path) -> Result<(), StoreError> {
+        let directory = root.join(attachments::DIRECTORY);
+        for (name, file) in self.files(&directory)? {
+            let Some(digest) = Digest::from_hex(&name) else {
+                self.foreign += 1;
+                continue;
+            };
+            let item = item(&file);
+            // A damaged list is useless, and is removed with its box.
+            let blobs = read_record(&directory.join(name))?.map_or_else(Vec::new, |it| it.blobs);
+            match self.boxes.get_mut(&digest) {
+                Some(entry) => {
+                    entry.size += item.size;
+                    entry.has_attachments = true;
+                    entry.blobs = with(&digest, [&*entry.blobs, &blobs].concat());
+                }
+                None => self.orphans.push(Orphan { digest, item, blobs }),
+            }
+        }
+        Ok(())
     }
 
     /// Lists the files in a directory of the store. Other entries are counted as foreign.

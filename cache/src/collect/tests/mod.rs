@@ -11,6 +11,7 @@ use box_digest::Digest;
 use super::*;
 use crate::{ActionKey, Held, KeyHasher, Named, Owner, Pulled, Refers, Store, hold};
 
+mod attached;
 mod damaged;
 mod kept;
 mod named;

@@ -112,6 +112,9 @@ impl From<&StoreError> for Explanation {
                  Boxfile",
             )
                 .into(),
+            StoreError::Attachment { .. } => {
+                (TooLarge, "remove attachments of the box that are no longer needed").into()
+            }
             StoreError::Busy(_) => {
                 (Io, "try again when it has ended; a directory that `build -o` wrote needs no store").into()
             }
