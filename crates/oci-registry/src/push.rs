@@ -51,6 +51,10 @@ impl Pusher {
         Self { session }
     }
 
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Returns the repository.
     pub fn repository(&self) -> &Repository {
         &self.session.server.repository
@@ -123,6 +127,16 @@ impl Pusher {
         media_type: &str,
         bytes: &[u8],
     ) -> Result<Digest, RegistryError> {
+        self.put(reference, media_type, bytes).map(|_| Digest::of(bytes))
+    }
+
+    /// Writes a manifest or an index, and returns the headers of the registry's answer.
+    pub(crate) fn put(
+        &self,
+        reference: &Reference,
+        media_type: &str,
+        bytes: &[u8],
+    ) -> Result<HeaderMap, RegistryError> {
         let mark = if matches!(reference, Reference::Tag(_)) { ':' } else { '@' };
         let what = format!("the manifest of {}{mark}{reference}", self.repository());
         let path = format!("manifests/{reference}");
@@ -140,7 +154,7 @@ impl Pusher {
                 return Err(refusal::of_manifest(&self.session.server, &what, response, size));
             }
             check_digest(&what, &response, &digest)?;
-            Ok(digest)
+            Ok(response.response.headers().clone())
         })
     }
 

@@ -44,6 +44,16 @@ pub enum Blobs {
     Elsewhere,
 }
 
+/// The list of the manifests whose `subject` is another manifest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Referrers {
+    /// The registry does not know the API: it answers 404, and without the header `OCI-Subject`.
+    #[default]
+    Unknown,
+    /// The registry has the API, and answers with pages of this number of entries.
+    Paged(usize),
+}
+
 /// The behaviour of a registry. By default it needs no token, accepts all manifests, supports HEAD and ranges, and does not
 /// mount blobs.
 #[derive(Default)]
@@ -56,6 +66,8 @@ pub struct Rules {
     pub refuses: Option<fn(&str) -> bool>,
     /// The answer to a refused manifest.
     pub refusal: Refusal,
+    /// The registry's list of referrers. By default it does not have that API.
+    pub referrers: Referrers,
     /// The server that has the content of blobs.
     pub blobs: Blobs,
     /// Whether the answer to a range request has the whole blob.
@@ -261,6 +273,11 @@ impl Held {
                 }
             };
         }
+        if let (Referrers::Paged(page), Some((name, subject))) =
+            (rules.referrers, path.split_once("/referrers/"))
+        {
+            return self.referrers(name, subject, query, page);
+        }
         match path.split_once("/manifests/") {
             Some((name, reference)) if request.method() == "PUT" => {
                 self.write(name, reference, request, rules)
@@ -310,14 +327,79 @@ impl Held {
         }
         let mut digests =
             request.body.split("\"digest\":\"").skip(1).filter_map(|it| it.split('"').next());
-        if !digests.all(|digest| self.blobs.contains_key(&(name.to_owned(), digest.to_owned()))) {
+        let has = |digest: &str| {
+            let key = (name.to_owned(), digest.to_owned());
+            self.blobs.contains_key(&key) || self.manifests.contains_key(&key)
+        };
+        if !digests.all(has) {
             return error("400 Bad Request", "MANIFEST_BLOB_UNKNOWN");
         }
         let kind = request.header("content-type").unwrap_or_default();
         self.put_manifest(name, reference, kind, &request.bytes);
         let named = named(&request.bytes, self.lies);
-        reply("201 Created", &[&named, "Content-Length: 0"], b"")
+        let subject = subject(&request.body).filter(|_| rules.referrers != Referrers::Unknown);
+        let subject = subject.map(|it| format!("OCI-Subject: {it}"));
+        let headers = [&*named, "Content-Length: 0"].into_iter().chain(subject.as_deref());
+        reply("201 Created", &headers.collect::<Vec<_>>(), b"")
     }
+
+    /// Lists the manifests of a repository with this subject, sorted by their digests.
+    fn referrers(&self, name: &str, digest: &str, query: &str, page: usize) -> Reply {
+        let kind = value(query, "artifactType");
+        let all = self.manifests.iter().filter(|((in_name, reference), (_, bytes))| {
+            let body = String::from_utf8_lossy(bytes);
+            let is_wanted =
+                || kind.as_ref().is_none_or(|it| field(&body, "artifactType") == Some(it));
+            in_name == name
+                && reference.starts_with("sha256:")
+                && subject(&body) == Some(digest)
+                && is_wanted()
+        });
+        let from: usize = value(query, "from").and_then(|it| it.parse().ok()).unwrap_or_default();
+        let all: Vec<_> = all.map(|((_, digest), held)| descriptor(digest, held)).collect();
+        let more = all.iter().skip(from + page).count();
+        let body = all.into_iter().skip(from).take(page).collect::<Vec<_>>().join(",");
+        let body =
+            format!(r#"{{"schemaVersion":2,"mediaType":"{INDEX_TYPE}","manifests":[{body}]}}"#);
+        let mut headers = vec![format!("Content-Type: {INDEX_TYPE}"), length(body.len())];
+        if kind.is_some() {
+            headers.push("OCI-Filters-Applied: artifactType".to_owned());
+        }
+        if more > 0 {
+            let query = kind.map(|it| format!("artifactType={}&", it.replace('+', "%2B")));
+            let (query, from) = (query.unwrap_or_default(), from + page);
+            let next = format!("/v2/{name}/referrers/{digest}?{query}from={from}");
+            headers.push(format!("Link: <{next}>; rel=\"next\""));
+        }
+        reply("200 OK", &headers.iter().map(|it| &**it).collect::<Vec<_>>(), body.as_bytes())
+    }
+}
+
+/// The media type of an index.
+const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
+
+/// Returns the digest in a manifest's field `subject`.
+fn subject(body: &str) -> Option<&str> {
+    let (_, rest) = body.split_once("\"subject\":{")?;
+    field(rest, "digest")
+}
+
+/// Returns the text of the first field with this name.
+fn field<'b>(body: &'b str, name: &str) -> Option<&'b str> {
+    let (_, rest) = body.split_once(&format!("\"{name}\":\""))?;
+    Some(rest.split_once('"')?.0)
+}
+
+/// Returns the descriptor of a manifest, with its artifact type and its annotations.
+fn descriptor(digest: &str, (media_type, bytes): &(String, Vec<u8>)) -> String {
+    let (body, size) = (String::from_utf8_lossy(bytes), bytes.len());
+    let kind = field(&body, "artifactType").unwrap_or_default();
+    let annotations = body.rsplit_once("\"annotations\":{").and_then(|(_, it)| it.split_once('}'));
+    let annotations = annotations.map_or("", |(it, _)| it);
+    format!(
+        "{{\"mediaType\":\"{media_type}\",\"digest\":\"{digest}\",\"size\":{size},\
+         \"artifactType\":\"{kind}\",\"annotations\":{{{annotations}}}}}"
+    )
 }
 
 /// Returns an answer with an error code of the specification.
@@ -366,9 +448,9 @@ fn named(bytes: &[u8], lies: bool) -> String {
     format!("Docker-Content-Digest: {digest}")
 }
 
-/// Returns the value of a key in a query. Decodes only the escapes that tests send: `%3A` and `%2F`.
+/// Returns the value of a key in a query. Decodes only the escapes that tests send: `%3A`, `%2F` and `%2B`.
 fn value(query: &str, key: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(name, _)| *name == key)?;
-    Some(value.replace("%3A", ":").replace("%2F", "/"))
+    Some(value.replace("%3A", ":").replace("%2F", "/").replace("%2B", "+"))
 }

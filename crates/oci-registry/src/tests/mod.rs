@@ -9,6 +9,7 @@ mod parallel;
 mod pull;
 mod push;
 mod redirects;
+mod referrers;
 mod stage;
 
 use box_digest::{Digest, ParseDigestError};
