@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
 mod archives;
+mod attached;
 mod boxes;
 mod broken;
 mod clients;

@@ -5,9 +5,9 @@ use std::env;
 use box_cache::Store;
 use box_contract::RemoteName;
 use box_layout::OpenBox;
-use box_registry::{Destination, Pushed};
+use box_registry::{Destination, Pushed, SentAttachments};
 use oci_registry::{Registry, Repository, Tag};
-use safe_text::readable;
+use safe_text::{counted, readable};
 use serde_json::json;
 
 use super::failure::Failure;
@@ -107,6 +107,7 @@ pub(crate) fn send(
     stages.end();
     if !as_json {
         terminal::note(&sent(&pushed));
+        attached(&pushed.attachments).iter().for_each(|it| terminal::note(it));
         terminal::note(&format!(
             "pushed: {name}@{} (box {})",
             pushed.registry_digest, pushed.digest
@@ -125,6 +126,8 @@ pub(crate) fn pushed_json(to: &RemoteName, pushed: &Pushed) -> serde_json::Value
         "sent": pushed.sent,
         "skipped": pushed.skipped,
         "bytes": pushed.bytes,
+        "attachments": pushed.attachments.all,
+        "attachments_sent": pushed.attachments.sent,
     })
 }
 
@@ -139,6 +142,17 @@ fn sent(pushed: &Pushed) -> String {
             }
             format!("sent {} of {all} blobs, {}", pushed.sent, readable(bytes))
         }
+    }
+}
+
+/// Summarizes the attachments of a push, if the box has any.
+fn attached(attachments: &SentAttachments) -> Option<String> {
+    let SentAttachments { all, sent, bytes } = *attachments;
+    let all = counted(all, "attachment", "attachments");
+    match (attachments.all, sent) {
+        (0, _) => None,
+        (_, 0) => Some(format!("the registry has {all} of it already")),
+        _ => Some(format!("sent {sent} of {all}, {}", readable(bytes))),
     }
 }
 

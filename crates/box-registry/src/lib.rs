@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod attachments;
 mod error;
 mod form;
 mod inflate;
@@ -10,11 +11,13 @@ mod pack;
 mod parallel;
 mod pull;
 mod push;
+mod referrer;
 mod remote;
 mod sink;
 #[cfg(test)]
 mod tests;
 
+pub use attachments::{SentAttachments, attachments, keep_attachments, send_attachments};
 pub use error::BoxRegistryError;
 pub use form::{BOX_MANIFEST_TYPE, DIGEST_LABEL, Form, PLAIN_DIGEST, PLAIN_SIZE};
 pub use inflate::{FillError, Inflating};
@@ -22,5 +25,6 @@ pub use origin::{Found, Origin, Targets};
 pub use parallel::each;
 pub use pull::{AT_ONCE, Fetched, Plan, Pulled, fetch, missing, plan};
 pub use push::{Destination, Pushed, push, push_from};
+pub use referrer::{EMPTY, MAX_REFERRER, Referrer, empty};
 pub use remote::{Remote, RemoteBlob};
 pub use sink::{Sink, SinkDraft};

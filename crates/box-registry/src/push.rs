@@ -13,6 +13,7 @@ use download::http::{Content, InMemory};
 use host_fs::read::read_open;
 use oci_registry::{Manifest, Pusher, Reference, Registry, Repository, Tag, Uploaded};
 
+use crate::attachments::{self, SentAttachments};
 use crate::error::BoxRegistryError;
 use crate::form::{
     BOX_MANIFEST_TYPE, DIGEST_LABEL, Document, Form, IMAGE_CONFIG_TYPE, ImageConfig, Layer, Sent,
@@ -54,6 +55,8 @@ pub struct Pushed {
     pub mounted: usize,
     /// The number of blobs that the registry had already.
     pub skipped: usize,
+    /// The attachments of the box. The numbers above do not include them.
+    pub attachments: SentAttachments,
 }
 
 /// The box at the destination before the push.
@@ -96,7 +99,7 @@ pub fn push(
 }
 
 /// Pushes a box as [`push()`] does, and remembers in a store the compressed form of its blobs. A blob that was pushed or pulled
-/// before, and that the registry still has, is not compressed again.
+/// before, and that the registry still has, is not compressed again. Also sends the attachments that the store keeps for the box.
 ///
 /// # Errors
 /// The errors of [`push()`].
@@ -106,7 +109,8 @@ pub fn push_from(
     to: &Destination<'_>,
     store: &Store,
 ) -> Result<Pushed, BoxRegistryError> {
-    push_with(registry, opened, to, Some(store))
+    let pushed = push_with(registry, opened, to, Some(store))?;
+    attachments::send_kept(registry, to.repository, store, pushed)
 }
 
 fn push_with(
@@ -166,7 +170,17 @@ impl There {
     fn unchanged(&self, opened: &OpenBox) -> Pushed {
         let skipped = opened.manifest.blobs().len();
         let (registry_digest, digest, form) = (self.registry_digest, opened.digest, self.form);
-        Pushed { registry_digest, digest, form, bytes: 0, sent: 0, mounted: 0, skipped }
+        let attachments = SentAttachments::default();
+        Pushed {
+            registry_digest,
+            digest,
+            form,
+            bytes: 0,
+            sent: 0,
+            mounted: 0,
+            skipped,
+            attachments,
+        }
     }
 }
 
@@ -301,7 +315,8 @@ impl<'a> Push<'a> {
         let [sent, mounted] = [&self.sent, &self.mounted].map(|it| it.load(Ordering::Relaxed));
         let skipped = self.opened.manifest.blobs().len().saturating_sub(sent + mounted);
         let (digest, bytes) = (self.opened.digest, self.bytes.load(Ordering::Relaxed));
-        Pushed { registry_digest, digest, form, bytes, sent, mounted, skipped }
+        let attachments = SentAttachments::default();
+        Pushed { registry_digest, digest, form, bytes, sent, mounted, skipped, attachments }
     }
 
     fn send_image_config(&self, layers: &[Layer<'_>]) -> Result<Descriptor, BoxRegistryError> {

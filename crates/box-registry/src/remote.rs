@@ -50,6 +50,12 @@ pub struct RemoteBlob {
 }
 
 impl RemoteBlob {
+    /// Describes a blob that is stored uncompressed.
+    pub(crate) const fn plain(plain: Descriptor) -> Self {
+        let sent = Sent { digest: plain.digest, size: plain.size, is_zstd: false };
+        Self { plain, sent }
+    }
+
     /// Returns the sha256 of the stored bytes.
     pub const fn digest(&self) -> Digest {
         self.sent.digest
@@ -175,8 +181,7 @@ impl Reader<'_> {
 
     /// Fetches a document that is stored uncompressed.
     fn document(&self, named: &Descriptor) -> Result<Vec<u8>, BoxRegistryError> {
-        let sent = Sent { digest: named.digest, size: named.size, is_zstd: false };
-        self.fetch(&RemoteBlob { plain: named.clone(), sent }, MAX_DOCUMENT)
+        self.fetch(&RemoteBlob::plain(named.clone()), MAX_DOCUMENT)
     }
 
     /// Fetches a document into memory.

@@ -3,11 +3,11 @@
 use box_cache::{Pulled as Note, Store, StoreError};
 use box_contract::RemoteName;
 use box_digest::Digest;
-use box_registry::{BoxRegistryError, Form, Plan};
+use box_registry::{BoxRegistryError, Form, Plan, attachments, keep_attachments};
 use cli_common::Explanation;
 use cli_common::store::{CommandFault, Program, StoreOption, after_adding_alone, cap};
 use oci_registry::{Reference, Registry, RegistryError, Repository, Tag};
-use safe_text::{readable, shown_json};
+use safe_text::{counted, readable, shown_json};
 use serde::Serialize;
 
 use crate::RegistryOptions;
@@ -30,8 +30,8 @@ pub struct PullArgs {
     /// How registries are asked.
     #[command(flatten)]
     pub registries: RegistryOptions,
-    /// Print one JSON object: reference, box, registry_digest, form, blobs, fetched, bytes, total_bytes, dry_run and
-    /// replaced
+    /// Print one JSON object: reference, box, registry_digest, form, blobs, fetched, bytes, total_bytes, attachments, dry_run
+    /// and replaced
     #[arg(long)]
     pub json: bool,
 }
@@ -81,13 +81,17 @@ impl PullArgs {
     ) -> Result<Pulled, PullError> {
         let (plan, reference) = planned(self, store, client)?;
         let before = store.pulled(&reference.to_string())?.map(|it| it.digest);
-        let pulled = pulled(&plan, &reference, before, self.dry_run);
+        let attachments = attachments(client, &plan.repository, &plan.remote)?;
+        let mut pulled = pulled(&plan, &reference, before, self.dry_run);
+        pulled.attachments = attachments.len();
         note(&amounts(&pulled));
+        attached(&pulled).iter().for_each(|it| note(it));
         if let Some(before) = pulled.replaced {
             note(&format!("{} is another box now; before, it was {before}", pulled.reference));
         }
         if !self.dry_run {
             plan.fetch(client, store)?;
+            keep_attachments(store, &pulled.digest, &attachments)?;
             // Keeps the blobs from garbage collection until the box has its name.
             let _published = plan.remote.publish_in(store)?;
             let Pulled { reference, digest, registry_digest, .. } = pulled.clone();
@@ -171,6 +175,8 @@ pub struct Pulled {
     pub bytes: u64,
     /// The number of bytes that a fetch of all blobs would need.
     pub total_bytes: u64,
+    /// The number of attachments of the box, such as signatures, in the registry.
+    pub attachments: usize,
     /// Whether this was a dry run, without a fetch.
     pub dry_run: bool,
     /// The box that had the reference in the store before, if it was another one.
@@ -186,6 +192,12 @@ fn amounts(pulled: &Pulled) -> String {
         _ if pulled.dry_run => format!("would fetch {missing} of {blobs} blobs, {some} of {all}"),
         _ => format!("fetching {missing} of {blobs} blobs, {some} of {all}"),
     }
+}
+
+/// Returns the note about the attachments of the box, if it has any.
+fn attached(pulled: &Pulled) -> Option<String> {
+    let count = pulled.attachments;
+    (count > 0).then(|| format!("the box has {}", counted(count, "attachment", "attachments")))
 }
 
 /// Resolves the name to a box, and determines which of its blobs the store lacks. Also returns the name under which the store
@@ -259,6 +271,7 @@ fn pulled(plan: &Plan, reference: &RemoteName, before: Option<Digest>, dry_run: 
         fetched: plan.missing.len(),
         bytes: plan.bytes(),
         total_bytes: plan.total_bytes(),
+        attachments: 0,
         dry_run,
         replaced: before.filter(|it| *it != plan.remote.digest),
     }

@@ -1,5 +1,6 @@
 //! Pushes to a registry in memory, and pulls from it.
 
+mod attachments;
 mod form;
 mod hostile;
 mod inflate;

@@ -1,0 +1,308 @@
+//! Attachments in a registry.
+
+use std::collections::BTreeMap;
+
+use box_cache::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
+use box_contract::Descriptor;
+use box_contract::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
+use box_digest::Digest;
+use serde_json::{Value, json};
+use test_server::registry::{Held, Referrers, Rules, error};
+use test_server::{Early, Request};
+
+use super::stage::{NAME, Stage, TAG, open, test_box};
+use crate::*;
+
+const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+
+/// Returns an attachment with the annotations of a sigstore bundle.
+fn signature(text: &str) -> Attachment {
+    let annotations = [
+        ("dev.sigstore.bundle.content", "dsse-envelope"),
+        ("dev.sigstore.bundle.predicateType", "https://sigstore.dev/cosign/sign/v1"),
+    ];
+    let annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    Attachment { annotations, ..Attachment::new(BUNDLE, text.as_bytes().to_vec()) }
+}
+
+impl Stage {
+    fn fetched(&self) -> Result<Vec<Attachment>, BoxRegistryError> {
+        let plan = self.plan()?;
+        attachments(&self.client, &plan.repository, &plan.remote)
+    }
+
+    /// Adds a manifest about the box, with this one layer, and returns the descriptor that lists it.
+    fn add(&self, bytes: &[u8], change: impl FnOnce(&mut Value)) -> Descriptor {
+        let subject = Descriptor::new(OCI_MANIFEST_TYPE, self.digest(), 7);
+        let attachment = Attachment::new(BUNDLE, bytes.to_vec());
+        let (listed, manifest) = Referrer::manifest(&subject, &attachment.info());
+        let mut document: Value = serde_json::from_slice(&manifest).unwrap();
+        change(&mut document);
+        let manifest = document.to_string().into_bytes();
+        self.registry.with(|held| {
+            held.put_blob(NAME, bytes);
+            held.put_blob(NAME, EMPTY);
+            held.put_manifest(NAME, "other", OCI_MANIFEST_TYPE, &manifest);
+        });
+        Descriptor { digest: Digest::of(&manifest), size: manifest.len() as u64, ..listed }
+    }
+
+    /// Writes the index under the fallback tag.
+    fn list(&self, listed: &[Descriptor]) {
+        let index = json!({ "schemaVersion": 2, "manifests": listed }).to_string();
+        let tag = format!("sha256-{}", self.digest().hex());
+        let index = index.as_bytes();
+        self.registry.with(|held| held.put_manifest(NAME, &tag, OCI_INDEX_TYPE, index));
+    }
+
+    /// Returns the digest of the registry's manifest.
+    fn digest(&self) -> Digest {
+        let key = (NAME.to_owned(), TAG.to_owned());
+        self.registry.with(|held| Digest::of(&held.manifests[&key].1))
+    }
+}
+
+fn with_api() -> Rules {
+    Rules { referrers: Referrers::Paged(100), ..Rules::default() }
+}
+
+#[test]
+fn attachments_travel_with_the_box_to_a_registry_with_or_without_the_api() {
+    for rules in [with_api(), Rules::default()] {
+        let has_api = rules.referrers != Referrers::Unknown;
+        let (stage, files) = (Stage::new(rules), test_box());
+        let digest = open(&files).digest;
+        let (one, two) = (signature("one"), Attachment::new("text/spdx", b"two".to_vec()));
+        stage.store.attach(&digest, &one).unwrap();
+        let pushed = stage.push_from(&files).unwrap();
+        assert_eq!((pushed.attachments.all, pushed.attachments.sent), (1, 1));
+        assert_eq!(stage.fetched().unwrap(), std::slice::from_ref(&one));
+        // A new attachment of a box that is there already is sent, and nothing else.
+        stage.store.attach(&digest, &two).unwrap();
+        let before = stage.registry.lines().len();
+        let again = stage.push_from(&files).unwrap();
+        assert_eq!((again.bytes, again.attachments.all, again.attachments.sent), (0, 2, 1));
+        assert_eq!(stage.count(before, "POST"), 1, "the new attachment");
+        let before = stage.registry.lines().len();
+        let same = stage.push_from(&files).unwrap().attachments;
+        assert_eq!((same.all, same.sent, same.bytes), (2, 0, 0));
+        assert!(stage.count(before, "POST") + stage.count(before, "PUT") == 0);
+        let fetched = stage.fetched().unwrap();
+        assert_eq!(fetched.len(), 2);
+        assert!([&one, &two].iter().all(|it| fetched.contains(it)));
+        // Another store gets the same.
+        let other = Stage::new(Rules::default());
+        assert_eq!(keep_attachments(&other.store, &digest, &fetched).unwrap(), 2);
+        assert_eq!(keep_attachments(&other.store, &digest, &fetched).unwrap(), 0);
+        assert_eq!(other.store.attachments(&digest).unwrap().len(), 2);
+        let tag = (NAME.to_owned(), format!("sha256-{}", stage.digest().hex()));
+        assert_eq!(stage.registry.with(|held| held.manifests.contains_key(&tag)), !has_api);
+    }
+}
+
+/// The form is the one of cosign's specification, without a time.
+#[test]
+fn the_manifest_of_a_signature_is_what_others_read() {
+    let (stage, files) = (Stage::new(Rules::default()), test_box());
+    stage.store.attach(&open(&files).digest, &signature("{}\n")).unwrap();
+    let pushed = stage.push_from(&files).unwrap();
+    let (manifest, index) = stage.registry.with(|held| {
+        let read = |held: &Held, reference: &str| -> Value {
+            let key = (NAME.to_owned(), reference.to_owned());
+            serde_json::from_slice(&held.manifests[&key].1).unwrap()
+        };
+        let index = read(held, &format!("sha256-{}", pushed.registry_digest.hex()));
+        (read(held, index["manifests"][0]["digest"].as_str().unwrap()), index)
+    });
+    let size =
+        stage.registry.with(|held| held.manifests[&(NAME.to_owned(), TAG.to_owned())].1.len());
+    let annotations = json!({
+        "dev.sigstore.bundle.content": "dsse-envelope",
+        "dev.sigstore.bundle.predicateType": "https://sigstore.dev/cosign/sign/v1",
+    });
+    let expected = json!({
+        "schemaVersion": 2,
+        "mediaType": OCI_MANIFEST_TYPE,
+        "artifactType": BUNDLE,
+        "config": {
+            "mediaType": "application/vnd.oci.empty.v1+json",
+            "digest": "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+            "size": 2,
+        },
+        "layers": [{ "mediaType": BUNDLE, "digest": Digest::of(b"{}\n"), "size": 3 }],
+        "subject": { "mediaType": OCI_MANIFEST_TYPE, "digest": pushed.registry_digest, "size": size },
+        "annotations": annotations,
+    });
+    assert_eq!(manifest, expected);
+    let text = manifest_text(&expected);
+    let listed = json!({
+        "mediaType": OCI_MANIFEST_TYPE, "digest": Digest::of(text.as_bytes()), "size": text.len(),
+        "artifactType": BUNDLE, "annotations": annotations,
+    });
+    assert_eq!(
+        index,
+        json!({ "schemaVersion": 2, "mediaType": OCI_INDEX_TYPE, "manifests": [listed] })
+    );
+}
+
+/// Returns the manifest's bytes: its fields in the order of the specification.
+fn manifest_text(manifest: &Value) -> String {
+    let field = |name: &str| {
+        let value = match name {
+            "config" | "layers" | "subject" => {
+                let order = |it: &Value| {
+                    let keys = ["mediaType", "digest", "size"];
+                    let fields = keys.map(|key| format!("\"{key}\":{}", it[key]));
+                    format!("{{{}}}", fields.join(","))
+                };
+                match &manifest[name] {
+                    Value::Array(all) => format!("[{}]", order(&all[0])),
+                    it => order(it),
+                }
+            }
+            _ => manifest[name].to_string(),
+        };
+        format!("\"{name}\":{value}")
+    };
+    let names = [
+        "schemaVersion",
+        "mediaType",
+        "artifactType",
+        "config",
+        "layers",
+        "subject",
+        "annotations",
+    ];
+    format!("{{{}}}", names.map(field).join(","))
+}
+
+#[test]
+fn what_another_client_has_sent_is_not_sent_again() {
+    for rules in [with_api(), Rules::default()] {
+        let (stage, files) = (Stage::new(rules), test_box());
+        stage.push_from(&files).unwrap();
+        let created = json!({ "org.opencontainers.image.created": "2026-01-01T00:00:00Z" });
+        let added = stage.add(b"bundle", |it| it["annotations"] = created);
+        stage.list(&[added]);
+        let fetched = stage.fetched().unwrap();
+        assert_eq!(fetched[0].annotations.len(), 1);
+        stage.store.attach(&open(&files).digest, &signature("bundle")).unwrap();
+        let sent = stage.push_from(&files).unwrap().attachments;
+        assert_eq!((sent.all, sent.sent), (1, 0));
+    }
+}
+
+#[test]
+fn manifests_that_are_no_attachments_are_left_out() {
+    let (stage, files) = (Stage::new(with_api()), test_box());
+    stage.push(&files, None).unwrap();
+    let right = stage.add(b"right", |_| ());
+    stage.add(b"a", |it| it["artifactType"] = json!("application/vnd.other"));
+    stage.add(b"b", |it| it["layers"] = json!([]));
+    stage.add(b"c", |it| it["layers"][0]["size"] = json!(MAX_ATTACHMENT + 1));
+    stage.add(b"d", |it| it["schemaVersion"] = json!(1));
+    stage.add(b"e", |it| it["annotations"]["large"] = json!("x".repeat(5000)));
+    stage.add(b"f", |it| it["annotations"]["huge"] = json!("x".repeat(70_000)));
+    stage.add(b"g", |it| it["layers"][0]["digest"] = json!("sha512:00"));
+    // The same document twice.
+    stage.add(b"right", |it| it["annotations"] = json!({ "a": "b" }));
+    let fetched = stage.fetched().unwrap();
+    assert!(fetched.iter().all(|it| it.bytes == b"right") && fetched.len() == 1, "{fetched:?}");
+    assert!(stage.registry.lines().iter().any(|it| it.contains(&right.digest.to_string())));
+}
+
+#[test]
+fn an_index_that_lists_manifests_of_other_boxes_or_missing_ones_misleads_nobody() {
+    let (stage, files) = (Stage::new(Rules::default()), test_box());
+    stage.push(&files, None).unwrap();
+    let other = json!(Digest::of(b"another box"));
+    let listed = [
+        stage.add(b"right", |_| ()),
+        stage.add(b"wrong", |it| it["subject"]["digest"] = other),
+        stage.add(b"missing", |_| ()),
+    ];
+    let missing = (NAME.to_owned(), listed[2].digest.to_string());
+    stage.registry.with(|held| held.manifests.remove(&missing)).unwrap();
+    stage.list(&listed);
+    let fetched = stage.fetched().unwrap();
+    assert_eq!(fetched.iter().map(|it| &*it.bytes).collect::<Vec<_>>(), [b"right"]);
+}
+
+#[test]
+fn an_attachment_that_is_damaged_or_missing_is_an_error() {
+    let (stage, files) = (Stage::new(with_api()), test_box());
+    stage.push(&files, None).unwrap();
+    stage.add(b"bundle", |_| ());
+    let digest = Digest::of(b"bundle").to_string();
+    let key = (NAME.to_owned(), digest.clone());
+    let mut errors = Vec::new();
+    for bytes in [Some(&b"bundl3"[..]), Some(b"bundle and more"), None] {
+        stage.registry.with(|held| match bytes {
+            Some(bytes) => held.blobs.insert(key.clone(), bytes.to_vec()),
+            None => held.blobs.remove(&key),
+        });
+        let error = stage.fetched().unwrap_err().to_string();
+        errors.push(error.replace(&stage.registry.host(), "HOST").replace(&digest, "SENT"));
+    }
+    insta::assert_snapshot!(errors.join("\n"), @"
+    the blob SENT of HOST/team/app is damaged, or another file: its digest is sha256:ce08ed135b2ffebf0e76914353dfaf4d42dfec53f49ad8e09c9ce1d74b4b21a5, not SENT
+    the blob SENT of HOST/team/app should have 6 bytes, but has 15
+    registry HOST has no blob SENT of HOST/team/app
+    ");
+}
+
+#[test]
+fn only_the_last_attachments_are_fetched() {
+    let (stage, files) = (Stage::new(Rules::default()), test_box());
+    stage.push(&files, None).unwrap();
+    let all: Vec<_> = (0..70).map(|it| signature(&it.to_string())).collect();
+    let send = |some: &[Attachment]| {
+        send_attachments(&stage.client, &stage.repository(NAME), &stage.digest(), some).unwrap()
+    };
+    assert_eq!(send(&all[..40]).sent, 40);
+    assert_eq!(send(&all).sent, 30);
+    let fetched = stage.fetched().unwrap();
+    assert_eq!(fetched, all[70 - MAX_ATTACHMENTS..]);
+    // A store that has others already takes what it has room for.
+    let digest = open(&files).digest;
+    stage.store.attach(&digest, &signature("own")).unwrap();
+    assert_eq!(keep_attachments(&stage.store, &digest, &fetched).unwrap(), MAX_ATTACHMENTS - 1);
+}
+
+#[test]
+fn large_attachments_are_fetched_up_to_the_limit_of_a_box() {
+    let (stage, files) = (Stage::new(with_api()), test_box());
+    stage.push(&files, None).unwrap();
+    let large =
+        |it: u8| Attachment::new(BUNDLE, vec![it; usize::try_from(MAX_ATTACHMENT).unwrap()]);
+    let all: Vec<_> = (0..5).map(large).chain([signature("small")]).collect();
+    let repository = stage.repository(NAME);
+    send_attachments(&stage.client, &repository, &stage.digest(), &all).unwrap();
+    let sizes: BTreeMap<_, usize> =
+        stage.fetched().unwrap().iter().fold(BTreeMap::new(), |mut all, it| {
+            *all.entry(it.bytes.len()).or_default() += 1;
+            all
+        });
+    let large: usize = sizes.iter().filter(|(size, _)| **size > 5).map(|(_, count)| count).sum();
+    assert!((3..=4).contains(&large), "{sizes:?}");
+}
+
+#[test]
+fn an_error_of_the_registry_is_no_missing_signature() {
+    let failing = |status: &'static str| {
+        let deed = move |request: &Request, _: usize| {
+            let is_it = request.path().contains("/referrers/");
+            is_it.then(|| Early { after: usize::MAX, reply: error(status, "UNSUPPORTED") })
+        };
+        let stage = Stage::new(Rules { deed: Some(Box::new(deed)), ..Rules::default() });
+        stage.push(&test_box(), None).unwrap();
+        stage.fetched().map(|it| it.len()).map_err(|it| it.to_string())
+    };
+    assert_eq!(failing("405 Method Not Allowed"), Ok(0));
+    assert!(failing("503 Service Unavailable").unwrap_err().contains("503"));
+    let stage = Stage::new(Rules::default());
+    let absent = Digest::of(b"absent");
+    let sent = send_attachments(&stage.client, &stage.repository(NAME), &absent, &[signature("x")]);
+    let error = sent.unwrap_err().to_string();
+    assert!(error.ends_with(&format!("has no team/app with the digest {absent}")), "{error}");
+}
