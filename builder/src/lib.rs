@@ -5,6 +5,7 @@ pub mod binary;
 pub mod budget;
 pub mod compose;
 mod error;
+mod heads;
 pub mod output;
 pub mod pack;
 mod pipeline;
@@ -15,8 +16,9 @@ mod seal;
 pub use compose::merged::MergeConflicts;
 pub use error::{BuildError, Cause, Meant};
 pub use pipeline::{
-    Build, Checked, Composition, InputError, InputFile, InputKind, LayerState, NamedBy, Observer,
-    Preview, PreviewFile, PreviewImage, PreviewSkill, Request, Resolved, Step, check, resolve,
+    Build, CachedLayer, CachedLayers, Checked, Composition, InputError, InputFile, InputKind,
+    LayerState, NamedBy, Observer, Preview, PreviewFile, PreviewImage, PreviewSkill, Request,
+    Resolved, Step, check, resolve,
 };
 pub use project::{Pins, Variant};
 pub use report::Report;

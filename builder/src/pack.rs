@@ -8,12 +8,15 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::thread::Scope;
 
 use box_cache::{ActionKey, BulkWriter, Store, StoreError};
 use box_digest::{Blake3Digest, Digest};
 use box_tree::{Content, CopyError, ReadContent};
 use oci_layer::{Divider, MemorySegment, Placed, SegmentSink};
+
+use crate::heads::Heads;
 
 /// A file of the store that contains contents of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -165,6 +168,8 @@ pub struct ContentMap {
     /// The index in `packs` and the offset in the pack. A box can have a million contents, so the pack itself is not
     /// repeated.
     places: HashMap<Blake3Digest, (u32, u64)>,
+    /// The heads that were read from segments, and those of segments that the store lacks.
+    heads: Arc<Heads>,
 }
 
 impl ContentMap {
@@ -173,7 +178,7 @@ impl ContentMap {
     pub fn add(&mut self, pack: impl Into<Pack>, contents: &[(Content, u64)]) {
         let pack = pack.into();
         let number = self.number(pack);
-        let Self { packs, places } = self;
+        let Self { packs, places, .. } = self;
         let is_segment =
             |number: u32| packs.get(number as usize).and_then(|it| it.segment()).is_some();
         let is_better = |old: u32| pack.segment().is_some() && !is_segment(old);
@@ -234,6 +239,16 @@ impl ContentMap {
         self.packs.iter().copied().find(|pack| pack.segment() == Some(segment))
     }
 
+    /// Returns the heads that readers of this map have read from segments.
+    pub(crate) fn heads(&self) -> &Heads {
+        &self.heads
+    }
+
+    /// Sets the heads of segments that the store may lack. The heads that readers of this map read are added to them.
+    pub(crate) fn with_heads(self, heads: Arc<Heads>) -> Self {
+        Self { heads, ..self }
+    }
+
     /// Reserves capacity for at least `contents` more contents.
     pub fn reserve(&mut self, contents: usize) {
         self.places.reserve(contents);
@@ -274,6 +289,32 @@ impl ReadContent for PackReader<'_> {
         let Some((pack, offset)) = self.map.place(&content) else {
             return Err(io::Error::other("a content of the tree is in no pack"));
         };
+        let length = content.size.min(limit);
+        if pack.segment().is_none() || !Heads::takes(length) {
+            return self.copy_from((pack, offset), content, limit, out);
+        }
+        let head = match self.map.heads.get(&content, length) {
+            Some(head) => head,
+            None => {
+                let mut head = Vec::new();
+                self.copy_from((pack, offset), content, limit, &mut head)?;
+                self.map.heads.add(&content, &head);
+                head
+            }
+        };
+        out.write_all(&head)
+    }
+}
+
+impl PackReader<'_> {
+    /// Copies at most the first `limit` bytes of a content from a pack.
+    fn copy_from(
+        &mut self,
+        (pack, offset): (Pack, u64),
+        content: Content,
+        limit: u64,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let file = match self.open.entry(pack) {
             std::collections::hash_map::Entry::Occupied(open) => open.into_mut(),
             std::collections::hash_map::Entry::Vacant(vacant) => match pack.open(self.store) {

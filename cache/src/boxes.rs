@@ -416,6 +416,15 @@ impl Store {
         may_name(name, before.as_ref(), named).map(drop)
     }
 
+    /// Returns the box that has a name; see [`StoredBoxes::named`].
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn named(&self, name: &str) -> Result<Option<Named>, StoreError> {
+        let read = |root| name_path(root, name).map_or(Ok(None), |path| read(&path, Named::decode));
+        first(self.roots().map(read))
+    }
+
     /// Returns the box that was pulled under a reference; see [`StoredBoxes::pulled`].
     ///
     /// # Errors

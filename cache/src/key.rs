@@ -19,7 +19,7 @@ impl ActionKey {
     }
 
     /// Returns the key as 64 hexadecimal digits.
-    pub(crate) fn hex(&self) -> String {
+    pub fn hex(&self) -> String {
         self.0.hex()
     }
 }

@@ -12,6 +12,7 @@ mod closed;
 mod disk;
 mod host;
 mod hostile;
+mod inline;
 mod killed;
 mod kinds;
 mod open;

@@ -4,8 +4,7 @@ use std::env;
 
 use box_cache::Store;
 use box_contract::RemoteName;
-use box_layout::OpenBox;
-use box_registry::{Destination, Pushed, SentAttachments};
+use box_registry::{Destination, Parcel, Pushed, SentAttachments};
 use oci_registry::{Registry, Repository, Tag};
 use safe_text::{counted, readable};
 use serde_json::json;
@@ -64,7 +63,8 @@ pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     // The store remembers compressed blobs. A box in a directory can be sent without the store.
     let store = store.ok().filter(|root| root.join("version").exists());
     let store = store.and_then(|_| args.subject.store.open(&PROGRAM).ok());
-    let pushed = send(&opened, to, &client, (!args.again, store.as_ref()), args.json)?;
+    let parcel = Parcel::of(&opened)?;
+    let pushed = send(&parcel, to, &client, (!args.again, store.as_ref()), args.json)?;
     if args.json {
         terminal::json(&pushed_json(to, &pushed).to_string());
     } else {
@@ -84,26 +84,31 @@ pub(crate) fn destination(text: &str) -> Result<RemoteName, String> {
 
 /// Pushes a box to a registry, and prints a summary.
 pub(crate) fn send(
-    opened: &OpenBox,
+    parcel: &Parcel<'_>,
     to: &RemoteName,
     client: &Registry,
     (reuse, store): (bool, Option<&Store>),
     as_json: bool,
 ) -> Result<Pushed, Failure> {
+    send_beside(parcel, to, client, (reuse, store, None), as_json)
+}
+
+/// Pushes a box as [`send`] does. `mount_from` is another repository of the registry that may have some of the blobs.
+pub(crate) fn send_beside(
+    parcel: &Parcel<'_>,
+    to: &RemoteName,
+    client: &Registry,
+    (reuse, store, mount_from): (bool, Option<&Store>, Option<&Repository>),
+    as_json: bool,
+) -> Result<Pushed, Failure> {
     let stages = Stages::new(as_json);
     stages.begin(&format!("sending to {to}"));
-    let (name, scratch) = (to.to_string(), env::temp_dir());
-    let to = Destination {
-        repository: &Repository::new(&to.host, &to.repository)?,
-        tag: &Tag::new(to.tag.as_deref().unwrap_or_default())?,
-        mount_from: None,
-        reuse,
-        scratch: &scratch,
-    };
-    let pushed = match store {
-        Some(store) => box_registry::push_from(client, opened, &to, store)?,
-        None => box_registry::push(client, opened, &to)?,
-    };
+    let name = to.to_string();
+    let (repository, tag) = repository_and_tag(to)?;
+    let scratch = env::temp_dir();
+    let to =
+        Destination { repository: &repository, tag: &tag, mount_from, reuse, scratch: &scratch };
+    let pushed = box_registry::push_parcel(client, parcel, &to, store)?;
     stages.end();
     if !as_json {
         terminal::note(&sent(&pushed));
@@ -114,6 +119,12 @@ pub(crate) fn send(
         ));
     }
     Ok(pushed)
+}
+
+/// Returns the repository and the tag of a destination.
+pub(crate) fn repository_and_tag(to: &RemoteName) -> Result<(Repository, Tag), Failure> {
+    let tag = Tag::new(to.tag.as_deref().unwrap_or_default())?;
+    Ok((Repository::new(&to.host, &to.repository)?, tag))
 }
 
 /// Returns the report of a push as JSON.

@@ -70,15 +70,15 @@ impl Segments {
 }
 
 /// Returns the metadata of `tree`, whose listing has the digest `listing`. The listing and the positions of the
-/// contents in the segments determine the metadata, so the metadata are written only if the store lacks them.
+/// contents in the segments determine the metadata, so the metadata are written only if the store lacks them, or if `is_afresh`.
 pub(super) fn metadata(
     tree: Tree,
     listing: &Digest,
     (segments, contents): (&Segments, &ContentMap),
-    store: &Store,
+    (store, is_afresh): (&Store, bool),
 ) -> Result<Stored, BuildError> {
     let key = key(listing, segments);
-    if let Some(known) = recall(store, &key)? {
+    if !is_afresh && let Some(known) = recall(store, &key)? {
         return Ok(known);
     }
     let image = image_builder(&tree)?;

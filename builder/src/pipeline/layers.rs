@@ -20,14 +20,16 @@ use crate::pack::{Pack, Segment, SegmentWriter};
 /// A decoded layer.
 pub(super) struct DecodedLayer {
     pub(super) index: LayerIndex,
-    /// The key of the action that decoded the layer. The action's data are the layer's pack.
+    /// The key of the action that decodes the layer.
     pub(super) key: ActionKey,
+    pub(super) pack: Pack,
     pub(super) segment: Option<Segment>,
 }
 
 impl DecodedLayer {
-    pub(super) const fn pack(&self) -> Pack {
-        Pack::Layer(self.key)
+    /// Returns a layer whose pack is the data of its action.
+    const fn new(index: LayerIndex, key: ActionKey, segment: Option<Segment>) -> Self {
+        Self { index, key, pack: Pack::Layer(key), segment }
     }
 
     pub(super) fn segment_pack(&self) -> Option<Pack> {
@@ -37,9 +39,9 @@ impl DecodedLayer {
 
 /// The record of a decoded layer in the store: the digest of its index, followed by the digest of its segment, if it
 /// has one.
-struct Record {
-    index: Digest,
-    segment: Option<Digest>,
+pub(super) struct Record {
+    pub(super) index: Digest,
+    pub(super) segment: Option<Digest>,
 }
 
 impl Record {
@@ -50,7 +52,7 @@ impl Record {
     }
 
     /// Reads the record of an action. Returns `None` if the store has no record, or if the record's length is wrong.
-    fn read(store: &Store, key: &ActionKey) -> Result<Option<Self>, StoreError> {
+    pub(super) fn read(store: &Store, key: &ActionKey) -> Result<Option<Self>, StoreError> {
         let record = store.action(key)?.unwrap_or_default();
         let (digests, rest) = record.as_chunks();
         let mut digests = digests.iter().copied().map(Digest::from_bytes);
@@ -84,7 +86,11 @@ pub(super) fn decode_all(
         image.layers.iter().map(|layer| Job { component: *component, image, layer })
     });
     let total = Total::of_blobs(blob_bytes(inputs));
-    let recalled = total.read(jobs.clone(), |job| recall(store, &key(job.layer), &total))?;
+    let recalled =
+        total.read(jobs.clone(), |job| match resolved.recall_layer(job.layer, &total)? {
+            None => resolved.cached.layer(store, &key(job.layer), &total),
+            found => Ok(found),
+        })?;
     let is_missing = |job: &Job<'_>| recalled[&job.layer.diff_id].is_none();
     let missing: Vec<_> = jobs.clone().filter(is_missing).collect();
     fetch(resolved, &missing)?;
@@ -117,6 +123,20 @@ pub(super) fn refused(component: ComponentName, span: Span, error: LayerError) -
 }
 
 impl Resolved<'_> {
+    /// Returns a layer that was decoded before, as [`recall`] does. After [`Self::afresh`], only a layer that this build has
+    /// decoded.
+    fn recall_layer(
+        &self,
+        layer: &LayerSource,
+        total: &Total,
+    ) -> Result<Option<DecodedLayer>, BuildError> {
+        let key = key(layer);
+        if self.is_afresh && !self.has_decoded(&key) {
+            return Ok(None);
+        }
+        recall(self.store, &key, total)
+    }
+
     /// Fetches the layers that a build would fetch from registries. Returns the layers that were fetched.
     ///
     /// # Errors
@@ -167,7 +187,7 @@ fn decode_once(
 ) -> Result<DecodedLayer, BuildError> {
     let key = key(job.layer);
     let _lock = resolved.store.lock_action(&key)?;
-    match recall(resolved.store, &key, total)? {
+    match resolved.recall_layer(job.layer, total)? {
         Some(layer) => Ok(layer),
         None => decode_one(job, key, resolved, total),
     }
@@ -199,7 +219,7 @@ fn decode_one(
     index.write(&mut stored).map_err(|error| store.write_error(error))?;
     let (stored, _) = stored.commit()?;
     Record { index: stored, segment: segment.map(|it| it.blob) }.write(store, &key)?;
-    Ok(DecodedLayer { index, key, segment })
+    Ok(DecodedLayer::new(index, key, segment))
 }
 
 /// Removes a decoded layer from the store. Another layer with the same segment loses the segment, and is then decoded
@@ -224,8 +244,12 @@ pub(super) fn keys(inputs: &Inputs<'_>) -> Vec<ActionKey> {
 
 /// Returns the key of a decoded layer in the store. The uncompressed bytes alone determine the result, so the
 /// compression is not a part of the key.
-fn key(layer: &LayerSource) -> ActionKey {
-    KeyHasher::new("decode", DECODER_EPOCH).part(layer.diff_id.as_bytes()).finish()
+pub(super) fn key(layer: &LayerSource) -> ActionKey {
+    key_of(&layer.diff_id)
+}
+
+pub(super) fn key_of(diff_id: &Digest) -> ActionKey {
+    KeyHasher::new("decode", DECODER_EPOCH).part(diff_id.as_bytes()).finish()
 }
 
 /// Returns a layer that was decoded before, if its index is undamaged and its data and its segment have the sizes that
@@ -239,7 +263,7 @@ fn recall(
     let Some(record) = Record::read(store, key)? else { return Ok(None) };
     let Some(index) = recall_index(store, &record.index, total)? else { return Ok(None) };
     let segment = record.segment.map(|blob| Segment { blob, size: index.segment_size() });
-    let layer = DecodedLayer { index, key: *key, segment };
+    let layer = DecodedLayer::new(index, *key, segment);
     if !has_data(store, &layer) {
         total.remove(&layer.index);
         return Ok(None);
@@ -248,7 +272,7 @@ fn recall(
 }
 
 /// Returns whether the store has the layer's data and its segment, each with the expected size.
-fn has_data(store: &Store, DecodedLayer { index, key, segment }: &DecodedLayer) -> bool {
+fn has_data(store: &Store, DecodedLayer { index, key, segment, .. }: &DecodedLayer) -> bool {
     let data = store.open_data(key).ok().and_then(|data| data.metadata().ok());
     let is_segment_there = match segment {
         Some(Segment { blob, size }) => *size > 0 && store.size(blob) == Some(*size),

@@ -2,6 +2,7 @@
 //! [`Resolved`] builds the box, takes it from the store, or previews it.
 
 mod bake;
+mod cached;
 mod inputs;
 mod layers;
 mod preview;
@@ -17,6 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use box_cache::{ActionKey, Store};
 use box_contract::RunPlan;
 use box_contract::manifest::MAX_SEGMENTS;
+use box_digest::Digest;
 use box_tree::Tree;
 use box_tree::listing::Listing;
 use guest_kernel::Kernel;
@@ -29,6 +31,7 @@ use crate::pack::{ContentMap, Pack, PackDamaged};
 use crate::seal::{BoxParts, Stored, seal};
 use crate::{BuildError, Sealed};
 use bake::{Segments, metadata};
+pub use cached::{CachedLayer, CachedLayers};
 use inputs::Inputs;
 pub use inputs::{Checked, check};
 pub use preview::{Composition, LayerState, Preview, PreviewFile, PreviewImage, PreviewSkill};
@@ -48,7 +51,15 @@ const ATTEMPTS: u8 = 8;
 /// [`BuildError`].
 pub fn resolve<'a>(request: &'a Request<'a>, store: &'a Store) -> Result<Resolved<'a>, BuildError> {
     let inputs = Inputs::resolve(request, store)?;
-    Ok(Resolved { request, store, inputs, observer: None, decoded: Mutex::default() })
+    Ok(Resolved {
+        request,
+        store,
+        inputs,
+        observer: None,
+        decoded: Mutex::default(),
+        cached: CachedLayers::default(),
+        is_afresh: false,
+    })
 }
 
 impl Resolved<'_> {
@@ -58,16 +69,35 @@ impl Resolved<'_> {
     /// [`BuildError`]. The store may then have some parts of the box, all undamaged.
     pub fn build(&self) -> Result<Build, BuildError> {
         self.request.check_platform()?;
-        let key = self.inputs.key(self.request);
-        if let Some(build) = recall(self.store, &key)? {
+        if let Some(build) = self.recalled()? {
             return Ok(build);
         }
+        let key = self.key();
         let (sealed, unused) = self.retry_damaged(|| self.make())?;
+        let lacks = |(blob, _): &(Digest, u64)| self.store.size(blob).is_none();
+        let absent: Vec<_> = sealed.blobs().into_iter().filter(lacks).map(|it| it.0).collect();
+        if !absent.is_empty() {
+            // No record: a box with absent blobs cannot be taken from the store.
+            return Ok(Build { sealed, cached: false, unused, absent });
+        }
         let mut actions = layers::keys(&self.inputs);
         actions.extend(self.inputs.binary.as_ref().map(|it| it.key()));
         record(self.store, &key, &sealed, &unused, &actions)?;
         self.vouch(&sealed);
-        Ok(Build { sealed, cached: false, unused })
+        Ok(Build { sealed, cached: false, unused, absent })
+    }
+
+    /// Returns the key of the box: a hash of everything on which its bytes depend.
+    pub fn key(&self) -> ActionKey {
+        self.inputs.key(self.request)
+    }
+
+    /// Returns the box, if the store has it with all its blobs undamaged. `None` after [`Self::afresh`].
+    ///
+    /// # Errors
+    /// [`BuildError`], if the store cannot be read.
+    pub fn recalled(&self) -> Result<Option<Build>, BuildError> {
+        if self.is_afresh { Ok(None) } else { recall(self.store, &self.key()) }
     }
 
     /// Records in the store that the blobs of a new box were just written or verified, so that the next command need
@@ -98,7 +128,10 @@ impl Resolved<'_> {
             let result = stage();
             let damaged = result.as_ref().err().and_then(|error| PackDamaged::cause_of(error));
             match damaged.and_then(|PackDamaged(pack)| pack.layer()) {
-                Some(key) if is_left(&mut forgotten, key) => self.store.forget(&key)?,
+                Some(key) if is_left(&mut forgotten, key) => {
+                    self.store.forget(&key)?;
+                    self.cached.forget(&key);
+                }
                 _ => break result,
             }
         };
@@ -111,6 +144,11 @@ impl Resolved<'_> {
     /// Records that this build decodes a layer of which the store had no decoded form.
     pub(super) fn decoded_now(&self, key: ActionKey) {
         self.decoded.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+    }
+
+    /// Returns whether this build has decoded a layer.
+    pub(super) fn has_decoded(&self, key: &ActionKey) -> bool {
+        self.decoded.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
     }
 
     /// Removes the layers that were decoded for a refused image: no build would use them, and small blobs can unpack
@@ -136,7 +174,8 @@ impl Resolved<'_> {
         let listing = Listing { tree, origins: self.origins() };
         let stored = Stored::put(self.store, &listing.encode()?)?;
         // `metadata` drops the tree before it writes, because the writer needs as much memory again.
-        let metadata = metadata(listing.tree, &stored.blob, (&segments, &contents), self.store)?;
+        let to = (self.store, self.is_afresh);
+        let metadata = metadata(listing.tree, &stored.blob, (&segments, &contents), to)?;
         let (segments, listing) = (segments.stored(), stored);
         let parts = BoxParts {
             plan,
@@ -158,6 +197,14 @@ impl Resolved<'_> {
         let packs = segments.chosen.iter().filter_map(|it| Some((it, contents.pack_of(*it)?)));
         let is_new = |pack: &Pack| pack.layer().is_some_and(|key| decoded.contains(&key));
         packs.collect::<Vec<_>>().into_par_iter().try_for_each(|(segment, pack)| {
+            // The segment of a layer that another host decoded is not here. Only the registry has verified it.
+            if let Some(is_elsewhere) = pack.layer().and_then(|key| self.cached.has(&key)) {
+                return if is_elsewhere {
+                    Ok(())
+                } else {
+                    Err(BuildError::from(PackDamaged(pack)))
+                };
+            }
             let is_there = || self.store.size(&segment.blob) == Some(segment.size);
             let is_whole =
                 if is_new(&pack) { is_there() } else { self.store.is_whole(&segment.blob) };

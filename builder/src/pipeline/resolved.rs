@@ -5,9 +5,11 @@ use std::sync::Mutex;
 
 use crate::project::lock::Lock;
 use box_cache::{ActionKey, Store};
+use box_digest::Digest;
 use box_tree::listing::{FileOrigin, ImageOrigin, Origins};
 use diagnostics::Diagnostic;
 
+use super::cached::CachedLayers;
 use super::inputs::{self, ComponentImage, Inputs};
 use super::request::Request;
 use super::step::{Observer, Step};
@@ -24,6 +26,8 @@ pub struct Build {
     pub cached: bool,
     /// The policies of the Boxfile that decided no conflict.
     pub unused: Vec<Unused>,
+    /// The blobs of the box that the store lacks: segments of layers that another host decoded, see [`CachedLayers`].
+    pub absent: Vec<Digest>,
 }
 
 /// The result of the first phase: all inputs of a build, resolved to digests.
@@ -34,6 +38,10 @@ pub struct Resolved<'a> {
     pub(super) observer: Option<Observer<'a>>,
     /// The keys of the layers that this build decoded.
     pub(super) decoded: Mutex<Vec<ActionKey>>,
+    /// The layers that another host decoded.
+    pub(super) cached: CachedLayers,
+    /// Whether the build uses no result of earlier builds.
+    pub(super) is_afresh: bool,
 }
 
 impl fmt::Debug for Resolved<'_> {
@@ -47,6 +55,20 @@ impl<'a> Resolved<'a> {
     #[must_use]
     pub fn observed(self, observer: Observer<'a>) -> Self {
         Self { observer: Some(observer), ..self }
+    }
+
+    /// Adds layers that another host decoded. The build then neither fetches nor decodes them, and the box may have
+    /// segments that the store lacks: see [`Build::absent`].
+    #[must_use]
+    pub fn with_cached(self, cached: CachedLayers) -> Self {
+        Self { cached, ..self }
+    }
+
+    /// Makes the build decode every layer and write the rootfs again, even if the store has the results of an earlier
+    /// build.
+    #[must_use]
+    pub fn afresh(self, is_afresh: bool) -> Self {
+        Self { is_afresh, ..self }
     }
 }
 

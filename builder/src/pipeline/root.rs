@@ -51,7 +51,8 @@ pub(super) fn root(resolved: &Resolved<'_>) -> Result<Root, BuildError> {
 pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError> {
     let mut decoded = decode_all(resolved)?;
     let Resolved { request, store, inputs, .. } = resolved;
-    let mut contents = layer_contents(&mut decoded, inputs);
+    let contents = layer_contents(&mut decoded, inputs);
+    let mut contents = contents.with_heads(resolved.cached.heads());
     if let Some(binary) = &inputs.binary {
         binary.add_to(store, &mut contents)?;
     }
@@ -78,7 +79,7 @@ fn layer_contents(decoded: &mut BTreeMap<Digest, DecodedLayer>, inputs: &Inputs<
         }
     }
     for layer in decoded.values_mut() {
-        contents.add(layer.pack(), &std::mem::take(&mut layer.index.contents));
+        contents.add(layer.pack, &std::mem::take(&mut layer.index.contents));
     }
     contents
 }

@@ -61,6 +61,14 @@ impl Places {
         })
     }
 
+    /// Opens the file of a blob for reading, as [`crate::OpenBox::open_blob`] does.
+    ///
+    /// # Errors
+    /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
+    pub fn open_blob(&self, blob: &Descriptor) -> Result<Blob, OpenError> {
+        self.open(blob, "open")
+    }
+
     /// Returns the path of a blob: the first candidate that exists, or the path in the box's directory if none exists.
     pub(crate) fn find(&self, digest: &Digest) -> PathBuf {
         let is_absent = |path: &Path| {

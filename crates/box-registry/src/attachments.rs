@@ -12,6 +12,7 @@ use box_digest::Digest;
 use download::http::InMemory;
 use oci_registry::{Pusher, Reference, Registry, RegistryError, Repository};
 
+use crate::build_cache::CACHE_TYPE;
 use crate::error::BoxRegistryError;
 use crate::origin::{Origin, Repo};
 use crate::parallel;
@@ -179,7 +180,10 @@ fn known(
 
 /// Returns the listed manifests that may be the manifests of attachments: the last ones of the list.
 fn candidates(listed: &[Descriptor]) -> Vec<&Descriptor> {
-    let may_be = |it: &&Descriptor| it.media_type == OCI_MANIFEST_TYPE && it.size <= MAX_REFERRER;
+    let may_be = |it: &&Descriptor| {
+        let is_cache = it.artifact_type.as_deref() == Some(CACHE_TYPE);
+        it.media_type == OCI_MANIFEST_TYPE && it.size <= MAX_REFERRER && !is_cache
+    };
     let all: Vec<_> = listed.iter().filter(may_be).collect();
     let first = all.len().saturating_sub(MAX_CANDIDATES);
     all[first..].to_vec()

@@ -29,6 +29,9 @@ pub enum BoxRegistryError {
     /// A blob of the local box does not match its manifest.
     #[error("the blob {digest} of the box is damaged: {found}")]
     Damaged { digest: Digest, found: String },
+    /// A box is pushed of which this host lacks a blob, and the registry does not mount the copy of another repository.
+    #[error("this host lacks the blob {digest}, and the registry does not copy it to {to}")]
+    Elsewhere { digest: Digest, to: String },
     /// A blob cannot be compressed, because it cannot be read or the temporary file cannot be
     /// written.
     #[error("the blob {digest} cannot be compressed")]

@@ -49,6 +49,8 @@ pub(crate) struct Document {
     pub(crate) artifact_type: Option<String>,
     pub(crate) config: Descriptor,
     pub(crate) layers: Vec<Descriptor>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subject: Option<Descriptor>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) annotations: BTreeMap<String, String>,
 }
@@ -125,14 +127,7 @@ impl Form {
             Self::Image => IMAGE_LAYER_TYPE,
             Self::Artifact | Self::Plain => &*layer.plain.media_type,
         };
-        let sent = layer.sent;
-        let media_type = format!("{plain}{}", if sent.is_zstd { ZSTD } else { "" });
-        let annotations = [
-            (PLAIN_DIGEST.to_owned(), layer.plain.digest.to_string()),
-            (PLAIN_SIZE.to_owned(), layer.plain.size.to_string()),
-        ];
-        let named = Descriptor::new(media_type, sent.digest, sent.size);
-        Descriptor { annotations: annotations.into(), ..named }
+        layer.sent.descriptor(plain, (layer.plain.digest, layer.plain.size))
     }
 }
 
@@ -153,6 +148,7 @@ impl Document {
             artifact_type: (form != Form::Image).then(|| ARTIFACT_TYPE.to_owned()),
             config,
             layers: layers.iter().skip(skipped).map(|it| form.descriptor(it)).collect(),
+            subject: None,
             annotations,
         }
     }
@@ -173,7 +169,7 @@ impl Document {
 }
 
 /// Returns the plain digest and size in a layer's annotations.
-fn annotation(layer: &Descriptor) -> Option<(Digest, u64)> {
+pub(crate) fn annotation(layer: &Descriptor) -> Option<(Digest, u64)> {
     let digest = layer.annotations.get(PLAIN_DIGEST)?.parse().ok()?;
     Some((digest, layer.annotations.get(PLAIN_SIZE)?.parse().ok()?))
 }
@@ -186,6 +182,17 @@ impl Sent {
         }
         let is_zstd = layer.media_type.ends_with(ZSTD);
         Ok(Self { digest: layer.digest, size: layer.size, is_zstd })
+    }
+
+    /// Returns the descriptor of the stored blob: `plain_type` is the media type of the plain blob, `plain` its digest and size.
+    pub(crate) fn descriptor(self, plain_type: &str, plain: (Digest, u64)) -> Descriptor {
+        let media_type = format!("{plain_type}{}", if self.is_zstd { ZSTD } else { "" });
+        let annotations = [
+            (PLAIN_DIGEST.to_owned(), plain.0.to_string()),
+            (PLAIN_SIZE.to_owned(), plain.1.to_string()),
+        ];
+        let named = Descriptor::new(media_type, self.digest, self.size);
+        Descriptor { annotations: annotations.into(), ..named }
     }
 
     /// Checks that this can be the stored blob of `plain`. Compression makes a blob hardly larger, so a much larger blob has

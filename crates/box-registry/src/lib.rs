@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod attachments;
+mod build_cache;
 mod error;
 mod form;
 mod inflate;
@@ -9,6 +10,7 @@ mod known;
 mod origin;
 mod pack;
 mod parallel;
+mod parcel;
 mod pull;
 mod push;
 mod referrer;
@@ -18,13 +20,18 @@ mod sink;
 mod tests;
 
 pub use attachments::{SentAttachments, attachments, keep_attachments, send_attachments};
+pub use build_cache::{
+    BuildCache, CACHE_TYPE, CacheToPush, CachedBox, CachedContent, LayerContent, ReadLayer,
+    push_cache,
+};
 pub use error::BoxRegistryError;
 pub use form::{BOX_MANIFEST_TYPE, DIGEST_LABEL, Form, PLAIN_DIGEST, PLAIN_SIZE};
 pub use inflate::{FillError, Inflating};
 pub use origin::{Found, Origin, Targets};
 pub use parallel::each;
+pub use parcel::Parcel;
 pub use pull::{AT_ONCE, Fetched, Plan, Pulled, fetch, missing, plan};
-pub use push::{Destination, Pushed, push, push_from};
+pub use push::{Destination, Pushed, push, push_from, push_parcel};
 pub use referrer::{EMPTY, MAX_REFERRER, Referrer, empty};
 pub use remote::{Remote, RemoteBlob};
 pub use sink::{Sink, SinkDraft};

@@ -1,6 +1,8 @@
 //! Pushes a box: compresses and sends only the blobs that the registry lacks.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -8,9 +10,8 @@ use box_cache::Store;
 use box_contract::Descriptor;
 use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
-use box_layout::{MAX_DOCUMENT, OpenBox};
+use box_layout::{Blob, OpenBox};
 use download::http::{Content, InMemory};
-use host_fs::read::read_open;
 use oci_registry::{Manifest, Pusher, Reference, Registry, Repository, Tag, Uploaded};
 
 use crate::attachments::{self, SentAttachments};
@@ -21,6 +22,7 @@ use crate::form::{
 use crate::known;
 use crate::pack;
 use crate::parallel;
+use crate::parcel::Parcel;
 
 /// The destination of a push.
 #[derive(Debug, Clone, Copy)]
@@ -70,18 +72,122 @@ struct There {
 
 /// A running push.
 struct Push<'a> {
-    opened: &'a OpenBox,
-    to: &'a Destination<'a>,
+    parcel: &'a Parcel<'a>,
+    sender: Sender<'a>,
     /// The store that remembers the compressed form of blobs.
     store: Option<&'a Store>,
-    pusher: Pusher,
     manifest: Descriptor,
-    manifest_bytes: Vec<u8>,
     /// The number of blobs that are sent in parallel.
     parallel: usize,
+}
+
+/// Sends blobs and manifests to a repository, and counts them.
+pub(crate) struct Sender<'a> {
+    pub(crate) pusher: Pusher,
+    to: &'a Destination<'a>,
     bytes: AtomicU64,
     sent: AtomicUsize,
     mounted: AtomicUsize,
+}
+
+impl<'a> Sender<'a> {
+    pub(crate) const fn new(pusher: Pusher, to: &'a Destination<'a>) -> Self {
+        let (sent, mounted) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { pusher, to, bytes: AtomicU64::new(0), sent, mounted }
+    }
+
+    /// Returns the number of bytes that were sent.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the repository has a blob.
+    pub(crate) fn has(&self, sent: &Sent) -> Result<bool, BoxRegistryError> {
+        Ok(self.pusher.has_blob(&sent.digest, sent.size)?)
+    }
+
+    /// Sends a blob. Returns `None` if the registry has it already.
+    fn send(
+        &self,
+        sent: &Sent,
+        content: &dyn Content,
+    ) -> Result<Option<Uploaded>, BoxRegistryError> {
+        if self.has(sent)? {
+            return Ok(None);
+        }
+        let done = self.pusher.upload(&sent.digest, content, self.to.mount_from)?;
+        if done == Uploaded::Sent {
+            self.bytes.fetch_add(sent.size, Ordering::Relaxed);
+        }
+        Ok(Some(done))
+    }
+
+    /// Compresses and sends a file of `size` bytes, whose digest must be `digest`.
+    pub(crate) fn pack_and_send(
+        &self,
+        digest: Digest,
+        file: File,
+        size: u64,
+    ) -> Result<Sent, BoxRegistryError> {
+        let packed = pack::pack(file, size, self.to.scratch);
+        let (found, packed) =
+            packed.map_err(|source| BoxRegistryError::Compress { digest, source })?;
+        if found != digest {
+            let found = format!("it has the digest {found}");
+            return Err(BoxRegistryError::Damaged { digest, found });
+        }
+        match self.send(&packed.sent, &packed.content)? {
+            None => {}
+            Some(Uploaded::Mounted) => drop(self.mounted.fetch_add(1, Ordering::Relaxed)),
+            Some(Uploaded::Sent) => drop(self.sent.fetch_add(1, Ordering::Relaxed)),
+        }
+        Ok(packed.sent)
+    }
+
+    /// Returns an unnamed temporary file with these bytes.
+    pub(crate) fn scratch_file(&self, bytes: &[u8]) -> io::Result<File> {
+        let mut file = tempfile::tempfile_in(self.to.scratch)?;
+        file.write_all(bytes)?;
+        Ok(file)
+    }
+
+    /// Sends a small document uncompressed, and returns its descriptor.
+    pub(crate) fn send_document(
+        &self,
+        media_type: &str,
+        bytes: &[u8],
+    ) -> Result<Descriptor, BoxRegistryError> {
+        let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
+        self.send(&Sent { digest, size, is_zstd: false }, &InMemory(bytes.into()))?;
+        Ok(Descriptor::new(media_type, digest, size))
+    }
+
+    /// Mounts a blob that this host lacks, unless the repository has it already.
+    fn mount(&self, plain: &Descriptor, sent: Sent) -> Result<Sent, BoxRegistryError> {
+        if self.has(&sent)? {
+            return Ok(sent);
+        }
+        let from = self.to.mount_from;
+        let is_mounted = from.map(|from| self.pusher.mount(&sent.digest, from)).transpose()?;
+        if is_mounted != Some(true) {
+            let (digest, to) = (plain.digest, self.to.repository.to_string());
+            return Err(BoxRegistryError::Elsewhere { digest, to });
+        }
+        self.mounted.fetch_add(1, Ordering::Relaxed);
+        Ok(sent)
+    }
+
+    /// Writes a manifest under a reference, and returns its digest.
+    pub(crate) fn put(
+        &self,
+        reference: &Reference,
+        document: &Document,
+    ) -> Result<Digest, BoxRegistryError> {
+        let document = json(document);
+        let digest = self.pusher.put_manifest(reference, OCI_MANIFEST_TYPE, &document)?;
+        self.bytes.fetch_add(document.len() as u64, Ordering::Relaxed);
+        Ok(digest)
+    }
 }
 
 /// Pushes a box. If the registry's manifest at the destination is for the same box, and `reuse` is set, nothing is sent. A
@@ -95,7 +201,7 @@ pub fn push(
     opened: &OpenBox,
     to: &Destination<'_>,
 ) -> Result<Pushed, BoxRegistryError> {
-    push_with(registry, opened, to, None)
+    push_parcel(registry, &Parcel::of(opened)?, to, None)
 }
 
 /// Pushes a box as [`push()`] does, and remembers in a store the compressed form of its blobs. A blob that was pushed or pulled
@@ -109,23 +215,38 @@ pub fn push_from(
     to: &Destination<'_>,
     store: &Store,
 ) -> Result<Pushed, BoxRegistryError> {
-    let pushed = push_with(registry, opened, to, Some(store))?;
-    attachments::send_kept(registry, to.repository, store, pushed)
+    push_parcel(registry, &Parcel::of(opened)?, to, Some(store))
 }
 
-fn push_with(
+/// Pushes a box as [`push_from()`] does. This host need not have all blobs of a [`Parcel::partial`].
+///
+/// # Errors
+/// The errors of [`push()`]; [`BoxRegistryError::Elsewhere`] if the registry does not add a blob of the other box to the
+/// destination's repository.
+pub fn push_parcel(
     registry: &Registry,
-    opened: &OpenBox,
+    parcel: &Parcel<'_>,
+    to: &Destination<'_>,
+    store: Option<&Store>,
+) -> Result<Pushed, BoxRegistryError> {
+    let pushed = push_blobs(registry, parcel, to, store)?;
+    store.map_or(Ok(pushed), |store| attachments::send_kept(registry, to.repository, store, pushed))
+}
+
+/// Sends the blobs and the manifest of a box.
+fn push_blobs(
+    registry: &Registry,
+    parcel: &Parcel<'_>,
     to: &Destination<'_>,
     store: Option<&Store>,
 ) -> Result<Pushed, BoxRegistryError> {
     let pusher = registry.pusher(to.repository)?;
     let there = pusher.manifest(&Reference::Tag(to.tag.clone()))?;
     let there = there.as_ref().and_then(There::of);
-    if let Some(there) = there.as_ref().filter(|it| to.reuse && it.is_of(opened)) {
-        return Ok(there.unchanged(opened));
+    if let Some(there) = there.as_ref().filter(|it| to.reuse && it.is_of(parcel)) {
+        return Ok(there.unchanged(parcel));
     }
-    let push = Push { store, ..Push::new(registry, opened, to, pusher)? };
+    let push = Push { store, ..Push::new(registry, parcel, to, pusher) };
     let (form, held) = match there {
         Some(there) if to.reuse => (there.form, there.layers),
         Some(there) => (there.form, BTreeMap::new()),
@@ -162,24 +283,21 @@ impl There {
     }
 
     /// Returns whether the destination has the same box, with a plausible stored blob for each of its blobs.
-    fn is_of(&self, opened: &OpenBox) -> bool {
+    fn is_of(&self, parcel: &Parcel<'_>) -> bool {
         let has = |it: &&Descriptor| reusable(&self.layers, it).is_some();
-        self.box_digest == Some(opened.digest) && opened.manifest.blobs().iter().all(has)
+        self.box_digest == Some(parcel.digest) && parcel.manifest.blobs().iter().all(has)
     }
 
-    fn unchanged(&self, opened: &OpenBox) -> Pushed {
-        let skipped = opened.manifest.blobs().len();
-        let (registry_digest, digest, form) = (self.registry_digest, opened.digest, self.form);
-        let attachments = SentAttachments::default();
+    fn unchanged(&self, parcel: &Parcel<'_>) -> Pushed {
         Pushed {
-            registry_digest,
-            digest,
-            form,
+            registry_digest: self.registry_digest,
+            digest: parcel.digest,
+            form: self.form,
             bytes: 0,
             sent: 0,
             mounted: 0,
-            skipped,
-            attachments,
+            skipped: parcel.manifest.blobs().len(),
+            attachments: SentAttachments::default(),
         }
     }
 }
@@ -193,28 +311,14 @@ fn reusable(held: &BTreeMap<Digest, (u64, Sent)>, plain: &Descriptor) -> Option<
 impl<'a> Push<'a> {
     fn new(
         registry: &Registry,
-        opened: &'a OpenBox,
+        parcel: &'a Parcel<'a>,
         to: &'a Destination<'a>,
         pusher: Pusher,
-    ) -> Result<Self, BoxRegistryError> {
-        let manifest_bytes = manifest_bytes(opened)?;
-        let size = manifest_bytes.len() as u64;
-        let manifest = Descriptor::new(BOX_MANIFEST_TYPE, opened.digest, size);
-        let (sent, mounted) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let (parallel, bytes) = (registry.parallel(), AtomicU64::new(0));
-        let store = None;
-        Ok(Self {
-            opened,
-            to,
-            store,
-            pusher,
-            manifest,
-            manifest_bytes,
-            parallel,
-            bytes,
-            sent,
-            mounted,
-        })
+    ) -> Self {
+        let size = parcel.manifest_bytes.len() as u64;
+        let manifest = Descriptor::new(BOX_MANIFEST_TYPE, parcel.digest, size);
+        let sender = Sender::new(pusher, to);
+        Self { parcel, sender, store: None, manifest, parallel: registry.parallel() }
     }
 
     /// Sends the missing blobs, and then the registry's manifest.
@@ -225,13 +329,13 @@ impl<'a> Push<'a> {
     ) -> Result<Pushed, BoxRegistryError> {
         let Descriptor { digest, size, .. } = self.manifest;
         let sent = Sent { digest, size, is_zstd: false };
-        self.send(&sent, &InMemory(self.manifest_bytes.as_slice().into()))?;
-        let layers = parallel::each(&self.opened.manifest.blobs(), self.parallel, |plain| {
+        self.sender.send(&sent, &InMemory(self.parcel.manifest_bytes.as_slice().into()))?;
+        let layers = parallel::each(&self.parcel.manifest.blobs(), self.parallel, |plain| {
             let sent = match reusable(held, plain) {
                 Some(sent) => sent,
                 None => match self.known(plain)? {
                     Some(sent) => sent,
-                    None => self.pack_and_send(plain)?,
+                    None => self.add(plain)?,
                 },
             };
             Ok::<_, BoxRegistryError>(Layer { plain, sent })
@@ -254,48 +358,27 @@ impl<'a> Push<'a> {
     fn known(&self, plain: &Descriptor) -> Result<Option<Sent>, BoxRegistryError> {
         let known = self.store.and_then(|store| known::recall(store, &plain.digest));
         match known.filter(|sent| sent.check(plain).is_ok()) {
-            Some(sent) if self.pusher.has_blob(&sent.digest, sent.size)? => Ok(Some(sent)),
+            Some(sent) if self.sender.has(&sent)? => Ok(Some(sent)),
             _ => Ok(None),
         }
     }
 
-    /// Compresses and sends a blob.
-    fn pack_and_send(&self, plain: &Descriptor) -> Result<Sent, BoxRegistryError> {
-        let blob = self.opened.open_blob(plain)?;
-        blob.check_size()?;
-        let digest = plain.digest;
-        let packed = pack::pack(blob.file, plain.size, self.to.scratch);
-        let (found, packed) =
-            packed.map_err(|source| BoxRegistryError::Compress { digest, source })?;
-        if found != digest {
-            let found = format!("it has the digest {found}");
-            return Err(BoxRegistryError::Damaged { digest, found });
+    /// Adds a blob to the repository: sends this host's copy, or mounts the copy of another repository.
+    fn add(&self, plain: &Descriptor) -> Result<Sent, BoxRegistryError> {
+        match (self.parcel.open_blob(plain), self.parcel.elsewhere(plain)) {
+            (Err(error), Some(sent)) if error.is_missing() => self.sender.mount(plain, sent),
+            (blob, _) => self.pack_and_send(plain, blob?),
         }
-        match self.send(&packed.sent, &packed.content)? {
-            None => {}
-            Some(Uploaded::Mounted) => drop(self.mounted.fetch_add(1, Ordering::Relaxed)),
-            Some(Uploaded::Sent) => drop(self.sent.fetch_add(1, Ordering::Relaxed)),
-        }
-        if let Some(store) = self.store {
-            known::remember(store, &digest, plain.size, &packed.sent);
-        }
-        Ok(packed.sent)
     }
 
-    /// Sends a blob. Returns `None` if the registry has it already.
-    fn send(
-        &self,
-        sent: &Sent,
-        content: &dyn Content,
-    ) -> Result<Option<Uploaded>, BoxRegistryError> {
-        if self.pusher.has_blob(&sent.digest, sent.size)? {
-            return Ok(None);
+    /// Compresses and sends a blob.
+    fn pack_and_send(&self, plain: &Descriptor, blob: Blob) -> Result<Sent, BoxRegistryError> {
+        blob.check_size()?;
+        let sent = self.sender.pack_and_send(plain.digest, blob.file, plain.size)?;
+        if let Some(store) = self.store {
+            known::remember(store, &plain.digest, plain.size, &sent);
         }
-        let done = self.pusher.upload(&sent.digest, content, self.to.mount_from)?;
-        if done == Uploaded::Sent {
-            self.bytes.fetch_add(sent.size, Ordering::Relaxed);
-        }
-        Ok(Some(done))
+        Ok(sent)
     }
 
     /// Writes the registry's manifest in this form.
@@ -304,44 +387,26 @@ impl<'a> Push<'a> {
             Form::Image => self.send_image_config(layers)?,
             Form::Artifact | Form::Plain => self.manifest.clone(),
         };
-        let document = json(&Document::of_box(form, config, layers));
-        let tag = Reference::Tag(self.to.tag.clone());
-        let registry_digest = self.pusher.put_manifest(&tag, OCI_MANIFEST_TYPE, &document)?;
-        self.bytes.fetch_add(document.len() as u64, Ordering::Relaxed);
+        let tag = Reference::Tag(self.sender.to.tag.clone());
+        let registry_digest = self.sender.put(&tag, &Document::of_box(form, config, layers))?;
         Ok(self.pushed(registry_digest, form))
     }
 
     fn pushed(&self, registry_digest: Digest, form: Form) -> Pushed {
-        let [sent, mounted] = [&self.sent, &self.mounted].map(|it| it.load(Ordering::Relaxed));
-        let skipped = self.opened.manifest.blobs().len().saturating_sub(sent + mounted);
-        let (digest, bytes) = (self.opened.digest, self.bytes.load(Ordering::Relaxed));
+        let Sender { sent, mounted, .. } = &self.sender;
+        let [sent, mounted] = [sent, mounted].map(|it| it.load(Ordering::Relaxed));
+        let skipped = self.parcel.manifest.blobs().len().saturating_sub(sent + mounted);
+        let (digest, bytes) = (self.parcel.digest, self.sender.bytes());
         let attachments = SentAttachments::default();
         Pushed { registry_digest, digest, form, bytes, sent, mounted, skipped, attachments }
     }
 
     fn send_image_config(&self, layers: &[Layer<'_>]) -> Result<Descriptor, BoxRegistryError> {
-        let config = json(&ImageConfig::of_box(layers));
-        let (digest, size) = (Digest::of(&config), config.len() as u64);
-        let sent = Sent { digest, size, is_zstd: false };
-        self.send(&sent, &InMemory(config.into()))?;
-        Ok(Descriptor::new(IMAGE_CONFIG_TYPE, digest, size))
+        self.sender.send_document(IMAGE_CONFIG_TYPE, &json(&ImageConfig::of_box(layers)))
     }
 }
 
 /// Serializes a document. The documents of this crate have no value that JSON cannot express, so this does not fail.
-fn json(document: &impl serde::Serialize) -> Vec<u8> {
+pub(crate) fn json(document: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(document).unwrap_or_default()
-}
-
-/// Reads the bytes of the box's manifest.
-fn manifest_bytes(opened: &OpenBox) -> Result<Vec<u8>, BoxRegistryError> {
-    let digest = opened.digest;
-    let blob = opened.open_blob(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0))?;
-    let damaged = |found: String| BoxRegistryError::Damaged { digest, found };
-    let bytes = read_open(&blob.file, MAX_DOCUMENT).map_err(|error| damaged(error.to_string()))?;
-    let found = Digest::of(&bytes);
-    if found != digest {
-        return Err(damaged(format!("it has the digest {found}")));
-    }
-    Ok(bytes)
 }

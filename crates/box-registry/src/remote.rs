@@ -9,7 +9,7 @@ use box_contract::manifest::{
     OCI_MANIFEST_TYPE, documents,
 };
 use box_contract::rules::{MAX_INIT, MAX_KERNEL};
-use box_contract::{Descriptor, Manifest};
+use box_contract::{BoxConfig, Descriptor, Manifest};
 use box_digest::Digest;
 use box_layout::{MAX_DOCUMENT, OpenBox, Places};
 use oci_registry::{Reference, Registry, Repository};
@@ -142,6 +142,24 @@ impl Remote {
 }
 
 impl Remote {
+    /// Fetches the config of a box in a registry, and compares it with its digest.
+    ///
+    /// # Errors
+    /// [`BoxRegistryError::Registry`] and [`BoxRegistryError::Malformed`].
+    pub fn config(
+        &self,
+        registry: &Registry,
+        repository: &Repository,
+    ) -> Result<BoxConfig, BoxRegistryError> {
+        let what = format!("{repository}@{}", self.registry_digest);
+        let reader = Reader { origin: &Repo { registry, repository }, what };
+        let config = self.manifest.config.digest;
+        let blob = self.blobs.iter().find(|it| it.plain.digest == config);
+        let blob = blob.ok_or_else(|| reader.malformed("it has no config"))?;
+        let bytes = reader.fetch(blob, MAX_CONFIG)?;
+        serde_json::from_slice(&bytes).map_err(|error| reader.malformed(error.to_string()))
+    }
+
     /// Adds the box to the boxes of the store, if it can be opened. Its blobs and its manifest must be in the store. Until the
     /// returned value is dropped, garbage collection deletes none of these blobs. Name the box before dropping the value.
     ///

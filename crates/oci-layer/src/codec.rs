@@ -19,9 +19,10 @@ use box_tree::Content;
 use box_tree::encoding::{DIRECTORY, Reader, Truncated, Writer};
 
 use super::contents::end;
-use super::path::Directories;
+use super::path::{Directories, normalize};
 use super::{
-    Action, Change, Excess, LayerIndex, MAX_INLINE, MIN_SEGMENT, Placed, SEGMENT_BLOCK, Total,
+    Action, Change, Excess, LayerIndex, Limits, MAX_INLINE, MIN_SEGMENT, Placed, SEGMENT_BLOCK,
+    Total,
 };
 
 /// The version of the decoder and of this form; it is part of the cache key of a decoded layer.
@@ -79,6 +80,19 @@ impl LayerIndex {
             }
         }
         pass_on(&mut out, 0)
+    }
+
+    /// Returns whether all paths and targets of hard links are those of an archive that this version decodes: normalized, and
+    /// within `limits`. The stored form of another host may have any bytes there.
+    pub fn is_normal(&self, limits: &Limits) -> bool {
+        let is_normal = |path: &[u8]| normalize(path, limits).is_ok_and(|it| it == path);
+        self.changes.iter().all(|change| {
+            let target = match &change.action {
+                Action::HardLink(target) => Some(target),
+                _ => None,
+            };
+            is_normal(&change.path) && target.is_none_or(|it| is_normal(it))
+        })
     }
 
     /// Reads the stored form, and adds the layer to `total` while it is read, as [`Total::decode`] does.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
-use download::http::Content;
+use download::http::{Content, InMemory};
 use download::{
     Cancel, FinalResponse, NetworkOptions, Payload, Progress, Request, RequestUrl, Retryable, retry,
 };
@@ -114,6 +114,26 @@ impl Pusher {
         let done = self.retry(|| upload.attempt(from))?;
         observed.report(content.size());
         Ok(done)
+    }
+
+    /// Adds a blob that the repository `from` of the same registry has, without sending bytes. Returns `false` if the registry
+    /// does not mount it.
+    ///
+    /// # Errors
+    /// [`RegistryError`], if the registry cannot be reached or its answer is malformed.
+    pub fn mount(&self, digest: &Digest, from: &Repository) -> Result<bool, RegistryError> {
+        let is_other = from.host() == self.repository().host() && from != self.repository();
+        if !is_other || !self.session.add_mount_source(from) {
+            return Ok(false);
+        }
+        let what = format!("the blob {digest} for {}", self.repository());
+        let nothing = InMemory([].into());
+        let upload = Upload { session: &self.session, what: &what, digest, content: &nothing };
+        self.retry(|| match upload.begin(Some(from)) {
+            Ok(begun) => Ok(matches!(begun, Begun::Mounted)),
+            Err(error) if error.is_local() || error.retry_after().is_some() => Err(error),
+            Err(_) => Ok(false),
+        })
     }
 
     /// Writes a manifest or an index under a tag or its digest, and returns its digest. The repository must already have the

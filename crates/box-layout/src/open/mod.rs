@@ -134,7 +134,7 @@ impl Documents {
     /// # Errors
     /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
     pub fn open_blob(&self, descriptor: &Descriptor) -> Result<Blob, OpenError> {
-        Blob::open(&self.places, descriptor)
+        self.places.open_blob(descriptor)
     }
 }
 
@@ -234,7 +234,7 @@ impl OpenBox {
     /// # Errors
     /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
     pub fn open_blob(&self, descriptor: &Descriptor) -> Result<Blob, OpenError> {
-        Blob::open(&self.places, descriptor)
+        self.places.open_blob(descriptor)
     }
 
     /// Reads a blob of at most `limit` bytes that the manifest names, and compares it with its size
@@ -248,11 +248,6 @@ impl OpenBox {
 }
 
 impl Blob {
-    /// Opens a blob's file for reading.
-    fn open(places: &Places, descriptor: &Descriptor) -> Result<Self, OpenError> {
-        places.open(descriptor, "open")
-    }
-
     /// Returns the role of the blob in the box; see [`Descriptor::role`].
     pub fn role(&self) -> &str {
         self.descriptor.role()

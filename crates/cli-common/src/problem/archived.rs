@@ -107,11 +107,12 @@ fn in_archive(error: &BoxRegistryError) -> Explanation {
         BoxRegistryError::Sink { source, .. } if StoreError::full(source).is_some() => {
             (DiskFull, "free some space there, or name another directory with --store").into()
         }
-        // `Compress` and `Registry` do not occur: loading compresses nothing, and an archive is no
+        // `Compress`, `Elsewhere` and `Registry` do not occur: loading pushes nothing, and an archive is no
         // registry.
         BoxRegistryError::Read { .. }
         | BoxRegistryError::Sink { .. }
         | BoxRegistryError::Compress { .. }
+        | BoxRegistryError::Elsewhere { .. }
         | BoxRegistryError::Registry(_) => Io.into(),
     }
 }

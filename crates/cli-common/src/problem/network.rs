@@ -88,6 +88,10 @@ impl From<&BoxRegistryError> for Explanation {
             BoxRegistryError::Damaged { .. } => {
                 row(BoxDamaged, "build the box again: `boxbuild build`")
             }
+            BoxRegistryError::Elsewhere { .. } => row(
+                RegistryInvalid,
+                "build the box with --no-cache, so that this host has all of it",
+            ),
             // Errors of archives, which `archived.rs` explains.
             BoxRegistryError::Read { .. } => Io.into(),
             BoxRegistryError::Absent { .. }

@@ -1,0 +1,174 @@
+//! The directory and the name of a built box.
+
+use std::path::{Path, PathBuf};
+
+use box_cache::{Named, Owner, Publishing, Store};
+use box_contract::manifest::documents;
+use box_digest::Digest;
+use box_layout::{Documents, blob_path};
+use boxbuild::Sealed;
+use boxbuild::output::{self, Form};
+use host_fs::FileError;
+use host_fs::publish::{Swap, create_directories, parent_of};
+use safe_text::{shell_path, shown};
+
+use super::Args;
+use crate::cli::failure::Failure;
+use crate::cli::loaded::Loaded;
+use crate::cli::terminal;
+use crate::cli::warnings::Warnings;
+
+/// The directory and the name that a build gives its box, for example `hello.box` and `hello`.
+pub(super) struct Target {
+    /// The name in the Boxfile.
+    pub(super) declared: String,
+    /// The box's name in the store.
+    pub(super) name: Option<String>,
+    /// The owner of that name.
+    owner: Owner,
+    pub(super) directory: PathBuf,
+    pub(super) form: Form,
+}
+
+impl Target {
+    pub(super) fn new(args: &Args, loaded: &Loaded) -> Result<Self, Failure> {
+        let declared = loaded.boxfile().name.clone();
+        let by_default = args.output.is_none().then_some(&declared);
+        let name = args.stored_as.as_ref().or(by_default).cloned();
+        let called = args.stored_as.as_ref().unwrap_or(&declared);
+        let default = || PathBuf::from(format!("{called}.box"));
+        let boxfile = loaded.project.identity();
+        let boxfile = boxfile.map_err(FileError::of("find", &loaded.project.file))?;
+        let owner = match &args.stored_as {
+            Some(_) => Owner::Tagged(boxfile),
+            None => Owner::Boxfile(boxfile),
+        };
+        let form = if args.output.is_some() { Form::Whole } else { Form::Thin };
+        let directory = args.output.clone().unwrap_or_else(default);
+        Ok(Self { declared, name, owner, directory, form })
+    }
+
+    /// Returns whether the box may stay in the registry to which it is pushed: nobody has asked for a directory or a name, and no
+    /// earlier box has the default ones, which would then be out of date.
+    pub(super) fn may_be_elsewhere(&self, args: &Args, store: &Store) -> Result<bool, Failure> {
+        if args.output.is_some() || args.stored_as.is_some() {
+            return Ok(false);
+        }
+        let is_named = store.named(&self.declared)?.is_some();
+        Ok(!is_named && self.directory.symlink_metadata().is_err())
+    }
+
+    /// Checks that the box may get the name, before the lock and the directory are written.
+    pub(super) fn check_name(&self, store: &Store, sealed: &Sealed) -> Result<(), Failure> {
+        let Some(name) = &self.name else { return Ok(()) };
+        Ok(store.check_name(name, &self.named(sealed))?)
+    }
+
+    fn named(&self, sealed: &Sealed) -> Named {
+        Named { digest: sealed.manifest, owner: self.owner.clone() }
+    }
+
+    /// Gives the box its name, and writes the directory. For a whole directory, `published` is dropped first.
+    pub(super) fn write(
+        &self,
+        (store, published): (&Store, Publishing<'_>),
+        sealed: &Sealed,
+        warnings: &mut Warnings,
+    ) -> Result<Option<Swap>, Failure> {
+        let documents = documents(sealed.manifest, sealed.manifest_size);
+        store.keep_box(&published, &sealed.manifest, &documents)?;
+        if let Some(name) = &self.name
+            && let Some(before) = store.name_box(name, &self.named(sealed))?
+        {
+            warn_of_renaming(name, &before, &sealed.manifest, warnings);
+        }
+        if self.form == Form::Thin {
+            // The root is added before the directory exists, so that the store keeps the blobs that the directory
+            // lacks.
+            store.add_root(&self.real_directory()?)?;
+            return Ok(output::write(store, sealed, &self.directory, self.form)?);
+        }
+        drop(published);
+        Ok(output::write(store, sealed, &self.directory, self.form)?)
+    }
+
+    /// Returns the path of the directory without symbolic links. Creates the parent directory; the directory itself may
+    /// be absent.
+    fn real_directory(&self) -> Result<PathBuf, Failure> {
+        let parent = parent_of(&self.directory);
+        create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
+        let parent = parent.canonicalize().map_err(FileError::of("find", parent))?;
+        Ok(parent.join(self.directory.file_name().unwrap_or_default()))
+    }
+}
+
+/// Warns that a build took a name from another box.
+fn warn_of_renaming(name: &str, before: &Named, now: &Digest, warnings: &mut Warnings) {
+    let Named { digest, owner } = before;
+    if digest == now {
+        return;
+    }
+    let origin = match owner.boxfile() {
+        Some(file) => format!("built from {}, which is gone", shown(&file.display().to_string())),
+        None => "which `load` added".to_owned(),
+    };
+    warnings.add_message(&format!(
+        "the name {name} belongs to this box now; before, it named {digest}, {origin}"
+    ));
+}
+
+/// Notes that the build replaced something unexpected in the directory: a box of another name, a whole box, a box of another
+/// profile (all profiles share the default directory), or a changed copy of the same box.
+pub(super) fn note_replaced(
+    before: &Before,
+    now: &Digest,
+    args: &Args,
+    loaded: &Loaded,
+    target: &Target,
+) {
+    let (name, digest) = (&before.documents.config.plan.name, before.documents.digest);
+    let replaced = format!("note: replaced {}, which was", target.directory.display());
+    if digest == *now && before.is_whole == (target.form == Form::Whole) {
+        let changed = "this box with files that were changed, damaged or linked elsewhere";
+        terminal::note(&format!("{replaced} {changed}"));
+    } else if before.is_whole && target.form == Form::Thin {
+        let directory = shell_path(&target.directory);
+        terminal::note(&format!(
+            "note: {} points to the store now; to write the whole box there, use `--output {directory}`",
+            target.directory.display()
+        ));
+    } else if digest != *now && *name != loaded.boxfile().name {
+        terminal::note(&format!("{replaced} the box {name:?}, {digest}"));
+    } else if digest != *now && args.output.is_none() && !loaded.profile_names().is_empty() {
+        terminal::note(&format!(
+            "{replaced} {digest}; each profile is written there: --name NAME keeps both"
+        ));
+    }
+}
+
+/// The box in a directory before a build replaces it.
+pub(super) struct Before {
+    documents: Documents,
+    /// Whether the directory contains blobs.
+    is_whole: bool,
+}
+
+impl Before {
+    pub(super) fn of(directory: &Path) -> Option<Self> {
+        let documents = Documents::read(directory).ok()?;
+        let is_there = |digest| blob_path(directory, digest).exists();
+        let is_whole = documents.manifest.layers.iter().any(|it| is_there(&it.digest));
+        Some(Self { documents, is_whole })
+    }
+}
+
+/// Warns if the box was not replaced atomically.
+pub(super) fn warn_of_swap(swap: Swap, directory: &Path, warnings: &mut Warnings) {
+    if swap == Swap::InSteps {
+        warnings.add_message(&format!(
+            "the file system of {} cannot exchange two directories: a build that is killed \
+             while it replaces a box there may leave none",
+            directory.display()
+        ));
+    }
+}

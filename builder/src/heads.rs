@@ -1,0 +1,125 @@
+//! Heads: the first bytes of large files that a build reads from segments, such as the headers of a component's program.
+//!
+//! With the heads, and with the index and the pack of each layer, a box can be built on a host that has no segment.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use box_digest::Blake3Digest;
+use box_tree::Content;
+use box_tree::encoding::{Reader, Truncated, Writer};
+
+/// The maximum size of one head, in bytes.
+const MAX_HEAD: usize = 1 << 20;
+/// The maximum size of all heads of a box, in bytes.
+pub(crate) const MAX_HEADS: usize = 8 << 20;
+
+/// The first bytes of contents, by the hash of the whole content.
+#[derive(Debug, Default)]
+pub(crate) struct Heads(Mutex<BTreeMap<Blake3Digest, Head>>);
+
+/// The first bytes of a content of `size` bytes.
+#[derive(Debug)]
+struct Head {
+    size: u64,
+    bytes: Vec<u8>,
+}
+
+impl Heads {
+    /// Returns whether a reader of `length` bytes should keep them.
+    pub(crate) fn takes(length: u64) -> bool {
+        length <= MAX_HEAD as u64
+    }
+
+    /// Keeps the first bytes of a content, unless more bytes of it are kept already or all heads would be too large.
+    pub(crate) fn add(&self, content: &Content, bytes: &[u8]) {
+        let mut heads = self.lock();
+        let known = heads.get(&content.hash).map_or(0, |it| it.bytes.len());
+        let total: usize = heads.values().map(|it| it.bytes.len()).sum();
+        if known < bytes.len() && total - known + bytes.len() <= MAX_HEADS {
+            let (size, bytes) = (content.size, bytes.to_vec());
+            heads.insert(content.hash, Head { size, bytes });
+        }
+    }
+
+    /// Returns the first `length` bytes of a content. `None` if fewer are kept. The hash of a content that is kept whole is
+    /// compared.
+    pub(crate) fn get(&self, content: &Content, length: u64) -> Option<Vec<u8>> {
+        let heads = self.lock();
+        let head = heads.get(&content.hash)?.bytes.get(..usize::try_from(length).ok()?)?;
+        let is_right = length < content.size || Content::of(head) == *content;
+        is_right.then(|| head.to_vec())
+    }
+
+    /// Returns the stored form: for each content its BLAKE3 hash of 32 bytes, its size as a little-endian u64, the length of the
+    /// head as a u32, and the head.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        for (hash, Head { size, bytes }) in &*self.lock() {
+            out.content(&Content { hash: *hash, size: *size });
+            out.bytes(bytes);
+        }
+        out.0
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// [`Truncated`] if the bytes are no stored form.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Truncated> {
+        let (mut input, mut heads) = (Reader::new(bytes), BTreeMap::new());
+        while !input.is_empty() {
+            let Content { hash, size } = input.content()?;
+            heads.insert(hash, Head { size, bytes: input.bytes()?.to_vec() });
+        }
+        Ok(Self(Mutex::new(heads)))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Blake3Digest, Head>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stored_form_has_every_head_and_is_read_strictly() {
+        let (heads, content) = (Heads::default(), Content::of(b"0123456789"));
+        heads.add(&content, b"01");
+        heads.add(&content, b"0123");
+        heads.add(&content, b"012");
+        heads.add(&Content::of(b"whole"), b"whole");
+        let bytes = heads.encode();
+        let read = Heads::decode(&bytes).unwrap();
+        assert_eq!(read.get(&content, 4).as_deref(), Some(b"0123".as_slice()));
+        assert_eq!(read.get(&content, 5), None);
+        assert_eq!(read.get(&Content::of(b"whole"), 5).as_deref(), Some(b"whole".as_slice()));
+        assert_eq!(read.get(&Content::of(b"other"), 1), None);
+        for end in 1..bytes.len() {
+            let cut = Heads::decode(&bytes[..end]);
+            // The first of the two heads ends after 44 bytes and its 4 or 5 bytes.
+            assert!(cut.is_err() || [48, 49].contains(&end), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_content_that_is_kept_whole_is_compared_with_its_hash() {
+        let (heads, content) = (Heads::default(), Content::of(b"right"));
+        heads.add(&content, b"wrong");
+        assert_eq!(heads.get(&content, 5), None);
+        assert_eq!(heads.get(&content, 4).as_deref(), Some(b"wron".as_slice()));
+    }
+
+    #[test]
+    fn all_heads_together_have_a_limit() {
+        let heads = Heads::default();
+        for number in 0..20_u8 {
+            let bytes = vec![number; MAX_HEAD];
+            heads.add(&Content::of(&bytes), &bytes);
+        }
+        assert!(heads.encode().len() <= MAX_HEADS + 20 * 44);
+        assert!(Heads::takes(MAX_HEAD as u64) && !Heads::takes(MAX_HEAD as u64 + 1));
+    }
+}
