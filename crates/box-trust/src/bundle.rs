@@ -1,0 +1,189 @@
+//! Sigstore bundles with one DSSE envelope, signed with a key.
+//!
+//! The formats are [bundle v0.3](https://docs.sigstore.dev/about/bundle/), which is a protocol buffer in JSON, and
+//! [DSSE](https://github.com/secure-systems-lab/dsse/blob/v1.0.2/envelope.md). A field that this module does not know is an
+//! error: a field of a bundle is not signed, so whatever it means, an attacker could have added it. Fields of a transparency log
+//! are known, and not read: they could prove when the signature was made, and a signature by a trusted key needs no such proof.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use crate::json::{self, Object};
+use crate::{PrivateKey, TrustError};
+
+/// The media type of a bundle, in the bundle and in a registry.
+pub const BUNDLE_MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+/// The maximum size of a bundle, in bytes. An SBOM of a box with thousands of packages has some megabytes.
+pub const MAX_BUNDLE_BYTES: usize = 32 << 20;
+
+/// The type of the payload: an in-toto statement.
+const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    media_type: &'a str,
+    verification_material: WrittenMaterial,
+    dsse_envelope: WrittenEnvelope<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenMaterial {
+    public_key: Hint,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenEnvelope<'a> {
+    payload: String,
+    payload_type: &'a str,
+    signatures: [WrittenSignature; 1],
+}
+
+#[derive(Serialize)]
+struct WrittenSignature {
+    sig: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hint {
+    hint: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Bundle {
+    media_type: String,
+    verification_material: Object<Material>,
+    dsse_envelope: Option<Object<Envelope>>,
+    message_signature: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Material {
+    public_key: Option<Object<Hint>>,
+    certificate: Option<IgnoredAny>,
+    x509_certificate_chain: Option<IgnoredAny>,
+    #[serde(rename = "tlogEntries")]
+    _tlog_entries: Option<IgnoredAny>,
+    #[serde(rename = "timestampVerificationData")]
+    _timestamps: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Envelope {
+    payload: String,
+    payload_type: String,
+    signatures: Vec<Object<Signature>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Signature {
+    sig: String,
+    /// DSSE's hint for finding the key. It is not signed, and the bundle has another one.
+    #[serde(rename = "keyid")]
+    _keyid: Option<String>,
+}
+
+/// The content of a bundle, whose signature is not verified yet.
+pub(crate) struct Unverified {
+    /// The name of the key: see [`PublicKey::hint`](crate::PublicKey::hint).
+    pub(crate) hint: String,
+    /// The statement in JSON.
+    pub(crate) payload: Vec<u8>,
+    pub(crate) signature: Vec<u8>,
+}
+
+/// Signs a statement, and returns the bundle. Its bytes depend on the statement and the signature only.
+pub(crate) fn sign(payload: &[u8], key: &PrivateKey) -> Result<Vec<u8>, TrustError> {
+    let signature = key.sign(&encoding(payload))?;
+    let written = Written {
+        media_type: BUNDLE_MEDIA_TYPE,
+        verification_material: WrittenMaterial { public_key: Hint { hint: key.public().hint() } },
+        dsse_envelope: WrittenEnvelope {
+            payload: BASE64_STANDARD.encode(payload),
+            payload_type: PAYLOAD_TYPE,
+            signatures: [WrittenSignature { sig: BASE64_STANDARD.encode(signature) }],
+        },
+    };
+    let bundle = serde_json::to_vec(&written);
+    let bundle = bundle.map_err(|error| TrustError::Malformed("bundle", error.to_string()))?;
+    check_size(&bundle).map(|()| bundle)
+}
+
+/// Returns the bytes that are signed for a payload: DSSE's pre-authentication encoding, for the one type of payload.
+pub(crate) fn encoding(payload: &[u8]) -> Vec<u8> {
+    let (length, size) = (PAYLOAD_TYPE.len(), payload.len());
+    let head = format!("DSSEv1 {length} {PAYLOAD_TYPE} {size} ");
+    [head.as_bytes(), payload].concat()
+}
+
+fn check_size(bundle: &[u8]) -> Result<(), TrustError> {
+    if bundle.len() <= MAX_BUNDLE_BYTES {
+        return Ok(());
+    }
+    Err(TrustError::TooLarge(MAX_BUNDLE_BYTES))
+}
+
+/// Reads a bundle.
+///
+/// # Errors
+/// It is no bundle of this version with one signature by a key, over an in-toto statement.
+pub(crate) fn read(bundle: &[u8]) -> Result<Unverified, TrustError> {
+    check_size(bundle)?;
+    let read: Bundle = json::read("bundle", bundle)?;
+    expect("mediaType", &read.media_type, BUNDLE_MEDIA_TYPE)?;
+    let hint = read.verification_material.0.hint()?;
+    let envelope = match (read.dsse_envelope, read.message_signature) {
+        (Some(envelope), None) => envelope.0,
+        _ => return Err(malformed("it has no `dsseEnvelope`, or another content, too")),
+    };
+    expect("payloadType", &envelope.payload_type, PAYLOAD_TYPE)?;
+    let [signature] = envelope.signatures.as_slice() else {
+        return Err(TrustError::Signatures(envelope.signatures.len()));
+    };
+    let signature = bytes("sig", &signature.0.sig)?;
+    Ok(Unverified { hint, payload: bytes("payload", &envelope.payload)?, signature })
+}
+
+impl Material {
+    /// Returns the name of the key. A bundle has a key or a certificate.
+    fn hint(self) -> Result<String, TrustError> {
+        let is_certified = self.certificate.is_some() || self.x509_certificate_chain.is_some();
+        match self.public_key {
+            Some(_) if is_certified => Err(malformed("it has both a key and a certificate")),
+            Some(key) => Ok(key.0.hint),
+            None if is_certified => Err(TrustError::Certificate),
+            None => Err(malformed("`verificationMaterial` has no `publicKey`")),
+        }
+    }
+}
+
+/// Decodes base64 with its padding, of the alphabet with `+` and `/`. Each content has one text.
+fn bytes(field: &str, text: &str) -> Result<Vec<u8>, TrustError> {
+    BASE64_STANDARD.decode(text).map_err(|_| malformed(&format!("`{field}` is not base64")))
+}
+
+/// Checks that a field has the only supported value.
+pub(crate) fn expect(
+    field: &'static str,
+    found: &str,
+    supported: &'static str,
+) -> Result<(), TrustError> {
+    if found == supported {
+        return Ok(());
+    }
+    let found = safe_text::quote(&safe_text::clipped(found.to_owned()));
+    Err(TrustError::Unsupported { field, found, supported })
+}
+
+fn malformed(message: &str) -> TrustError {
+    TrustError::Malformed("bundle", message.to_owned())
+}

@@ -1,0 +1,159 @@
+//! Reads a policy in TOML.
+
+use std::ops::Range;
+
+use diagnostics::edited::text_faults;
+use diagnostics::{Diagnostic, Diagnostics, Sink, Span};
+use safe_text::quote;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::pattern::Pattern;
+use super::{Answer, Condition, MAX_POLICY_BYTES, Policy, Rule};
+use crate::{PublicKey, TrustError};
+
+/// The help for an error that has no other help.
+const EXAMPLE: &str = "docs/trust.md has an example";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    default: Option<Answer>,
+    local: Option<Answer>,
+    file: Option<Answer>,
+    #[serde(default)]
+    rule: Vec<Spanned<Table>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Table {
+    r#match: Spanned<String>,
+    keys: Option<Spanned<Vec<Spanned<String>>>>,
+    provenance: Option<Spanned<bool>>,
+    decision: Option<Spanned<Answer>>,
+    #[serde(default)]
+    digest_only: bool,
+}
+
+/// Returns the text of the file with a public key, or a message of why it cannot be read.
+type ReadKey<'r> = &'r mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
+
+impl Policy {
+    /// Parses a policy. `read_key` gets the path of a key as the policy has it, and returns the content of its file. A relative
+    /// path is relative to the policy's directory.
+    ///
+    /// # Errors
+    /// The text is not TOML, has an unknown field or contradicts itself, or a key cannot be read.
+    pub fn parse(
+        text: &str,
+        read_key: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
+    ) -> Result<Self, Diagnostics> {
+        Diagnostic::check_length(text, MAX_POLICY_BYTES, EXAMPLE)?;
+        Diagnostics::new(text_faults(text)).map_or(Ok(()), Err)?;
+        let file: File = toml::from_str(text).map_err(|error| malformed(&error))?;
+        let sink = Sink::default();
+        let read = |table| sink.attempt(|| rule(table, read_key, &sink));
+        let rules: Vec<_> = file.rule.into_iter().filter_map(read).collect();
+        check_unique(&rules, &sink);
+        let mut rules: Vec<Rule> = rules.into_iter().map(|it| it.1).collect();
+        rules.sort_by_key(|rule| rule.pattern.order());
+        let default = file.default.unwrap_or(Answer::Refuse);
+        let policy = Self {
+            default,
+            local: file.local.unwrap_or(Answer::Allow),
+            file: file.file.unwrap_or(default),
+            rules,
+        };
+        Diagnostics::new(sink.into_found()).map_or(Ok(policy), Err)
+    }
+}
+
+/// Reads a rule, with the span of its pattern. Reports the errors of its keys to `sink`.
+fn rule(
+    table: Spanned<Table>,
+    read_key: ReadKey<'_>,
+    sink: &Sink,
+) -> Result<(Span, Rule), Diagnostic> {
+    let all = table.span();
+    let Table { r#match, keys, provenance, decision, digest_only } = table.into_inner();
+    let place = span(&r#match.span());
+    let pattern = Pattern::parse(r#match.get_ref()).map_err(|fault| {
+        let message = format!("{} is not a repository: {fault}", quote(r#match.get_ref()));
+        Diagnostic::new(message, place, "").with_help(EXAMPLE)
+    })?;
+    let provenance = provenance.as_ref();
+    let condition = match (keys, decision) {
+        (Some(paths), None) => {
+            check_keys(&paths)?;
+            let key = |path| sink.attempt(|| key(path, read_key));
+            let keys = paths.get_ref().iter().filter_map(key).collect();
+            Condition::Signed { keys, provenance: provenance.is_some_and(|it| *it.get_ref()) }
+        }
+        (None, Some(answer)) => {
+            check_unsigned(provenance)?;
+            Condition::Always(answer.into_inner())
+        }
+        (None, None) => {
+            let help =
+                "write `keys = [\"key.pub\"]`, `decision = \"allow\"` or `decision = \"refuse\"`";
+            let message = "the rule has no `keys`";
+            return Err(Diagnostic::new(message, span(&all), "").with_help(help));
+        }
+        (Some(keys), Some(decision)) => {
+            let message = "the rule has both `keys` and `decision`";
+            let error = Diagnostic::new(message, span(&decision.span()), "decides without keys");
+            let error = error.with_label(span(&keys.span()), "decides by keys");
+            return Err(error.with_help("remove one of them"));
+        }
+    };
+    Ok((place, Rule { pattern, digest_only, condition }))
+}
+
+fn check_keys(paths: &Spanned<Vec<Spanned<String>>>) -> Result<(), Diagnostic> {
+    if !paths.get_ref().is_empty() {
+        return Ok(());
+    }
+    let help = "name a key, or write `decision = \"allow\"` or `decision = \"refuse\"`";
+    Err(Diagnostic::new("`keys` is empty", span(&paths.span()), "").with_help(help))
+}
+
+fn check_unsigned(provenance: Option<&Spanned<bool>>) -> Result<(), Diagnostic> {
+    let Some(place) = provenance.filter(|it| *it.get_ref()).map(Spanned::span) else {
+        return Ok(());
+    };
+    let message = "`provenance` needs `keys`, by which it is signed";
+    Err(Diagnostic::new(message, span(&place), "").with_help(EXAMPLE))
+}
+
+/// Reads the public key at a path.
+fn key(path: &Spanned<String>, read_key: ReadKey<'_>) -> Result<PublicKey, Diagnostic> {
+    let error = |reason: String, help| {
+        let message = format!("the key {} cannot be used: {reason}", quote(path.get_ref()));
+        Diagnostic::new(message, span(&path.span()), "").with_help(help)
+    };
+    let text = read_key(path.get_ref()).map_err(|reason| error(reason, EXAMPLE))?;
+    PublicKey::from_pem(&text)
+        .map_err(|fault: TrustError| error(fault.to_string(), fault.help().unwrap_or(EXAMPLE)))
+}
+
+/// Reports each pattern that an earlier rule has, too.
+fn check_unique(rules: &[(Span, Rule)], sink: &Sink) {
+    for (at, (place, rule)) in rules.iter().enumerate() {
+        let earlier = rules[..at].iter().find(|it| it.1.pattern == rule.pattern);
+        if let Some((first, _)) = earlier {
+            sink.report(Diagnostic::twice(&rule.pattern.to_string(), *first, *place));
+        }
+    }
+}
+
+fn malformed(error: &toml::de::Error) -> Diagnostic {
+    let message = error.message().replace("a sequence", "a list, such as [\"key.pub\"]");
+    let message = message.replace("a boolean", "true or false");
+    let place = error.span().unwrap_or_default();
+    Diagnostic::new(message, span(&place), "").with_help(EXAMPLE)
+}
+
+fn span(place: &Range<usize>) -> Span {
+    Span::at(place.start, place.len())
+}

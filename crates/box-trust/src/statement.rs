@@ -1,0 +1,223 @@
+//! in-toto statements about a box.
+//!
+//! The format is [Statement v1](https://github.com/in-toto/attestation/blob/v1.1.2/spec/v1/statement.md). The subject is the box
+//! digest. A registry's manifest has another digest, which changes if the same box is compressed in another way.
+
+use box_digest::Digest;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::bundle::{self, expect};
+use crate::json::{self, Object};
+use crate::provenance::Provenance;
+use crate::{PrivateKey, TrustError};
+
+/// The type of a statement.
+const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+/// The predicate type of SPDX documents of any version.
+const SPDX_ANY: &str = "https://spdx.dev/Document";
+
+/// What a statement says about a box.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The key's owner approves the box. This is what cosign 3 writes for `cosign sign`.
+    Signature,
+    /// How the box was built: [SLSA provenance v1](https://slsa.dev/spec/v1.1/provenance).
+    Provenance,
+    /// The packages of the box: an [SPDX](https://spdx.github.io/spdx-spec/v2.3/) document.
+    Spdx,
+    /// Any other predicate type, such as a test report's.
+    Other(String),
+}
+
+/// A statement about a box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// The subject's name, such as the box's name in a registry. It only helps readers: nothing checks it.
+    pub name: Option<String>,
+    /// The box digest.
+    pub digest: Digest,
+    /// What the statement says.
+    pub kind: Kind,
+    /// A JSON object.
+    predicate: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    #[serde(rename = "_type")]
+    kind: &'a str,
+    subject: [WrittenSubject<'a>; 1],
+    predicate_type: &'a str,
+    predicate: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct WrittenSubject<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    digest: WrittenDigest,
+}
+
+#[derive(Serialize)]
+struct WrittenDigest {
+    sha256: String,
+}
+
+/// A statement that a trusted key has signed. Fields that are not listed are ignored, as in-toto requires of readers.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Signed {
+    #[serde(rename = "_type")]
+    kind: String,
+    subject: Vec<Object<Subject>>,
+    predicate_type: String,
+    predicate: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Subject {
+    name: Option<String>,
+    digest: Object<SubjectDigest>,
+}
+
+#[derive(Deserialize)]
+struct SubjectDigest {
+    sha256: Option<String>,
+}
+
+impl Kind {
+    /// Returns the predicate type, a URI.
+    pub fn predicate_type(&self) -> &str {
+        match self {
+            Self::Signature => "https://sigstore.dev/cosign/sign/v1",
+            Self::Provenance => "https://slsa.dev/provenance/v1",
+            Self::Spdx => "https://spdx.dev/Document/v2.3",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// Returns the kind of a predicate type. cosign writes no version for SPDX documents.
+    pub fn of(predicate_type: &str) -> Self {
+        let known = [Self::Signature, Self::Provenance, Self::Spdx];
+        match known.into_iter().find(|it| it.predicate_type() == predicate_type) {
+            Some(kind) => kind,
+            None if predicate_type == SPDX_ANY => Self::Spdx,
+            None => Self::Other(predicate_type.to_owned()),
+        }
+    }
+
+    /// Returns what a message calls a statement of this kind.
+    pub(crate) fn noun(&self) -> &str {
+        match self {
+            Self::Signature => "signature",
+            Self::Provenance => "provenance",
+            Self::Spdx => "SBOM",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl Statement {
+    /// Makes the statement that its signer approves a box.
+    pub fn signature(name: Option<&str>, digest: Digest) -> Self {
+        Self::new(name, digest, Kind::Signature, "{}".to_owned())
+    }
+
+    /// Makes the statement of how a box was built.
+    ///
+    /// # Errors
+    /// [`TrustError::Malformed`] if it cannot be written.
+    pub fn provenance(
+        name: Option<&str>,
+        digest: Digest,
+        provenance: &Provenance,
+    ) -> Result<Self, TrustError> {
+        let predicate = serde_json::to_string(&provenance.predicate()).map_err(unwritable)?;
+        Ok(Self::new(name, digest, Kind::Provenance, predicate))
+    }
+
+    /// Makes the statement of an SBOM, an SPDX 2.3 document in JSON.
+    ///
+    /// # Errors
+    /// [`TrustError::NotSpdx`] if the document is not a JSON object. The object's fields are not checked.
+    pub fn spdx(name: Option<&str>, digest: Digest, document: &str) -> Result<Self, TrustError> {
+        let read = serde_json::from_str(document).ok().filter(|it: &&RawValue| is_object(it));
+        let document = read.ok_or(TrustError::NotSpdx)?.get().to_owned();
+        Ok(Self::new(name, digest, Kind::Spdx, document))
+    }
+
+    fn new(name: Option<&str>, digest: Digest, kind: Kind, predicate: String) -> Self {
+        Self { name: name.map(str::to_owned), digest, kind, predicate }
+    }
+
+    /// Returns the predicate, a JSON object.
+    pub fn predicate(&self) -> &str {
+        &self.predicate
+    }
+
+    /// Returns the statement in JSON, for another program that signs it, such as `cosign attest-blob --statement`.
+    ///
+    /// # Errors
+    /// [`TrustError::Malformed`] if it cannot be written.
+    pub fn to_json(&self) -> Result<String, TrustError> {
+        let digest = WrittenDigest { sha256: self.digest.hex() };
+        let written = Written {
+            kind: STATEMENT_TYPE,
+            subject: [WrittenSubject { name: self.name.as_deref(), digest }],
+            predicate_type: self.kind.predicate_type(),
+            predicate: serde_json::from_str(&self.predicate).map_err(unwritable)?,
+        };
+        serde_json::to_string(&written).map_err(unwritable)
+    }
+
+    /// Signs the statement. Returns a bundle: see [`verify`](crate::verify).
+    ///
+    /// # Errors
+    /// [`TrustError::Signing`] if the system has no random numbers; [`TrustError::TooLarge`] if the predicate is.
+    pub fn sign(&self, key: &PrivateKey) -> Result<Vec<u8>, TrustError> {
+        bundle::sign(self.to_json()?.as_bytes(), key)
+    }
+
+    /// Reads the payload of a bundle, whose signature has been verified.
+    ///
+    /// # Errors
+    /// It is no statement of this version, or has no subject with the box digest `expected`.
+    pub(crate) fn read(payload: &[u8], expected: &Digest) -> Result<Self, TrustError> {
+        let signed: Signed = json::read("statement", payload)?;
+        expect("_type", &signed.kind, STATEMENT_TYPE)?;
+        let predicate = signed.predicate.filter(|it| is_object(it));
+        let Some(predicate) = predicate else {
+            return Err(TrustError::Malformed("statement", "`predicate` is no object".to_owned()));
+        };
+        let name = subject(signed.subject, expected)?;
+        let kind = Kind::of(&signed.predicate_type);
+        Ok(Self { name, digest: *expected, kind, predicate: predicate.get().to_owned() })
+    }
+}
+
+/// Returns the name of the subject that has the expected digest. A statement is about each of its subjects.
+fn subject(
+    subjects: Vec<Object<Subject>>,
+    expected: &Digest,
+) -> Result<Option<String>, TrustError> {
+    let hex = expected.hex();
+    let first = subjects.first().map(|it| it.0.digest.0.sha256.as_deref());
+    let found = match first {
+        Some(Some(digest)) => safe_text::clipped(format!("sha256:{}", safe_text::shown(digest))),
+        Some(None) => "a subject without a SHA-256".to_owned(),
+        None => "no subject".to_owned(),
+    };
+    let is_box = |it: &Object<Subject>| it.0.digest.0.sha256.as_ref() == Some(&hex);
+    let subject = subjects.into_iter().find(is_box).map(|it| it.0.name);
+    subject.ok_or(TrustError::OtherBox { found, expected: *expected })
+}
+
+fn unwritable(error: serde_json::Error) -> TrustError {
+    TrustError::Malformed("statement", error.to_string())
+}
+
+fn is_object(value: &RawValue) -> bool {
+    value.get().starts_with('{')
+}

@@ -1,0 +1,181 @@
+//! Policies and their decisions.
+
+use diagnostics::{Source, Sources};
+
+use super::{P256, P256_PUBLIC, public_keys};
+use crate::{Decision, Origin, Policy, Refusal, Requirement};
+
+/// Returns the content of the test's files.
+fn read(path: &str) -> Result<Vec<u8>, String> {
+    match path {
+        "keys/acme.pub" => Ok(P256_PUBLIC.to_vec()),
+        "/etc/other.pub" => Ok(super::ED25519_PUBLIC.to_vec()),
+        "keys/acme.pem" => Ok(P256.to_vec()),
+        _ => Err("there is no such file".to_owned()),
+    }
+}
+
+fn parse(text: &str) -> Policy {
+    Policy::parse(text, &mut read).unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+/// Returns the rendered errors of a policy.
+fn errors(text: &str) -> String {
+    let sources = Sources::single(Source::new("policy.toml", text));
+    Policy::parse(text, &mut read).unwrap_err().render(&sources)
+}
+
+fn registry(repository: &str) -> Origin<'_> {
+    Origin::Registry { repository, has_digest: true }
+}
+
+const EXAMPLE: &str = r#"
+default = "refuse"
+file = "allow"
+
+[[rule]]
+match = "ghcr.io/acme/*"
+keys = ["keys/acme.pub", "/etc/other.pub"]
+provenance = true
+
+[[rule]]
+match = "ghcr.io/acme/tools/*"
+keys = ["keys/acme.pub"]
+digest-only = true
+
+[[rule]]
+match = "ghcr.io/acme/hello"
+decision = "allow"
+
+[[rule]]
+match = "ghcr.io/acme/old"
+decision = "refuse"
+
+[[rule]]
+match = "localhost:5000/*"
+decision = "allow"
+digest-only = true
+
+[[rule]]
+match = "docker.io/debian"
+decision = "allow"
+"#;
+
+#[test]
+fn the_most_specific_rule_decides() {
+    let policy = parse(EXAMPLE);
+    let keys = public_keys();
+    let both = Decision::Signed(Requirement { keys: &keys, provenance: true });
+    let one = Decision::Signed(Requirement { keys: &keys[..1], provenance: false });
+    for (repository, expected) in [
+        ("ghcr.io/acme/any", both),
+        ("GHCR.IO/acme/any:v1", both),
+        ("ghcr.io/acme/deep/er", both),
+        ("ghcr.io/acme/tools", both),
+        ("ghcr.io/acme/tools/one", one),
+        ("ghcr.io/acme/hello", Decision::Allowed),
+        ("ghcr.io/acme/hello/world", both),
+        ("ghcr.io/acme/hello2", both),
+        ("ghcr.io/acme/old", Decision::Refused(Refusal::Rule)),
+        ("ghcr.io/acme", Decision::Refused(Refusal::NoRule)),
+        ("ghcr.io/acmeevil/any", Decision::Refused(Refusal::NoRule)),
+        ("ghcr.io.example.org/acme/any", Decision::Refused(Refusal::NoRule)),
+        ("ghcr.io:444/acme/any", Decision::Refused(Refusal::NoRule)),
+        ("localhost:5000/a/b", Decision::Allowed),
+        ("localhost:5001/a", Decision::Refused(Refusal::NoRule)),
+        ("debian", Decision::Allowed),
+        ("docker.io/library/debian", Decision::Allowed),
+        ("index.docker.io/debian:13", Decision::Allowed),
+        ("acme/debian", Decision::Refused(Refusal::NoRule)),
+        ("a..b/debian", Decision::Refused(Refusal::Malformed)),
+    ] {
+        assert_eq!(policy.decide(&registry(repository)), expected, "{repository}");
+    }
+}
+
+#[test]
+fn a_rule_may_require_a_digest() {
+    let policy = parse(EXAMPLE);
+    let tag = |repository| policy.decide(&Origin::Registry { repository, has_digest: false });
+    assert_eq!(tag("ghcr.io/acme/tools/one"), Decision::Refused(Refusal::NoDigest));
+    assert_eq!(tag("localhost:5000/a"), Decision::Refused(Refusal::NoDigest));
+    assert!(matches!(tag("ghcr.io/acme/any"), Decision::Signed(_)));
+    let file = Origin::File { repository: Some("localhost:5000/a") };
+    assert_eq!(policy.decide(&file), Decision::Allowed, "a file has digests");
+}
+
+#[test]
+fn files_and_builds_have_their_own_answers() {
+    let decide = |text: &str, origin| match parse(text).decide(&origin) {
+        Decision::Allowed => "allowed".to_owned(),
+        Decision::Signed(_) => "signed".to_owned(),
+        Decision::Refused(reason) => reason.to_string(),
+    };
+    let (named, other) = (Some("ghcr.io/acme/any"), Some("ghcr.io/other/any"));
+    for (text, origin, expected) in [
+        ("", Origin::Local, "allowed"),
+        (
+            "local = \"refuse\"",
+            Origin::Local,
+            "the policy refuses boxes that were built on this host",
+        ),
+        ("", Origin::File { repository: None }, "the policy refuses boxes from files"),
+        ("default = \"allow\"", Origin::File { repository: None }, "allowed"),
+        (
+            "default = \"allow\"\nfile = \"refuse\"",
+            Origin::File { repository: other },
+            "the policy refuses boxes from files",
+        ),
+        ("file = \"allow\"", Origin::File { repository: other }, "allowed"),
+        (
+            "file = \"allow\"",
+            registry("ghcr.io/other/any"),
+            "the policy has no rule for this repository",
+        ),
+        (EXAMPLE, Origin::File { repository: named }, "signed"),
+        (
+            EXAMPLE,
+            Origin::File { repository: Some("ghcr.io/acme/old") },
+            "the policy refuses this repository",
+        ),
+        ("", registry("a.example.org/b"), "the policy has no rule for this repository"),
+        ("default = \"allow\"", registry("a.example.org/b"), "allowed"),
+    ] {
+        assert_eq!(decide(text, origin), expected, "{text} {origin:?}");
+    }
+}
+
+#[test]
+fn faults_are_shown_with_their_lines() {
+    let rule = |lines: &str| errors(&format!("[[rule]]\n{lines}"));
+    let matching = |pattern: &str| rule(&format!("match = {pattern:?}\ndecision = \"allow\""));
+    let found = [
+        errors("default = \"signed\""),
+        errors("defualt = \"allow\""),
+        errors("default ="),
+        errors("rule = 1"),
+        errors("# \u{202e}"),
+        rule("keys = [\"keys/acme.pub\"]"),
+        rule("match = \"ghcr.io/a\""),
+        rule("match = \"ghcr.io/a\"\nkeys = []"),
+        rule("match = \"ghcr.io/a\"\nkeys = \"keys/acme.pub\""),
+        rule("match = \"ghcr.io/a\"\nkeys = [\"keys/acme.pub\"]\ndecision = \"allow\""),
+        rule("match = \"ghcr.io/a\"\ndecision = \"allow\"\nprovenance = true"),
+        rule("match = \"ghcr.io/a\"\nkeys = [\"missing.pub\",\n \"keys/acme.pem\"]"),
+        matching("acme/a"),
+        matching("*"),
+        matching("ghcr.io"),
+        matching("ghcr.io/"),
+        matching("ghcr.io/a*"),
+        matching("ghcr.io/a/:v1"),
+        matching("ghcr.io/a:v1"),
+        matching("ghcr.io/a@sha256:00"),
+        matching("https://ghcr.io/a"),
+        matching("ghcr.io/Acme/*"),
+        matching("ghcr.io/acme//*"),
+        errors(
+            "[[rule]]\nmatch = \"docker.io/debian\"\ndecision = \"allow\"\n[[rule]]\nmatch = \"index.docker.io/library/debian\"\ndecision = \"refuse\"\n",
+        ),
+    ];
+    insta::assert_snapshot!(found.join("\n\n"));
+}

@@ -1,0 +1,80 @@
+//! Verifies bundles.
+
+use box_digest::Digest;
+
+use crate::policy::Requirement;
+use crate::{Kind, PublicKey, Statement, TrustError, bundle};
+
+/// A statement about a box, and the trusted key that has signed it.
+#[derive(Debug, Clone)]
+pub struct Verified<'k> {
+    /// The key.
+    pub key: &'k PublicKey,
+    /// The statement.
+    pub statement: Statement,
+}
+
+/// The statements that fulfil a [`Requirement`].
+#[derive(Debug, Clone)]
+pub struct Accepted<'k> {
+    /// The signature.
+    pub signature: Verified<'k>,
+    /// The provenance, if it is required.
+    pub provenance: Option<Verified<'k>>,
+}
+
+/// Verifies that one of the keys `trusted` has signed a bundle, and that its statement is about the box `box_digest`.
+///
+/// The bundle's hint selects the key, and the key's own algorithm is used. The statement is read after its signature has been
+/// verified.
+///
+/// # Errors
+/// The bundle is malformed, signed by another key, changed, or about another box.
+pub fn verify<'k>(
+    bundle: &[u8],
+    trusted: &'k [PublicKey],
+    box_digest: &Digest,
+) -> Result<Verified<'k>, TrustError> {
+    let read = bundle::read(bundle)?;
+    let key = trusted.iter().find(|key| key.hint() == read.hint);
+    let key = key.ok_or_else(|| TrustError::OtherKey(safe_text::clipped(read.hint)))?;
+    key.check(&bundle::encoding(&read.payload), &read.signature)?;
+    Ok(Verified { key, statement: Statement::read(&read.payload, box_digest)? })
+}
+
+impl<'k> Requirement<'k> {
+    /// Verifies that the bundles of a box have what the policy requires: a signature, and provenance if that is required. An
+    /// SBOM or provenance alone does not approve a box.
+    /// `bundles` are read until that is fulfilled.
+    ///
+    /// # Errors
+    /// [`TrustError::Missing`] if they do not.
+    pub fn check<'b>(
+        &self,
+        bundles: impl IntoIterator<Item = &'b [u8]>,
+        box_digest: &Digest,
+    ) -> Result<Accepted<'k>, TrustError> {
+        let (mut signature, mut provenance, mut faults) = (None, None, Vec::new());
+        for bundle in bundles {
+            match verify(bundle, self.keys, box_digest) {
+                Ok(verified) if verified.statement.kind == Kind::Signature => {
+                    signature = signature.or(Some(verified));
+                }
+                Ok(verified) if verified.statement.kind == Kind::Provenance => {
+                    provenance = provenance.or(Some(verified));
+                }
+                Ok(_) => {}
+                Err(fault) => faults.push(fault),
+            }
+            if signature.is_some() && (provenance.is_some() || !self.provenance) {
+                break;
+            }
+        }
+        let missing = |kind| TrustError::Missing { kind, faults: faults.clone() };
+        let signature = signature.ok_or_else(|| missing(Kind::Signature))?;
+        if self.provenance && provenance.is_none() {
+            return Err(missing(Kind::Provenance));
+        }
+        Ok(Accepted { signature, provenance: provenance.filter(|_| self.provenance) })
+    }
+}
