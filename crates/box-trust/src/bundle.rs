@@ -180,7 +180,7 @@ pub(crate) fn expect(
     if found == supported {
         return Ok(());
     }
-    let found = safe_text::quote(&safe_text::clipped(found.to_owned()));
+    let found = safe_text::quote(found);
     Err(TrustError::Unsupported { field, found, supported })
 }
 

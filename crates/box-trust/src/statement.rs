@@ -205,7 +205,10 @@ fn subject(
     let hex = expected.hex();
     let first = subjects.first().map(|it| it.0.digest.0.sha256.as_deref());
     let found = match first {
-        Some(Some(digest)) => safe_text::clipped(format!("sha256:{}", safe_text::shown(digest))),
+        Some(Some(hex)) => {
+            let text = format!("sha256:{hex}");
+            text.parse::<Digest>().map_or_else(|_| safe_text::quote(&text), |it| it.to_string())
+        }
         Some(None) => "a subject without a SHA-256".to_owned(),
         None => "no subject".to_owned(),
     };

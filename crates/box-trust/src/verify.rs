@@ -37,7 +37,7 @@ pub fn verify<'k>(
 ) -> Result<Verified<'k>, TrustError> {
     let read = bundle::read(bundle)?;
     let key = trusted.iter().find(|key| key.hint() == read.hint);
-    let key = key.ok_or_else(|| TrustError::OtherKey(safe_text::clipped(read.hint)))?;
+    let key = key.ok_or_else(|| TrustError::OtherKey(safe_text::quote(&read.hint)))?;
     key.check(&bundle::encoding(&read.payload), &read.signature)?;
     Ok(Verified { key, statement: Statement::read(&read.payload, box_digest)? })
 }

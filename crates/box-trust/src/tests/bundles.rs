@@ -32,7 +32,7 @@ fn a_bundle_is_accepted_for_its_box_and_key_only() {
 
         let others: Vec<_> = trusted.iter().filter(|it| *it != key.public()).cloned().collect();
         let error = verify(&bundle, &others, &box_digest()).unwrap_err();
-        assert_eq!(error, TrustError::OtherKey(key.public().hint()));
+        assert_eq!(error, TrustError::OtherKey(format!("`{}`", key.public().hint())));
         assert!(verify(&bundle, &[], &box_digest()).is_err());
         let other = Digest::of(b"another box");
         let error = verify(&bundle, &trusted, &other).unwrap_err();
@@ -47,6 +47,23 @@ fn a_bundle_is_accepted_for_its_box_and_key_only() {
 fn the_bytes_of_a_bundle_do_not_change() {
     insta::assert_snapshot!(signed());
     assert_eq!(signed(), signed());
+}
+
+#[test]
+fn the_page_shows_a_statement_and_a_bundle() {
+    let pages = super::blocks("json").into_iter().map(|it| serde_json::from_str(it).unwrap());
+    let [statement, shown]: [Value; 2] = pages.collect::<Vec<_>>().try_into().unwrap();
+    let ours = Statement::signature(Some("ghcr.io/acme/hello"), box_digest()).to_json().unwrap();
+    assert_eq!(statement, serde_json::from_str::<Value>(&ours).unwrap());
+
+    let mut bundle: Value = serde_json::from_str(&signed()).unwrap();
+    for field in ["/dsseEnvelope/payload", "/dsseEnvelope/signatures/0/sig"] {
+        let start = shown.pointer(field).unwrap().as_str().unwrap().strip_suffix('…').unwrap();
+        let whole = bundle.pointer_mut(field).unwrap();
+        assert!(whole.as_str().unwrap().starts_with(start), "{field}");
+        *whole = format!("{start}…").into();
+    }
+    assert_eq!(shown, bundle);
 }
 
 /// The attestation that npm's registry made for `sigstore@1.3.0`, in
@@ -221,7 +238,7 @@ fn a_requirement_needs_a_signature_and_perhaps_provenance() {
     assert_eq!(check(true, &trusted, &others), missing(Kind::Signature, vec![]), "no approval");
     assert_eq!(check(true, &trusted, &[&signature, &sbom]), missing(Kind::Provenance, vec![]));
     // A stranger's bundles do no harm, and prove nothing.
-    let other = TrustError::OtherKey(second.public().hint());
+    let other = TrustError::OtherKey(format!("`{}`", second.public().hint()));
     assert_eq!(check(true, &trusted[..1], &all), missing(Kind::Provenance, vec![other]));
     let broken = b"{".to_vec();
     assert_eq!(check(false, &trusted, &[&broken, &signature]), Ok(false));

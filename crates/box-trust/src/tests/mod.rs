@@ -2,6 +2,7 @@
 
 mod bundles;
 mod keys;
+mod oracle;
 mod policies;
 mod properties;
 mod statements;
@@ -32,4 +33,13 @@ fn box_digest() -> Digest {
 fn signed() -> String {
     let statement = Statement::signature(Some("ghcr.io/acme/hello"), box_digest());
     String::from_utf8(statement.sign(&private_keys()[1]).unwrap()).unwrap()
+}
+
+/// Returns the blocks of a language in docs/trust.md.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let page = include_str!("../../../../docs/trust.md");
+    let parts = page.split("```").skip(1).step_by(2);
+    let blocks: Vec<_> = parts.filter_map(|it| it.strip_prefix(language)).collect();
+    assert!(!blocks.is_empty());
+    blocks
 }

@@ -2,14 +2,14 @@
 
 use diagnostics::{Source, Sources};
 
-use super::{P256, P256_PUBLIC, public_keys};
+use super::{ED25519_PUBLIC, P256, P256_PUBLIC, public_keys};
 use crate::{Decision, Origin, Policy, Refusal, Requirement};
 
 /// Returns the content of the test's files.
 fn read(path: &str) -> Result<Vec<u8>, String> {
     match path {
         "keys/acme.pub" => Ok(P256_PUBLIC.to_vec()),
-        "/etc/other.pub" => Ok(super::ED25519_PUBLIC.to_vec()),
+        "/etc/other.pub" => Ok(ED25519_PUBLIC.to_vec()),
         "keys/acme.pem" => Ok(P256.to_vec()),
         _ => Err("there is no such file".to_owned()),
     }
@@ -59,6 +59,10 @@ digest-only = true
 [[rule]]
 match = "docker.io/debian"
 decision = "allow"
+
+[[rule]]
+match = "[::1]:5000/*"
+decision = "allow"
 "#;
 
 #[test]
@@ -83,6 +87,7 @@ fn the_most_specific_rule_decides() {
         ("ghcr.io:444/acme/any", Decision::Refused(Refusal::NoRule)),
         ("localhost:5000/a/b", Decision::Allowed),
         ("localhost:5001/a", Decision::Refused(Refusal::NoRule)),
+        ("[::1]:5000/a", Decision::Allowed),
         ("debian", Decision::Allowed),
         ("docker.io/library/debian", Decision::Allowed),
         ("index.docker.io/debian:13", Decision::Allowed),
@@ -143,6 +148,27 @@ fn files_and_builds_have_their_own_answers() {
     ] {
         assert_eq!(decide(text, origin), expected, "{text} {origin:?}");
     }
+}
+
+#[test]
+fn the_policy_of_the_page_decides_as_the_page_says() {
+    let [text] = super::blocks("toml").try_into().unwrap();
+    let mut read = |path: &str| {
+        assert!(text.contains(&format!("{path:?}")));
+        Ok(if path == "keys/acme.pub" { P256_PUBLIC.to_vec() } else { ED25519_PUBLIC.to_vec() })
+    };
+    let policy = Policy::parse(text, &mut read).unwrap();
+    let decide =
+        |repository, has_digest| policy.decide(&Origin::Registry { repository, has_digest });
+    let keys = public_keys();
+    let signed = Decision::Signed(Requirement { keys: &keys, provenance: false });
+    assert_eq!(decide("ghcr.io/acme/hello", false), signed);
+    let production = "ghcr.io/acme/production/api";
+    let signed = Decision::Signed(Requirement { keys: &keys[1..], provenance: true });
+    assert_eq!(decide(production, true), signed);
+    assert_eq!(decide(production, false), Decision::Refused(Refusal::NoDigest));
+    assert_eq!(decide("localhost:5000/any", false), Decision::Allowed);
+    assert_eq!(decide("ghcr.io/other/hello", true), Decision::Refused(Refusal::NoRule));
 }
 
 #[test]

@@ -43,21 +43,19 @@ proptest! {
     }
 }
 
-/// Every byte of the bundle is replaced by each of some others. The few changes that are accepted concern white space.
+/// Every byte of a bundle is replaced by each of some others.
 #[test]
-fn no_changed_byte_makes_another_statement() {
-    let bundle = signed().into_bytes();
-    let original = Statement::signature(Some("ghcr.io/acme/hello"), box_digest());
-    for at in 0..bundle.len() {
-        for change in [bundle[at] ^ 1, bundle[at] ^ 0x20, b'A', b'"', b'\\', 0xff, 0] {
-            let mut changed = bundle.clone();
-            changed[at] = change;
-            if changed == bundle {
-                continue;
-            }
-            if let Ok(verified) = verify(&changed, &public_keys(), &box_digest()) {
-                assert_eq!(verified.statement, original, "{}", String::from_utf8_lossy(&changed));
-                panic!("byte {at} has no meaning");
+fn no_changed_byte_is_accepted() {
+    let statement = Statement::signature(Some("ghcr.io/acme/hello"), box_digest());
+    let trusted = public_keys();
+    for key in private_keys() {
+        let bundle = statement.sign(&key).unwrap();
+        for at in 0..bundle.len() {
+            for change in [bundle[at] ^ 1, bundle[at] ^ 0x20, b'A', b'"', b'\\', 0xff, 0] {
+                let mut changed = bundle.clone();
+                changed[at] = change;
+                let is_accepted = verify(&changed, &trusted, &box_digest()).is_ok();
+                assert_eq!(is_accepted, changed == bundle, "{}", changed.escape_ascii());
             }
         }
     }

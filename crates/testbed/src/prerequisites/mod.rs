@@ -13,6 +13,7 @@ mod host_kernel;
 mod oras;
 mod pypi;
 mod rust_target;
+mod sigstore;
 mod spdx;
 
 use std::fs::{self, File};
@@ -27,6 +28,7 @@ pub use groups::{for_all_tests, for_demo, for_tests, for_virtual_host, guest_ker
 pub use host_kernel::{host_kernel, with_busybox, with_program};
 pub use oras::{Oras, oras};
 pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
+pub use sigstore::{Sigstore, Verdict, sigstore};
 pub use spdx::{SpdxValidator, spdx_validator};
 
 /// A function that gets a line of text before an action that takes long.

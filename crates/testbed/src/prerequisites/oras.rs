@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Say;
-use super::pypi::python_packages;
+use super::pypi::{Platform, python_packages};
 use crate::{Result, Workspace, program};
 
 /// The client and its dependencies, with the last jsonschema that is plain Python.
@@ -45,5 +45,6 @@ impl Oras {
 /// # Errors
 /// The client cannot be downloaded, or has another digest.
 pub fn oras(workspace: &Workspace, say: Say<'_>) -> Result<Oras> {
-    python_packages(workspace, "oras", REQUIREMENTS, say).map(|folder| Oras { folder })
+    python_packages(workspace, ("oras", Platform::Any), REQUIREMENTS, say)
+        .map(|folder| Oras { folder })
 }

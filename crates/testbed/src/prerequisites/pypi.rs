@@ -9,12 +9,32 @@ use box_digest::Digest;
 use super::{Say, lock, pip};
 use crate::{KitError, Result, Workspace, program};
 
+/// The systems for which packages are made.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Platform {
+    /// Any system: the packages are plain Python.
+    Any,
+    /// Linux on x86-64 with glibc 2.28 or later. Debian has had it since version 10.
+    Linux,
+}
+
+impl Platform {
+    /// Returns the tag in the names of packages
+    /// ([platform compatibility tags](https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/)).
+    const fn tag(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Linux => "manylinux_2_28_x86_64",
+        }
+    }
+}
+
 /// Returns a directory with Python packages, for `PYTHONPATH`. If it is missing, the packages are downloaded first, without
 /// installing them for the system. `requirements` lists the packages and all their dependencies with their digests. Only
-/// these are fetched. They are plain Python, so that one list fits every version of Python.
+/// these are fetched. They are for every version of Python, so that one list fits all.
 pub(super) fn python_packages(
     workspace: &Workspace,
-    name: &str,
+    (name, platform): (&str, Platform),
     requirements: &str,
     say: Say<'_>,
 ) -> Result<PathBuf> {
@@ -24,20 +44,20 @@ pub(super) fn python_packages(
         if !folder.is_dir() {
             pip(say)?;
             say(&format!("fetching {name} with pip, in the build output"));
-            fetch(&folder, requirements)?;
+            fetch(&folder, platform, requirements)?;
         }
     }
     Ok(folder)
 }
 
-fn fetch(folder: &Path, requirements: &str) -> Result<()> {
+fn fetch(folder: &Path, platform: Platform, requirements: &str) -> Result<()> {
     let parent = folder.parent().unwrap_or(folder);
     let scratch = tempfile::tempdir_in(parent).map_err(KitError::file("make", parent))?;
     let (list, draft) = (scratch.path().join("requirements.txt"), scratch.path().join("ready"));
     fs::write(&list, requirements).map_err(KitError::file("write", &list))?;
     let mut python = Command::new("python3");
     python.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]);
-    python.args(["--platform", "any", "--implementation", "py", "--abi", "none"]);
+    python.args(["--platform", platform.tag(), "--implementation", "py", "--abi", "none"]);
     python.args(["--require-hashes", "--no-warn-script-location", "--target"]).arg(&draft);
     program::run(python.arg("--requirement").arg(&list))?;
     fs::rename(&draft, folder).map_err(KitError::file("rename", &draft))

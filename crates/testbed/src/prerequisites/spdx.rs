@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Say;
-use super::pypi::python_packages;
+use super::pypi::{Platform, python_packages};
 use crate::{Result, Workspace, program};
 
 /// The validator, and the dependencies that it needs for JSON documents: 2 MB of plain Python.
@@ -41,5 +41,6 @@ impl SpdxValidator {
 /// # Errors
 /// The validator cannot be downloaded, or has another digest.
 pub fn spdx_validator(workspace: &Workspace, say: Say<'_>) -> Result<SpdxValidator> {
-    python_packages(workspace, "spdx", REQUIREMENTS, say).map(|folder| SpdxValidator { folder })
+    python_packages(workspace, ("spdx", Platform::Any), REQUIREMENTS, say)
+        .map(|folder| SpdxValidator { folder })
 }
