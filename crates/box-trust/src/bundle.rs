@@ -5,6 +5,8 @@
 //! error: a field of a bundle is not signed, so whatever it means, an attacker could have added it. Fields of a transparency log
 //! are known, and not read: they could prove when the signature was made, and a signature by a trusted key needs no such proof.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::de::IgnoredAny;
@@ -56,10 +58,11 @@ struct Hint {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Bundle {
+struct Bundle<'b> {
     media_type: String,
     verification_material: Object<Material>,
-    dsse_envelope: Option<Object<Envelope>>,
+    #[serde(borrow)]
+    dsse_envelope: Option<Object<Envelope<'b>>>,
     message_signature: Option<IgnoredAny>,
 }
 
@@ -77,8 +80,10 @@ struct Material {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Envelope {
-    payload: String,
+struct Envelope<'b> {
+    /// Most of the bundle, so it is not copied.
+    #[serde(borrow)]
+    payload: Cow<'b, str>,
     payload_type: String,
     signatures: Vec<Object<Signature>>,
 }
@@ -96,8 +101,10 @@ struct Signature {
 pub(crate) struct Unverified {
     /// The name of the key: see [`PublicKey::hint`](crate::PublicKey::hint).
     pub(crate) hint: String,
-    /// The statement in JSON.
-    pub(crate) payload: Vec<u8>,
+    /// The bytes that are signed: see [`encoding`].
+    pub(crate) message: Vec<u8>,
+    /// The offset of the statement in the message.
+    pub(crate) payload: usize,
     pub(crate) signature: Vec<u8>,
 }
 
@@ -138,7 +145,7 @@ fn check_size(bundle: &[u8]) -> Result<(), TrustError> {
 /// It is no bundle of this version with one signature by a key, over an in-toto statement.
 pub(crate) fn read(bundle: &[u8]) -> Result<Unverified, TrustError> {
     check_size(bundle)?;
-    let read: Bundle = json::read("bundle", bundle)?;
+    let read: Bundle<'_> = json::read("bundle", bundle)?;
     expect("mediaType", &read.media_type, BUNDLE_MEDIA_TYPE)?;
     let hint = read.verification_material.0.hint()?;
     let envelope = match (read.dsse_envelope, read.message_signature) {
@@ -150,7 +157,9 @@ pub(crate) fn read(bundle: &[u8]) -> Result<Unverified, TrustError> {
         return Err(TrustError::Signatures(envelope.signatures.len()));
     };
     let signature = bytes("sig", &signature.0.sig)?;
-    Ok(Unverified { hint, payload: bytes("payload", &envelope.payload)?, signature })
+    let payload = bytes("payload", &envelope.payload)?;
+    let message = encoding(&payload);
+    Ok(Unverified { hint, payload: message.len() - payload.len(), message, signature })
 }
 
 impl Material {

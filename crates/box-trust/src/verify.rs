@@ -38,8 +38,9 @@ pub fn verify<'k>(
     let read = bundle::read(bundle)?;
     let key = trusted.iter().find(|key| key.hint() == read.hint);
     let key = key.ok_or_else(|| TrustError::OtherKey(safe_text::quote(&read.hint)))?;
-    key.check(&bundle::encoding(&read.payload), &read.signature)?;
-    Ok(Verified { key, statement: Statement::read(&read.payload, box_digest)? })
+    key.check(&read.message, &read.signature)?;
+    let statement = Statement::read(&read.message[read.payload..], box_digest)?;
+    Ok(Verified { key, statement })
 }
 
 impl<'k> Requirement<'k> {

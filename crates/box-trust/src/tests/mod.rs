@@ -9,7 +9,7 @@ mod statements;
 
 use box_digest::Digest;
 
-use crate::{PrivateKey, PublicKey, Statement};
+use crate::{MAX_BUNDLE_BYTES, MAX_KEY_BYTES, MAX_POLICY_BYTES, PrivateKey, PublicKey, Statement};
 
 const P256: &[u8] = include_bytes!("keys/p256.pem");
 const P256_PUBLIC: &[u8] = include_bytes!("keys/p256.pub");
@@ -35,10 +35,21 @@ fn signed() -> String {
     String::from_utf8(statement.sign(&private_keys()[1]).unwrap()).unwrap()
 }
 
+const PAGE: &str = include_str!("../../../../docs/trust.md");
+
+#[test]
+fn the_limits_are_those_of_the_pages() {
+    let (bundle, key, policy) =
+        (MAX_BUNDLE_BYTES >> 20, MAX_KEY_BYTES >> 10, MAX_POLICY_BYTES >> 20);
+    assert!(PAGE.contains(&format!("it has more than {bundle} MiB,")));
+    let page = include_str!("../../../../docs/hostile-input.md");
+    let limits = format!("at most {bundle} MiB, a key {key} KiB, and a policy {policy} MiB.");
+    assert!(page.contains(&limits), "{limits}");
+}
+
 /// Returns the blocks of a language in docs/trust.md.
 fn blocks(language: &str) -> Vec<&'static str> {
-    let page = include_str!("../../../../docs/trust.md");
-    let parts = page.split("```").skip(1).step_by(2);
+    let parts = PAGE.split("```").skip(1).step_by(2);
     let blocks: Vec<_> = parts.filter_map(|it| it.strip_prefix(language)).collect();
     assert!(!blocks.is_empty());
     blocks
