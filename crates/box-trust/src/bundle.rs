@@ -23,31 +23,30 @@ pub const MAX_BUNDLE_BYTES: usize = 32 << 20;
 /// The type of the payload: an in-toto statement.
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Written<'a> {
-    media_type: &'a str,
-    verification_material: WrittenMaterial,
-    dsse_envelope: WrittenEnvelope<'a>,
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Bundle<'b> {
+    #[serde(borrow)]
+    media_type: Cow<'b, str>,
+    verification_material: Object<Material>,
+    #[serde(borrow)]
+    dsse_envelope: Option<Object<Envelope<'b>>>,
+    #[serde(skip_serializing)]
+    message_signature: Option<IgnoredAny>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WrittenMaterial {
-    public_key: Hint,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WrittenEnvelope<'a> {
-    payload: String,
-    payload_type: &'a str,
-    signatures: [WrittenSignature; 1],
-}
-
-#[derive(Serialize)]
-struct WrittenSignature {
-    sig: String,
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Material {
+    public_key: Option<Object<Hint>>,
+    #[serde(skip_serializing)]
+    certificate: Option<IgnoredAny>,
+    #[serde(skip_serializing)]
+    x509_certificate_chain: Option<IgnoredAny>,
+    #[serde(rename = "tlogEntries", skip_serializing)]
+    _tlog_entries: Option<IgnoredAny>,
+    #[serde(rename = "timestampVerificationData", skip_serializing)]
+    _timestamps: Option<IgnoredAny>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,44 +55,23 @@ struct Hint {
     hint: String,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Bundle<'b> {
-    media_type: String,
-    verification_material: Object<Material>,
-    #[serde(borrow)]
-    dsse_envelope: Option<Object<Envelope<'b>>>,
-    message_signature: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Material {
-    public_key: Option<Object<Hint>>,
-    certificate: Option<IgnoredAny>,
-    x509_certificate_chain: Option<IgnoredAny>,
-    #[serde(rename = "tlogEntries")]
-    _tlog_entries: Option<IgnoredAny>,
-    #[serde(rename = "timestampVerificationData")]
-    _timestamps: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Envelope<'b> {
     /// Most of the bundle, so it is not copied.
     #[serde(borrow)]
     payload: Cow<'b, str>,
-    payload_type: String,
+    #[serde(borrow)]
+    payload_type: Cow<'b, str>,
     signatures: Vec<Object<Signature>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Signature {
     sig: String,
     /// DSSE's hint for finding the key. It is not signed, and the bundle has another one.
-    #[serde(rename = "keyid")]
+    #[serde(rename = "keyid", skip_serializing)]
     _keyid: Option<String>,
 }
 
@@ -111,16 +89,20 @@ pub(crate) struct Unverified {
 /// Signs a statement, and returns the bundle. Its bytes depend on the statement and the signature only.
 pub(crate) fn sign(payload: &[u8], key: &PrivateKey) -> Result<Vec<u8>, TrustError> {
     let signature = key.sign(&encoding(payload))?;
-    let written = Written {
-        media_type: BUNDLE_MEDIA_TYPE,
-        verification_material: WrittenMaterial { public_key: Hint { hint: key.public().hint() } },
-        dsse_envelope: WrittenEnvelope {
-            payload: BASE64_STANDARD.encode(payload),
-            payload_type: PAYLOAD_TYPE,
-            signatures: [WrittenSignature { sig: BASE64_STANDARD.encode(signature) }],
-        },
+    let signature = Signature { sig: BASE64_STANDARD.encode(signature), _keyid: None };
+    let envelope = Envelope {
+        payload: BASE64_STANDARD.encode(payload).into(),
+        payload_type: PAYLOAD_TYPE.into(),
+        signatures: vec![Object(signature)],
     };
-    let bundle = serde_json::to_vec(&written);
+    let public_key = Some(Object(Hint { hint: key.public().hint() }));
+    let bundle = Bundle {
+        media_type: BUNDLE_MEDIA_TYPE.into(),
+        verification_material: Object(Material { public_key, ..Material::default() }),
+        dsse_envelope: Some(Object(envelope)),
+        message_signature: None,
+    };
+    let bundle = serde_json::to_vec(&bundle);
     let bundle = bundle.map_err(|error| TrustError::Malformed("bundle", error.to_string()))?;
     check_size(&bundle).map(|()| bundle)
 }

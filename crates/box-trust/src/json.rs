@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use box_contract::json::fault;
+use serde::Serialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
@@ -11,6 +12,8 @@ use crate::TrustError;
 
 /// A value that must be an object. serde's derived readers also accept a list of the fields' values, which no other reader of
 /// bundles does.
+#[derive(Serialize)]
+#[serde(transparent)]
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

@@ -3,6 +3,8 @@
 //! The format is [Statement v1](https://github.com/in-toto/attestation/blob/v1.1.2/spec/v1/statement.md). The subject is the box
 //! digest. A registry's manifest has another digest, which changes if the same box is compressed in another way.
 
+use std::borrow::Cow;
+
 use box_digest::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -43,46 +45,27 @@ pub struct Statement {
     predicate: String,
 }
 
-#[derive(Serialize)]
+/// A statement in JSON. Fields that are not listed are ignored, as in-toto requires of readers.
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written<'a> {
-    #[serde(rename = "_type")]
-    kind: &'a str,
-    subject: [WrittenSubject<'a>; 1],
-    predicate_type: &'a str,
-    predicate: &'a RawValue,
-}
-
-#[derive(Serialize)]
-struct WrittenSubject<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    digest: WrittenDigest,
-}
-
-#[derive(Serialize)]
-struct WrittenDigest {
-    sha256: String,
-}
-
-/// A statement that a trusted key has signed. Fields that are not listed are ignored, as in-toto requires of readers.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Signed {
-    #[serde(rename = "_type")]
-    kind: String,
+struct Document<'d> {
+    #[serde(rename = "_type", borrow)]
+    kind: Cow<'d, str>,
     subject: Vec<Object<Subject>>,
-    predicate_type: String,
-    predicate: Option<Box<RawValue>>,
+    #[serde(borrow)]
+    predicate_type: Cow<'d, str>,
+    #[serde(borrow)]
+    predicate: Option<&'d RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Subject {
+    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     digest: Object<SubjectDigest>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct SubjectDigest {
     sha256: Option<String>,
 }
@@ -162,14 +145,14 @@ impl Statement {
     /// # Errors
     /// [`TrustError::Malformed`] if it cannot be written.
     pub fn to_json(&self) -> Result<String, TrustError> {
-        let digest = WrittenDigest { sha256: self.digest.hex() };
-        let written = Written {
-            kind: STATEMENT_TYPE,
-            subject: [WrittenSubject { name: self.name.as_deref(), digest }],
-            predicate_type: self.kind.predicate_type(),
-            predicate: serde_json::from_str(&self.predicate).map_err(unwritable)?,
+        let digest = Object(SubjectDigest { sha256: Some(self.digest.hex()) });
+        let document = Document {
+            kind: STATEMENT_TYPE.into(),
+            subject: vec![Object(Subject { name: self.name.clone(), digest })],
+            predicate_type: self.kind.predicate_type().into(),
+            predicate: Some(serde_json::from_str(&self.predicate).map_err(unwritable)?),
         };
-        serde_json::to_string(&written).map_err(unwritable)
+        serde_json::to_string(&document).map_err(unwritable)
     }
 
     /// Signs the statement. Returns a bundle: see [`verify`](crate::verify).
@@ -185,14 +168,14 @@ impl Statement {
     /// # Errors
     /// It is no statement of this version, or has no subject with the box digest `expected`.
     pub(crate) fn read(payload: &[u8], expected: &Digest) -> Result<Self, TrustError> {
-        let signed: Signed = json::read("statement", payload)?;
-        expect("_type", &signed.kind, STATEMENT_TYPE)?;
-        let predicate = signed.predicate.filter(|it| is_object(it));
+        let read: Document<'_> = json::read("statement", payload)?;
+        expect("_type", &read.kind, STATEMENT_TYPE)?;
+        let predicate = read.predicate.filter(|it| is_object(it));
         let Some(predicate) = predicate else {
             return Err(TrustError::Malformed("statement", "`predicate` is no object".to_owned()));
         };
-        let name = subject(signed.subject, expected)?;
-        let kind = Kind::of(&signed.predicate_type);
+        let name = subject(read.subject, expected)?;
+        let kind = Kind::of(&read.predicate_type);
         Ok(Self { name, digest: *expected, kind, predicate: predicate.get().to_owned() })
     }
 }
