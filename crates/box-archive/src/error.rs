@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use box_cache::StoreError;
+use box_cache::{MAX_ATTACHED, StoreError};
 use box_digest::Digest;
 use box_layout::{MAX_MANIFESTS, OpenError};
 use box_registry::BoxRegistryError;
@@ -38,6 +38,11 @@ pub enum ArchiveError {
     /// The index has more manifests than are allowed.
     #[error("{what} names more than {MAX_MANIFESTS} manifests")]
     TooMany { what: String },
+    /// The attachments of the boxes are too large for one file.
+    #[error(
+        "the attachments of the boxes have {bytes} bytes together, and at most {MAX_ATTACHED} are allowed in a file"
+    )]
+    Attachments { bytes: u64 },
     /// There are several boxes, and one is needed. `boxes` has their names and digests.
     #[error("{what} has {} boxes: {}", boxes.len(), boxes.join(", "))]
     WhichBox { what: String, boxes: Vec<String> },

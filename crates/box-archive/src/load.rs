@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use box_cache::Store;
 use box_digest::Digest;
-use box_registry::{RemoteBlob, fetch, missing};
+use box_registry::{RemoteBlob, fetch, keep_attachments, missing};
 
 use crate::keep::{self, NameGiven, Names};
 use crate::{Archive, ArchiveError, Boxed};
@@ -34,6 +34,8 @@ pub struct Loaded {
     pub new_blobs: usize,
     /// The size of these blobs, in bytes.
     pub new_bytes: u64,
+    /// The number of the box's attachments in the file.
+    pub attachments: usize,
 }
 
 impl<'a> Plan<'a> {
@@ -109,6 +111,7 @@ impl<'a> Plan<'a> {
         fetch(&self.archive.origin(&named), &self.missing, store)?;
         for it in &self.boxes {
             it.remote.keep_manifest(store)?;
+            keep_attachments(store, &it.remote.digest, &it.attachments)?;
         }
         // Until the boxes have their names, these values keep garbage collection from their blobs. If one box cannot be opened,
         // no box gets a name.
@@ -138,5 +141,6 @@ fn loaded(
     let is_new = |it: &&RemoteBlob| new.remove(&it.plain.digest);
     let new: Vec<_> = remote.blobs.iter().filter(is_new).collect();
     let (bytes, new_bytes) = (sizes(&all), sizes(&new));
-    Ok(Loaded { digest, names, blobs: all.len(), bytes, new_blobs: new.len(), new_bytes })
+    let (blobs, new_blobs, attachments) = (all.len(), new.len(), it.attachments.len());
+    Ok(Loaded { digest, names, blobs, bytes, new_blobs, new_bytes, attachments })
 }

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use box_cache::{Attachment, AttachmentInfo};
 use box_contract::manifest::{INDEX_FILE, LAYOUT_FILE, MANIFEST_TYPES, blob_name};
 use box_digest::Digest;
 use box_layout::{Listed, MAX_DOCUMENT, MAX_MANIFESTS, check_layout_file, listed};
 use box_registry::{
-    AT_ONCE, BoxRegistryError, FillError, Found, Inflating, Origin, Remote, Targets, each,
+    AT_ONCE, BoxRegistryError, FillError, Found, Inflating, Origin, Referrer, Remote, Targets, each,
 };
 use download::DraftError;
 use host_fs::FileError;
@@ -17,6 +18,7 @@ use host_fs::read::{Links, Section, open_regular};
 use oci_layer::{Compression, MemberIndex, START, decompressed};
 
 use crate::ArchiveError;
+use crate::attached;
 use crate::stream::Stream;
 
 /// The maximum number of names of a box. Each is a file in the store.
@@ -57,6 +59,8 @@ pub struct Boxed {
     pub remote: Remote,
     /// The names of the box in the file, in the order of the index.
     pub names: Vec<String>,
+    /// The attachments of the box, such as its signatures. They are verified only against the digests in the file.
+    pub attachments: Vec<Attachment>,
 }
 
 impl Boxed {
@@ -127,17 +131,23 @@ impl Archive {
     }
 
     /// Reads the manifests of the index, and returns the boxes among them in the order of the index. Of the blobs of a box, reads
-    /// only its manifest and, for [`Form::Image`](box_registry::Form::Image), the config of the image.
+    /// only its manifest, its attachments and, for [`Form::Image`](box_registry::Form::Image), the config of the image.
     ///
     /// # Errors
     /// [`ArchiveError::NoBoxes`], [`ArchiveError::NotABox`], and [`ArchiveError::Box`] if one of the boxes is malformed.
     pub fn boxes(&self) -> Result<Vec<Boxed>, ArchiveError> {
-        let (mut boxes, mut other) = (Vec::new(), None);
+        let (mut boxes, mut other, mut referrers) = (Vec::new(), None, Vec::new());
         for listed in &self.listed {
-            match Remote::of(&Early(self), self.found(listed)?) {
-                Ok(remote) => boxes.push(Boxed { remote, names: listed.names.clone() }),
+            let found = self.found(listed)?;
+            let referrer = Referrer::of(&found.bytes);
+            match Remote::of(&Early(self), found) {
+                Ok(remote) => {
+                    let (names, attachments) = (listed.names.clone(), Vec::new());
+                    boxes.push(Boxed { remote, names, attachments });
+                }
                 Err(BoxRegistryError::NotABox { found, .. }) => {
                     other.get_or_insert(found);
+                    referrers.extend(referrer);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -149,7 +159,31 @@ impl Archive {
                 None => ArchiveError::NoBoxes { what, reason: "its index is empty".to_owned() },
             });
         }
+        self.attach(&mut boxes, &referrers)?;
         Ok(boxes)
+    }
+
+    /// Reads the attachments of boxes. The manifests of other attachments are ignored.
+    fn attach(&self, boxes: &mut [Boxed], referrers: &[Referrer]) -> Result<(), ArchiveError> {
+        let malformed = |reason| ArchiveError::Malformed { what: self.title.clone(), reason };
+        attached::blobs(referrers).map_err(malformed)?;
+        for it in boxes {
+            let infos = attached::of_box(referrers, &it.remote.registry_digest);
+            let infos = infos.map_err(malformed)?;
+            it.attachments =
+                infos.into_iter().map(|it| self.attachment(it)).collect::<Result<_, _>>()?;
+        }
+        Ok(())
+    }
+
+    /// Reads and verifies an attachment.
+    fn attachment(&self, info: AttachmentInfo) -> Result<Attachment, ArchiveError> {
+        let AttachmentInfo { media_type, annotations, digest, size } = info;
+        let bytes = match &self.place {
+            FileSource::Stream(stream) => stream.document(&digest)?,
+            _ => self.whole(digest, size)?,
+        };
+        Ok(Attachment { media_type, annotations, bytes })
     }
 
     /// Returns the box with this box digest or digest of the registry's manifest, or, for `None`, the only box of the file.
@@ -180,7 +214,7 @@ impl Archive {
         let &Listed { digest, size, .. } = listed;
         let bytes = match &self.place {
             FileSource::Stream(stream) => stream.document(&digest)?,
-            _ => self.manifest(digest, size)?,
+            _ => self.whole(digest, size)?,
         };
         let what = format!("the manifest {digest} in {}", self.title);
         // The manifest of a box has one of these types.
@@ -190,14 +224,15 @@ impl Archive {
         Ok(Found { what, media_type, digest, bytes })
     }
 
-    fn manifest(&self, digest: Digest, size: u64) -> Result<Vec<u8>, BoxRegistryError> {
-        let (mut from, found) = self.blob(&digest)?;
+    /// Reads and verifies a blob whose size is limited, such as a manifest.
+    fn whole(&self, digest: Digest, size: u64) -> Result<Vec<u8>, BoxRegistryError> {
+        let (from, found) = self.blob(&digest)?;
         let wrong = |reason: String| self.wrong(digest, reason);
-        if found != size || size > MAX_MANIFESTS_BYTES {
+        if found != size {
             return Err(wrong(format!("it has {found} bytes, and the index says {size}")));
         }
         let mut bytes = Vec::new();
-        let read = from.read_to_end(&mut bytes);
+        let read = from.take(size).read_to_end(&mut bytes);
         read.map_err(|source| BoxRegistryError::Read { what: self.title.clone(), source })?;
         match Digest::of(&bytes) {
             found if found == digest => Ok(bytes),

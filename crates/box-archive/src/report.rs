@@ -12,7 +12,9 @@ impl Saved {
     /// Returns the line about the output, for the user.
     pub fn line(&self, output: &Path, boxes: usize) -> String {
         let (output, size) = (shown(&output.display().to_string()), readable(self.bytes));
-        format!("saved: {output}, {}, {} blobs, {size}", counted(boxes, "box", "boxes"), self.blobs)
+        let boxes = counted(boxes, "box", "boxes");
+        let attachments = attached(self.attachments);
+        format!("saved: {output}, {boxes}{attachments}, {} blobs, {size}", self.blobs)
     }
 
     /// Returns the JSON report, with the digest and the name of each box in the order of the command line.
@@ -23,7 +25,16 @@ impl Saved {
             "boxes": boxes.collect::<Vec<_>>(),
             "blobs": self.blobs,
             "bytes": self.bytes,
+            "attachments": self.attachments,
         })
+    }
+}
+
+/// Returns the number of attachments, after a comma; an empty text if there is none.
+fn attached(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(", {}", counted(count, "attachment", "attachments")),
     }
 }
 
@@ -44,7 +55,10 @@ impl Loaded {
         let given: Vec<_> = given.map(|(name, _)| name.as_str()).collect();
         let called = if given.is_empty() { digest.to_string() } else { given.join(", ") };
         let amounts = format!("{} of {}", readable(*new_bytes), readable(*bytes));
-        let first = format!("loaded {called}: {new_blobs} of {blobs} blobs were new, {amounts}");
+        let attachments = attached(self.attachments);
+        let first = format!(
+            "loaded {called}: {new_blobs} of {blobs} blobs were new, {amounts}{attachments}"
+        );
         let others = self.names.iter().filter_map(|(name, given)| match given {
             NameGiven::Given => None,
             NameGiven::Moved(before) => {
@@ -74,6 +88,7 @@ impl Loaded {
             "bytes": self.bytes,
             "new_blobs": self.new_blobs,
             "new_bytes": self.new_bytes,
+            "attachments": self.attachments,
         })
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use box_cache::Attachment;
 use box_contract::manifest::{
     ARTIFACT_TYPE, BLOBS, INDEX_FILE, LAYOUT_FILE, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, blob_name,
 };
@@ -18,6 +19,7 @@ use host_fs::publish::{DirectoryDraft, FileDraft, PublishError, new_directories,
 use host_fs::read::{Section, read_open};
 
 use crate::ArchiveError;
+use crate::attached::Attached;
 
 /// The permissions of each file in an archive.
 const MODE: u32 = 0o444;
@@ -33,6 +35,7 @@ pub struct Bundle<'a> {
     manifests: BTreeMap<Digest, Vec<u8>>,
     /// The other blobs, each with one of the boxes that have it.
     blobs: BTreeMap<Digest, (&'a Descriptor, &'a Documents)>,
+    attachments: Attached,
 }
 
 /// The result of a save.
@@ -42,6 +45,8 @@ pub struct Saved {
     pub blobs: usize,
     /// The size of the blobs, in bytes.
     pub bytes: u64,
+    /// The number of attachments of the boxes.
+    pub attachments: usize,
 }
 
 impl<'a> Bundle<'a> {
@@ -53,7 +58,7 @@ impl<'a> Bundle<'a> {
         boxes: impl IntoIterator<Item = (&'a Documents, Option<&'a str>)>,
     ) -> Result<Self, ArchiveError> {
         let (entries, manifests, blobs) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
-        let mut bundle = Self { entries, manifests, blobs };
+        let mut bundle = Self { entries, manifests, blobs, attachments: Attached::default() };
         for (documents, name) in boxes {
             bundle.add(documents, name)?;
         }
@@ -80,6 +85,24 @@ impl<'a> Bundle<'a> {
         Ok(())
     }
 
+    /// Adds the attachments of a box, such as its signatures.
+    ///
+    /// # Errors
+    /// [`ArchiveError::TooMany`] and [`ArchiveError::Attachments`].
+    pub fn attach(
+        &mut self,
+        digest: &Digest,
+        attachments: Vec<Attachment>,
+    ) -> Result<(), ArchiveError> {
+        let Some(manifest) = self.manifests.get(digest) else { return Ok(()) };
+        let subject = Descriptor::new(OCI_MANIFEST_TYPE, *digest, manifest.len() as u64);
+        self.attachments.add(&subject, attachments)?;
+        if self.manifests.len() + self.attachments.manifests.len() > MAX_MANIFESTS {
+            return Err(ArchiveError::TooMany { what: "the command line".to_owned() });
+        }
+        Ok(())
+    }
+
     /// Returns the digest of each box.
     pub fn digests(&self) -> impl Iterator<Item = Digest> {
         self.manifests.keys().copied()
@@ -87,10 +110,10 @@ impl<'a> Bundle<'a> {
 
     /// Returns the result that a save will have.
     pub fn saved(&self) -> Saved {
-        let documents = self.manifests.values().map(|it| it.len() as u64);
-        let sizes = documents.chain(self.blobs.values().map(|(blob, _)| blob.size));
-        let bytes = sizes.fold(0, u64::saturating_add);
-        Saved { blobs: self.manifests.len() + self.blobs.len(), bytes }
+        let documents = self.in_memory().map(|(_, it)| it.len() as u64);
+        let sizes: Vec<_> = documents.chain(self.others().map(|it| it.1.0.size)).collect();
+        let bytes = sizes.iter().copied().fold(0, u64::saturating_add);
+        Saved { blobs: sizes.len(), bytes, attachments: self.attachments.manifests.len() }
     }
 
     /// Writes the boxes as an archive.
@@ -103,11 +126,11 @@ impl<'a> Bundle<'a> {
         for (name, bytes) in self.documents() {
             archive.file(name.as_bytes(), MODE, &bytes).map_err(ArchiveError::Write)?;
         }
-        for (digest, bytes) in &self.manifests {
+        for (digest, bytes) in self.in_memory() {
             let name = blob_name(digest);
             archive.file(name.as_bytes(), MODE, bytes).map_err(ArchiveError::Write)?;
         }
-        for (digest, (named, documents)) in &self.blobs {
+        for (digest, (named, documents)) in self.others() {
             let blob = open(documents, named)?;
             let mut from = Hashing::of(&blob);
             let name = blob_name(digest);
@@ -163,11 +186,11 @@ impl<'a> Bundle<'a> {
             file.and_then(|mut it| it.write_all(&bytes)).map_err(failed())?;
         }
         let directory = new_directories(draft, BLOBS).map_err(failed())?;
-        for (digest, bytes) in &self.manifests {
+        for (digest, bytes) in self.in_memory() {
             let file = new_file(&directory, &digest.hex(), 0o666);
             file.and_then(|mut it| it.write_all(bytes)).map_err(failed())?;
         }
-        for (digest, (named, documents)) in &self.blobs {
+        for (digest, (named, documents)) in self.others() {
             let blob = open(documents, named)?;
             let mut file = new_file(&directory, &digest.hex(), 0o666).map_err(failed())?;
             // The kernel copies ([copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html)), so the
@@ -179,6 +202,20 @@ impl<'a> Bundle<'a> {
             file.set_permissions(fs::Permissions::from_mode(MODE)).map_err(failed())?;
         }
         Ok(())
+    }
+
+    /// Returns the blobs that come first, so that a reader of a stream knows all boxes and their attachments before it gets the other
+    /// blobs: the manifests of the boxes, and the manifests and the content of the attachments.
+    fn in_memory(&self) -> impl Iterator<Item = (&Digest, &[u8])> {
+        let Attached { manifests, content } = &self.attachments;
+        let listed = manifests.iter().map(|(digest, (_, bytes))| (digest, bytes));
+        let content = content.iter().filter(|(it, _)| !self.manifests.contains_key(it));
+        self.manifests.iter().chain(listed).chain(content).map(|(digest, bytes)| (digest, &**bytes))
+    }
+
+    /// Returns the other blobs.
+    fn others(&self) -> impl Iterator<Item = (&Digest, &(&'a Descriptor, &'a Documents))> {
+        self.blobs.iter().filter(|(digest, _)| !self.attachments.content.contains_key(digest))
     }
 
     /// Returns the names and the contents of `oci-layout` and `index.json`.
@@ -194,7 +231,12 @@ impl<'a> Bundle<'a> {
         let index = Index {
             schema_version: 2,
             media_type: OCI_INDEX_TYPE.to_owned(),
-            manifests: self.entries.iter().map(descriptor).collect(),
+            manifests: self
+                .entries
+                .iter()
+                .map(descriptor)
+                .chain(self.attachments.listed())
+                .collect(),
         };
         [(LAYOUT_FILE, json(&OciLayout::default())), (INDEX_FILE, json(&index))]
     }

@@ -1,7 +1,7 @@
 //! Reads an archive once, from its beginning to its end.
 //!
-//! The first files of the archive must be `oci-layout`, `index.json` and all manifests of the index. So the manifests, whose size
-//! is limited, are in memory before the first blob arrives, and the wanted blobs are known. A file that is no blob of a box is an
+//! The first files of the archive must be `oci-layout`, `index.json`, all manifests of the index, and the blobs of the attachments.
+//! So these, whose size is limited, are in memory before the first blob of a box arrives, and the wanted blobs are known. A file that is no blob of a box is an
 //! error, because its data would have to be read, whatever its size is.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +12,12 @@ use std::sync::{Mutex, PoisonError};
 use box_contract::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE};
 use box_digest::Digest;
 use box_layout::{Listed, MAX_DOCUMENT, check_layout_file, listed};
-use box_registry::{BoxRegistryError, Targets};
+use box_registry::{BoxRegistryError, Referrer, Targets};
 use oci_layer::{Limits, Member, MemberKind, member};
 use safe_text::shown;
 
 use crate::ArchiveError;
+use crate::attached;
 use crate::read::{checked, fill, into, not_tar, too_long};
 
 /// The maximum number of bytes that are read after the end of an archive: programs pad the last record to some kilobytes. If the
@@ -30,7 +31,8 @@ const DIRECTORIES: usize = 1024;
 /// A stream whose manifests have been read.
 pub(crate) struct Stream {
     title: String,
-    manifests: BTreeMap<Digest, Vec<u8>>,
+    /// The manifests, and the blobs of the attachments.
+    documents: BTreeMap<Digest, Vec<u8>>,
     members: Mutex<Members>,
 }
 
@@ -70,38 +72,21 @@ impl Stream {
         check_layout_file(&at(LAYOUT_FILE), members.document(&title, LAYOUT_FILE)?)?;
         let index = members.document(&title, INDEX_FILE)?;
         let listed = checked(&title, listed(&at(INDEX_FILE), index)?)?;
-        let mut sizes: BTreeMap<_, _> = listed.iter().map(|it| (it.digest, it.size)).collect();
-        let mut manifests = BTreeMap::new();
-        while !sizes.is_empty() {
-            let Some(file) = members.file().map_err(|error| error.named(&title))? else {
-                return Err(not_a_stream(&title, "it ends before its manifests"));
-            };
-            let digest = file.digest();
-            let Some((digest, size)) = digest.and_then(|it| Some((it, sizes.remove(&it)?))) else {
-                let name = shown(&file.name);
-                return Err(not_a_stream(&title, &format!("{name} comes before its manifests")));
-            };
-            let wrong = |reason| {
-                let what = title.clone();
-                BoxRegistryError::Content { what, digest, reason }
-            };
-            if file.size != size {
-                let reason = format!("it has {} bytes, and the index says {size}", file.size);
-                return Err(wrong(reason).into());
-            }
-            let bytes = members.content(size).map_err(|error| error.named(&title))?;
-            match Digest::of(&bytes) {
-                found if found == digest => drop(manifests.insert(digest, bytes)),
-                found => return Err(wrong(format!("it has the digest {found}")).into()),
-            }
-        }
-        Ok((Self { title, manifests, members: Mutex::new(members) }, listed))
+        let sizes = listed.iter().map(|it| (it.digest, it.size)).collect();
+        let mut documents = members.documents(&title, sizes, "manifests")?;
+        let referrers: Vec<_> = documents.values().filter_map(|it| Referrer::of(it)).collect();
+        let attached = attached::blobs(&referrers);
+        let mut attached =
+            attached.map_err(|reason| ArchiveError::Malformed { what: title.clone(), reason })?;
+        attached.retain(|digest, _| !documents.contains_key(digest));
+        documents.extend(members.documents(&title, attached, "attachments")?);
+        Ok((Self { title, documents, members: Mutex::new(members) }, listed))
     }
 
-    /// Returns the manifest with this digest.
+    /// Returns the manifest or the attachment with this digest.
     pub(crate) fn document(&self, digest: &Digest) -> Result<Vec<u8>, ArchiveError> {
         let absent = || BoxRegistryError::Absent { what: self.title.clone(), digest: *digest };
-        Ok(self.manifests.get(digest).cloned().ok_or_else(absent)?)
+        Ok(self.documents.get(digest).cloned().ok_or_else(absent)?)
     }
 
     /// Reads to the end of the archive. Reads the `wanted` blobs into their targets, and skips the other blobs, which must be in
@@ -114,6 +99,15 @@ impl Stream {
     ) -> Result<(), BoxRegistryError> {
         let named: BTreeMap<_, _> = named.iter().copied().collect();
         let mut wanted: BTreeSet<_> = wanted.iter().map(|(digest, _)| *digest).collect();
+        // A blob of a box may have the same bytes as an attachment.
+        for (digest, bytes) in
+            self.documents.iter().filter(|(it, _)| wanted.contains(it)).collect::<Vec<_>>()
+        {
+            wanted.remove(digest);
+            if let Some(target) = into(target, digest)? {
+                fill(&self.title, &target, &mut &**bytes, (*digest, bytes.len() as u64))?;
+            }
+        }
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(file) = members.file().map_err(|error| self.failed(error))? {
             let what = || self.title.clone();
@@ -221,6 +215,40 @@ impl Members {
             Some(file) if file.size > MAX_DOCUMENT => Err(too_long(title, name, file.size)),
             Some(file) => self.content(file.size).map_err(|error| error.named(title)),
         }
+    }
+
+    /// Reads the next files, which must be the blobs `sizes`, in any order. `plural` is what they are, for messages.
+    fn documents(
+        &mut self,
+        title: &str,
+        mut sizes: BTreeMap<Digest, u64>,
+        plural: &str,
+    ) -> Result<BTreeMap<Digest, Vec<u8>>, ArchiveError> {
+        let mut documents = BTreeMap::new();
+        while !sizes.is_empty() {
+            let Some(file) = self.file().map_err(|error| error.named(title))? else {
+                return Err(not_a_stream(title, &format!("it ends before its {plural}")));
+            };
+            let digest = file.digest();
+            let Some((digest, size)) = digest.and_then(|it| Some((it, sizes.remove(&it)?))) else {
+                let name = shown(&file.name);
+                return Err(not_a_stream(title, &format!("{name} comes before its {plural}")));
+            };
+            let wrong = |reason| {
+                let what = title.to_owned();
+                BoxRegistryError::Content { what, digest, reason }
+            };
+            if file.size != size {
+                let reason = format!("it has {} bytes, and the index says {size}", file.size);
+                return Err(wrong(reason).into());
+            }
+            let bytes = self.content(size).map_err(|error| error.named(title))?;
+            match Digest::of(&bytes) {
+                found if found == digest => drop(documents.insert(digest, bytes)),
+                found => return Err(wrong(format!("it has the digest {found}")).into()),
+            }
+        }
+        Ok(documents)
     }
 
     /// Reads the data of a small file.

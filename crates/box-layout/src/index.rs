@@ -19,8 +19,8 @@ use crate::Places;
 use crate::error::OpenError;
 use crate::read::{Document, MAX_DOCUMENT};
 
-/// The maximum number of manifests in an index.
-pub const MAX_MANIFESTS: usize = 64;
+/// The maximum number of manifests in an index: boxes, and their attachments.
+pub const MAX_MANIFESTS: usize = 256;
 /// The annotation with the tag of a manifest (OCI image-spec, annotations.md).
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// Media types that mean an OCI image and not a box: Docker's manifests, and indexes of other manifests.

@@ -180,7 +180,7 @@ fn an_index_that_asks_for_much() {
         let more: Vec<_> = more.collect();
         index["manifests"].as_array_mut().unwrap().extend(more);
     });
-    refused("thousand", &thousand, "names more than 64 manifests");
+    refused("thousand", &thousand, "names more than 256 manifests");
     let large = with_index(|index| index["manifests"][0]["size"] = json!(1_u64 << 40));
     refused("large manifest", &large, "at most 16777216 are allowed");
     let none = with_index(|index| index["manifests"] = json!([]));

@@ -1,5 +1,6 @@
 //! Boxes, files with boxes, and stores.
 
+mod attached;
 mod forms;
 mod hostile;
 mod loaded;

@@ -29,7 +29,7 @@ impl From<&ArchiveError> for Explanation {
             ArchiveError::NoBoxes { .. } => no_boxes(),
             ArchiveError::Malformed { .. } => (BoxMalformed, AGAIN).into(),
             ArchiveError::NotAStream { .. } => (BoxMalformed, NO_STREAM).into(),
-            ArchiveError::TooMany { .. } => (TooLarge, "save fewer boxes in one file").into(),
+            ArchiveError::TooMany { .. } | ArchiveError::Attachments { .. } => (TooLarge, "save fewer boxes in one file").into(),
             ArchiveError::WhichBox { what, .. } => (
                 Usage,
                 format!(

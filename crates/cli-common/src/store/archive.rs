@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use box_archive::{Archive, ArchiveError, Bundle, Loaded, Names, Plan};
-use box_cache::hold;
-use box_find::{BoxReference, FindError};
+use box_cache::{Attachment, StoreError, StoredBoxes, hold};
+use box_find::{BoxReference, FindError, Stores};
 use box_layout::Documents;
 use safe_text::{shell_word, shown, shown_json};
 use serde_json::json;
@@ -35,7 +35,7 @@ pub struct SaveArgs {
     output: Option<PathBuf>,
     #[command(flatten)]
     store: StoreOption,
-    /// Print one JSON object: output, boxes (each with box and name), blobs and bytes
+    /// Print one JSON object: output, boxes (each with box and name), blobs, bytes and attachments
     #[arg(long)]
     pub json: bool,
 }
@@ -73,7 +73,10 @@ impl SaveArgs {
         let _held: Vec<_> = documents.iter().filter_map(held).collect();
         let names: Vec<_> = references.iter().map(BoxReference::label).collect();
         let names = names.iter().map(Option::as_deref);
-        let bundle = Bundle::of(documents.iter().zip(names.clone()))?;
+        let mut bundle = Bundle::of(documents.iter().zip(names.clone()))?;
+        for it in &documents {
+            bundle.attach(&it.digest, attachments(&stores(), it)?)?;
+        }
         let saved = match output.to_str() {
             Some(STREAM) => {
                 let mut out = BufWriter::with_capacity(1 << 20, stdout);
@@ -141,6 +144,21 @@ impl SaveArgs {
     }
 }
 
+/// Returns the attachments of a box. A box in a directory needs no store, and has no attachments if there is no usable one.
+fn attachments(stores: &Stores, documents: &Documents) -> Result<Vec<Attachment>, CommandFault> {
+    let Some(root) = stores.own.as_deref().or(stores.base.as_deref()) else {
+        return Ok(Vec::new());
+    };
+    let boxes = match StoredBoxes::open(root) {
+        Err(
+            StoreError::NotAStore { .. } | StoreError::NotADirectory(_) | StoreError::Shared(_),
+        ) => return Ok(Vec::new()),
+        boxes => boxes?.with_base(stores.base()?),
+    };
+    let listed = boxes.attachments(&documents.digest)?;
+    Ok(listed.iter().map(|it| boxes.read_attachment(it)).collect::<Result<_, _>>()?)
+}
+
 /// Loads the boxes of a file into the store, and prints their digests.
 ///
 /// Reads only what the store lacks, and verifies every byte before use. A box gets the name that it has in the file. If
@@ -156,7 +174,7 @@ pub struct LoadArgs {
     replace: bool,
     #[command(flatten)]
     store: StoreOption,
-    /// Print one JSON object: loaded, a list with box, names, blobs, bytes, new_blobs and new_bytes of each box
+    /// Print one JSON object: loaded, a list with box, names, blobs, bytes, new_blobs, new_bytes and attachments of each box
     #[arg(long)]
     pub json: bool,
 }

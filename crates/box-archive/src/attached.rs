@@ -1,0 +1,78 @@
+//! The attachments of boxes in a file: each is a manifest in the index whose `subject` is the manifest of a box.
+
+use std::collections::BTreeMap;
+
+use box_cache::{Attachment, AttachmentInfo, MAX_ATTACHED};
+use box_contract::Descriptor;
+use box_digest::Digest;
+use box_registry::{EMPTY, Referrer, empty};
+
+use crate::ArchiveError;
+
+/// The attachments of the boxes that are written to a file.
+#[derive(Debug, Default)]
+pub(crate) struct Attached {
+    /// The manifests of the attachments, by their digests, each with the descriptor in the index.
+    pub(crate) manifests: BTreeMap<Digest, (Descriptor, Vec<u8>)>,
+    /// The blobs that the manifests name.
+    pub(crate) content: BTreeMap<Digest, Vec<u8>>,
+}
+
+impl Attached {
+    /// Adds the attachments of the box whose manifest is `subject`.
+    pub(crate) fn add(
+        &mut self,
+        subject: &Descriptor,
+        attachments: Vec<Attachment>,
+    ) -> Result<(), ArchiveError> {
+        for attachment in attachments {
+            let info = attachment.info();
+            let (descriptor, manifest) = Referrer::manifest(subject, &info);
+            // The annotations are in the manifest.
+            let listed = Descriptor { annotations: BTreeMap::new(), ..descriptor };
+            self.manifests.insert(listed.digest, (listed, manifest));
+            self.content.insert(info.digest, attachment.bytes);
+            self.content.insert(empty().digest, EMPTY.to_vec());
+        }
+        let bytes = self.content.values().map(|it| it.len() as u64).sum();
+        let is_small = bytes <= MAX_ATTACHED + EMPTY.len() as u64;
+        if is_small { Ok(()) } else { Err(ArchiveError::Attachments { bytes }) }
+    }
+
+    /// Returns the descriptors in the index.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = Descriptor> {
+        self.manifests.values().map(|(listed, _)| listed.clone())
+    }
+}
+
+/// Returns the attachments of the box whose manifest is `subject`, each once. The result is the violated rule, as a clause, if the
+/// box has too many.
+pub(crate) fn of_box(
+    referrers: &[Referrer],
+    subject: &Digest,
+) -> Result<Vec<AttachmentInfo>, String> {
+    let mut found: Vec<AttachmentInfo> = Vec::new();
+    for Referrer { info, .. } in referrers.iter().filter(|it| it.subject == *subject) {
+        if found.iter().all(|it| it.digest != info.digest) {
+            found.push(info.clone());
+        }
+    }
+    AttachmentInfo::check_all(&found).map(|()| found)
+}
+
+/// Returns the digests and the sizes of all blobs that the manifests of attachments name. The result is the violated rule, as a
+/// clause, if they are too large together.
+pub(crate) fn blobs(referrers: &[Referrer]) -> Result<BTreeMap<Digest, u64>, String> {
+    let mut blobs: BTreeMap<_, _> =
+        referrers.iter().map(|it| (it.info.digest, it.info.size)).collect();
+    let bytes = blobs.values().copied().fold(0, u64::saturating_add);
+    if bytes > MAX_ATTACHED {
+        return Err(format!(
+            "its attachments have {bytes} bytes together, and at most {MAX_ATTACHED} are allowed"
+        ));
+    }
+    if !blobs.is_empty() {
+        blobs.insert(empty().digest, empty().size);
+    }
+    Ok(blobs)
+}
