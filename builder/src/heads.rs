@@ -3,7 +3,7 @@
 //! With the heads, and with the index and the pack of each layer, a box can be built on a host that has no segment.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use box_digest::Blake3Digest;
 use box_tree::Content;
@@ -16,7 +16,12 @@ pub(crate) const MAX_HEADS: usize = 8 << 20;
 
 /// The first bytes of contents, by the hash of the whole content.
 #[derive(Debug, Default)]
-pub(crate) struct Heads(Mutex<BTreeMap<Blake3Digest, Head>>);
+pub(crate) struct Heads {
+    /// The heads of another host.
+    given: BTreeMap<Blake3Digest, Head>,
+    /// The heads that were read, from `given` or from segments.
+    read: Mutex<BTreeMap<Blake3Digest, Head>>,
+}
 
 /// The first bytes of a content of `size` bytes.
 #[derive(Debug)]
@@ -31,9 +36,9 @@ impl Heads {
         length <= MAX_HEAD as u64
     }
 
-    /// Keeps the first bytes of a content, unless more bytes of it are kept already or all heads would be too large.
+    /// Keeps the first bytes of a content that were read, unless more bytes of it are kept already or all heads would be too large.
     pub(crate) fn add(&self, content: &Content, bytes: &[u8]) {
-        let mut heads = self.lock();
+        let mut heads = self.read();
         let known = heads.get(&content.hash).map_or(0, |it| it.bytes.len());
         let total: usize = heads.values().map(|it| it.bytes.len()).sum();
         if known < bytes.len() && total - known + bytes.len() <= MAX_HEADS {
@@ -42,20 +47,22 @@ impl Heads {
         }
     }
 
-    /// Returns the first `length` bytes of a content. `None` if fewer are kept. The hash of a content that is kept whole is
-    /// compared.
+    /// Returns the first `length` bytes of a content from the heads of another host, and keeps them. `None` if that host had fewer. The
+    /// hash of a whole content is compared.
     pub(crate) fn get(&self, content: &Content, length: u64) -> Option<Vec<u8>> {
-        let heads = self.lock();
-        let head = heads.get(&content.hash)?.bytes.get(..usize::try_from(length).ok()?)?;
+        let head = self.given.get(&content.hash)?.bytes.get(..usize::try_from(length).ok()?)?;
         let is_right = length < content.size || Content::of(head) == *content;
-        is_right.then(|| head.to_vec())
+        is_right.then(|| {
+            self.add(content, head);
+            head.to_vec()
+        })
     }
 
-    /// Returns the stored form: for each content its BLAKE3 hash of 32 bytes, its size as a little-endian u64, the length of the
+    /// Returns the stored form of the heads that were read: for each content its BLAKE3 hash of 32 bytes, its size as a little-endian u64, the length of the
     /// head as a u32, and the head.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        for (hash, Head { size, bytes }) in &*self.lock() {
+        for (hash, Head { size, bytes }) in &*self.read() {
             out.content(&Content { hash: *hash, size: *size });
             out.bytes(bytes);
         }
@@ -72,11 +79,11 @@ impl Heads {
             let Content { hash, size } = input.content()?;
             heads.insert(hash, Head { size, bytes: input.bytes()?.to_vec() });
         }
-        Ok(Self(Mutex::new(heads)))
+        Ok(Self { given: heads, read: Mutex::default() })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Blake3Digest, Head>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> MutexGuard<'_, BTreeMap<Blake3Digest, Head>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,6 +104,10 @@ mod tests {
         assert_eq!(read.get(&content, 5), None);
         assert_eq!(read.get(&Content::of(b"whole"), 5).as_deref(), Some(b"whole".as_slice()));
         assert_eq!(read.get(&Content::of(b"other"), 1), None);
+        // What was read of the given heads is passed on, and no more.
+        let passed_on = Heads::decode(&read.encode()).unwrap();
+        assert_eq!(passed_on.get(&content, 4).as_deref(), Some(b"0123".as_slice()));
+        assert_eq!(Heads::decode(&bytes).unwrap().encode(), b"");
         for end in 1..bytes.len() {
             let cut = Heads::decode(&bytes[..end]);
             // The first of the two heads ends after 44 bytes and its 4 or 5 bytes.
@@ -108,6 +119,8 @@ mod tests {
     fn a_content_that_is_kept_whole_is_compared_with_its_hash() {
         let (heads, content) = (Heads::default(), Content::of(b"right"));
         heads.add(&content, b"wrong");
+        assert_eq!(heads.get(&content, 4), None, "these heads were read here");
+        let heads = Heads::decode(&heads.encode()).unwrap();
         assert_eq!(heads.get(&content, 5), None);
         assert_eq!(heads.get(&content, 4).as_deref(), Some(b"wron".as_slice()));
     }

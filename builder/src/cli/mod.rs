@@ -62,7 +62,7 @@ struct Cli {
 enum Command {
     Init(init::Args),
     Check(check::Args),
-    Build(build::Args),
+    Build(Box<build::Args>),
     Plan(plan::Args),
     Lock(lock::LockArgs),
     Update(lock::UpdateArgs),

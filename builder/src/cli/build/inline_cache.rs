@@ -117,13 +117,13 @@ impl<'a> Inline<'a> {
         let content = cache.fetch(self.client, &self.found.repository, missing);
         stages.end();
         let CachedContent { layers, heads } = content.unwrap_or_else(|error| {
-            terminal::detail("cache", &format!("not used: {}", with_causes(&error)));
+            terminal::detail("cache", format!("not used: {}", with_causes(&error)));
             CachedContent::default()
         });
         let (taken, all) = (layers.len(), missing.len());
         terminal::detail(
             "cache",
-            &format!("took {taken} of {all} missing layers from the registry"),
+            format!("took {taken} of {all} missing layers from the registry"),
         );
         let layers = layers.into_iter().map(|(id, layer)| (id, self.cached(layer)));
         CachedLayers::new(layers, &heads)

@@ -175,7 +175,10 @@ fn attempt(
         Some(inline) => resolved.with_cached(inline.layers(&missing)),
         None => resolved,
     };
-    let built = known.map_or_else(|| resolved.build(), Ok).map_err(failed)?;
+    let built = match known {
+        Some(known) => known,
+        None => resolved.build().map_err(failed)?,
+    };
     loaded.add(resolved.layer_warnings(), &mut warnings);
     match &inline {
         Some(inline) if !built.absent.is_empty() => {
