@@ -40,6 +40,16 @@ pub(crate) enum Found {
     Other,
 }
 
+/// Replaces the error for a missing link of an open file: the file is there, but `/proc` is not mounted.
+fn no_proc(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::other("/proc is not mounted; it is needed to find directories")
+        }
+        _ => error,
+    }
+}
+
 impl Way {
     /// Opens the way to the directory at `path`, which may contain links.
     ///
@@ -51,7 +61,8 @@ impl Way {
 
     /// Opens the way to an open directory.
     fn of_open(open: &OwnedFd) -> io::Result<Self> {
-        let way = Self::to(&fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()))?)?;
+        let path = fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd())).map_err(no_proc)?;
+        let way = Self::to(&path)?;
         if way.identity()? != Identity::of_open(open)? {
             return Err(io::Error::other("its path leads to another directory now"));
         }
