@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use box_cache::{Attachment, Store, StoredBoxes};
+use box_cache::{Attachment, Named, Owner, Store, StoredBoxes};
 use box_digest::Digest;
 use box_layout::OpenBox;
 use box_registry::{Form, attachments, plan, send_attachments};
@@ -118,6 +118,30 @@ fn a_signature_travels_with_its_box_through_a_registry() {
     assert_eq!(signed.kept("two").len(), 2);
     printed(&boxbuild(&signed.pushed, "two", &["rmi", &signed.reference()]));
     assert_eq!(signed.kept("two"), []);
+}
+
+#[test]
+fn a_signature_travels_with_its_box_in_a_file() {
+    let signed = Signed::new().with(signature("{\"provenance\":2}"));
+    signed.push();
+    printed(&boxbuild(&signed.pushed, "two", &["pull", &signed.reference()]));
+    let named = Named { digest: signed.digest, owner: Owner::Archive };
+    signed.store("two").name_box("hello", &named).unwrap();
+    let file = signed.pushed.dir.path().join("hello.tar");
+    let save = ["save", "hello", "--json", "-o", file.to_str().unwrap()];
+    let report = signed.report("two", &save);
+    assert_fits("save", &report);
+    assert_eq!(report["attachments"], 2);
+    let report = signed.report("three", &["load", "--json", file.to_str().unwrap()]);
+    assert_fits("load", &report);
+    assert_eq!(report["loaded"][0]["attachments"], 2);
+    let [mut kept, mut sent] = [signed.kept("three"), signed.attachments.clone()];
+    [&mut kept, &mut sent].into_iter().for_each(|it| it.sort_by_key(|it| it.bytes.clone()));
+    assert_eq!(kept, sent);
+    // skopeo finds the box in it by its name.
+    let mut skopeo = Command::new("skopeo");
+    skopeo.args(["inspect", "--raw", &format!("oci-archive:{}:hello", file.display())]);
+    assert_eq!(Digest::of(&program::run(&mut skopeo).unwrap()), signed.digest);
 }
 
 #[test]

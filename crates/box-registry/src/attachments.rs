@@ -100,24 +100,49 @@ pub fn send_attachments(
     let subject = subject_of(&pusher, subject)?;
     let listed = pusher.referrers(&subject.digest)?;
     let known = known(&pusher, &listed, &subject, attachments)?;
-    let mut done = SentAttachments { all: attachments.len(), ..SentAttachments::default() };
-    let mut manifests = Vec::new();
-    for attachment in attachments {
-        let info = attachment.info();
-        if known.contains(&info.digest) {
-            continue;
+    let new = attachments.iter().filter(|it| !known.contains(&Digest::of(&it.bytes)));
+    let new: Vec<_> = new.collect();
+    let mut bytes = 0;
+    for it in &new {
+        let layer = Descriptor::new(&*it.media_type, Digest::of(&it.bytes), it.bytes.len() as u64);
+        bytes += send(&pusher, &layer, &it.bytes)?;
+    }
+    let infos: Vec<_> = new.iter().map(|it| it.info()).collect();
+    bytes += match send_manifests(&pusher, &subject, &infos) {
+        Err(BoxRegistryError::Registry(error)) if error.is_refused_kind() => {
+            send_images(&pusher, &subject, &infos)?
         }
-        if done.sent == 0 {
-            done.bytes += send(&pusher, &empty(), EMPTY)?;
-        }
-        let layer = Descriptor::new(&*info.media_type, info.digest, info.size);
-        done.bytes += send(&pusher, &layer, &attachment.bytes)?;
-        let (descriptor, bytes) = Referrer::manifest(&subject, &info);
-        (done.sent, done.bytes) = (done.sent + 1, done.bytes + descriptor.size);
-        manifests.push((descriptor, bytes));
+        sent => sent?,
+    };
+    Ok(SentAttachments { all: attachments.len(), sent: new.len(), bytes })
+}
+
+/// Sends the manifests of attachments whose bytes the registry has. Returns the number of sent bytes.
+fn send_manifests(
+    pusher: &Pusher,
+    subject: &Descriptor,
+    infos: &[AttachmentInfo],
+) -> Result<u64, BoxRegistryError> {
+    let config = if infos.is_empty() { 0 } else { send(pusher, &empty(), EMPTY)? };
+    let manifests: Vec<_> = infos.iter().map(|it| Referrer::manifest(subject, it)).collect();
+    pusher.put_referrers(&subject.digest, &manifests)?;
+    Ok(manifests.iter().fold(config, |all, (it, _)| all + it.size))
+}
+
+/// Like [`send_manifests`], for a registry that refuses artifacts.
+fn send_images(
+    pusher: &Pusher,
+    subject: &Descriptor,
+    infos: &[AttachmentInfo],
+) -> Result<u64, BoxRegistryError> {
+    let (mut manifests, mut bytes) = (Vec::new(), 0);
+    for info in infos {
+        let (manifest, (config, config_bytes)) = Referrer::image(subject, info);
+        bytes += send(pusher, &config, &config_bytes)? + manifest.0.size;
+        manifests.push(manifest);
     }
     pusher.put_referrers(&subject.digest, &manifests)?;
-    Ok(done)
+    Ok(bytes)
 }
 
 /// Sends the attachments that the store keeps for a box that was pushed.
@@ -158,8 +183,8 @@ fn known(
     let infos: Vec<_> = attachments.iter().map(Attachment::info).collect();
     let (mut known, mut types) = (BTreeSet::new(), BTreeSet::new());
     for info in &infos {
-        let manifest = Referrer::manifest(subject, info).0.digest;
-        if listed.iter().any(|it| it.digest == manifest) {
+        let own = [Referrer::manifest(subject, info).0, Referrer::image(subject, info).0.0];
+        if listed.iter().any(|it| own.iter().any(|own| own.digest == it.digest)) {
             known.insert(info.digest);
         } else {
             types.insert(&*info.media_type);

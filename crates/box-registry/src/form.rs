@@ -21,7 +21,7 @@ pub const DIGEST_LABEL: &str = "vnd.boxbuild.box.digest";
 /// Media type of an OCI image config.
 pub(crate) const IMAGE_CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 /// Media type of a layer of an OCI image.
-const IMAGE_LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
+pub(crate) const IMAGE_LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
 /// The suffix of the media types of zstd-compressed layers.
 const ZSTD: &str = "+zstd";
 /// The suffix of the media types of gzip-compressed layers.
@@ -211,6 +211,16 @@ impl Sent {
 }
 
 impl ImageConfig {
+    /// Returns the config of an image with one layer.
+    pub(crate) fn of_one(layer: &Digest) -> Self {
+        Self {
+            architecture: "amd64".to_owned(),
+            os: "linux".to_owned(),
+            config: ImageSettings { labels: BTreeMap::new() },
+            rootfs: ImageRootfs { kind: "layers".to_owned(), diff_ids: vec![*layer] },
+        }
+    }
+
     /// Returns the config of an image with these layers. The first element must be the box's manifest.
     pub(crate) fn of_box(layers: &[Layer<'_>]) -> Self {
         let digests = || layers.iter().map(|it| it.plain.digest);

@@ -4,6 +4,9 @@
 //! For a sigstore bundle it has the form that
 //! [cosign](https://github.com/sigstore/cosign/blob/main/specs/BUNDLE_SPEC.md) specifies, except that it has no annotation with the
 //! time: so the same attachment of the same manifest always has the same manifest.
+//!
+//! A registry that refuses artifacts gets an image with the attachment as its only layer. The annotation
+//! `vnd.boxbuild.attachment.type` then has the media type.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +16,12 @@ use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
 use serde::{Deserialize, Serialize};
 
+use crate::form::{IMAGE_CONFIG_TYPE, IMAGE_LAYER_TYPE, ImageConfig};
+
 /// Media type of [`EMPTY`].
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
+/// The annotation of an image with the media type of the attachment.
+const TYPE: &str = "vnd.boxbuild.attachment.type";
 /// The config of the manifest of an attachment: an empty document.
 pub const EMPTY: &[u8] = b"{}";
 /// The maximum size of the manifest of an attachment, in bytes. A real one has about a thousand bytes.
@@ -27,7 +34,8 @@ struct Document {
     schema_version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     media_type: Option<String>,
-    artifact_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    artifact_type: Option<String>,
     config: Descriptor,
     layers: Vec<Descriptor>,
     subject: Descriptor,
@@ -46,36 +54,73 @@ pub struct Referrer {
 
 impl Referrer {
     /// Reads a manifest. Returns `None` if it is not the manifest of an attachment within the limits of the store: it has one layer,
-    /// whose media type is the artifact type.
+    /// whose media type is the artifact type, or the form for registries that refuse artifacts.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let document: Document = serde_json::from_slice(bytes).ok()?;
         let [layer] = document.layers.as_slice() else { return None };
-        let (media_type, annotations) = (document.artifact_type, document.annotations);
-        let (digest, size) = (layer.digest, layer.size);
-        let is_one = layer.media_type == media_type && document.schema_version == 2;
-        let info = AttachmentInfo { media_type, annotations, digest, size };
-        let is_sound = is_one && info.check().is_ok();
+        let mut annotations = document.annotations;
+        let types = [&*document.config.media_type, &*layer.media_type];
+        let media_type = match document.artifact_type {
+            Some(media_type) if layer.media_type == media_type => media_type,
+            None if types == [IMAGE_CONFIG_TYPE, IMAGE_LAYER_TYPE] => annotations.remove(TYPE)?,
+            _ => return None,
+        };
+        let info =
+            AttachmentInfo { media_type, annotations, digest: layer.digest, size: layer.size };
+        let is_sound = document.schema_version == 2 && info.check().is_ok();
         is_sound.then_some(Self { subject: document.subject.digest, info })
     }
 
     /// Returns the manifest of an attachment about the manifest `subject`, and the descriptor that lists it.
     pub fn manifest(subject: &Descriptor, info: &AttachmentInfo) -> (Descriptor, Vec<u8>) {
         let AttachmentInfo { media_type, annotations, digest, size } = info;
-        let named = |it: &Descriptor| Descriptor::new(&*it.media_type, it.digest, it.size);
-        let document = Document {
+        let layer = Descriptor::new(&**media_type, *digest, *size);
+        let artifact_type = Some(media_type.clone());
+        Document::new(subject, artifact_type, (empty(), layer), annotations.clone()).listed()
+    }
+
+    /// Returns the manifest of an attachment for a registry that refuses artifacts, as [`Self::manifest`] does, and the config of the
+    /// image.
+    pub(crate) fn image(
+        subject: &Descriptor,
+        info: &AttachmentInfo,
+    ) -> ((Descriptor, Vec<u8>), (Descriptor, Vec<u8>)) {
+        let AttachmentInfo { media_type, annotations, digest, size } = info;
+        let bytes = serde_json::to_vec(&ImageConfig::of_one(digest)).unwrap_or_default();
+        let config = Descriptor::new(IMAGE_CONFIG_TYPE, Digest::of(&bytes), bytes.len() as u64);
+        let layer = Descriptor::new(IMAGE_LAYER_TYPE, *digest, *size);
+        let mut annotations = annotations.clone();
+        annotations.insert(TYPE.to_owned(), media_type.clone());
+        let document = Document::new(subject, None, (config.clone(), layer), annotations);
+        (document.listed(), (config, bytes))
+    }
+}
+
+impl Document {
+    fn new(
+        subject: &Descriptor,
+        artifact_type: Option<String>,
+        (config, layer): (Descriptor, Descriptor),
+        annotations: BTreeMap<String, String>,
+    ) -> Self {
+        Self {
             schema_version: 2,
             media_type: Some(OCI_MANIFEST_TYPE.to_owned()),
-            artifact_type: media_type.clone(),
-            config: empty(),
-            layers: vec![Descriptor::new(&**media_type, *digest, *size)],
-            subject: named(subject),
-            annotations: annotations.clone(),
-        };
+            artifact_type,
+            config,
+            layers: vec![layer],
+            subject: Descriptor::new(&*subject.media_type, subject.digest, subject.size),
+            annotations,
+        }
+    }
+
+    /// Returns the descriptor that lists the manifest, and its bytes.
+    fn listed(self) -> (Descriptor, Vec<u8>) {
         // Every value of this type can be written.
-        let bytes = serde_json::to_vec(&document).unwrap_or_default();
+        let bytes = serde_json::to_vec(&self).unwrap_or_default();
         let listed = Descriptor::new(OCI_MANIFEST_TYPE, Digest::of(&bytes), bytes.len() as u64);
-        let artifact_type = Some(media_type.clone());
-        (Descriptor { artifact_type, annotations: annotations.clone(), ..listed }, bytes)
+        let Self { artifact_type, annotations, .. } = self;
+        (Descriptor { artifact_type, annotations, ..listed }, bytes)
     }
 }
 

@@ -100,6 +100,21 @@ fn attachments_travel_with_the_box_to_a_registry_with_or_without_the_api() {
     }
 }
 
+/// GitLab refuses every document with an artifact type.
+#[test]
+fn a_registry_that_refuses_artifacts_takes_attachments_as_images() {
+    let rules = Rules { refuses: Some(super::push::as_gitlab), ..Rules::default() };
+    let (stage, files) = (Stage::new(rules), test_box());
+    let digest = open(&files).digest;
+    let all = [signature("one"), Attachment::new("application/spdx+json", b"two".to_vec())];
+    all.iter().for_each(|it| assert!(stage.store.attach(&digest, it).unwrap()));
+    let pushed = stage.push_from(&files).unwrap();
+    assert_eq!((pushed.form, pushed.attachments.sent), (Form::Image, 2));
+    assert_eq!(stage.fetched().unwrap(), all);
+    let again = stage.push_from(&files).unwrap().attachments;
+    assert_eq!((again.all, again.sent, again.bytes), (2, 0, 0));
+}
+
 /// The form is the one of cosign's specification, without a time.
 #[test]
 fn the_manifest_of_a_signature_is_what_others_read() {
