@@ -250,7 +250,9 @@ fn as_data() {
           "xattr": "user.note"
         }
       ],
+      "packages": [],
       "parts": [],
+      "permissions": [],
       "plan": []
     }
     "#);

@@ -6,6 +6,7 @@ mod cat;
 #[path = "../build/checkout.rs"]
 #[allow(dead_code, reason = "the tests of the build use the rest")]
 mod checkout;
+mod comment;
 mod diff;
 mod files;
 mod fixture;

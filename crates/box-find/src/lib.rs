@@ -77,6 +77,15 @@ pub enum FindError {
 }
 
 impl FindError {
+    /// Returns whether a pull can help: the store lacks a box of a registry, or lacks one of its blobs.
+    pub fn is_absent(&self) -> bool {
+        match self {
+            Self::NotPulled(_) | Self::NoBox(_) => true,
+            Self::Open(error) => error.is_missing(),
+            _ => false,
+        }
+    }
+
     /// Sets whether the command line names the store.
     fn in_store(self, is_named: bool) -> Self {
         match self {

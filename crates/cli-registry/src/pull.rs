@@ -37,6 +37,11 @@ pub struct PullArgs {
 }
 
 impl PullArgs {
+    /// Returns the arguments of a pull that another command needs.
+    pub const fn of(remote: RemoteName, store: StoreOption, registries: RegistryOptions) -> Self {
+        Self { remote, expect: None, dry_run: false, store, registries, json: false }
+    }
+
     /// Returns the examples at the end of the command's help.
     pub fn examples(program: &str) -> String {
         format!(

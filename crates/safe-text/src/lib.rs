@@ -9,11 +9,13 @@ use std::path::Path;
 
 mod foreign;
 mod harmless;
+mod markdown;
 pub mod secrets;
 mod variable;
 
 pub use foreign::ForeignWriter;
 pub use harmless::Harmless;
+pub use markdown::markdown_code;
 pub use variable::{VARIABLE_FORM, is_variable};
 
 /// The binary units with their sizes in bytes, the largest first.

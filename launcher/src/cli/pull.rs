@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use box_find::{BoxReference, FindError, Found};
+use box_find::{BoxReference, Found};
 use clap::ValueEnum;
 use cli_common::color::{CLEAR_LINE, is_dumb};
 use cli_registry::{Screen, Way};
@@ -131,8 +131,7 @@ fn is_missing(args: &RunArgs) -> Result<bool, Failure> {
     match args.subject.find(&PROGRAM).and_then(Found::open) {
         Ok(opened) => Ok(args.expected().is_some_and(|expected| expected != opened.digest)),
         // The box was never pulled, or the box or one of its blobs was removed since.
-        Err(FindError::NotPulled(_) | FindError::NoBox(_)) => Ok(true),
-        Err(FindError::Open(error)) if error.is_missing() => Ok(true),
+        Err(error) if error.is_absent() => Ok(true),
         Err(error) => Err(error.into()),
     }
 }

@@ -5,31 +5,38 @@ mod operand;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
+use box_contract::permissions::PermissionChange;
+use box_contract::plan::FieldDifference;
 use box_contract::{ComponentName, ErrorCode, exit};
-use box_inspect::diff::{Change, Difference, Side, SideKind, compare, text};
+use box_inspect::diff::markdown::{Comment, Files, comment};
+use box_inspect::diff::{Change, Difference, PackageChange, PartDifference, Side, SideKind};
+use box_inspect::diff::{Sizes, compare, package_changes, text};
 use box_inspect::entry::{entry_json, path_json, shown_bytes, with_fields};
 use box_tree::Field;
 use box_tree::Follow;
+use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-use super::options::StoreOption;
+use super::options::{RegistryOptions, StoreOption};
 use super::terminal;
-use operand::Operand;
+use operand::{Operand, Search};
 
 /// Shows what differs between two boxes, images or directories.
 ///
 /// A and B are boxes, images as a Boxfile names them (oci:DIR:TAG, oci-archive:FILE:TAG, docker-archive:FILE:NAME:TAG), or
 /// other directories. Compares each entry by type, mode, uid, gid, size, content, target, device, xattrs, mtime and hard
-/// links, and prints the first difference. For two boxes, also compares the fields of their plans: what the box may do, which
-/// programs it runs and what it gets. Exits with 5 if there is a difference.
+/// links, and prints the first difference. For two boxes, also compares their packages and the fields of their plans: what the
+/// box may do, which programs it runs and what it gets. A box of a registry (HOST/NAME:TAG) that the store lacks is pulled into
+/// the store. Exits with 5 if there is a difference.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild diff old.box new.box                              two boxes\n  \
     boxbuild diff old.box new.box /roots/agent/etc             only this directory\n  \
     boxbuild diff --component agent new.box oci:images/agent   a component and its image\n  \
-    boxbuild diff --ignore mtime new.box ./unpacked            a box and a directory")]
+    boxbuild diff --ignore mtime new.box ./unpacked            a box and a directory\n  \
+    boxbuild diff ghcr.io/acme/a:v1 a --format markdown        a comment for a pull request")]
 pub(crate) struct Args {
     /// A box, an image (oci:DIR:TAG), or a directory (./DIR)
     #[arg(value_name = "A")]
@@ -47,11 +54,24 @@ pub(crate) struct Args {
     /// several with commas
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = field)]
     ignore: Vec<Field>,
+    /// How to print the differences
+    #[arg(long, value_enum, default_value = "text", conflicts_with = "json")]
+    format: Format,
     #[command(flatten)]
     store: StoreOption,
+    #[command(flatten)]
+    registries: RegistryOptions,
     /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Lines for a terminal
+    Text,
+    /// A comment for a pull request: permissions, packages, sizes, budget and the largest files. Only for two boxes
+    Markdown,
 }
 
 fn field(text: &str) -> Result<Field, String> {
@@ -61,33 +81,126 @@ fn field(text: &str) -> Result<Field, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let open = |word| Operand::open(word, args.component, &args.store);
-    let (a, b) = (open(&args.a)?, open(&args.b)?);
+    let search = Search {
+        component: args.component,
+        store: &args.store,
+        registries: &args.registries,
+        as_json: args.json,
+    };
+    let (a, b) = (Operand::open(&args.a, search)?, Operand::open(&args.b, search)?);
     operand::check_same_rootfs(&a, &b)?;
     let path = path(args, &a.side, &b.side)?;
     // The differences are computed again for each use, because all of them can be larger than the memory.
     let all = || compare(&a.side, &b.side, &path, &args.ignore);
-    let whole = args.component.is_none() && path.is_empty();
-    let parts = if whole { operand::parts(&a, &b, all().next().is_none()) } else { Vec::new() };
-    let plan = &if whole { operand::plans(&a, &b)? } else { Vec::new() };
+    let is_whole = args.component.is_none() && path.is_empty();
+    let beside =
+        if is_whole { Beside::of(&a, &b, all().next().is_none())? } else { Beside::default() };
     let counts = Counts::of(all());
-    if args.json {
-        let (a, b) = (about(&args.a, &a.side), about(&args.b, &b.side));
-        let head = json!({ "a": a, "b": b, "counts": counts, "plan": plan, "parts": parts });
-        terminal::json_list(&head, "differences", all().map(|it| line(&it)));
-    } else {
-        let lines = text::plan_lines(plan).chain(text::lines(all(), &parts));
-        terminal::pieces(lines.map(|line| line + "\n"));
-        terminal::note(&counts.summary(plan.len(), parts.len()));
-        if args.component.is_none() && is_box_and_image(a.side.kind, b.side.kind) {
-            terminal::note(
-                "note: an image is one component's root; add `--component agent`, or business",
-            );
+    match args.format {
+        _ if args.json => {
+            let (a, b) = (about(&args.a, &a.side), about(&args.b, &b.side));
+            let mut head = json!({ "a": a, "b": b, "counts": counts });
+            beside.add_to(&mut head);
+            terminal::json_list(&head, "differences", all().map(|it| line(&it)));
+        }
+        Format::Text => print_text(args, [&a.side, &b.side], all(), &counts, &beside),
+        Format::Markdown => {
+            let files = Files::of(all());
+            terminal::result(markdown(args, is_whole, [&a, &b], files, &beside)?.trim_end());
         }
     }
     // If the result could not be written, `cli::main` returns a failure.
-    let same = counts.all() == 0 && plan.is_empty() && parts.is_empty();
+    let same = counts.all() == 0 && beside.plan.is_empty() && beside.parts.is_empty();
     if same || terminal::lost() { Ok(()) } else { Err(Failure::reported(exit::DIFFERENT)) }
+}
+
+/// What differs between two boxes beside their files. Other operands have nothing of it.
+#[derive(Debug, Default)]
+struct Beside {
+    permissions: Vec<PermissionChange>,
+    plan: Vec<FieldDifference>,
+    packages: Vec<PackageChange>,
+    /// Whether a package database of one of the boxes is not fully read.
+    is_incomplete: bool,
+    parts: Vec<PartDifference>,
+}
+
+impl Beside {
+    /// Compares two operands, whose trees are `equal`.
+    fn of(a: &Operand, b: &Operand, equal: bool) -> Result<Self, Failure> {
+        let (Some(one), Some(other)) = (a.plan(), b.plan()) else { return Ok(Self::default()) };
+        let (mut packages, mut is_incomplete) = (Vec::new(), false);
+        // Equal trees have equal databases.
+        if let (false, Some(a), Some(b)) = (equal, a.inventory()?, b.inventory()?) {
+            packages = package_changes(&a, &b);
+            is_incomplete = [a, b].iter().any(|it| !it.left_out.is_empty());
+        }
+        Ok(Self {
+            permissions: one.permission_changes(other),
+            plan: operand::plans(a, b)?,
+            packages,
+            is_incomplete,
+            parts: operand::parts(a, b, equal),
+        })
+    }
+
+    /// Adds the fields of `--json`.
+    fn add_to(&self, report: &mut Value) {
+        report["permissions"] = json!(self.permissions);
+        report["plan"] = json!(self.plan);
+        report["packages"] = json!(self.packages);
+        report["parts"] = json!(self.parts);
+    }
+}
+
+fn print_text<'d>(
+    args: &Args,
+    sides: [&Side; 2],
+    differences: impl Iterator<Item = Difference<'d>> + 'd,
+    counts: &Counts,
+    Beside { plan, packages, parts, .. }: &'d Beside,
+) {
+    let lines = text::plan_lines(plan).chain(text::package_lines(packages));
+    let lines = lines.chain(text::lines(differences, parts));
+    terminal::pieces(lines.map(|line| line + "\n"));
+    terminal::note(&counts.summary(plan.len(), parts.len()));
+    let [a, b] = sides.map(|it| it.kind);
+    if args.component.is_none() && is_box_and_image(a, b) {
+        terminal::note(
+            "note: an image is one component's root; add `--component agent`, or business",
+        );
+    }
+}
+
+/// Formats the comment of `--format markdown`.
+fn markdown(
+    args: &Args,
+    is_whole: bool,
+    operands: [&Operand; 2],
+    files: Files,
+    beside: &Beside,
+) -> Result<String, Failure> {
+    let boxes = operands.map(|it| it.opened.as_ref());
+    let ([Some(a), Some(b)], true) = (boxes, is_whole) else {
+        let help = "leave out PATH and `--component`, and name two boxes; or leave out `--format`";
+        let message = "`--format markdown` compares two whole boxes";
+        return Err(Failure::new((ErrorCode::Usage, help), message));
+    };
+    let sizes = [(a, operands[0]), (b, operands[1])];
+    let sizes = sizes.map(|(opened, it)| Sizes::of(opened, &it.side.listing));
+    Ok(comment(&Comment {
+        names: [&args.a, &args.b].map(|it| it.to_string_lossy().into_owned()),
+        title: &b.plan().name,
+        permissions: &beside.permissions,
+        fields: &beside.plan,
+        packages: &beside.packages,
+        is_incomplete: beside.is_incomplete,
+        sizes: [&sizes[0], &sizes[1]],
+        budgets: [a.plan().budget, b.plan().budget],
+        kernels: [&a.config.kernel_version, &b.config.kernel_version],
+        parts: &beside.parts,
+        files,
+    }))
 }
 
 /// Returns the path to compare, with the symbolic links in its directories resolved. One side may lack the path.

@@ -5,16 +5,20 @@ use std::io;
 use std::path::Path;
 
 use box_contract::plan::{FieldDifference, differences};
-use box_contract::{ComponentName, ErrorCode};
+use box_contract::{ComponentName, ErrorCode, RemoteName, RunPlan};
 use box_contract::{ImageRef, Platform};
 use box_find::{BoxReference, FindError};
 use box_inspect::diff::{PartDifference, Side};
+use box_inspect::export::VerifiedContents;
 use box_inspect::opened::{self, OpenBox, OpenError};
+use box_inspect::sbom::Inventory;
+use cli_registry::{PullArgs, RegistryOptions};
 use oci_image::Access;
 
 use crate::cli::failure::Failure;
 use crate::cli::init::{misnamed, parse};
 use crate::cli::stored::PROGRAM;
+use crate::cli::{registries, terminal};
 use cli_common::store::StoreOption;
 
 /// An operand of `boxbuild diff`.
@@ -22,16 +26,21 @@ use cli_common::store::StoreOption;
 pub(super) struct Operand {
     pub(super) side: Side,
     /// The box, if the operand is one.
-    opened: Option<OpenBox>,
+    pub(super) opened: Option<OpenBox>,
+}
+
+/// How boxes are found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Search<'s> {
+    pub(super) component: Option<ComponentName>,
+    pub(super) store: &'s StoreOption,
+    pub(super) registries: &'s RegistryOptions,
+    pub(super) as_json: bool,
 }
 
 impl Operand {
     /// Opens the box, image or directory that a word of the command line names.
-    pub(super) fn open(
-        word: &OsStr,
-        component: Option<ComponentName>,
-        store: &StoreOption,
-    ) -> Result<Self, Failure> {
+    pub(super) fn open(word: &OsStr, search: Search<'_>) -> Result<Self, Failure> {
         let is_image = |it: &&str| ImageRef::PREFIXES.iter().any(|prefix| it.starts_with(prefix));
         if let Some(reference) = word.to_str().filter(is_image) {
             let image = parse(reference)?;
@@ -47,7 +56,7 @@ impl Operand {
         })?;
         // An image layout is opened as a box. Otherwise, its blobs would be compared as files.
         let Some(path) = subject.path().filter(|it| !box_layout::is_layout(it)) else {
-            return Self::of_box(&subject, component, store);
+            return Self::of_box(&subject, search);
         };
         match path.metadata() {
             Ok(found) if !found.is_dir() => Err(misnamed(&word.to_string_lossy())
@@ -59,13 +68,16 @@ impl Operand {
         }
     }
 
-    fn of_box(
-        subject: &BoxReference,
-        component: Option<ComponentName>,
-        store: &StoreOption,
-    ) -> Result<Self, Failure> {
-        let found = subject.find(store.stores(&PROGRAM))?;
-        let opened = found.open().map_err(|error| match (&error, subject.path()) {
+    fn of_box(subject: &BoxReference, search: Search<'_>) -> Result<Self, Failure> {
+        let find = || subject.find(search.store.stores(&PROGRAM))?.open();
+        let found = match (find(), subject.remote()) {
+            (Err(error), Some(remote)) if error.is_absent() => {
+                pull(remote, search)?;
+                find()
+            }
+            (found, _) => found,
+        };
+        let opened = found.map_err(|error| match (&error, subject.path()) {
             (FindError::Open(of), Some(path)) if is_not_a_box(of) => {
                 let path = path.display();
                 let help = format!("compare an image in it: oci:{path}");
@@ -74,8 +86,33 @@ impl Operand {
             }
             _ => error.into(),
         })?;
-        Ok(Self { side: Side::of_box(&opened, component)?, opened: Some(opened) })
+        Ok(Self { side: Side::of_box(&opened, search.component)?, opened: Some(opened) })
     }
+
+    /// Returns the plan, if the operand is a box.
+    pub(super) fn plan(&self) -> Option<&RunPlan> {
+        self.opened.as_ref().map(OpenBox::plan)
+    }
+
+    /// Reads the package databases of a box.
+    pub(super) fn inventory(&self) -> Result<Option<Inventory>, Failure> {
+        let (Some(opened), listing) = (&self.opened, &self.side.listing) else { return Ok(None) };
+        let mut contents = VerifiedContents::open(opened, &listing.tree)?;
+        Ok(Some(Inventory::read(opened.plan(), listing, &mut contents)?))
+    }
+}
+
+/// Pulls a box that the store lacks, as for a start: collections remove it like any other box that was not used for long.
+fn pull(remote: &RemoteName, search: Search<'_>) -> Result<(), Failure> {
+    let client = registries::client(search.registries, search.as_json)?;
+    let note = |amounts: &str| {
+        if !search.as_json {
+            terminal::note(amounts);
+        }
+    };
+    let args = PullArgs::of(remote.clone(), search.store.clone(), search.registries.clone());
+    args.run(&PROGRAM, &client, note, true)?;
+    Ok(())
 }
 
 /// Returns whether the error means that an OCI image layout is not a box.

@@ -5,8 +5,11 @@
 
 mod directory;
 mod image;
+pub mod markdown;
+mod packages;
 mod parts;
 mod side;
+mod sizes;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -18,8 +21,10 @@ use box_tree::path::split;
 
 pub use crate::links::FirstName;
 pub use image::{ImageError, ImageFault};
+pub use packages::{PackageChange, package_changes};
 pub use parts::{PartDifference, parts};
 pub use side::{Entry, PathError, Side, SideKind};
+pub use sizes::Sizes;
 
 /// A path at which two trees differ.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use box_contract::plan::FieldDifference;
 use box_tree::Field;
 use safe_text::bytes;
 
+use super::PackageChange;
 use super::parts::PartDifference;
 use super::{Change, Difference, Entry};
 use crate::entry::{origin, shown_bytes};
@@ -31,6 +32,11 @@ pub fn lines<'d>(
 /// Formats how the plans of two boxes differ, one line for each field.
 pub fn plan_lines(differences: &[FieldDifference]) -> impl Iterator<Item = String> {
     differences.iter().map(|it| format!("plan     {}  {}", it.name(), it.change()))
+}
+
+/// Formats which packages differ between two boxes, one line for each package.
+pub fn package_lines(changes: &[PackageChange]) -> impl Iterator<Item = String> {
+    changes.iter().map(|it| format!("package  {}", it.line()))
 }
 
 /// Leaves out the differences below a directory that only one side has.

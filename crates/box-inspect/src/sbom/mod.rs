@@ -11,6 +11,7 @@
 mod apk;
 mod database;
 mod dpkg;
+mod inventory;
 mod kept;
 mod license;
 mod npm;
@@ -36,7 +37,9 @@ use box_tree::{ReadContent, entries};
 pub use apk::APK_DATABASES;
 use database::Installed;
 pub use dpkg::DPKG_DATABASE;
+pub use inventory::{Inventory, PackageName, part};
 pub use kept::keep_databases;
+use package::Package;
 use scan::Scan;
 pub use spdx::Document;
 
@@ -65,8 +68,24 @@ pub struct Subject<'a> {
 /// # Errors
 /// An error of reading from `contents`.
 pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Document> {
-    let mut scan = Scan::new(subject.listing, contents);
-    let roots = root::all(subject.plan, &subject.listing.tree);
+    let (mut packages, notes) = installed(subject.plan, subject.listing, contents)?;
+    kept::find_common_layers(&mut packages, &subject.listing.origins);
+    let mut document = Document::new(subject.plan.name.clone(), subject.tree, &notes);
+    parts::add(&mut document, subject);
+    for package in packages {
+        document.add(&package);
+    }
+    Ok(document)
+}
+
+/// Reads all package databases of a box. Also returns notes on what was left out.
+fn installed<'a>(
+    plan: &RunPlan,
+    listing: &'a Listing,
+    contents: &mut dyn ReadContent,
+) -> io::Result<(Vec<Package<'a>>, Vec<String>)> {
+    let mut scan = Scan::new(listing, contents);
+    let roots = root::all(plan, &listing.tree);
     let mut last = None;
     for root in &roots {
         let distribution = release::read(&mut scan, &root.databases)?;
@@ -80,14 +99,7 @@ pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Re
         }
     }
     modules(&mut scan)?;
-    let (mut packages, notes) = scan.finish();
-    kept::find_common_layers(&mut packages, &subject.listing.origins);
-    let mut document = Document::new(subject.plan.name.clone(), subject.tree, &notes);
-    parts::add(&mut document, subject);
-    for package in packages {
-        document.add(&package);
-    }
-    Ok(document)
+    Ok(scan.finish())
 }
 
 /// Finds the packages that Python's tools and npm have installed, at any path.

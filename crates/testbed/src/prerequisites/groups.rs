@@ -7,8 +7,8 @@ use box_contract::KernelName;
 use virtual_host::HostKernel;
 
 use super::{
-    Package, Say, bare_target, docker_registry, host_kernel, kernel_bundle, musl_target, oras,
-    packages, rust_components, sigstore, spdx_validator,
+    Package, Say, bare_target, docker_registry, host_kernel, kernel_bundle, markdown, musl_target,
+    oras, packages, rust_components, sigstore, spdx_validator,
 };
 use crate::{Result, Workspace, lean_kernel};
 
@@ -68,6 +68,7 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     spdx_validator(workspace, say)?;
     oras(workspace, say)?;
     sigstore(workspace, say)?;
+    markdown(workspace, say)?;
     packages(&[Package::Mmdebstrap, Package::Curl], say)?;
     // For the tests of host-fs, which cannot install packages themselves, because this crate depends on host-fs.
     packages(&[Package::Strace, Package::Bindfs], say)?;

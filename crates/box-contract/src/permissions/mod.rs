@@ -2,7 +2,11 @@
 //!
 //! Both programs show the same list before a box is started, so that users can decide without reading the plan's JSON.
 
+mod changes;
+
 use serde::Serialize;
+
+pub use changes::{Effect, PermissionChange};
 
 use crate::capabilities::CAPABILITIES;
 use crate::network::USUAL_PORTS;
