@@ -52,6 +52,10 @@ const MANUAL: Manual = Manual {
         ("HTTPS_PROXY", "The proxy for downloads and registries."),
         (own::CERTIFICATES, "Trusted certificates, in place of the system's."),
         VARIABLES,
+        (
+            "GITHUB_ACTIONS, GITHUB_WORKSPACE",
+            "Whether a workflow of GitHub Actions reads the messages, and the root of its repository.",
+        ),
     ],
     files: &[
         ("Boxfile, Boxfile.kdl, Boxfile.toml", "The declaration of a box."),

@@ -3,10 +3,15 @@
 use std::env;
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use cli_common::color::ColorOption;
 
 use super::failure::{Explain as _, Failure};
 use super::terminal::{self, Loudness};
+
+/// The variable that is `true` in a workflow of GitHub Actions, and the variable for the repository's root there:
+/// <https://docs.github.com/en/actions/reference/workflows-and-actions/variables>.
+pub(crate) const WORKFLOW_VARIABLES: [&str; 2] = ["GITHUB_ACTIONS", "GITHUB_WORKSPACE"];
 
 /// The options of every command.
 #[derive(Debug, clap::Args)]
@@ -23,6 +28,16 @@ pub(crate) struct GlobalOptions {
     verbose: bool,
     #[command(flatten)]
     color: ColorOption,
+    /// Also print errors and warnings as annotations, on standard error: as workflow commands of GitHub Actions
+    #[arg(long, value_name = "SYSTEM", value_enum, global = true)]
+    annotations: Option<System>,
+}
+
+/// A system that shows annotations.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum System {
+    /// GitHub Actions
+    Github,
 }
 
 impl GlobalOptions {
@@ -35,6 +50,11 @@ impl GlobalOptions {
         };
         let colour = self.color.has_colour(terminal::is_watched(), |name| env::var_os(name));
         terminal::configure(loudness, colour);
+        let [actions, root] = WORKFLOW_VARIABLES.map(env::var_os);
+        let root = self.annotations.map(|System::Github| PathBuf::from(root.unwrap_or_default()));
+        if actions.is_some_and(|it| it == "true") || root.is_some() {
+            terminal::configure_workflow(root);
+        }
         let Some(directory) = &self.working_directory else { return Ok(()) };
         env::set_current_dir(directory).map_err(|error| {
             let message = format!("cannot change to {}: {error}", directory.display());

@@ -1,16 +1,21 @@
 //! The only module that prints: results on standard output, everything else on standard error, with the colours and the
-//! level of detail that the command line asks for.
+//! level of detail that the command line asks for. In a workflow of GitHub Actions, also annotations.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::env;
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, StderrLock, Write};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use cli_common::Problem;
 use cli_common::color::{CLEAR_LINE, is_dumb};
 use cli_common::paint::paint;
+use cli_common::problem::annotation_of;
+use diagnostics::annotation::without_commands;
 use safe_text::shown;
 use safe_text::{ForeignWriter, shown_json};
 use serde::Serialize;
@@ -24,6 +29,8 @@ static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
 static SHOWN: Mutex<Option<Instant>> = Mutex::new(None);
 /// The settings of this process.
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
+/// Set if GitHub Actions reads the output: the repository's root, if annotations are printed.
+static WORKFLOW: OnceLock<Option<PathBuf>> = OnceLock::new();
 /// The size of one write of a long result, in bytes.
 const BUFFER: usize = 64 << 10;
 /// Truncates lines at the edge of the terminal (DECAWM off, <https://vt100.net/docs/vt510-rm/DECAWM.html>).
@@ -53,6 +60,13 @@ struct Settings {
 pub(crate) fn configure(loudness: Loudness, colour: bool) {
     // A second call has no effect.
     let _ = SETTINGS.set(Settings { loudness, colour });
+}
+
+/// Sets that GitHub Actions reads the output. With the repository's root, or an empty path if it is unknown, errors and warnings are
+/// also printed as annotations. Call it at most once, before the first output.
+pub(crate) fn configure_workflow(root: Option<PathBuf>) {
+    // A second call has no effect.
+    drop(WORKFLOW.set(root));
 }
 
 fn settings() -> Settings {
@@ -196,9 +210,42 @@ pub(crate) fn error(text: &str) {
     print(text);
 }
 
-/// Prints a text on standard error, line by line, without control characters.
+/// Prints errors as annotations, if the command line asks for it.
+pub(crate) fn annotate(problems: &[Problem]) {
+    problems.iter().for_each(|it| annotation(|path| it.annotation(path)));
+}
+
+/// Prints a warning in its JSON form as an annotation, if the command line asks for it, unless `--quiet`.
+pub(crate) fn annotate_warning(warning: &Value) {
+    if settings().loudness > Loudness::Quiet {
+        annotation(|path| annotation_of(warning, path));
+    }
+}
+
+fn annotation(format: impl Fn(&dyn Fn(&str) -> String) -> String) {
+    let Some(Some(root)) = WORKFLOW.get() else { return };
+    let line = format(&|file| from_root(root, file));
+    drop(writeln!(cleared(), "{}", shown(&line)));
+}
+
+/// Returns the path of a file, which messages name from the working directory, from the repository's root. If the file is not below
+/// it, the path stays as it is.
+fn from_root(root: &Path, file: &str) -> String {
+    let below = || {
+        let (file, root) = (fs::canonicalize(file).ok()?, fs::canonicalize(root).ok()?);
+        Some(file.strip_prefix(root).ok()?.to_string_lossy().into_owned())
+    };
+    below().unwrap_or_else(|| file.to_owned())
+}
+
+/// Prints a text on standard error, line by line, without control characters and, in a workflow, without commands.
 fn print(text: &str) {
-    let lines: Vec<String> = text.split('\n').map(shown).collect();
+    let is_workflow = WORKFLOW.get().is_some();
+    let safe = |line: &str| {
+        let line = shown(line);
+        if is_workflow { without_commands(&line) } else { line }
+    };
+    let lines: Vec<String> = text.split('\n').map(safe).collect();
     let text = lines.join("\n");
     let text = if settings().colour { paint(&text) } else { text };
     drop(writeln!(cleared(), "{text}"));

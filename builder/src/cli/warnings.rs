@@ -21,6 +21,7 @@ impl Warnings {
 
     /// Adds the warnings about a text.
     pub(crate) fn add(&mut self, report: &Report) {
+        report.problems().iter().for_each(|it| terminal::annotate_warning(&json!(it)));
         if self.as_json {
             self.found.extend(report.problems().iter().map(|it| json!(it)));
         } else {
@@ -37,10 +38,12 @@ impl Warnings {
 
     /// Adds a warning without a span.
     pub(crate) fn add_message(&mut self, message: &str) {
+        let warning = json!({
+            "severity": "warning", "message": message, "help": null, "labels": [],
+        });
+        terminal::annotate_warning(&warning);
         if self.as_json {
-            self.found.push(json!({
-                "severity": "warning", "message": message, "help": null, "labels": [],
-            }));
+            self.found.push(warning);
         } else {
             terminal::note(&format!("warning: {message}"));
         }

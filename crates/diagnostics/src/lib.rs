@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod annotation;
 pub mod cursor;
 mod diagnostic;
 pub mod edited;

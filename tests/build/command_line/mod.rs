@@ -1,5 +1,6 @@
 //! Tests of the subcommands other than `build`, `lock` and `update`, and of what all subcommands share.
 
+mod annotations;
 mod canary;
 mod check;
 mod check_images;

@@ -101,6 +101,7 @@ pub(crate) fn of_build(error: &BuildError, sources: &Sources) -> Failure {
 
 /// Prints a failure, as text or as JSON, and returns the exit code. On a terminal, the number of errors follows.
 pub(crate) fn report(failure: &Failure, as_json: bool) -> ExitCode {
+    terminal::annotate(failure.problems());
     match (failure.problems().is_empty(), as_json) {
         (true, _) => {}
         (false, true) => terminal::result(failure.json().trim_end()),

@@ -19,7 +19,7 @@ use safe_text::shown;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use diagnostics::diagnostic_json;
+pub use diagnostics::{annotation_of, diagnostic_json};
 pub use found::is_cut_digest;
 
 /// The number of errors that the text output shows. JSON contains all of them.
