@@ -67,6 +67,10 @@ pub enum Package {
     Xz,
     /// Changes the kernel's source.
     Patch,
+    /// Reads JSON in the scripts of the action.
+    Jq,
+    /// Checks the scripts of the action.
+    Shellcheck,
 }
 
 impl Package {
@@ -112,6 +116,8 @@ impl Package {
             Self::Libelf => "libelf-dev",
             Self::Xz => "xz-utils",
             Self::Patch => "patch",
+            Self::Jq => "jq",
+            Self::Shellcheck => "shellcheck",
         }
     }
 
@@ -145,6 +151,8 @@ impl Package {
             Self::Xz => "xz",
             Self::Libelf => "libelf-dev",
             Self::Patch => "patch",
+            Self::Jq => "jq",
+            Self::Shellcheck => "shellcheck",
         }
     }
 

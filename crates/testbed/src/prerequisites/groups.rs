@@ -8,7 +8,7 @@ use virtual_host::HostKernel;
 
 use super::{
     Package, Say, bare_target, docker_registry, host_kernel, kernel_bundle, markdown, musl_target,
-    oras, packages, rust_components, sigstore, spdx_validator,
+    oras, packages, rust_components, sigstore, spdx_validator, workflows,
 };
 use crate::{Result, Workspace, lean_kernel};
 
@@ -69,6 +69,8 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     oras(workspace, say)?;
     sigstore(workspace, say)?;
     markdown(workspace, say)?;
+    workflows(workspace, say)?;
+    packages(&[Package::Jq, Package::Shellcheck], say)?;
     packages(&[Package::Mmdebstrap, Package::Curl], say)?;
     // For the tests of host-fs, which cannot install packages themselves, because this crate depends on host-fs.
     packages(&[Package::Strace, Package::Bindfs], say)?;

@@ -16,6 +16,7 @@ mod pypi;
 mod rust_target;
 mod sigstore;
 mod spdx;
+mod workflows;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -32,6 +33,7 @@ pub use oras::{Oras, oras};
 pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
 pub use sigstore::{Sigstore, Verdict, sigstore};
 pub use spdx::{SpdxValidator, spdx_validator};
+pub use workflows::{WorkflowKind, Workflows, workflows};
 
 /// A function that gets a line of text before an action that takes long.
 pub type Say<'a> = &'a mut dyn FnMut(&str);

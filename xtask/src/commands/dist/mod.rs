@@ -5,6 +5,8 @@
 
 mod archive;
 mod bill;
+#[cfg(test)]
+mod ci;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     /// Makes a release of the tests' programs below `output`.
-    fn made(output: &Path) -> Vec<PathBuf> {
+    pub(super) fn made(output: &Path) -> Vec<PathBuf> {
         let workspace = Workspace::find();
         let programs = Artefacts::build(&workspace).unwrap();
         let kernel = lean_kernel::build(&workspace, &mut |_| ()).unwrap();
