@@ -16,9 +16,9 @@ mod seal;
 pub use compose::merged::MergeConflicts;
 pub use error::{BuildError, Cause, Meant};
 pub use pipeline::{
-    Build, CachedLayer, CachedLayers, Checked, Composition, InputError, InputFile, InputKind,
-    LayerState, NamedBy, Observer, Preview, PreviewFile, PreviewImage, PreviewSkill, Request,
-    Resolved, Step, check, resolve,
+    BootDigests, Build, CachedLayer, CachedLayers, Checked, Composition, InputError, InputFile,
+    InputKind, LayerState, NamedBy, Observer, Preview, PreviewFile, PreviewImage, PreviewSkill,
+    Request, Resolved, Step, check, resolve,
 };
 pub use project::{Pins, Variant};
 pub use report::Report;

@@ -14,6 +14,7 @@ mod faults;
 mod lock;
 mod output;
 mod pipes;
+mod rebuilt;
 mod reproducible;
 mod segments;
 mod sizes;

@@ -7,7 +7,7 @@ use box_contract::manifest::{KERNEL_TYPE, METADATA_TYPE};
 use serde_json::{Value, json};
 use testkit::images::Layer;
 
-use crate::checkout::{BOXFILE, Checkout, Ran, tools};
+use crate::checkout::{BOXFILE, Checkout, Ran, business_with, tools};
 use crate::fixture::{blob, built, checkout, manifest};
 use crate::foreign::boxlaunch;
 use crate::schema::assert_fits;
@@ -92,6 +92,14 @@ fn reports_on_boxes() {
     assert_eq!(changes.len(), 3, "{changes:?}");
     fits(&checkout, "diff", &["diff", "test.box", "./skills"]);
     fits(&checkout, "box-verify", &["verify", "test.box"]);
+    fits(&checkout, "rebuild", &["verify", "--rebuild", "test.box"]);
+    checkout.image("business", &business_with("another app"));
+    checkout.result(&["update"]);
+    fits(&checkout, "rebuild", &["verify", "--rebuild", "test.box"]);
+    checkout.built(&["--output", "new.box"]);
+    checkout.write("skills/greet/more.md", "more");
+    checkout.result(&["lock"]);
+    fits(&checkout, "rebuild", &["verify", "--rebuild", "new.box"]);
     let inspect = boxlaunch(&checkout, &["inspect", "test.box", "--json"]);
     assert_fits("launch-inspect", &inspect.json());
     assert_fits("verify", &boxlaunch(&checkout, &["verify", "test.box", "--json"]).json());

@@ -9,6 +9,7 @@ mod forms;
 mod hosts;
 mod init;
 mod pinned;
+mod rebuilt;
 mod registry;
 mod skopeo;
 

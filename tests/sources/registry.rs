@@ -8,13 +8,13 @@ use crate::boxfile;
 use crate::checkout::{Checkout, Ran, agent_with, shown};
 
 /// A checkout whose images are in a registry.
-struct Scene {
-    checkout: Checkout,
-    registry: DockerRegistry,
+pub(crate) struct Scene {
+    pub(crate) checkout: Checkout,
+    pub(crate) registry: DockerRegistry,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let say = &mut |line: &str| println!("{line}");
         let registry = DockerRegistry::open(&Workspace::find(), say).unwrap();
         let scene = Self { checkout: Checkout::new(), registry };
@@ -34,18 +34,18 @@ impl Scene {
         }
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.checkout.boxbuild(args);
         command.env("BOXBUILD_REGISTRIES", self.checkout.path("registries.toml"));
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::of(&mut self.command(args))
     }
 
     /// Runs a command, which must succeed and fetch nothing, and returns its JSON report.
-    fn reported(&self, args: &[&str]) -> serde_json::Value {
+    pub(crate) fn reported(&self, args: &[&str]) -> serde_json::Value {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{}{}", ran.notes, ran.result);
         assert!(!ran.notes.contains("fetch"), "{}", ran.notes);

@@ -185,16 +185,30 @@ impl<'a> Tools<'a> {
     pub(crate) fn find(options: &'a InputOptions, as_json: bool) -> Result<Self, Failure> {
         let store = options.store.root(&PROGRAM)?;
         terminal::detail("store", store.display());
+        Self::with_store(|| Ok(options.store.open(&PROGRAM)?), options, as_json)
+    }
+
+    /// Finds the tools like [`Self::find`], for a build in the store that `open` returns.
+    pub(crate) fn with_store(
+        open: impl FnOnce() -> Result<Store, Failure>,
+        options: &'a InputOptions,
+        as_json: bool,
+    ) -> Result<Self, Failure> {
         let init = installed::init(options.init.as_deref())?;
         terminal::detail("init", init.path.display());
         Ok(Self {
-            store: options.store.open(&PROGRAM)?,
+            store: open()?,
             as_json,
             options,
             init,
             builder: builder_identity()?,
             remote: registries::client(&options.registries, as_json)?,
         })
+    }
+
+    /// Returns the client for registries.
+    pub(crate) const fn registry(&self) -> &Registry {
+        &self.remote
     }
 
     /// Returns the request to build a Boxfile for a platform.

@@ -24,6 +24,7 @@ mod ls;
 mod options;
 mod plan;
 mod preview;
+mod rebuild;
 mod registries;
 mod search;
 mod setup;
@@ -124,7 +125,7 @@ impl Command {
             Self::Cat(args) => (cat::run(args), false),
             Self::Diff(args) => (diff::run(args), args.json),
             Self::Inspect(args) => (inspect::run(args), args.json),
-            Self::Verify(args) => (verify::run(args), args.json),
+            Self::Verify(args) => (verify::run(args), args.project.json),
             Self::Fmt(args) => (fmt::run(args), args.json),
             Self::Setup(args) => (setup::run(args), args.json),
             Self::Schema(args) => (generate::schema(args), false),

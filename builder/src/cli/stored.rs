@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::io;
 
-use box_contract::ComponentName;
+use box_contract::{ComponentName, ErrorCode, exit};
 use box_find::BoxReference;
 use box_inspect::diff::PathError;
 use box_inspect::opened::OpenBox;
@@ -59,6 +59,14 @@ pub(crate) fn load(args: &LoadArgs) -> Result<(), Failure> {
 /// Opens the box of a command.
 pub(crate) fn open(subject: &BoxArgument) -> Result<OpenBox, Failure> {
     Ok(subject.find(&PROGRAM)?.open()?)
+}
+
+/// Opens the box of a command that verifies it: a damaged box is a difference.
+pub(crate) fn open_undamaged(subject: &BoxArgument) -> Result<OpenBox, Failure> {
+    open(subject).map_err(|failure| {
+        let is_damaged = failure.has(ErrorCode::BoxDamaged);
+        if is_damaged { failure.with_exit(exit::DIFFERENT) } else { failure }
+    })
 }
 
 /// Opens the box that a word of the command line names.

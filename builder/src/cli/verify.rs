@@ -1,42 +1,74 @@
 //! `boxbuild verify`: verifies that a box is consistent and undamaged.
 
-use box_contract::{ErrorCode, exit};
+use std::path::PathBuf;
+
+use box_contract::{ErrorCode, Platform, exit};
 use box_inspect::entry::shown_bytes;
 use box_inspect::verify::verify;
 use cli_common::Problem;
 use serde_json::json;
 
 use super::failure::{Explain, Failure, chain};
-use super::stored;
-use super::terminal;
+use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
+use super::{rebuild, stored, terminal};
 use cli_common::store::BoxArgument;
 
-/// Verifies the content of a box against its digests and its list of files.
+/// Verifies the content of a box against its digests and its list of files, or against a new build.
 ///
 /// Hashes every blob that the manifest names, and compares every entry and all data of the rootfs with the list of files.
 /// Does not check the builder's statements about the box's images and the kernel's version. To find out whether it is the box
 /// that you want, compare its digest with the one that `build` printed. Exits with 5 if something differs or is missing.
+///
+/// With --rebuild, builds the Boxfile again from its lock, as `build --locked`, in an empty store, and compares the two boxes.
+/// Exits with 5 if they differ, and shows how. Changes neither the store nor the checkout.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    after_help = "Examples:\n  \
     boxbuild verify hello.box\n  \
-    boxbuild verify hello.box --json   each check and its result as JSON")]
+    boxbuild verify hello.box --json   each check and its result as JSON\n  \
+    boxbuild verify --rebuild          do Boxfile and Boxfile.lock make the box that was built?\n  \
+    boxbuild verify --rebuild ghcr.io/acme/hello:v1  do they make the box in a registry?",
+    mut_arg("file", |it| it.requires("rebuild")),
+    mut_arg("checkout", |it| it.requires("rebuild")),
+    mut_arg("name", |it| it.requires("rebuild")),
+    mut_arg("lock_file", |it| it.requires("rebuild")),
+    mut_arg("offline", |it| it.requires("rebuild"))
+)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    subject: BoxArgument,
-    /// Print JSON, also for errors (except usage errors)
+    /// The box: a directory such as NAME.box or ./DIR, a name in the store, HOST/NAME:TAG of a registry, or sha256:...; a box
+    /// with @sha256:... after it must have that digest [default with --rebuild: NAME.box, or NAME in the store]
+    #[arg(id = "box", value_name = "BOX", required_unless_present = "rebuild")]
+    pub(super) reference: Option<PathBuf>,
+    /// Build the Boxfile again from its lock, in an empty store, and compare the boxes. Takes the disk space of a build, in
+    /// $TMPDIR or /var/tmp
     #[arg(long)]
-    pub(crate) json: bool,
+    rebuild: bool,
+    #[command(flatten, next_help_heading = "With --rebuild")]
+    pub(crate) project: ProjectOptions,
+    #[command(flatten, next_help_heading = "With --rebuild")]
+    pub(super) profile: ProfileOption,
+    /// The platform to build for [default: the first that the Boxfile declares]
+    #[arg(long, value_name = "PLATFORM", value_parser = platform, requires = "rebuild")]
+    pub(super) platform: Option<Platform>,
+    #[command(flatten, next_help_heading = "With --rebuild")]
+    pub(super) inputs: InputOptions,
+    /// The number of threads that decode layers [default: one per CPU]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(requires = "rebuild")]
+    pub(super) jobs: Option<u16>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = stored::open(&args.subject).map_err(|failure| {
-        let is_damaged = failure.has(ErrorCode::BoxDamaged);
-        if is_damaged { failure.with_exit(exit::DIFFERENT) } else { failure }
-    })?;
+    if args.rebuild {
+        return rebuild::run(args);
+    }
+    let reference = args.reference.clone().unwrap_or_default();
+    let opened =
+        stored::open_undamaged(&BoxArgument { reference, store: args.inputs.store.clone() })?;
     let checks = verify(&opened);
     let wrong = checks.iter().filter_map(|it| it.error.as_ref());
     let errors: Vec<_> = wrong.map(|it| Problem::new(it.explain(), chain(it))).collect();
-    if args.json {
+    if args.project.json {
         let report = json!({
             "box": opened.digest, "ok": errors.is_empty(), "checks": checks, "errors": errors,
         });

@@ -21,7 +21,7 @@ use box_contract::manifest::MAX_SEGMENTS;
 use box_digest::Digest;
 use box_tree::Tree;
 use box_tree::listing::Listing;
-use guest_kernel::Kernel;
+use guest_kernel::{Kernel, KernelError};
 use rayon::prelude::*;
 
 use crate::compose::ComposeError;
@@ -37,7 +37,7 @@ pub use inputs::{Checked, check};
 pub use preview::{Composition, LayerState, Preview, PreviewFile, PreviewImage, PreviewSkill};
 use recall::{recall, record};
 pub use request::{InputError, InputFile, InputKind, NamedBy, Request};
-pub use resolved::{Build, Resolved};
+pub use resolved::{BootDigests, Build, Resolved};
 use root::{Root, root};
 pub use step::{Observer, Step};
 
@@ -214,10 +214,13 @@ impl Resolved<'_> {
 
     /// Extracts the guest kernel from the kernel's file. Fails if the kernel lacks a feature that the plan needs.
     fn kernel(&self, plan: &RunPlan) -> Result<Kernel<'_>, BuildError> {
-        guest_kernel::extract_for(plan, &self.inputs.kernel.bytes).map_err(|source| {
-            let what = format!("the kernel {} cannot be used", self.request.kernel.path.display());
-            BuildError::unusable(what, self.request.kernel.named_by.span(), source)
-        })
+        guest_kernel::extract_for(plan, &self.inputs.kernel.bytes)
+            .map_err(|source| self.unusable_kernel(source))
+    }
+
+    fn unusable_kernel(&self, source: KernelError) -> BuildError {
+        let what = format!("the kernel {} cannot be used", self.request.kernel.path.display());
+        BuildError::unusable(what, self.request.kernel.named_by.span(), source)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use crate::project::lock::Lock;
 use box_cache::{ActionKey, Store};
-use box_digest::Digest;
+use box_digest::{Digest, Hasher, Sha256};
 use box_tree::listing::{FileOrigin, ImageOrigin, Origins};
 use diagnostics::Diagnostic;
 
@@ -15,7 +15,7 @@ use super::request::Request;
 use super::step::{Observer, Step};
 use crate::compose::Baked;
 use crate::compose::merged::Unused;
-use crate::{Report, Sealed};
+use crate::{BuildError, Report, Sealed};
 
 /// The result of a build.
 #[derive(Debug)]
@@ -28,6 +28,15 @@ pub struct Build {
     pub unused: Vec<Unused>,
     /// The blobs of the box that the store lacks: segments of layers that another host decoded, see [`CachedLayers`].
     pub absent: Vec<Digest>,
+}
+
+/// The digests of the blobs with which a box starts, beside its rootfs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BootDigests {
+    /// The sha256 of the init.
+    pub init: Digest,
+    /// The sha256 of the ELF kernel.
+    pub kernel: Digest,
 }
 
 /// The result of the first phase: all inputs of a build, resolved to digests.
@@ -100,13 +109,26 @@ impl Resolved<'_> {
         self.inputs.mislabelled_layers(self.request)
     }
 
+    /// Returns the digests of the init and the kernel as the box has them. The lock instead has the digest of the kernel's file,
+    /// which can be a library that contains the kernel.
+    ///
+    /// # Errors
+    /// [`BuildError`] if the kernel's file contains no kernel.
+    pub fn boot_digests(&self) -> Result<BootDigests, BuildError> {
+        let Inputs { init, kernel, .. } = &self.inputs;
+        let found = guest_kernel::extract(&kernel.bytes).map_err(|it| self.unusable_kernel(it))?;
+        let mut hasher = Hasher::<Sha256>::default();
+        [&found.head, found.data].iter().for_each(|piece| hasher.update(piece));
+        Ok(BootDigests { init: Digest::of(&init.bytes), kernel: hasher.digest() })
+    }
+
     /// Returns the warnings about files of the checkout.
     pub fn warnings(&self) -> &[Report] {
         &self.inputs.warnings
     }
 
-    /// Returns the names of the origins to which the tree refers by number.
-    pub(super) fn origins(&self) -> Origins {
+    /// Returns the names of the origins to which the tree refers by number: the inputs that the listing of the box names.
+    pub fn origins(&self) -> Origins {
         let image = |(component, image): &ComponentImage<'_>| ImageOrigin {
             component: *component,
             layers: image.layers.iter().map(|layer| layer.diff_id).collect(),

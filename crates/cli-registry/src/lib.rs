@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use host_fs::own;
 
 pub use client::{SetupError, Variable, client, network};
-pub use pull::{PullArgs, PullError, Pulled};
+pub use pull::{PullArgs, PullError, Pulled, planned};
 
 /// How registries are asked.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -84,7 +84,7 @@ impl PullArgs {
         note: impl Fn(&str),
         is_for_start: bool,
     ) -> Result<Pulled, PullError> {
-        let (plan, reference) = planned(self, store, client)?;
+        let (plan, reference) = planned(&self.remote, self.expect, store, client)?;
         let before = store.pulled(&reference.to_string())?.map(|it| it.digest);
         let attachments = attachments(client, &plan.repository, &plan.remote)?;
         let mut pulled = pulled(&plan, &reference, before, self.dry_run);
@@ -206,13 +206,17 @@ fn attached(pulled: &Pulled) -> Option<String> {
 }
 
 /// Resolves the name to a box, and determines which of its blobs the store lacks. Also returns the name under which the store
-/// records the box: HOST/NAME:TAG, or HOST/NAME@DIGEST if there is no tag or the tag now means another box.
-fn planned(
-    args: &PullArgs,
+/// records the box: HOST/NAME:TAG, or HOST/NAME@DIGEST if there is no tag or the tag now means another box. Fetches only the
+/// box's manifest and the documents that lead to it.
+///
+/// # Errors
+/// [`PullError`]. [`PullError::Other`] if the box has neither the digest in the name nor, if given, the digest `expect`.
+pub fn planned(
+    name: &RemoteName,
+    expect: Option<Digest>,
     store: &Store,
     client: &Registry,
 ) -> Result<(Plan, RemoteName), PullError> {
-    let PullArgs { remote: name, expect, .. } = args;
     let registry = |error| BoxRegistryError::from(error);
     let repository = Repository::new(&name.host, &name.repository).map_err(registry)?;
     let tag = name.tag.as_deref().map(Tag::new).transpose().map_err(registry)?;
@@ -235,7 +239,7 @@ fn planned(
         let name = Box::new(name.unpinned());
         Err(PullError::Other { name, expected, found, registry })
     };
-    match (name.digest, *expect) {
+    match (name.digest, expect) {
         (Some(pin), _) if !is_meant(&plan, pin) => other(pin),
         (_, Some(expected)) if expected != found => other(expected),
         _ => Ok((plan, found_by)),

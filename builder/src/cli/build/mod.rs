@@ -190,7 +190,7 @@ fn attempt(
 
 /// Sets the number of threads that decode layers, including the current one. If the system starts fewer threads, these
 /// do all the work.
-fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
+pub(super) fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
     let available = || thread::available_parallelism().map_or(1, NonZero::get);
     let wanted = jobs.map_or_else(available, usize::from);
     // The threads are started first, because the pool waits for every worker that it hands over.

@@ -12,6 +12,7 @@ use box_inspect::diff::markdown::{Comment, Files, comment};
 use box_inspect::diff::{Change, Difference, PackageChange, PartDifference, Side, SideKind};
 use box_inspect::diff::{Sizes, compare, package_changes, text};
 use box_inspect::entry::{entry_json, path_json, shown_bytes, with_fields};
+use box_inspect::opened::OpenBox;
 use box_tree::Field;
 use box_tree::Follow;
 use clap::ValueEnum;
@@ -90,28 +91,91 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (a, b) = (Operand::open(&args.a, search)?, Operand::open(&args.b, search)?);
     operand::check_same_rootfs(&a, &b)?;
     let path = path(args, &a.side, &b.side)?;
-    // The differences are computed again for each use, because all of them can be larger than the memory.
-    let all = || compare(&a.side, &b.side, &path, &args.ignore);
     let is_whole = args.component.is_none() && path.is_empty();
-    let beside =
-        if is_whole { Beside::of(&a, &b, all().next().is_none())? } else { Beside::default() };
-    let counts = Counts::of(all());
+    let found = Comparison::new((a, b), (path, args.ignore.clone()), is_whole)?;
     match args.format {
         _ if args.json => {
-            let (a, b) = (about(&args.a, &a.side), about(&args.b, &b.side));
-            let mut head = json!({ "a": a, "b": b, "counts": counts });
-            beside.add_to(&mut head);
-            terminal::json_list(&head, "differences", all().map(|it| line(&it)));
+            let (a, b) = (about(&args.a, &found.a.side), about(&args.b, &found.b.side));
+            found.print_json(json!({ "a": a, "b": b }));
         }
-        Format::Text => print_text(args, [&a.side, &b.side], all(), &counts, &beside),
-        Format::Markdown => {
-            let files = Files::of(all());
-            terminal::result(markdown(args, is_whole, [&a, &b], files, &beside)?.trim_end());
+        Format::Text => {
+            found.print();
+            if args.component.is_none() && is_box_and_image(found.a.side.kind, found.b.side.kind) {
+                terminal::note(
+                    "note: an image is one component's root; add `--component agent`, or business",
+                );
+            }
         }
+        Format::Markdown => terminal::result(found.markdown(args, is_whole)?.trim_end()),
     }
     // If the result could not be written, `cli::main` returns a failure.
-    let same = counts.all() == 0 && beside.plan.is_empty() && beside.parts.is_empty();
-    if same || terminal::lost() { Ok(()) } else { Err(Failure::reported(exit::DIFFERENT)) }
+    if found.is_same() || terminal::lost() {
+        Ok(())
+    } else {
+        Err(Failure::reported(exit::DIFFERENT))
+    }
+}
+
+/// The differences between two operands. Those between their entries are computed again for each use, because all of them can
+/// be larger than the memory.
+pub(super) struct Comparison {
+    a: Operand,
+    b: Operand,
+    path: Vec<u8>,
+    ignore: Vec<Field>,
+    beside: Beside,
+    counts: Counts,
+}
+
+impl Comparison {
+    /// Compares two whole boxes.
+    pub(super) fn of_boxes(a: OpenBox, b: OpenBox) -> Result<Self, Failure> {
+        let (a, b) = (Operand::of_opened(a)?, Operand::of_opened(b)?);
+        operand::check_same_rootfs(&a, &b)?;
+        Self::new((a, b), (Vec::new(), Vec::new()), true)
+    }
+
+    /// Compares the entries below a path. If `is_whole`, also compares what boxes have beside their files.
+    fn new(
+        (a, b): (Operand, Operand),
+        (path, ignore): (Vec<u8>, Vec<Field>),
+        is_whole: bool,
+    ) -> Result<Self, Failure> {
+        let all = || compare(&a.side, &b.side, &path, &ignore);
+        let beside =
+            if is_whole { Beside::of(&a, &b, all().next().is_none())? } else { Beside::default() };
+        let counts = Counts::of(all());
+        Ok(Self { a, b, path, ignore, beside, counts })
+    }
+
+    fn is_same(&self) -> bool {
+        self.counts.all() == 0 && self.beside.plan.is_empty() && self.beside.parts.is_empty()
+    }
+
+    fn entries(&self) -> impl Iterator<Item = Difference<'_>> {
+        compare(&self.a.side, &self.b.side, &self.path, &self.ignore)
+    }
+
+    /// Prints the differences, and then a summary as a note.
+    pub(super) fn print(&self) {
+        let Beside { plan, packages, parts, .. } = &self.beside;
+        let lines = text::plan_lines(plan).chain(text::package_lines(packages));
+        let lines = lines.chain(text::lines(self.entries(), parts));
+        terminal::pieces(lines.map(|line| line + "\n"));
+        terminal::note(&self.counts.summary(plan.len(), parts.len()));
+    }
+
+    /// Prints the JSON object `head` with the fields of the differences.
+    pub(super) fn print_json(&self, mut head: Value) {
+        head["counts"] = json!(self.counts);
+        self.beside.add_to(&mut head);
+        terminal::json_list(&head, "differences", self.entries().map(|it| line(&it)));
+    }
+
+    /// Formats the comment of `--format markdown`.
+    fn markdown(&self, args: &Args, is_whole: bool) -> Result<String, Failure> {
+        markdown(args, is_whole, [&self.a, &self.b], Files::of(self.entries()), &self.beside)
+    }
 }
 
 /// What differs between two boxes beside their files. Other operands have nothing of it.
@@ -150,25 +214,6 @@ impl Beside {
         report["plan"] = json!(self.plan);
         report["packages"] = json!(self.packages);
         report["parts"] = json!(self.parts);
-    }
-}
-
-fn print_text<'d>(
-    args: &Args,
-    sides: [&Side; 2],
-    differences: impl Iterator<Item = Difference<'d>> + 'd,
-    counts: &Counts,
-    Beside { plan, packages, parts, .. }: &'d Beside,
-) {
-    let lines = text::plan_lines(plan).chain(text::package_lines(packages));
-    let lines = lines.chain(text::lines(differences, parts));
-    terminal::pieces(lines.map(|line| line + "\n"));
-    terminal::note(&counts.summary(plan.len(), parts.len()));
-    let [a, b] = sides.map(|it| it.kind);
-    if args.component.is_none() && is_box_and_image(a, b) {
-        terminal::note(
-            "note: an image is one component's root; add `--component agent`, or business",
-        );
     }
 }
 

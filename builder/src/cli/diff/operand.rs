@@ -68,6 +68,11 @@ impl Operand {
         }
     }
 
+    /// Takes a whole box.
+    pub(super) fn of_opened(opened: OpenBox) -> Result<Self, Failure> {
+        Ok(Self { side: Side::of_box(&opened, None)?, opened: Some(opened) })
+    }
+
     fn of_box(subject: &BoxReference, search: Search<'_>) -> Result<Self, Failure> {
         let find = || subject.find(search.store.stores(&PROGRAM))?.open();
         let found = match (find(), subject.remote()) {
