@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Say;
-use super::pypi::python_packages;
+use super::pypi::{Platform, python_packages};
 use crate::{KitError, Result, Workspace, program};
 
 /// The reader, and what it needs to find links in plain text, as GitHub does.
@@ -58,6 +58,6 @@ impl MarkdownReader {
 /// # Errors
 /// The reader cannot be downloaded, or has another digest.
 pub fn markdown(workspace: &Workspace, say: Say<'_>) -> Result<MarkdownReader> {
-    python_packages(workspace, "markdown", REQUIREMENTS, say)
+    python_packages(workspace, ("markdown", Platform::Any), REQUIREMENTS, say)
         .map(|folder| MarkdownReader { folder })
 }

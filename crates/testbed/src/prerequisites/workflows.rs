@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::Say;
-use super::pypi::python_packages;
+use super::pypi::{Platform, python_packages};
 use crate::{KitError, Result, Workspace, program};
 
 /// The package with the schemas, a reader of YAML, and the last jsonschema that is plain Python.
@@ -61,5 +61,6 @@ impl Workflows {
 /// # Errors
 /// The reader cannot be downloaded, or has another digest.
 pub fn workflows(workspace: &Workspace, say: Say<'_>) -> Result<Workflows> {
-    python_packages(workspace, "workflows", REQUIREMENTS, say).map(|folder| Workflows { folder })
+    python_packages(workspace, ("workflows", Platform::Any), REQUIREMENTS, say)
+        .map(|folder| Workflows { folder })
 }
