@@ -6,6 +6,7 @@ pub mod budget;
 pub mod compose;
 mod error;
 mod heads;
+pub mod history;
 pub mod output;
 pub mod pack;
 mod pipeline;

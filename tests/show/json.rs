@@ -30,6 +30,7 @@ fn reports_of_what_a_build_does() {
     assert_eq!(lock["changes"][0]["change"], "added");
     fits(&checkout, "plan", &["plan"]);
     fits(&checkout, "build", &["build"]);
+    fits(&checkout, "why", &["why"]);
     checkout.write("Boxfile", format!("{BOXFILE}sandbox \"ci\"\n"));
     checkout.write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Other.\n---\n");
     checkout.agent_of(Layer::new().file("/agent", 0o755, "new").to_tar());
@@ -41,6 +42,7 @@ fn reports_of_what_a_build_does() {
     assert_fits("lock", &ran.json());
     let ran = checkout.run(&["build", "--json"]);
     assert_fits("build", &ran.json());
+    fits(&checkout, "why", &["why"]);
     let warnings = ran.json()["warnings"].as_array().unwrap().clone();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0]["message"].as_str().unwrap().contains("will not start"), "{warnings:?}");

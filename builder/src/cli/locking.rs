@@ -176,6 +176,11 @@ pub(crate) fn report(file: &LockFile, new: &Lock, written: bool) -> Value {
     json!({ "lock": file.path().display().to_string(), "written": written, "changes": changes })
 }
 
+/// Returns the changes from `old` to `new` as JSON.
+pub(crate) fn changes_json(old: &Lock, new: &Lock) -> Vec<Value> {
+    old.changes(new).iter().map(change_json).collect()
+}
+
 /// Returns a change as JSON.
 fn change_json(change: &Change<'_>) -> Value {
     match change {

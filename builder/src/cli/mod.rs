@@ -35,6 +35,7 @@ mod transfer;
 mod usage;
 mod verify;
 mod warnings;
+mod why;
 
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -82,6 +83,7 @@ enum Command {
     Ls(ls::Args),
     Cat(cat::Args),
     Diff(diff::Args),
+    Why(why::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
     Fmt(fmt::Args),
@@ -124,6 +126,7 @@ impl Command {
             Self::Ls(args) => (ls::run(args), args.json),
             Self::Cat(args) => (cat::run(args), false),
             Self::Diff(args) => (diff::run(args), args.json),
+            Self::Why(args) => (why::run(args), args.project.json),
             Self::Inspect(args) => (inspect::run(args), args.json),
             Self::Verify(args) => (verify::run(args), args.project.json),
             Self::Fmt(args) => (fmt::run(args), args.json),

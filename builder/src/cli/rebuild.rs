@@ -25,7 +25,7 @@ use safe_text::shown;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::diff::Comparison;
+use super::diff::{Comparison, without_differences};
 use super::failure::{Explain, Failure, chain, of_build};
 use super::loaded::{Loaded, Tools};
 use super::locking::Fixed;
@@ -351,13 +351,4 @@ impl Report<'_> {
         }
         if terminal::lost() { Ok(()) } else { Err(Failure::reported(exit::DIFFERENT)) }
     }
-}
-
-/// Adds the fields of a comparison that found no difference, or that was not made.
-fn without_differences(mut head: Value) -> Value {
-    head["counts"] = json!({ "added": 0, "removed": 0, "changed": 0 });
-    for list in ["plan", "parts", "differences"] {
-        head[list] = json!([]);
-    }
-    head
 }

@@ -41,7 +41,7 @@ const OTHER_OPTIONS: [(&str, &[&str], &str); 4] = [
 ];
 
 /// Commands that take the Boxfile with `-f`.
-const TAKE_FILE: [&str; 5] = ["build", "check", "fetch", "lock", "plan"];
+const TAKE_FILE: [&str; 6] = ["build", "check", "fetch", "lock", "plan", "why"];
 
 /// Parses the command line. An empty variable of the environment is ignored.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use crate::project::lock::Lock;
 use box_cache::{ActionKey, Store};
-use box_digest::{Digest, Hasher, Sha256};
+use box_digest::{Blake3Digest, Digest, Hasher, Sha256};
 use box_tree::listing::{FileOrigin, ImageOrigin, Origins};
 use diagnostics::Diagnostic;
 
@@ -87,6 +87,11 @@ impl Resolved<'_> {
         if let Some(observer) = self.observer {
             observer(step);
         }
+    }
+
+    /// Returns the digest of the boxbuild that builds the box.
+    pub const fn builder(&self) -> Blake3Digest {
+        self.request.builder
     }
 
     /// Returns the lock's entries for this Boxfile and platform.

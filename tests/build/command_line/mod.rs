@@ -13,7 +13,7 @@ mod init;
 mod setup;
 
 /// Every subcommand.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "budget",
     "init",
     "check",
@@ -31,6 +31,7 @@ const COMMANDS: [&str; 24] = [
     "ls",
     "cat",
     "diff",
+    "why",
     "export",
     "inspect",
     "fmt",

@@ -9,6 +9,7 @@ use box_find::FindError;
 use box_layout::{OpenBox, Places};
 use box_prune::Cap;
 use box_registry::{Parcel, Pushed};
+use boxbuild::history::Made;
 use boxbuild::output::Form;
 use boxbuild::project::LockFile;
 use boxbuild::project::lock::Lock;
@@ -88,6 +89,7 @@ impl<'a> Finish<'a> {
         })?;
         let swap = target.write((store, published), sealed, &mut warnings)?;
         stages.end();
+        self.record(resolved, built);
         if let Some(swap) = swap {
             before.iter().for_each(|it| note_replaced(it, &sealed.manifest, args, loaded, target));
             warn_of_swap(swap, directory, &mut warnings);
@@ -128,6 +130,7 @@ impl<'a> Finish<'a> {
         })?;
         let cache = self.add_cache((resolved, built.is_some()), (to, &pushed), Some(inline))?;
         if let Some(built) = built {
+            self.record(resolved, built);
             loaded.add_unused(&built.unused, &mut warnings);
         }
         warnings.add_unsupported(&reported.plan.unsupported());
@@ -173,6 +176,12 @@ impl<'a> Finish<'a> {
 
     fn of_build<T>(&self, result: Result<T, boxbuild::BuildError>) -> Result<T, Failure> {
         result.map_err(|error| of_build(&error, &self.loaded.sources))
+    }
+
+    /// Records a new box and its inputs for `boxbuild why`.
+    fn record(&self, resolved: &Resolved<'_>, built: &Build) {
+        let made = Made::new(&built.sealed, &resolved.lock(), resolved.builder());
+        self.target.record(self.store, self.loaded, made);
     }
 
     /// Writes the lock, and returns its report.

@@ -7,13 +7,14 @@ use box_contract::manifest::documents;
 use box_digest::Digest;
 use box_layout::{Documents, blob_path};
 use boxbuild::Sealed;
+use boxbuild::history::{History, Made};
 use boxbuild::output::{self, Form};
 use host_fs::FileError;
 use host_fs::publish::{Swap, create_directories, parent_of};
 use safe_text::{shell_path, shown};
 
 use super::Args;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, chain};
 use crate::cli::loaded::Loaded;
 use crate::cli::terminal;
 use crate::cli::warnings::Warnings;
@@ -62,6 +63,14 @@ impl Target {
     pub(super) fn check_name(&self, store: &Store, sealed: &Sealed) -> Result<(), Failure> {
         let Some(name) = &self.name else { return Ok(()) };
         Ok(store.check_name(name, &self.named(sealed))?)
+    }
+
+    /// Records the build for `boxbuild why`. The box is complete, so a failure here is only a detail.
+    pub(super) fn record(&self, store: &Store, loaded: &Loaded, made: Made) {
+        let Some(boxfile) = self.owner.boxfile() else { return };
+        if let Err(error) = History::add(store, boxfile, loaded.profile_name(), made) {
+            terminal::detail("not recorded", chain(&error));
+        }
     }
 
     fn named(&self, sealed: &Sealed) -> Named {

@@ -135,6 +135,21 @@ impl Comparison {
         Self::new((a, b), (Vec::new(), Vec::new()), true)
     }
 
+    /// Compares the files of two boxes, of which the differences of the plans are known.
+    pub(super) fn of_sides(
+        (a, b): (Side, Side),
+        plan: Vec<FieldDifference>,
+    ) -> Result<Self, Failure> {
+        let [a, b] = [a, b].map(Operand::of_side);
+        let found = Self::new((a, b), (Vec::new(), Vec::new()), false)?;
+        Ok(Self { beside: Beside { plan, ..Beside::default() }, ..found })
+    }
+
+    /// Returns the fields of the plans that differ.
+    pub(super) fn plan(&self) -> &[FieldDifference] {
+        &self.beside.plan
+    }
+
     /// Compares the entries below a path. If `is_whole`, also compares what boxes have beside their files.
     fn new(
         (a, b): (Operand, Operand),
@@ -152,7 +167,8 @@ impl Comparison {
         self.counts.all() == 0 && self.beside.plan.is_empty() && self.beside.parts.is_empty()
     }
 
-    fn entries(&self) -> impl Iterator<Item = Difference<'_>> {
+    /// Returns the entries that differ.
+    pub(super) fn entries(&self) -> impl Iterator<Item = Difference<'_>> {
         compare(&self.a.side, &self.b.side, &self.path, &self.ignore)
     }
 
@@ -270,17 +286,27 @@ const fn is_box_and_image(a: SideKind, b: SideKind) -> bool {
     )
 }
 
+/// Adds the fields of [`Comparison::print_json`] for a comparison that found no difference, or that was not made.
+pub(super) fn without_differences(mut head: Value) -> Value {
+    head["counts"] = json!(Counts::default());
+    for list in ["plan", "parts", "differences"] {
+        head[list] = json!([]);
+    }
+    head
+}
+
 /// The number of entries that differ.
-#[derive(Debug, Serialize)]
-struct Counts {
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Counts {
     added: usize,
     removed: usize,
     changed: usize,
 }
 
 impl Counts {
-    fn of<'d>(differences: impl Iterator<Item = Difference<'d>>) -> Self {
-        let mut counts = Self { added: 0, removed: 0, changed: 0 };
+    /// Counts the differences.
+    pub(super) fn of<'d>(differences: impl Iterator<Item = Difference<'d>>) -> Self {
+        let mut counts = Self::default();
         for difference in differences {
             let count = match difference.change {
                 Change::Added(_) => &mut counts.added,
@@ -292,17 +318,23 @@ impl Counts {
         counts
     }
 
-    const fn all(&self) -> usize {
+    /// Returns the number of all entries that differ.
+    pub(super) const fn all(&self) -> usize {
         self.added + self.removed + self.changed
+    }
+
+    /// Returns the numbers as text.
+    pub(super) fn text(&self) -> String {
+        let Self { added, removed, changed } = self;
+        format!("{added} added, {removed} removed, {changed} changed")
     }
 
     /// Summarizes the differences in the files, in the fields of the plan, and in other parts.
     fn summary(&self, fields: usize, parts: usize) -> String {
-        let Self { added, removed, changed } = self;
         let files = match (self.all(), fields + parts) {
             (0, 0) => "no difference".to_owned(),
             (0, _) => "the files are the same".to_owned(),
-            _ => format!("{added} added, {removed} removed, {changed} changed"),
+            _ => self.text(),
         };
         match fields {
             0 => files,

@@ -68,6 +68,11 @@ impl Operand {
         }
     }
 
+    /// Takes the files of a box or an image, without its other parts.
+    pub(super) const fn of_side(side: Side) -> Self {
+        Self { side, opened: None }
+    }
+
     /// Takes a whole box.
     pub(super) fn of_opened(opened: OpenBox) -> Result<Self, Failure> {
         Ok(Self { side: Side::of_box(&opened, None)?, opened: Some(opened) })

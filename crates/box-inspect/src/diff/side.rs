@@ -59,6 +59,12 @@ impl Side {
         Ok(Self { components, ..side })
     }
 
+    /// Takes the rootfs of the box with a digest, from its listing alone. The caller has verified that it is the listing of the
+    /// box.
+    pub fn of_listing(digest: Digest, listing: Listing) -> Self {
+        Self::new(SideKind::Box(digest), listing, Vec::new())
+    }
+
     pub(super) fn new(kind: SideKind, listing: Listing, root: Vec<u8>) -> Self {
         let (components, component) = (Vec::new(), None);
         Self { kind, listing, root, components, component, links: OnceLock::new() }

@@ -1,0 +1,206 @@
+//! `boxbuild why`: shows which inputs changed between the last two builds of a Boxfile.
+
+use box_cache::Store;
+use box_contract::plan::{FieldDifference, differences};
+use box_contract::{BoxConfig, ComponentName, ErrorCode};
+use box_inspect::diff::{Change, Difference, Side, text};
+use box_tree::listing::{Listing, NamedOrigin};
+use boxbuild::history::{History, Made};
+use host_fs::FileError;
+use safe_text::shown;
+use serde_json::{Value, json};
+
+use super::diff::{Comparison, Counts, without_differences};
+use super::failure::Failure;
+use super::options::{ProfileOption, ProjectOptions, StoreOption};
+use super::{locking, search, terminal};
+use crate::cli::stored::PROGRAM;
+
+/// The maximum number of files that are listed, so that the result fits on a screen.
+const MOST_FILES: usize = 12;
+
+/// Shows which inputs changed between the last two builds of a Boxfile, and what that did to the box.
+///
+/// Compares what the two builds read: images, skills, files, the program, init, kernel, the format and boxbuild itself. If both
+/// boxes are still in the store, also compares their plans and files. Builds and changes nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild why                 why is the box another one than before?\n  \
+    boxbuild why --profile ci    the same for the builds with a profile\n  \
+    boxbuild why --json          print the changes as JSON")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) project: ProjectOptions,
+    #[command(flatten)]
+    profile: ProfileOption,
+    #[command(flatten)]
+    store: StoreOption,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let options = &args.project;
+    let project = search::project(options.file.as_deref(), options.checkout.directory.as_deref())?;
+    let boxfile = project.identity().map_err(FileError::of("find", &project.file))?;
+    let file = project.file.display().to_string();
+    let profile = args.profile.name.as_deref();
+    let has_store = args.store.root(&PROGRAM)?.join("version").exists();
+    let store = has_store.then(|| args.store.open(&PROGRAM)).transpose()?;
+    let history = match &store {
+        Some(store) => History::read(store, &boxfile, profile)?,
+        None => None,
+    };
+    let (Some(store), Some(history)) = (store, history) else {
+        return Err(unknown(&file, profile));
+    };
+    let found = Changes::of(history, &store)?;
+    if options.json {
+        found.print_json(json!({ "boxfile": file, "profile": profile }));
+    } else {
+        found.print();
+    }
+    Ok(())
+}
+
+/// Returns the failure if the store has no build of the Boxfile.
+fn unknown(file: &str, profile: Option<&str>) -> Failure {
+    let with = profile.map(|it| format!(" with the profile {it}")).unwrap_or_default();
+    let message = format!("the store has no record of a build of {file}{with}");
+    let help = "`boxbuild build` records each build; `boxbuild gc` removes the record if it was not used for long";
+    Failure::new((ErrorCode::BoxNotFound, help), shown(&message))
+}
+
+/// The changes between two builds.
+struct Changes {
+    last: Made,
+    before: Option<Made>,
+    /// The changed inputs, as text and as JSON.
+    inputs: (Vec<String>, Vec<Value>),
+    /// The changes of the plan and the files. `None` if there is no earlier box, or if it is not in the store any more.
+    boxes: Option<Comparison>,
+    /// Whether the earlier box can be opened.
+    has_old_box: bool,
+}
+
+impl Changes {
+    fn of(History { last, before }: History, store: &Store) -> Result<Self, Failure> {
+        let Some(old) = &before else {
+            let inputs = (Vec::new(), Vec::new());
+            return Ok(Self { last, before, inputs, boxes: None, has_old_box: false });
+        };
+        let inputs = match (old.pins(), last.pins()) {
+            (Some(old), Some(new)) => {
+                (locking::describe(Some(&old), &new), locking::changes_json(&old, &new))
+            }
+            _ => (Vec::new(), Vec::new()),
+        };
+        let boxes = match (documents(store, old), documents(store, &last)) {
+            (Some((a, a_side)), Some((b, b_side))) => {
+                Some(Comparison::of_sides((a_side, b_side), plan(&a, &b)?)?)
+            }
+            _ => None,
+        };
+        let has_old_box = store.box_directory(&old.digest).exists();
+        Ok(Self { last, before, inputs, boxes, has_old_box })
+    }
+
+    fn print(&self) {
+        let new = &self.last;
+        let Some(old) = &self.before else {
+            return terminal::result(&format!("one build, of {}: nothing to compare", new.digest));
+        };
+        if old == new {
+            let digest = new.digest;
+            return terminal::result(&format!(
+                "nothing changed: the last two builds have the same inputs, and made {digest}"
+            ));
+        }
+        let mut lines = heads(old, new);
+        lines.extend(self.inputs.0.iter().map(|line| match line.strip_prefix("  ") {
+            Some(layer) => format!("           {layer}"),
+            None => format!("input    {line}"),
+        }));
+        match &self.boxes {
+            Some(boxes) => lines.extend(of_boxes(boxes)),
+            None => lines.push(format!(
+                "box      {} is not in the store any more: its plan and files are not compared",
+                old.digest
+            )),
+        }
+        terminal::pieces(lines.into_iter().map(|line| line + "\n"));
+        if self.has_old_box && old.digest != new.digest {
+            let (old, new) = (old.digest, new.digest);
+            terminal::note(&format!("all differences: `boxbuild diff {old} {new}`"));
+        }
+    }
+
+    fn print_json(&self, mut head: Value) {
+        let build = |made: &Made| json!({ "box": made.digest, "epoch": made.epoch, "boxbuild": made.builder });
+        head["old"] = json!(self.before.as_ref().map(build));
+        head["new"] = build(&self.last);
+        head["changed"] = json!(self.before.as_ref().is_some_and(|old| *old != self.last));
+        head["inputs"] = json!(self.inputs.1);
+        head["compared"] = json!(self.boxes.is_some());
+        match &self.boxes {
+            Some(boxes) => boxes.print_json(head),
+            None => terminal::json(&without_differences(head).to_string()),
+        }
+    }
+}
+
+/// Returns the lines about the boxes themselves, and about what has no entry in a lock.
+fn heads(old: &Made, new: &Made) -> Vec<String> {
+    let mut lines = vec![match old.digest == new.digest {
+        true => format!("box      {}, the same as before", new.digest),
+        false => format!("box      {} → {}", old.digest, new.digest),
+    }];
+    if old.epoch != new.epoch {
+        lines.push(format!("format   epoch {} → {}", old.epoch, new.epoch));
+    }
+    if old.builder != new.builder {
+        lines.push(format!("boxbuild {} → {}", old.builder, new.builder));
+    }
+    lines
+}
+
+/// Returns the lines about the plan and the files: the first files that are in no image, and how many are in images.
+fn of_boxes(boxes: &Comparison) -> Vec<String> {
+    let mut lines: Vec<_> = text::plan_lines(boxes.plan()).collect();
+    let own = || boxes.entries().filter(|it| image(it).is_none());
+    let total = own().count();
+    // Folded lines stand for several entries, so the number of lines is limited, too.
+    lines.extend(text::lines(own().take(MOST_FILES), &[]));
+    if total > MOST_FILES {
+        lines.push(format!("         … and {} more", total - MOST_FILES));
+    }
+    for component in ComponentName::ALL {
+        let counts = Counts::of(boxes.entries().filter(|it| image(it) == Some(component)));
+        if counts.all() > 0 {
+            lines.push(format!("files    of the {}'s image: {}", component.name(), counts.text()));
+        }
+    }
+    lines
+}
+
+/// Returns the component of the image from which the entry at a path is. `None` if it is from no image.
+fn image(difference: &Difference<'_>) -> Option<ComponentName> {
+    let (Change::Added(entry) | Change::Removed(entry) | Change::Changed(_, _, entry)) =
+        &difference.change;
+    match entry.origin {
+        Some(NamedOrigin::Image { component, .. }) => component,
+        _ => None,
+    }
+}
+
+fn plan(a: &BoxConfig, b: &BoxConfig) -> Result<Vec<FieldDifference>, Failure> {
+    differences(&a.plan, &b.plan).map_err(|error| {
+        let help = "build the box again with this version of boxbuild";
+        Failure::new((ErrorCode::BoxMalformed, help), format!("a plan cannot be read: {error}"))
+    })
+}
+
+/// Reads the config and the listing of a box. `None` if the store lacks one of them, or if it has another format.
+fn documents(store: &Store, made: &Made) -> Option<(BoxConfig, Side)> {
+    let config: BoxConfig = serde_json::from_slice(&store.read(&made.config).ok()?).ok()?;
+    let listing = Listing::decode(&store.read(&made.listing?).ok()?).ok()?;
+    Some((config, Side::of_listing(made.digest, listing)))
+}
