@@ -25,7 +25,8 @@ if [[ -z $BEFORE ]]; then
     exit
 fi
 status=0
-comment=$(boxbuild diff --format markdown --annotations github -- "$BEFORE" "$BOX") || status=$?
+# A name in the registry also finds a box of which the store has only a part, and fetches the rest.
+comment=$(boxbuild diff --format markdown --annotations github -- "$BEFORE" "${REFERENCE:-$BOX}") || status=$?
 # 5 means that the boxes differ.
 if [[ $status == 0 || $status == 5 ]]; then
     summary "$comment"
