@@ -1,6 +1,7 @@
 //! Formats how two boxes differ as a Markdown comment, for example on a pull request.
 //!
-//! Every foreign text in it is formatted by [`markdown_code`], so that it cannot have an effect on the comment around it.
+//! Every foreign text in it is formatted by [`safe_text::markdown_code`], so that it cannot have an effect on the comment around
+//! it.
 
 use std::collections::{BTreeSet, BinaryHeap};
 
