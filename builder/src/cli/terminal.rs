@@ -62,8 +62,8 @@ pub(crate) fn configure(loudness: Loudness, colour: bool) {
     let _ = SETTINGS.set(Settings { loudness, colour });
 }
 
-/// Sets that GitHub Actions reads the output. With the repository's root, or an empty path if it is unknown, errors and warnings are
-/// also printed as annotations. Call it at most once, before the first output.
+/// Sets that GitHub Actions reads the output. With the repository's root, or an empty path if it is unknown, errors and warnings
+/// are also printed as annotations. Call it at most once, before the first output.
 pub(crate) fn configure_workflow(root: Option<PathBuf>) {
     // A second call has no effect.
     drop(WORKFLOW.set(root));

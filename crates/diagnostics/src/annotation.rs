@@ -62,8 +62,8 @@ fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// Changes a line that the runner would read as a command, so that it is none: `::NAME …::` at its start, or `##[NAME …]`, the older
-/// form, anywhere. Other lines stay as they are.
+/// Changes a line that the runner would read as a command, so that it is none: `::NAME …::` at its start, or `##[NAME …]`, the
+/// older form, anywhere. Other lines stay as they are.
 ///
 /// # Examples
 ///

@@ -10,8 +10,8 @@ const MAX_LEN: usize = 200;
 /// No text has an effect on the document around it, in [CommonMark](https://spec.commonmark.org/0.31.2/) and in [GitHub's
 /// Markdown](https://github.github.com/gfm/):
 ///
-/// - The text is in [code spans](https://spec.commonmark.org/0.31.2/#code-spans), in which neither Markdown nor HTML nor a character
-///   reference has a meaning. GitHub and GitLab make no mention (`@user`), issue (`#1`), commit or link of code.
+/// - The text is in [code spans](https://spec.commonmark.org/0.31.2/#code-spans), in which neither Markdown nor HTML nor a
+///   character reference has a meaning. GitHub and GitLab make no mention (`@user`), issue (`#1`), commit or link of code.
 /// - A backtick ends a code span, and `|` a cell. Both are written between two code spans, as `&#96;` and `&#124;`. A [character
 ///   reference](https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references) is never part of Markdown's syntax.
 /// - Characters that [`visible`] replaces become U+FFFD, so there is no line end.
