@@ -19,7 +19,7 @@ pub mod exit {
         USAGE 2 "the command line is wrong",
         LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`), or of another format epoch",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`, `boxbuild budget`)",
-        DIFFERENT 5 "a difference was found (`boxbuild diff`), or the box is damaged (`boxbuild verify`, `boxlaunch`)",
+        DIFFERENT 5 "a difference was found (`boxbuild diff`), or the box is damaged or has no trusted signature (`boxbuild verify`, `boxlaunch`)",
         BUG 70 "a bug in the program",
     }
 
@@ -125,6 +125,8 @@ error_codes! {
     BoxMalformed "box-malformed" "The box cannot be read",
     BoxDamaged "box-damaged" "A file of the box does not have the digest that the box names",
     BoxEpoch "box-epoch" "The box is of a format epoch that this version does not read",
+    KeyInvalid "key-invalid" "A key for signatures is malformed, encrypted or of another algorithm",
+    SignatureInvalid "signature-invalid" "The box has no valid signature by a key that is trusted",
     ComponentNotFound "component-not-found" "The box has no such component, or which one is unclear",
     PathNotFound "path-not-found" "The box or image has nothing at this path",
     PathNotFile "path-not-file" "The path is not a regular file",
@@ -155,6 +157,7 @@ impl ErrorCode {
             Self::Usage | Self::LockEntryNotFound => exit::USAGE,
             Self::LockMissing | Self::LockOutOfDate | Self::LockEpoch => exit::LOCKED,
             Self::OverBudget => exit::OVER_BUDGET,
+            Self::SignatureInvalid => exit::DIFFERENT,
             _ => exit::FAILED,
         }
     }

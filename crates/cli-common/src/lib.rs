@@ -8,6 +8,7 @@ pub mod manual;
 pub mod paint;
 pub mod problem;
 pub mod store;
+pub mod trust;
 pub mod usage;
 
 pub use component::component_name;

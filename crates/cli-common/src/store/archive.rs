@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use box_archive::{Archive, ArchiveError, Bundle, Loaded, Names, Plan};
 use box_cache::{Attachment, StoreError, StoredBoxes, hold};
+use box_digest::Digest;
 use box_find::{BoxReference, FindError, Stores};
 use box_layout::Documents;
 use safe_text::{shell_word, shown, shown_json};
@@ -75,7 +76,7 @@ impl SaveArgs {
         let names = names.iter().map(Option::as_deref);
         let mut bundle = Bundle::of(documents.iter().zip(names.clone()))?;
         for it in &documents {
-            bundle.attach(&it.digest, attachments(&stores(), it)?)?;
+            bundle.attach(&it.digest, attachments(&stores(), &it.digest)?)?;
         }
         let saved = match output.to_str() {
             Some(STREAM) => {
@@ -144,8 +145,12 @@ impl SaveArgs {
     }
 }
 
-/// Returns the attachments of a box. A box in a directory needs no store, and has no attachments if there is no usable one.
-fn attachments(stores: &Stores, documents: &Documents) -> Result<Vec<Attachment>, CommandFault> {
+/// Returns the attachments that the stores keep for a box. A box in a directory needs no store, and has no attachments if there is
+/// no usable one.
+///
+/// # Errors
+/// [`CommandFault`] if a store cannot be read.
+pub fn attachments(stores: &Stores, digest: &Digest) -> Result<Vec<Attachment>, CommandFault> {
     let Some(root) = stores.own.as_deref().or(stores.base.as_deref()) else {
         return Ok(Vec::new());
     };
@@ -155,7 +160,7 @@ fn attachments(stores: &Stores, documents: &Documents) -> Result<Vec<Attachment>
         ) => return Ok(Vec::new()),
         boxes => boxes?.with_base(stores.base()?),
     };
-    let listed = boxes.attachments(&documents.digest)?;
+    let listed = boxes.attachments(digest)?;
     Ok(listed.iter().map(|it| boxes.read_attachment(it)).collect::<Result<_, _>>()?)
 }
 

@@ -17,7 +17,7 @@ use safe_text::shell_word;
 
 use crate::Explanation;
 
-pub use archive::{LoadArgs, SaveArgs};
+pub use archive::{LoadArgs, SaveArgs, attachments};
 pub use size::{PruneArgs, after_adding, after_adding_alone, cap, result};
 
 /// How a program reads its environment and prints notes.
