@@ -51,6 +51,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the text of the SBOM of a box.
+pub(super) fn sbom_text(opened: &OpenBox) -> Result<String, Failure> {
+    let listing = opened::listing(opened)?;
+    let mut contents = VerifiedContents::open(opened, &listing.tree)?;
+    let document = sbom(opened, &listing, &mut contents)?;
+    let mut text = Vec::new();
+    document.write(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// Returns the SBOM of a box ([SPDX 2.3](https://spdx.github.io/spdx-spec/v2.3/)), from its listing
 /// and the package databases in its rootfs.
 fn sbom(

@@ -15,7 +15,7 @@ use super::loaded::Loaded;
 /// The lock of a command that must not change it.
 pub(crate) struct Fixed<'a> {
     pub(crate) file: &'a LockFile,
-    /// The option that forbids changes: `--locked` or `--check`.
+    /// The option that forbids changes: `--locked` or `--check`. Empty for a command that never changes the lock.
     pub(crate) option: &'static str,
     /// The command that writes the correct lock.
     pub(crate) command: &'a str,
@@ -43,10 +43,11 @@ impl Fixed<'_> {
         self.refuse(changes(self.file.lock.as_ref(), new).iter().map(of_change).collect())
     }
 
-    /// Returns the end of a message: the option that forbids the command to write the lock. Empty for `--check`.
+    /// Returns the end of a message: the option that forbids the command to write the lock. Empty for a command that would not
+    /// write it without the option, either.
     fn forbids(&self) -> String {
         match self.option {
-            "--check" => String::new(),
+            "" | "--check" => String::new(),
             option => format!(", but {option} was given"),
         }
     }

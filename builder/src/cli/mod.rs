@@ -1,6 +1,7 @@
 //! The command line, with one file for each subcommand. Only this module reads the environment, and
 //! only [`terminal`] prints.
 
+mod attest;
 mod budget;
 mod build;
 mod cat;
@@ -16,6 +17,7 @@ mod global;
 mod init;
 mod inspect;
 mod installed;
+mod keygen;
 mod loaded;
 mod locate;
 mod lock;
@@ -28,6 +30,8 @@ mod rebuild;
 mod registries;
 mod search;
 mod setup;
+mod sign;
+mod signing;
 mod stages;
 mod stored;
 mod terminal;
@@ -78,6 +82,10 @@ enum Command {
     Save(SaveArgs),
     #[command(after_help = LoadArgs::examples("boxbuild"))]
     Load(LoadArgs),
+    Sign(sign::Args),
+    Attest(attest::Args),
+    #[command(alias = "generate-key-pair")]
+    Keygen(keygen::Args),
     Budget(budget::Args),
     Export(export::Args),
     Ls(ls::Args),
@@ -121,6 +129,9 @@ impl Command {
             Self::Gc(args) => (stored::gc(args), args.prune.json),
             Self::Save(args) => (stored::save(args), args.json),
             Self::Load(args) => (stored::load(args), args.json),
+            Self::Sign(args) => (sign::run(args), args.json),
+            Self::Attest(args) => (attest::run(args), args.project.json),
+            Self::Keygen(args) => (keygen::run(args), args.json),
             Self::Budget(args) => (budget::run(args), args.json),
             Self::Export(args) => (export::run(args), args.json),
             Self::Ls(args) => (ls::run(args), args.json),

@@ -24,7 +24,10 @@ pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
         "the lock is missing, out of date or malformed (`--locked`, `lock --check`), or of another format epoch",
     ),
     (exit::OVER_BUDGET, "the startup budget is exceeded (`budget`)"),
-    (exit::DIFFERENT, "a difference was found (`diff`), or the box is damaged (`verify`)"),
+    (
+        exit::DIFFERENT,
+        "a difference was found (`diff`), or the box is damaged or has no trusted signature (`verify`)",
+    ),
     (exit::BUG, "a bug in the program"),
 ];
 

@@ -3,13 +3,17 @@
 use std::path::PathBuf;
 
 use box_contract::{ErrorCode, Platform, exit};
+use box_digest::Digest;
 use box_inspect::entry::shown_bytes;
-use box_inspect::verify::verify;
+use box_inspect::verify::{Check, verify};
 use cli_common::Problem;
+use cli_common::trust::TrustOptions;
+use safe_text::shell_word;
 use serde_json::json;
 
 use super::failure::{Explain, Failure, chain};
 use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
+use super::signing::{self, Verified};
 use super::{rebuild, stored, terminal};
 use cli_common::store::BoxArgument;
 
@@ -21,11 +25,16 @@ use cli_common::store::BoxArgument;
 ///
 /// With --rebuild, builds the Boxfile again from its lock, as `build --locked`, in an empty store, and compares the two boxes.
 /// Exits with 5 if they differ, and shows how. Changes neither the store nor the checkout.
+///
+/// With --key, also requires a valid signature of the box, which `boxbuild sign` makes. It may be attached to the box in the
+/// store. If the store lacks a box HOST/NAME:TAG, only its signature in the registry is verified, and no blob is fetched.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  \
     boxbuild verify hello.box\n  \
     boxbuild verify hello.box --json   each check and its result as JSON\n  \
+    boxbuild verify hello --key acme.pub                 also its signature\n  \
+    boxbuild verify ghcr.io/acme/hello:v1 --key acme.pub   only its signature, if it was not pulled\n  \
     boxbuild verify --rebuild          do Boxfile and Boxfile.lock make the box that was built?\n  \
     boxbuild verify --rebuild ghcr.io/acme/hello:v1  do they make the box in a registry?",
     mut_arg("file", |it| it.requires("rebuild")),
@@ -41,8 +50,10 @@ pub(crate) struct Args {
     pub(super) reference: Option<PathBuf>,
     /// Build the Boxfile again from its lock, in an empty store, and compare the boxes. Takes the disk space of a build, in
     /// $TMPDIR or /var/tmp
-    #[arg(long)]
+    #[arg(long, conflicts_with = "keys")]
     rebuild: bool,
+    #[command(flatten)]
+    trust: TrustOptions,
     #[command(flatten, next_help_heading = "With --rebuild")]
     pub(crate) project: ProjectOptions,
     #[command(flatten, next_help_heading = "With --rebuild")]
@@ -63,18 +74,31 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return rebuild::run(args);
     }
     let reference = args.reference.clone().unwrap_or_default();
-    let opened =
-        stored::open_undamaged(&BoxArgument { reference, store: args.inputs.store.clone() })?;
-    let checks = verify(&opened);
+    let subject = BoxArgument { reference, store: args.inputs.store.clone() };
+    let signed =
+        signing::verify(&subject, &args.trust, &args.inputs.registries, args.project.json)?;
+    let (digest, checks) = match &signed {
+        Some(Verified { digest, is_elsewhere: true, .. }) => {
+            note_elsewhere(args, &subject);
+            (*digest, Vec::new())
+        }
+        _ => check(&subject)?,
+    };
     let wrong = checks.iter().filter_map(|it| it.error.as_ref());
-    let errors: Vec<_> = wrong.map(|it| Problem::new(it.explain(), chain(it))).collect();
+    let mut errors: Vec<_> = wrong.map(|it| Problem::new(it.explain(), chain(it))).collect();
+    errors.extend(signed.as_ref().and_then(|it| it.signatures.missing()));
     if args.project.json {
-        let report = json!({
-            "box": opened.digest, "ok": errors.is_empty(), "checks": checks, "errors": errors,
+        let mut report = json!({
+            "box": digest, "ok": errors.is_empty(), "checks": checks, "errors": errors,
         });
+        if let Some(signed) = &signed {
+            report["signatures"] = json!(signed.signatures);
+        }
         terminal::json(&report.to_string());
     } else {
         terminal::pieces(checks.iter().map(|it| shown_bytes(it.to_string().as_bytes()) + "\n"));
+        let lines = signed.iter().flat_map(|it| it.signatures.lines());
+        terminal::pieces(lines.map(|it| it + "\n"));
         if !errors.is_empty() {
             terminal::error(cli_common::problem::text(&errors).trim_end());
         }
@@ -82,6 +106,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match errors.iter().map(|it| exit_code(it.code)).max() {
         Some(exit) if !terminal::lost() => Err(Failure::reported(exit)),
         _ => Ok(()),
+    }
+}
+
+/// Verifies the content of the box.
+fn check(subject: &BoxArgument) -> Result<(Digest, Vec<Check>), Failure> {
+    let opened = stored::open_undamaged(subject)?;
+    Ok((opened.digest, verify(&opened)))
+}
+
+fn note_elsewhere(args: &Args, subject: &BoxArgument) {
+    if !args.project.json {
+        let word = shell_word(subject.word());
+        let text = "only the signature is verified, because the store does not have the content of the box";
+        terminal::note(&format!("{text}; to fetch it: `boxbuild pull {word}`"));
     }
 }
 

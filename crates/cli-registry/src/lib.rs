@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod located;
 mod progress;
 mod pull;
 
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use host_fs::own;
 
 pub use client::{SetupError, Variable, client, network};
+pub use located::Located;
 pub use pull::{PullArgs, PullError, Pulled, planned};
 
 /// How registries are asked.

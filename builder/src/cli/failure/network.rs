@@ -2,7 +2,9 @@
 
 use box_contract::ErrorCode::*;
 use box_registry::BoxRegistryError;
+use box_trust::TrustError;
 use cli_common::Explanation;
+use cli_common::trust::KeyError;
 use cli_registry::PullError;
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
@@ -67,6 +69,18 @@ impl Explain for PullError {
             Self::Command(error) => error.explain(),
             error => error.into(),
         }
+    }
+}
+
+impl Explain for KeyError {
+    fn explain(&self) -> Explanation {
+        self.into()
+    }
+}
+
+impl Explain for TrustError {
+    fn explain(&self) -> Explanation {
+        self.into()
     }
 }
 

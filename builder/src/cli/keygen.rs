@@ -1,0 +1,128 @@
+//! `boxbuild keygen`: makes a key for signatures.
+
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use box_contract::ErrorCode;
+use box_trust::{Algorithm, PrivateKey};
+use host_fs::FileError;
+use host_fs::publish::FileDraft;
+use safe_text::shell_path;
+use serde_json::json;
+
+use super::failure::Failure;
+use super::{signing, terminal};
+
+/// Makes a private key for signatures, and its public key.
+///
+/// Writes NAME.key, which only you can read and which is not encrypted, and NAME.pub, which hosts need to verify boxes. Existing
+/// files are never overwritten.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild keygen -o acme\n  \
+    boxbuild sign hello --key acme.key\n  \
+    boxbuild verify hello --key acme.pub")]
+pub(crate) struct Args {
+    /// The path of the files, without `.key` and `.pub`
+    #[arg(short, long, value_name = "NAME", default_value = "boxbuild")]
+    output: PathBuf,
+    /// The algorithm of the key. cosign's own keys are of ecdsa-p256
+    #[arg(long, value_name = "ALGORITHM", default_value = "ed25519", value_parser = ["ed25519", "ecdsa-p256"])]
+    algorithm: String,
+    /// Print JSON, also for errors (except usage errors)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let [private, public] = ["key", "pub"].map(|end| with_ending(&args.output, end));
+    let (secret, open) = (Draft::new(&private, 0o600)?, Draft::new(&public, 0o644)?);
+    signing::hide_memory()?;
+    let algorithm = match args.algorithm.as_str() {
+        "ecdsa-p256" => Algorithm::EcdsaP256,
+        _ => Algorithm::Ed25519,
+    };
+    let key = PrivateKey::generate(algorithm)?;
+    // If the second file appears meanwhile, only the private key is left, from which the public one can be made again.
+    secret.write(key.to_pem().as_bytes())?;
+    open.write(key.public().to_pem().as_bytes())?;
+    let hint = key.public().hint();
+    if args.json {
+        let [private, public] = [&private, &public].map(|it| it.display().to_string());
+        let report = json!({
+            "private": private, "public": public, "algorithm": args.algorithm, "key_hint": hint,
+        });
+        terminal::json(&report.to_string());
+        return Ok(());
+    }
+    terminal::note(&format!("wrote {}; keep it secret", private.display()));
+    terminal::note(&format!(
+        "wrote {}; `boxbuild verify BOX --key {}` verifies signatures with it",
+        public.display(),
+        shell_path(&public)
+    ));
+    terminal::result(&hint);
+    Ok(())
+}
+
+/// Adds an ending to a path. `acme` and `acme.key` are the same name.
+fn with_ending(path: &Path, end: &str) -> PathBuf {
+    let is_ending = path.extension().is_some_and(|it| it == "key" || it == "pub");
+    let mut name =
+        if is_ending { path.with_extension("") } else { path.to_owned() }.into_os_string();
+    name.push(".");
+    name.push(end);
+    name.into()
+}
+
+/// A new file.
+struct Draft<'a> {
+    path: &'a Path,
+    draft: FileDraft,
+}
+
+impl<'a> Draft<'a> {
+    /// Makes the draft of a file that must not exist.
+    fn new(path: &'a Path, mode: u32) -> Result<Self, Failure> {
+        if path.symlink_metadata().is_ok() {
+            return Err(exists(path));
+        }
+        let draft = FileDraft::beside(path, mode).map_err(FileError::of("write", path))?;
+        Ok(Self { path, draft })
+    }
+
+    fn write(self, bytes: &[u8]) -> Result<(), Failure> {
+        let Self { path, draft } = self;
+        let written = draft.file().write_all(bytes).and_then(|()| draft.finish_new(path));
+        written.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => exists(path),
+            _ => failed(path, error),
+        })
+    }
+}
+
+fn failed(path: &Path, error: io::Error) -> Failure {
+    FileError::of("write", path)(error).into()
+}
+
+fn exists(path: &Path) -> Failure {
+    let help = "name another one with `-o NAME`; a key that is overwritten is lost";
+    Failure::new((ErrorCode::OutputExists, help), format!("{} exists already", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_is_added_once() {
+        for (name, expected) in [
+            ("acme", "acme.key"),
+            ("acme.key", "acme.key"),
+            ("a/acme.pub", "a/acme.key"),
+            ("a.b", "a.b.key"),
+        ] {
+            assert_eq!(with_ending(Path::new(name), "key"), Path::new(expected));
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `boxbuild sign`: signs a box.
+
+use box_trust::Statement;
+use cli_common::store::BoxArgument;
+
+use super::failure::Failure;
+use super::options::RegistryOptions;
+use super::registries;
+use super::signing::{SigningOptions, Subject, deliver};
+
+/// Signs the digest of a box, and attaches the signature to the box.
+///
+/// A box of the store gets the signature there, and `push`, `pull`, `save` and `load` carry it. A box that is only in a registry
+/// gets it there at once, and no blob is fetched. The signature is valid for the box under every name. docs/trust.md describes it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    boxbuild sign hello --key acme.key                    a box of the store\n  \
+    boxbuild sign ghcr.io/acme/hello:v1 --key env:KEY     a box in a registry\n  \
+    boxbuild sign hello --key acme.key -o hello.sigstore.json\n  \
+    boxbuild sign hello --statement -o hello.json         for a program that signs it: cosign, actions/attest")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    subject: BoxArgument,
+    #[command(flatten)]
+    signing: SigningOptions,
+    #[command(flatten)]
+    registries: RegistryOptions,
+    /// Print JSON, also for errors (except usage errors)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let client = registries::sender(&args.registries, args.json)?;
+    let subject = Subject::find(&args.subject, &client)?;
+    let name = subject.name().map(str::to_owned).or_else(|| args.signing.name());
+    let statement = Statement::signature(name.as_deref(), subject.digest());
+    let how = (args.signing.form(false), &client, args.json);
+    deliver(&subject, &[statement], &args.signing, how)
+}

@@ -1,0 +1,43 @@
+//! Verifies the signatures of a box for `boxbuild verify --key`.
+
+use box_digest::Digest;
+use cli_common::store::BoxArgument;
+use cli_common::trust::{NamedBundle, Signatures, TrustOptions};
+
+use super::Subject;
+use crate::cli::failure::Failure;
+use crate::cli::options::RegistryOptions;
+use crate::cli::registries;
+use crate::cli::stored::PROGRAM;
+
+/// What the signatures of a box prove.
+pub(crate) struct Verified {
+    pub(crate) digest: Digest,
+    pub(crate) signatures: Signatures,
+    /// Whether the box is only in a registry, so that this host lacks its content.
+    pub(crate) is_elsewhere: bool,
+}
+
+/// Verifies the bundles of a box: those of the command line, else the attachments of the box in the store, else those in its
+/// registry. `None` if the command line names no key.
+pub(crate) fn verify(
+    argument: &BoxArgument,
+    trust: &TrustOptions,
+    options: &RegistryOptions,
+    as_json: bool,
+) -> Result<Option<Verified>, Failure> {
+    let Some(keys) = trust.keys(&PROGRAM)? else { return Ok(None) };
+    let client = registries::client(options, as_json)?;
+    let subject = Subject::find(argument, &client)?;
+    let bundles = match (trust.bundles()?, &subject.located) {
+        (Some(bundles), _) => bundles,
+        (None, Some((_, located))) => NamedBundle::of(located.attachments(&client)?),
+        (None, None) => {
+            let attachments = cli_common::store::attachments(&subject.stores(), &subject.digest)?;
+            NamedBundle::of(attachments)
+        }
+    };
+    let signatures = keys.verify(&bundles, &subject.digest);
+    let (digest, is_elsewhere) = (subject.digest, subject.is_elsewhere());
+    Ok(Some(Verified { digest, signatures, is_elsewhere }))
+}
