@@ -31,6 +31,8 @@ pub(crate) const MAX_RECORD_BYTES: u64 = 16 << 10;
 pub(crate) const INDEX: &str = "index.json";
 /// The file in a box's directory with the version of the layout.
 pub(crate) const LAYOUT: &str = "oci-layout";
+/// The empty file in the directory of a box that was built on this host. It is no part of the box.
+const BUILT: &str = "built";
 /// How long to wait for the gate while a collection of another process holds it. A collection releases it at short intervals.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -165,6 +167,12 @@ impl StoredBoxes {
         found.find(|it| it.is_dir()).unwrap_or_else(|| box_directory(&self.root, digest))
     }
 
+    /// Returns whether one of the stores noted that the box was built in it ([`Store::note_built`]). Boxes that were pulled or
+    /// loaded have no such note.
+    pub fn is_built(&self, digest: &Digest) -> bool {
+        self.roots().any(|root| box_directory(root, digest).join(BUILT).is_file())
+    }
+
     /// Returns the shared read-only store.
     pub const fn base(&self) -> Option<&Base> {
         self.base.as_ref()
@@ -268,6 +276,19 @@ impl Store {
         documents: &[(&str, Vec<u8>)],
     ) -> Result<bool, StoreError> {
         self.keep_documents(digest, documents)
+    }
+
+    /// Notes that a box of this store was built on this host, and not fetched or loaded from elsewhere. [`StoredBoxes::is_built`]
+    /// returns it. The note is removed with the box.
+    ///
+    /// # Errors
+    /// [`StoreError::File`] and [`StoreError::Full`].
+    pub fn note_built(&self, _: &Publishing<'_>, digest: &Digest) -> Result<(), StoreError> {
+        let path = self.box_directory(digest).join(BUILT);
+        if path.exists() {
+            return Ok(());
+        }
+        write_whole(self.root(), &path, &[])
     }
 
     fn keep_documents(

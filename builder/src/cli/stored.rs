@@ -10,6 +10,7 @@ use box_inspect::diff::PathError;
 use box_inspect::opened::OpenBox;
 use box_tree::listing::FindError;
 use cli_common::Explanation;
+use cli_common::policy::HostPolicy;
 use cli_common::store::{
     BoxArgument, CommandFault, LoadArgs, Program, PruneArgs, SaveArgs, StoreOption,
 };
@@ -52,7 +53,8 @@ pub(crate) fn save(args: &SaveArgs) -> Result<(), Failure> {
 
 /// Runs `boxbuild load`.
 pub(crate) fn load(args: &LoadArgs) -> Result<(), Failure> {
-    terminal::result(&args.run(&PROGRAM, io::stdin())?);
+    let policy = HostPolicy::read(PROGRAM.variable)?;
+    terminal::result(&args.run(&PROGRAM, policy.as_ref(), io::stdin())?);
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use super::stages::Stages;
 use super::stored;
 use super::{registries, terminal};
 use crate::cli::stored::PROGRAM;
+use cli_common::policy::HostPolicy;
 use cli_common::store::BoxArgument;
 
 /// Pushes a box to a registry, and prints its digest.
@@ -171,12 +172,13 @@ fn attached(attachments: &SentAttachments) -> Option<String> {
 pub(crate) fn pull(args: &PullArgs) -> Result<(), Failure> {
     let args = &args.pull;
     let client = registries::client(&args.registries, args.json)?;
+    let policy = HostPolicy::read(PROGRAM.variable)?;
     let note = |amounts: &str| {
         if !args.json {
             terminal::note(amounts);
         }
     };
-    let (pulled, result) = args.run(&PROGRAM, &client, note, false)?;
+    let (pulled, result) = args.run(&PROGRAM, &client, policy.as_ref(), note, false)?;
     if !args.json && !args.dry_run {
         terminal::note(&format!("start it: boxlaunch run {}", pulled.reference));
     }

@@ -6,6 +6,7 @@ mod component;
 pub mod failure;
 pub mod manual;
 pub mod paint;
+pub mod policy;
 pub mod problem;
 pub mod store;
 pub mod trust;

@@ -4,7 +4,9 @@ use box_cache::{Pulled as Note, Store, StoreError};
 use box_contract::RemoteName;
 use box_digest::Digest;
 use box_registry::{BoxRegistryError, Form, Plan, attachments, keep_attachments};
+use box_trust::Origin;
 use cli_common::Explanation;
+use cli_common::policy::{Asked, HostPolicy, PolicyError};
 use cli_common::store::{CommandFault, Program, StoreOption, after_adding_alone, cap};
 use oci_registry::{Reference, Registry, RegistryError, Repository, Tag};
 use safe_text::{counted, readable, shown_json};
@@ -56,18 +58,23 @@ impl PullArgs {
     /// that the box is pulled for a start, and that the user did not ask to keep it. Before blobs are fetched, `note` gets lines
     /// for the user: the size of the download, and whether the reference now means another box.
     ///
+    /// A `policy` is asked twice. Before the first request, it refuses what no signature helps. Before the first blob of the box is
+    /// fetched, it checks the signatures.
+    ///
     /// # Errors
     /// [`PullError`]. Complete blobs stay in the store, and the next pull does not fetch them again.
     pub fn run(
         &self,
         program: &Program,
         client: &Registry,
+        policy: Option<&HostPolicy>,
         note: impl Fn(&str),
         is_for_start: bool,
     ) -> Result<(Pulled, String), PullError> {
+        let asked = policy.map(|it| self.ask(it)).transpose()?;
         let cap = cap(program)?;
         let store = self.store.open(program)?;
-        let pulled = self.pull(&store, client, note, is_for_start)?;
+        let pulled = self.pull((&store, client), asked.as_ref(), note, is_for_start)?;
         after_adding_alone(program, &store, cap, self.json);
         let result = match self.json {
             true => shown_json(&serde_json::to_string(&pulled).unwrap_or_default()),
@@ -76,21 +83,33 @@ impl PullArgs {
         Ok((pulled, result))
     }
 
+    /// Asks the policy about the repository as the user wrote it: a mirror of it has no rule of its own.
+    fn ask<'p>(&self, policy: &'p HostPolicy) -> Result<Asked<'p>, PolicyError> {
+        let name = &self.remote;
+        let repository = format!("{}/{}", name.host, name.repository);
+        let has_digest = name.digest.is_some() || self.expect.is_some();
+        let origin = Origin::Registry { repository: &repository, has_digest };
+        policy.ask(&name.to_string(), &[origin])
+    }
+
     /// Fetches the blobs that the store lacks, and adds the box to the store.
     fn pull(
         &self,
-        store: &Store,
-        client: &Registry,
+        (store, client): (&Store, &Registry),
+        asked: Option<&Asked<'_>>,
         note: impl Fn(&str),
         is_for_start: bool,
     ) -> Result<Pulled, PullError> {
         let (plan, reference) = planned(&self.remote, self.expect, store, client)?;
         let before = store.pulled(&reference.to_string())?.map(|it| it.digest);
         let attachments = attachments(client, &plan.repository, &plan.remote)?;
+        let check = |it: &Asked<'_>| it.check(&plan.remote.digest, &attachments);
+        let verdict = asked.map(check).transpose()?;
         let mut pulled = pulled(&plan, &reference, before, self.dry_run);
         pulled.attachments = attachments.len();
         note(&amounts(&pulled));
         attached(&pulled).iter().for_each(|it| note(it));
+        verdict.iter().for_each(|it| note(&it.line()));
         if let Some(before) = pulled.replaced {
             note(&format!("{} is another box now; before, it was {before}", pulled.reference));
         }
@@ -127,6 +146,9 @@ pub enum PullError {
         /// The digest of the registry's manifest.
         registry: Digest,
     },
+    /// The policy of this host does not accept the box.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -154,6 +176,7 @@ impl From<&PullError> for Explanation {
                  the digest of the registry's manifest, which push and pull print: HOST/NAME@sha256:...",
             )
                 .into(),
+            PullError::Policy(error) => error.into(),
             PullError::Store(error) => error.into(),
             PullError::Command(error) => error.into(),
         }

@@ -25,6 +25,9 @@ pub const AUTH_FILE: &str = "REGISTRY_AUTH_FILE";
 /// The variable for the directory of docker's configuration, which contains credentials.
 pub const DOCKER: &str = "DOCKER_CONFIG";
 
+/// The path of the administrator's policy. No variable can change it.
+pub const POLICY: &str = "/etc/boxbuild/policy.toml";
+
 /// All variables that this module reads.
 pub const VARIABLES: [&str; 13] = [
     STORE,
@@ -177,9 +180,14 @@ pub fn base_store(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf
     named_path(variable(STORE_RO))
 }
 
-/// Returns the directory of the user's configuration, with `registries.toml`.
+/// Returns the directory of the user's configuration, with `registries.toml` and `policy.toml`.
 pub fn configuration(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(user_directory("XDG_CONFIG_HOME", ".config", variable)?.join(NAME))
+}
+
+/// Returns the path of the user's policy, which applies if there is no administrator's policy at [`POLICY`].
+pub fn policy(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    Some(configuration(variable)?.join("policy.toml"))
 }
 
 /// Returns the directory for the guest kernels that `boxbuild setup` fetches.

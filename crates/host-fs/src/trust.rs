@@ -94,7 +94,7 @@ impl Trusted {
     }
 
     /// Trusts root, and no group.
-    pub(crate) fn root() -> Self {
+    pub fn root() -> Self {
         Self { users: vec![0], groups: Vec::new() }
     }
 

@@ -12,6 +12,7 @@ use boxlaunch::host::error::KvmError;
 use boxlaunch::opened::OpenBoxError;
 use boxlaunch::streams::StreamError;
 use cli_common::failure::{Reporter, Table};
+use cli_common::policy::PolicyFault;
 use cli_common::store::CommandFault;
 use cli_common::{Explanation, Problem};
 use cli_registry::{PullError, SetupError};
@@ -109,6 +110,12 @@ impl Table<FindError> for Boxlaunch {
 impl Table<PullError> for Boxlaunch {
     fn failure(error: PullError) -> Failure {
         with_its_causes(&error)
+    }
+}
+
+impl Table<PolicyFault> for Boxlaunch {
+    fn failure(fault: PolicyFault) -> Failure {
+        Failure::of(fault.problems())
     }
 }
 

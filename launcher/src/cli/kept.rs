@@ -46,6 +46,8 @@ fn kept(
         [own::store(None, &variable), store.map(Path::to_owned), own::base_store(&variable)];
     let of_builder =
         stores.into_iter().chain([own::configuration(&variable), own::data(&variable)]);
+    // The administrator's policy decides which boxes root starts, too.
+    let of_builder = of_builder.chain([Path::new(own::POLICY).parent().map(Path::to_owned)]);
     let of_builder = of_builder.flatten().map(readable("boxbuild"));
     let host_kernels = virtual_host::kernel::cache(&variable).map(readable("boxlaunch"));
     let state =

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use box_find::{BoxReference, Found};
 use clap::ValueEnum;
 use cli_common::color::{CLEAR_LINE, is_dumb};
+use cli_common::policy::HostPolicy;
 use cli_registry::{Screen, Way};
 use host_fs::OsError;
 use nix::sys::signal::Signal;
@@ -50,12 +51,13 @@ pub(crate) fn pull(args: &PullArgs) -> Result<u8, Failure> {
     let screen = (!args.pull.json && !is_quiet()).then(screen);
     let registries = &args.pull.registries;
     let client = cli_registry::client(registries, &PROGRAM.variable, screen)?;
+    let policy = HostPolicy::read(PROGRAM.variable)?;
     let note = |amounts: &str| {
         if let Some(screen) = screen {
             (screen.note)(amounts);
         }
     };
-    let (_, result) = args.pull.run(&PROGRAM, &client, note, args.for_start)?;
+    let (_, result) = args.pull.run(&PROGRAM, &client, policy.as_ref(), note, args.for_start)?;
     print_result(Some(result))
 }
 

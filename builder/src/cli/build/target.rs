@@ -86,6 +86,7 @@ impl Target {
     ) -> Result<Option<Swap>, Failure> {
         let documents = documents(sealed.manifest, sealed.manifest_size);
         store.keep_box(&published, &sealed.manifest, &documents)?;
+        store.note_built(&published, &sealed.manifest)?;
         if let Some(name) = &self.name
             && let Some(before) = store.name_box(name, &self.named(sealed))?
         {

@@ -13,6 +13,7 @@ use box_contract::{ErrorCode, exit};
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
 use cli_common::failure::{Reporter, Table};
+use cli_common::policy::PolicyFault;
 use cli_registry::SetupError;
 use diagnostics::{Diagnostic, MAX_KEPT, Sources};
 use safe_text::shown;
@@ -45,6 +46,12 @@ impl Table<LockFileError> for Boxbuild {
             }
             error => Failure::new(explanation, chain(&error)),
         }
+    }
+}
+
+impl Table<PolicyFault> for Boxbuild {
+    fn failure(fault: PolicyFault) -> Failure {
+        Failure::of(fault.problems())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::pattern::canonical;
-use super::{Answer, Condition, Policy};
+use super::{Answer, Condition, Field, Policy};
 use crate::PublicKey;
 
 /// Where a box comes from.
@@ -78,41 +78,64 @@ impl fmt::Display for Refusal {
 impl Policy {
     /// Returns what the policy says about a box from `origin`. The most specific rule that matches decides alone.
     pub fn decide(&self, origin: &Origin<'_>) -> Decision<'_> {
+        self.find(origin).0
+    }
+
+    /// Returns the line of the policy's text that [`Self::decide`] follows, beginning with 1. `None` if the text has no field for
+    /// it, so that a default applies.
+    pub fn line(&self, origin: &Origin<'_>) -> Option<usize> {
+        self.find(origin).1
+    }
+
+    fn find(&self, origin: &Origin<'_>) -> (Decision<'_>, Option<usize>) {
         match *origin {
             Origin::Registry { repository, has_digest } => {
-                self.by_name(repository, has_digest, (self.default, Refusal::NoRule))
+                self.by_name(repository, Some(has_digest), (self.default, Refusal::NoRule))
             }
-            // The digests of a file's content are fixed. A later run by the box's name is another decision.
             Origin::File { repository: Some(name) } => {
-                self.by_name(name, true, (self.file, Refusal::File))
+                self.by_name(name, None, (self.file, Refusal::File))
             }
-            Origin::File { repository: None } => answer(self.file, Refusal::File),
-            Origin::Local => answer(self.local, Refusal::Local),
+            Origin::File { repository: None } => by_field(self.file, Refusal::File),
+            Origin::Local => by_field(self.local, Refusal::Local),
         }
     }
 
-    fn by_name(&self, name: &str, has_digest: bool, otherwise: (Answer, Refusal)) -> Decision<'_> {
+    /// Decides by a repository. `has_digest` is `None` if the name is only what a file declares. The digests of a file's content are
+    /// fixed. But anybody can write any name into a file, so a rule that trusts the registry does not apply to it.
+    fn by_name(
+        &self,
+        name: &str,
+        has_digest: Option<bool>,
+        otherwise: (Field, Refusal),
+    ) -> (Decision<'_>, Option<usize>) {
         let Some((host, repository)) = canonical(name) else {
-            return Decision::Refused(Refusal::Malformed);
+            return (Decision::Refused(Refusal::Malformed), None);
         };
         let mut rules = self.rules.iter();
         let Some(rule) = rules.find(|rule| rule.pattern.matches(&host, &repository)) else {
-            return answer(otherwise.0, otherwise.1);
+            return by_field(otherwise.0, otherwise.1);
         };
-        match &rule.condition {
+        let decision = match &rule.condition {
             Condition::Always(Answer::Refuse) => Decision::Refused(Refusal::Rule),
-            _ if rule.digest_only && !has_digest => Decision::Refused(Refusal::NoDigest),
+            _ if rule.digest_only && has_digest == Some(false) => {
+                Decision::Refused(Refusal::NoDigest)
+            }
+            Condition::Always(Answer::Allow) if has_digest.is_none() => {
+                return by_field(otherwise.0, otherwise.1);
+            }
             Condition::Always(Answer::Allow) => Decision::Allowed,
             Condition::Signed { keys, provenance } => {
                 Decision::Signed(Requirement { keys, provenance: *provenance })
             }
-        }
+        };
+        (decision, Some(rule.line))
     }
 }
 
-const fn answer(answer: Answer, refusal: Refusal) -> Decision<'static> {
-    match answer {
+const fn by_field(field: Field, refusal: Refusal) -> (Decision<'static>, Option<usize>) {
+    let decision = match field.answer {
         Answer::Allow => Decision::Allowed,
         Answer::Refuse => Decision::Refused(refusal),
-    }
+    };
+    (decision, field.line)
 }

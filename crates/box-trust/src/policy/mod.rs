@@ -16,11 +16,11 @@ pub const MAX_POLICY_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// The answer for a repository that no rule matches.
-    default: Answer,
+    default: Field,
     /// The answer for boxes that were built on the host.
-    local: Answer,
+    local: Field,
     /// The answer for boxes in files whose names no rule matches.
-    file: Answer,
+    file: Field,
     /// The most specific first.
     rules: Vec<Rule>,
 }
@@ -32,9 +32,19 @@ enum Answer {
     Refuse,
 }
 
+/// An answer, and the line of the policy that has it.
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    answer: Answer,
+    /// Beginning with 1. `None` if the policy has no such field.
+    line: Option<usize>,
+}
+
 #[derive(Debug, Clone)]
 struct Rule {
     pattern: Pattern,
+    /// The line of the pattern, beginning with 1.
+    line: usize,
     /// Whether a reference in a registry must have a digest.
     digest_only: bool,
     condition: Condition,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::pattern::Pattern;
-use super::{Answer, Condition, MAX_POLICY_BYTES, Policy, Rule};
+use super::{Answer, Condition, Field, MAX_POLICY_BYTES, Policy, Rule};
 use crate::{PublicKey, TrustError};
 
 /// The help for an error that has no other help.
@@ -18,9 +18,9 @@ const EXAMPLE: &str = "docs/trust.md has an example";
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    default: Option<Answer>,
-    local: Option<Answer>,
-    file: Option<Answer>,
+    default: Option<Spanned<Answer>>,
+    local: Option<Spanned<Answer>>,
+    file: Option<Spanned<Answer>>,
     #[serde(default)]
     rule: Vec<Spanned<Table>>,
 }
@@ -54,19 +54,38 @@ impl Policy {
         let file: File = toml::from_str(text).map_err(|error| malformed(&error))?;
         let sink = Sink::default();
         let read = |table| sink.attempt(|| rule(table, read_key, &sink));
-        let rules: Vec<_> = file.rule.into_iter().filter_map(read).collect();
+        let mut rules: Vec<_> = file.rule.into_iter().filter_map(read).collect();
         check_unique(&rules, &sink);
-        let mut rules: Vec<Rule> = rules.into_iter().map(|it| it.1).collect();
-        rules.sort_by_key(|rule| rule.pattern.order());
-        let default = file.default.unwrap_or(Answer::Refuse);
+        rules.iter_mut().for_each(|it| it.1.line = line(text, it.0.offset));
+        let field = |written: Option<Spanned<Answer>>, default| {
+            let field = |it: Spanned<Answer>| Field {
+                line: Some(line(text, it.span().start)),
+                answer: it.into_inner(),
+            };
+            written.map_or(default, field)
+        };
+        let unwritten = |answer| Field { answer, line: None };
+        let default = field(file.default, unwritten(Answer::Refuse));
         let policy = Self {
             default,
-            local: file.local.unwrap_or(Answer::Allow),
-            file: file.file.unwrap_or(default),
-            rules,
+            local: field(file.local, unwritten(Answer::Allow)),
+            file: field(file.file, default),
+            rules: sorted(rules),
         };
         Diagnostics::new(sink.into_found()).map_or(Ok(policy), Err)
     }
+}
+
+/// Returns the rules without their spans, the most specific first.
+fn sorted(rules: Vec<(Span, Rule)>) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = rules.into_iter().map(|it| it.1).collect();
+    rules.sort_by_key(|rule| rule.pattern.order());
+    rules
+}
+
+/// Returns the line of an offset in bytes, beginning with 1.
+fn line(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|it| *it == b'\n').count() + 1
 }
 
 /// Reads a rule, with the span of its pattern. Reports the errors of its keys to `sink`.
@@ -107,7 +126,8 @@ fn rule(
             return Err(error.with_help("remove one of them"));
         }
     };
-    Ok((place, Rule { pattern, digest_only, condition }))
+    // The caller knows the text, and sets the line.
+    Ok((place, Rule { pattern, line: 0, digest_only, condition }))
 }
 
 fn check_keys(paths: &Spanned<Vec<Spanned<String>>>) -> Result<(), Diagnostic> {

@@ -105,8 +105,36 @@ fn a_rule_may_require_a_digest() {
     assert_eq!(tag("ghcr.io/acme/tools/one"), Decision::Refused(Refusal::NoDigest));
     assert_eq!(tag("localhost:5000/a"), Decision::Refused(Refusal::NoDigest));
     assert!(matches!(tag("ghcr.io/acme/any"), Decision::Signed(_)));
+    let file = Origin::File { repository: Some("ghcr.io/acme/tools/one") };
+    assert!(matches!(policy.decide(&file), Decision::Signed(_)), "a file has digests");
+}
+
+#[test]
+fn a_name_in_a_file_proves_nothing() {
+    // The rule allows the registry, and not everybody who writes its name into a file.
+    let text = EXAMPLE.replace("file = \"allow\"", "file = \"refuse\"");
     let file = Origin::File { repository: Some("localhost:5000/a") };
-    assert_eq!(policy.decide(&file), Decision::Allowed, "a file has digests");
+    assert_eq!(parse(&text).decide(&file), Decision::Refused(Refusal::File));
+    assert_eq!(parse(EXAMPLE).decide(&file), Decision::Allowed);
+    let refused = Origin::File { repository: Some("ghcr.io/acme/old") };
+    assert_eq!(parse(EXAMPLE).decide(&refused), Decision::Refused(Refusal::Rule));
+}
+
+#[test]
+fn a_decision_has_the_line_that_it_follows() {
+    let policy = parse(EXAMPLE);
+    let lines = [
+        (registry("ghcr.io/acme/any"), Some(6)),
+        (registry("ghcr.io/acme/tools/one"), Some(11)),
+        (registry("ghcr.io/other/any"), Some(2)),
+        (Origin::File { repository: None }, Some(3)),
+        (Origin::Local, None),
+        (registry("a..b/debian"), None),
+    ];
+    for (origin, line) in lines {
+        assert_eq!(policy.line(&origin), line, "{origin:?}");
+    }
+    assert_eq!(parse("\ndefault = \"allow\"").line(&Origin::File { repository: None }), Some(2));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use box_archive::{Archive, ArchiveError, Bundle, Loaded, Names, Plan};
-use box_cache::{Attachment, StoreError, StoredBoxes, hold};
+use box_cache::{Attachment, hold};
 use box_digest::Digest;
 use box_find::{BoxReference, FindError, Stores};
 use box_layout::Documents;
@@ -15,7 +15,8 @@ use safe_text::{shell_word, shown, shown_json};
 use serde_json::json;
 
 use super::size::after_adding_alone;
-use super::{CommandFault, Program, StoreOption, cap};
+use super::{CommandFault, Program, StoreOption, cap, stored_boxes};
+use crate::policy::{HostPolicy, check_file};
 
 /// The path that means standard input or output.
 const STREAM: &str = "-";
@@ -151,15 +152,7 @@ impl SaveArgs {
 /// # Errors
 /// [`CommandFault`] if a store cannot be read.
 pub fn attachments(stores: &Stores, digest: &Digest) -> Result<Vec<Attachment>, CommandFault> {
-    let Some(root) = stores.own.as_deref().or(stores.base.as_deref()) else {
-        return Ok(Vec::new());
-    };
-    let boxes = match StoredBoxes::open(root) {
-        Err(
-            StoreError::NotAStore { .. } | StoreError::NotADirectory(_) | StoreError::Shared(_),
-        ) => return Ok(Vec::new()),
-        boxes => boxes?.with_base(stores.base()?),
-    };
+    let Some(boxes) = stored_boxes(stores)? else { return Ok(Vec::new()) };
     let listed = boxes.attachments(digest)?;
     Ok(listed.iter().map(|it| boxes.read_attachment(it)).collect::<Result<_, _>>()?)
 }
@@ -195,7 +188,7 @@ impl LoadArgs {
         )
     }
 
-    /// Loads the boxes. Returns the result to print, without a final newline.
+    /// Loads the boxes, if the policy of this host accepts all of them. Returns the result to print, without a final newline.
     ///
     /// # Errors
     /// [`CommandFault`] if the command line, the file or the store is wrong. A failed load changes no name in the
@@ -203,6 +196,7 @@ impl LoadArgs {
     pub fn run(
         &self,
         program: &Program,
+        policy: Option<&HostPolicy>,
         stdin: impl io::Read + IsTerminal + Send + 'static,
     ) -> Result<String, CommandFault> {
         let is_stream = self.file == Path::new(STREAM);
@@ -215,6 +209,11 @@ impl LoadArgs {
             Archive::open(&self.file)?
         };
         let boxes = archive.boxes()?;
+        if let Some(policy) = policy {
+            let file =
+                if is_stream { "standard input".into() } else { self.file.to_string_lossy() };
+            boxes.iter().try_for_each(|it| check_file(policy, &file, it).map(drop))?;
+        }
         let cap = cap(program)?;
         let store = self.store.open(program)?;
         let plan = Plan::new(&archive, boxes, &store)?;

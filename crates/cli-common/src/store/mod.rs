@@ -9,13 +9,14 @@ use std::path::PathBuf;
 use std::sync::Once;
 
 use box_archive::ArchiveError;
-use box_cache::{Store, StoreError};
+use box_cache::{Store, StoreError, StoredBoxes};
 use box_contract::ErrorCode;
 use box_find::{BoxReference, FindError, Found, Stores};
 use host_fs::own::{self, STORE_RO};
 use safe_text::shell_word;
 
 use crate::Explanation;
+use crate::policy::PolicyError;
 
 pub use archive::{LoadArgs, SaveArgs, attachments};
 pub use size::{PruneArgs, after_adding, after_adding_alone, cap, result};
@@ -48,6 +49,9 @@ pub enum CommandFault {
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The policy of this host does not accept a box.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// An archive of boxes cannot be read or written.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -60,6 +64,7 @@ impl From<&CommandFault> for Explanation {
             CommandFault::Usage { help: None, .. } => ErrorCode::Usage.into(),
             CommandFault::Find(error) => error.into(),
             CommandFault::Store(error) => error.into(),
+            CommandFault::Policy(error) => error.into(),
             CommandFault::Archive(error) => error.into(),
         }
     }
@@ -112,6 +117,17 @@ pub fn base_store(program: &Program) -> Option<PathBuf> {
         WARNED.call_once(|| (program.note)(&text));
     }
     Some(base)
+}
+
+/// Opens the stores for reading. Returns `None` if there is no usable one.
+pub(crate) fn stored_boxes(stores: &Stores) -> Result<Option<StoredBoxes>, CommandFault> {
+    let Some(root) = stores.own.as_deref().or(stores.base.as_deref()) else { return Ok(None) };
+    match StoredBoxes::open(root) {
+        Err(
+            StoreError::NotAStore { .. } | StoreError::NotADirectory(_) | StoreError::Shared(_),
+        ) => Ok(None),
+        boxes => Ok(Some(boxes?.with_base(stores.base()?))),
+    }
 }
 
 /// The box that a command is about, and the store that it may be in.

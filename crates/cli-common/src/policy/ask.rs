@@ -1,0 +1,199 @@
+//! Asks the policy of this host about a box.
+
+use std::fmt::Write as _;
+
+use box_cache::Attachment;
+use box_contract::ErrorCode::{BoxUnsigned, PolicyRefused};
+use box_digest::Digest;
+use box_trust::{BUNDLE_MEDIA_TYPE, Decision, Origin, Refusal, Requirement, TrustError};
+use safe_text::shown;
+
+use super::HostPolicy;
+use crate::Explanation;
+
+/// The maximum number of signatures whose faults a help lists.
+const MAX_FAULTS: usize = 3;
+
+/// The answer of a policy about a box that it does not refuse. The box is accepted after [`Asked::check`].
+#[derive(Debug)]
+pub struct Asked<'p> {
+    policy: &'p HostPolicy,
+    /// The box, as the user named it.
+    subject: String,
+    /// The line of the policy by which the box is accepted without a signature.
+    allowed: Option<Place>,
+    /// The signatures of which one is needed if the box is not `allowed`, with the lines of their rules.
+    needed: Vec<(Requirement<'p>, Place)>,
+}
+
+/// A line of the policy's file. `None` if a default applies, which no line has.
+type Place = Option<usize>;
+
+/// How the policy accepts a box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The policy's file, with the line if there is one: `/etc/boxbuild/policy.toml:4`.
+    pub place: String,
+    /// The hint of the key that has signed the box, if a signature is needed.
+    pub key: Option<String>,
+}
+
+impl Verdict {
+    /// Returns the verdict for the user: `signed by the key …, as /etc/boxbuild/policy.toml:4 requires`.
+    pub fn line(&self) -> String {
+        let place = shown(&self.place);
+        match &self.key {
+            Some(key) => format!("signed by the key {key}, as {place} requires"),
+            None => format!("accepted without a signature by {place}"),
+        }
+    }
+}
+
+/// Why the policy does not accept a box. The messages can contain text of a bundle, so they have to be shown as untrusted text.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// The policy refuses the box, whoever has signed it.
+    #[error("{subject} is not accepted: {reason} ({place})")]
+    Refused {
+        /// The box, as the user named it.
+        subject: String,
+        /// The policy's answer, as a clause.
+        reason: String,
+        /// The file of the policy and the line.
+        place: String,
+        /// The kind of the answer.
+        refusal: Refusal,
+        /// Whether it is the administrator's policy.
+        is_administrators: bool,
+    },
+    /// The box lacks a signature that the policy requires.
+    #[error("{subject} is not accepted: {error}, which {place} requires")]
+    Unsigned {
+        /// The box, as the user named it.
+        subject: String,
+        /// What it lacks.
+        error: TrustError,
+        /// The file of the policy and the line.
+        place: String,
+    },
+}
+
+impl From<&PolicyError> for Explanation {
+    fn from(error: &PolicyError) -> Self {
+        match error {
+            PolicyError::Refused { refusal, is_administrators, .. } => {
+                (PolicyRefused, help(*refusal, *is_administrators)).into()
+            }
+            PolicyError::Unsigned { error, .. } => (BoxUnsigned, unsigned(error)).into(),
+        }
+    }
+}
+
+fn help(refusal: Refusal, is_administrators: bool) -> &'static str {
+    match refusal {
+        Refusal::NoRule if is_administrators => {
+            "the administrator of this host can add a rule for the repository"
+        }
+        Refusal::NoRule => "add a rule for the repository: docs/trust.md has an example",
+        Refusal::NoDigest => "write the digest after the name: HOST/NAME:TAG@sha256:...",
+        Refusal::Rule => "no signature helps: use a box of another repository",
+        Refusal::Local | Refusal::File => {
+            "sign it, push it to a repository for which the policy has a rule, and pull it from there"
+        }
+        Refusal::Malformed => "write the name as HOST/NAME:TAG",
+    }
+}
+
+/// Returns why each signature of a box was not accepted, or how to sign a box that has none.
+fn unsigned(error: &TrustError) -> String {
+    let TrustError::Missing { faults, .. } = error else {
+        return "docs/trust.md describes signatures".to_owned();
+    };
+    if faults.is_empty() {
+        return "the box has no such document at all: `boxbuild sign` and `boxbuild attest` make them".to_owned();
+    }
+    let mut text = "the box has these that do not count:".to_owned();
+    for fault in faults.iter().take(MAX_FAULTS) {
+        let _ = write!(text, "\n{fault}");
+    }
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    if more > 0 {
+        let _ = write!(text, "\nand {more} more");
+    }
+    text
+}
+
+impl HostPolicy {
+    /// Asks about a box that has one of several origins, at least one: the policy accepts the box if it accepts it from any of
+    /// them. `subject` is the box as the user named it. Reads no part of the box.
+    ///
+    /// # Errors
+    /// [`PolicyError::Refused`] for the first origin, if the policy refuses all of them.
+    pub fn ask(&self, subject: &str, origins: &[Origin<'_>]) -> Result<Asked<'_>, PolicyError> {
+        let subject = subject.to_owned();
+        let mut asked = Asked { policy: self, subject, allowed: None, needed: Vec::new() };
+        let mut refused = None;
+        for origin in origins {
+            let line = self.policy.line(origin);
+            match self.policy.decide(origin) {
+                Decision::Allowed => asked.allowed = asked.allowed.or(Some(line)),
+                Decision::Signed(requirement) => asked.needed.push((requirement, line)),
+                Decision::Refused(refusal) => refused = refused.or(Some((refusal, line))),
+            }
+        }
+        if asked.allowed.is_some() || !asked.needed.is_empty() {
+            return Ok(asked);
+        }
+        let (refusal, line) = refused.unwrap_or((Refusal::NoRule, None));
+        Err(PolicyError::Refused {
+            subject: asked.subject,
+            reason: refusal.to_string(),
+            place: self.place(line),
+            refusal,
+            is_administrators: self.is_administrators,
+        })
+    }
+
+    /// Returns the policy's file with the line, if there is one.
+    fn place(&self, line: Place) -> String {
+        let path = self.path.display();
+        line.map_or_else(|| path.to_string(), |line| format!("{path}:{line}"))
+    }
+}
+
+impl Asked<'_> {
+    /// Returns whether the box is accepted only with a signature, so that [`Self::check`] needs its attachments.
+    pub const fn needs_signature(&self) -> bool {
+        self.allowed.is_none()
+    }
+
+    /// Accepts the box with this digest, or refuses it because none of its attachments is a signature that the policy requires.
+    ///
+    /// # Errors
+    /// [`PolicyError::Unsigned`].
+    pub fn check(
+        &self,
+        digest: &Digest,
+        attachments: &[Attachment],
+    ) -> Result<Verdict, PolicyError> {
+        if let Some(line) = self.allowed {
+            return Ok(Verdict { place: self.policy.place(line), key: None });
+        }
+        let mut lacking = None;
+        for (requirement, line) in &self.needed {
+            let bundles = attachments.iter().filter(|it| it.media_type == BUNDLE_MEDIA_TYPE);
+            let place = || self.policy.place(*line);
+            match requirement.check(bundles.map(|it| it.bytes.as_slice()), digest) {
+                Ok(accepted) => {
+                    let key = Some(accepted.signature.key.hint());
+                    return Ok(Verdict { place: place(), key });
+                }
+                Err(error) => lacking = lacking.or_else(|| Some((error, place()))),
+            }
+        }
+        let kind = box_trust::Kind::Signature;
+        let none = || (TrustError::Missing { kind, faults: Vec::new() }, self.policy.place(None));
+        let (error, place) = lacking.unwrap_or_else(none);
+        Err(PolicyError::Unsigned { subject: self.subject.clone(), error, place })
+    }
+}
