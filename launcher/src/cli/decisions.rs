@@ -102,7 +102,17 @@ const ROWS: &[Row] = &[
     ("volume ls", &[], &[JSON]),
     ("volume inspect", &["v"], &[JSON]),
     ("volume rm", &["v"], &[]),
-    ("verify", &["x.box"], &[JSON, STORE]),
+    (
+        "verify",
+        &["x.box"],
+        &[
+            ("keys", &["--key=k.pub"], &[]),
+            // Alone, `--bundle` is refused: it needs a key.
+            ("bundles", &["--key=k.pub", "--bundle=b.json"], &[]),
+            JSON,
+            STORE,
+        ],
+    ),
     ("inspect", &["x.box"], &[JSON, STORE]),
     ("images", &[], &[("all", &["--all"], &[]), ("sizes", &["--sizes"], &[]), JSON, STORE]),
     (

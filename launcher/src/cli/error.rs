@@ -14,6 +14,7 @@ use boxlaunch::streams::StreamError;
 use cli_common::failure::{Reporter, Table};
 use cli_common::policy::PolicyFault;
 use cli_common::store::CommandFault;
+use cli_common::trust::KeyError;
 use cli_common::{Explanation, Problem};
 use cli_registry::{PullError, SetupError};
 use diagnostics::{Diagnostic, Sources};
@@ -109,6 +110,12 @@ impl Table<FindError> for Boxlaunch {
 
 impl Table<PullError> for Boxlaunch {
     fn failure(error: PullError) -> Failure {
+        with_its_causes(&error)
+    }
+}
+
+impl Table<KeyError> for Boxlaunch {
+    fn failure(error: KeyError) -> Failure {
         with_its_causes(&error)
     }
 }

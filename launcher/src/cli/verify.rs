@@ -17,7 +17,9 @@ use super::paths;
 use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
 use cli_common::failure::Reporter as _;
-use cli_common::store::BoxArgument;
+use cli_common::policy::{HostPolicy, check_stored};
+use cli_common::store::{BoxArgument, CommandFault, attachments};
+use cli_common::trust::{NamedBundle, Signatures, TrustOptions, TrustedKeys};
 
 /// Verifies the files of a box against their digests.
 ///
@@ -25,11 +27,18 @@ use cli_common::store::BoxArgument;
 /// boot, so that the next `run` need not hash them. In a box of format epoch 3, also compares the plan that init reads with
 /// the one that `inspect` shows. `boxbuild verify` also compares the files with the list of files. Exits with 5 if something
 /// differs or is missing.
+///
+/// With --key, also requires a signature of the box by that key. Without it, also asks the policy of this host, if there is one.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  boxlaunch verify ./hello.box")]
+#[command(after_help = "\
+Examples:
+  boxlaunch verify ./hello.box
+  boxlaunch verify ghcr.io/acme/hello:v1 --key acme.pub")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     subject: BoxArgument,
+    #[command(flatten)]
+    trust: TrustOptions,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     pub(crate) json: bool,
@@ -44,6 +53,10 @@ struct Report {
     /// Whether the plan in the rootfs equals the plan in the config. `None` if a blob is damaged, or if init reads the plan from
     /// the config.
     plan_matches: Option<bool>,
+    /// The bundles of the box, verified with the keys of the command line. `None` without `--key`.
+    signatures: Option<Signatures>,
+    /// What the policy of this host says about the box. `None` with `--key`, and if there is no policy.
+    policy: Option<PolicyReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Problem>,
 }
@@ -58,11 +71,28 @@ struct BlobReport {
     missing: bool,
 }
 
+/// What the policy of this host says about a box.
+#[derive(Debug, Serialize)]
+struct PolicyReport {
+    ok: bool,
+    /// The file of the policy, with the line if there is one. `None` if the box is refused: then the error has it.
+    place: Option<String>,
+    /// The hint of the key that has signed the box, if the policy requires a signature.
+    key: Option<String>,
+    #[serde(skip)]
+    line: String,
+}
+
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, Failure> {
+    let keys = args.trust.keys(&PROGRAM)?;
     let documents = args.subject.find(&PROGRAM)?.documents()?;
     // Without a state directory there are no receipts, and verification still works.
     let receipts = paths::state().ok().map(|state| Receipts::new(&state));
-    let report = report(&documents, receipts.as_ref())?;
+    let mut report = report(&documents, receipts.as_ref())?;
+    match keys {
+        Some(keys) => report.check_signatures(args, &keys)?,
+        None => report.ask_policy(&args.subject)?,
+    }
     if args.json {
         print(&json_line(&report)?)?;
     } else {
@@ -72,6 +102,43 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, Failure> {
         }
     }
     Ok(report.errors.iter().map(|it| Boxlaunch::exit(it.code)).max().unwrap_or(0))
+}
+
+impl Report {
+    /// Requires a signature of the box by one of the keys of the command line.
+    fn check_signatures(&mut self, args: &VerifyArgs, keys: &TrustedKeys) -> Result<(), Failure> {
+        let bundles = match args.trust.bundles()? {
+            Some(bundles) => bundles,
+            None => {
+                NamedBundle::of(attachments(&args.subject.store.stores(&PROGRAM), &self.digest)?)
+            }
+        };
+        let found = keys.verify(&bundles, &self.digest);
+        self.errors.extend(found.missing());
+        self.ok = self.errors.is_empty();
+        self.signatures = Some(found);
+        Ok(())
+    }
+
+    /// Asks the policy of this host whether the box may start.
+    fn ask_policy(&mut self, subject: &BoxArgument) -> Result<(), Failure> {
+        let Some(policy) = HostPolicy::read(PROGRAM.variable)? else { return Ok(()) };
+        let found = check_stored(&policy, &PROGRAM, subject, &self.digest, subject.names_digest());
+        self.policy = Some(match found {
+            Ok(it) => {
+                let line = it.line();
+                PolicyReport { ok: true, place: Some(it.place), key: it.key, line }
+            }
+            Err(CommandFault::Policy(error)) => {
+                self.errors.push(Problem::new(&error, shown(&error.to_string())));
+                let line = shown(&policy.path.display().to_string());
+                PolicyReport { ok: false, place: None, key: None, line }
+            }
+            Err(error) => return Err(error.into()),
+        });
+        self.ok = self.errors.is_empty();
+        Ok(())
+    }
 }
 
 fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, Failure> {
@@ -97,7 +164,15 @@ fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, 
     let has_plan = documents.config.epoch < SEGMENTED_EPOCH;
     let plan_matches = (is_whole && has_plan).then_some(wrong.is_none());
     errors.extend(wrong.map(|error| Problem::new(&error, shown(&error.to_string()))));
-    Ok(Report { digest: documents.digest, ok: errors.is_empty(), blobs, plan_matches, errors })
+    Ok(Report {
+        digest: documents.digest,
+        ok: errors.is_empty(),
+        blobs,
+        plan_matches,
+        signatures: None,
+        policy: None,
+        errors,
+    })
 }
 
 /// Hashes a blob, and returns its error. Writes a receipt for a blob from which the VM boots.
@@ -159,6 +234,15 @@ fn lines(report: &Report) -> String {
     if let Some(matches) = report.plan_matches.filter(|it| !it || !is_quiet()) {
         let verdict = if matches { "ok" } else { "DIFFERS" };
         text += &format!("plan     {verdict:<9}the plan in the rootfs, compared with the config\n");
+    }
+    if let Some(PolicyReport { ok, line, .. }) =
+        report.policy.as_ref().filter(|it| !it.ok || !is_quiet())
+    {
+        let verdict = if *ok { "ok" } else { "REFUSES" };
+        text += &format!("policy   {verdict:<9}{line}\n");
+    }
+    for line in report.signatures.iter().filter(|_| !is_quiet()).flat_map(Signatures::lines) {
+        text += &(line + "\n");
     }
     text
 }

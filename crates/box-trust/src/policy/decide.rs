@@ -87,6 +87,11 @@ impl Policy {
         self.find(origin).1
     }
 
+    /// Returns the number of rules.
+    pub const fn rules(&self) -> usize {
+        self.rules.len()
+    }
+
     fn find(&self, origin: &Origin<'_>) -> (Decision<'_>, Option<usize>) {
         match *origin {
             Origin::Registry { repository, has_digest } => {

@@ -17,7 +17,7 @@ use diagnostics::{Diagnostics, Source, Sources};
 use host_fs::read::{self, Links, read_file};
 use host_fs::trust::{Stranger, Trusted};
 use host_fs::{FileError, own};
-use safe_text::{shown, with_causes};
+use safe_text::{counted, shown, with_causes};
 
 use crate::Problem;
 
@@ -92,6 +92,13 @@ impl HostPolicy {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Returns the policy in one line: `/etc/boxbuild/policy.toml, the administrator's: 2 rules`.
+    pub fn line(&self) -> String {
+        let whose = if self.is_administrators { "the administrator's" } else { "the user's" };
+        let rules = counted(self.policy.rules(), "rule", "rules");
+        shown(&format!("{}, {whose}: {rules}", self.path.display()))
     }
 
     /// Reads the policy at `path`, which only the users `trusted` may be able to change.
@@ -208,6 +215,14 @@ mod tests {
         let (directory, found) = read(text, 0o600);
         let problem = &found.unwrap_err().problems()[0];
         let text = problem.text().replace(&*directory.path().to_string_lossy(), "DIR");
-        insta::assert_snapshot!(text, @r#""#);
+        insta::assert_snapshot!(text, @r#"
+        error: the key `acme.pub` cannot be used: No such file or directory (os error 2)
+          --> DIR/boxbuild/policy.toml:3:9
+           |
+         3 | keys = ["acme.pub"]
+           |         ^^^^^^^^^^
+           |
+           = help: docs/trust.md has an example
+        "#);
     }
 }

@@ -12,11 +12,13 @@ use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::host::memory::Memory;
 use boxlaunch::network::why_no_network;
 use cli_common::Problem;
+use cli_common::policy::{HostPolicy, PolicyFault};
 use serde::Serialize;
 use vmm::jail::Policy;
 
 use super::error::Failure;
 use super::paths::{self, SELF};
+use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
 use row::{Row, State};
 
@@ -63,7 +65,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         // Replaces the stored result of an earlier try, so that a KVM that was repaired meanwhile is used by the next run.
         Memory::new(&state, Path::new(DEVICE)).note(&facts.kvm);
     }
-    let report = report(&facts);
+    let report = report(&facts, &HostPolicy::read(PROGRAM.variable));
     if args.json {
         print(&json_line(&report)?)?;
     } else {
@@ -75,7 +77,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(if report.boots.is_some() { exit::DONE } else { exit::FAILED })
 }
 
-fn report(facts: &Facts) -> Report {
+fn report(facts: &Facts, policy: &Result<Option<HostPolicy>, PolicyFault>) -> Report {
     let boots = match &facts.kvm {
         Ok(()) => Some(Boots::Kvm),
         Err(_) => facts.emulates().then_some(Boots::Emulated),
@@ -83,7 +85,7 @@ fn report(facts: &Facts) -> Report {
     let errors = if boots.is_some() { Vec::new() } else { vec![nothing_works()] };
     let lacks_any = facts.jail.as_ref().is_ok_and(|jail| !jail.missing.is_empty());
     let is_refused = lacks_any && Policy::default_of(facts.is_root) == Policy::Require;
-    Report { boots, rows: rows::of(facts), is_refused, errors }
+    Report { boots, rows: rows::of(facts, policy), is_refused, errors }
 }
 
 fn nothing_works() -> Problem {
@@ -137,6 +139,11 @@ mod tests {
     use vmm::jail::{Layer, Missing};
 
     use super::*;
+
+    /// Returns the report of a host without a policy.
+    fn report(facts: &Facts) -> Report {
+        super::report(facts, &Ok(None))
+    }
 
     fn tool(name: &str, version: &str) -> Option<Tool> {
         let path = PathBuf::from("/usr/bin").join(name);
@@ -198,6 +205,9 @@ mod tests {
         for the jail of the process that runs a box (`boxlaunch run --jail`):
           jail              ok       all 13 layers work; Landlock's ABI is version 7
 
+        to accept boxes (policy.toml):
+          policy            ok       none: this host accepts every box (docs/trust.md)
+
         to start boxes with a shared network; no other box needs it:
           passt             ok       passt 0.0~git20250503, at /usr/bin/passt
 
@@ -230,6 +240,9 @@ mod tests {
                                = help: use a kernel from 5.13 on that has `landlock` in its parameter `lsm=`
           user-id           missing  EPERM: Operation not permitted
                                = help: open the device to a group: `sudo chgrp kvm /dev/kvm`, `sudo chmod 660 /dev/kvm`
+
+        to accept boxes (policy.toml):
+          policy            ok       none: this host accepts every box (docs/trust.md)
 
         to start boxes with a shared network; no other box needs it:
           passt             missing  there is no passt in PATH
@@ -297,6 +310,9 @@ mod tests {
           landlock          missing  the kernel does not offer it
                                = help: use a kernel from 5.13 on that has `landlock` in its parameter `lsm=`
 
+        to accept boxes (policy.toml):
+          policy            ok       none: this host accepts every box (docs/trust.md)
+
         to start boxes with a shared network; no other box needs it:
           passt             missing  there is no passt in PATH
                                = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
@@ -360,8 +376,7 @@ mod tests {
         let of_root = report(unified(), true);
         assert!(of_root.iter().any(|it| it.contains("--cgroupns=host")), "{of_root:?}");
         assert!(!of_root.iter().any(|it| it.contains("sudo sysctl")), "{of_root:?}");
-        let of_root =
-            |is_root| text(&super::report(&Facts { kvm: Ok(()), is_root, ..bad() }), false);
+        let of_root = |is_root| text(&self::report(&Facts { kvm: Ok(()), is_root, ..bad() }), false);
         assert!(of_root(true).contains("\nboxes start on this host without a complete jail only"));
         assert!(of_root(false).contains("\nboxes start on this host: "), "by best effort");
         assert!(report(Cgroups::Missing, true).iter().any(|it| it.contains("mount -t cgroup2")));
@@ -401,6 +416,13 @@ mod tests {
               "fact": "all 13 layers work; Landlock's ABI is version 7",
               "help": null,
               "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
+            },
+            {
+              "name": "policy",
+              "state": "ok",
+              "fact": "none: this host accepts every box (docs/trust.md)",
+              "help": null,
+              "needed_for": "to accept boxes (policy.toml)"
             },
             {
               "name": "passt",
@@ -471,6 +493,13 @@ mod tests {
               "fact": "EPERM: Operation not permitted",
               "help": "open the device to a group: `sudo chgrp kvm /dev/kvm`, `sudo chmod 660 /dev/kvm`",
               "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
+            },
+            {
+              "name": "policy",
+              "state": "ok",
+              "fact": "none: this host accepts every box (docs/trust.md)",
+              "help": null,
+              "needed_for": "to accept boxes (policy.toml)"
             },
             {
               "name": "passt",

@@ -9,16 +9,18 @@ use boxlaunch::host::{
     EMULATOR, EmulatedKernel, Facts, INSTALL_NETWORK, NETWORK_NEEDS, OLDEST_EMULATOR, PASST,
     is_supported,
 };
-use safe_text::shown;
+use cli_common::policy::{HostPolicy, PolicyFault};
+use safe_text::{shown, with_causes};
 
 use virtual_host::programs::fetchers;
 
 const STARTS: &str = "to start boxes";
 const EMULATION: &str = "to start boxes without KVM, slowly (`boxlaunch run --emulated`)";
+const ACCEPTS: &str = "to accept boxes (policy.toml)";
 const NETWORKS: &str = "to start boxes with a shared network; no other box needs it";
 
 /// Returns a row for each capability. The capabilities that only some boxes need are last.
-pub(super) fn of(facts: &Facts) -> Vec<Row> {
+pub(super) fn of(facts: &Facts, policy: &Result<Option<HostPolicy>, PolicyFault>) -> Vec<Row> {
     let qemu = "`sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install \
                 qemu-system-x86` (Fedora)";
     let mut rows = vec![
@@ -27,8 +29,23 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
         emulated_kernel(&facts.emulated_kernel).row("host-kernel", "its kernel", EMULATION),
     ];
     rows.extend(jail::of(facts));
+    rows.push(self::policy(policy).row("policy", "policy", ACCEPTS));
     rows.push(network(facts).row(PASST, PASST, NETWORKS));
     rows
+}
+
+fn policy(found: &Result<Option<HostPolicy>, PolicyFault>) -> Finding {
+    match found {
+        Ok(None) => Finding::ok("none: this host accepts every box (docs/trust.md)"),
+        Ok(Some(policy)) => Finding::ok(policy.line()),
+        Err(fault) => {
+            let reason = shown(&with_causes(fault));
+            Finding::missing(
+                reason,
+                "`boxlaunch run` refuses every box, and says where the fault is",
+            )
+        }
+    }
 }
 
 fn network(facts: &Facts) -> Finding {
