@@ -12,6 +12,7 @@ use box_inspect::diff::{PartDifference, Side};
 use box_inspect::export::VerifiedContents;
 use box_inspect::opened::{self, OpenBox, OpenError};
 use box_inspect::sbom::Inventory;
+use cli_common::policy::HostPolicy;
 use cli_registry::{PullArgs, RegistryOptions};
 use oci_image::Access;
 
@@ -121,7 +122,8 @@ fn pull(remote: &RemoteName, search: Search<'_>) -> Result<(), Failure> {
         }
     };
     let args = PullArgs::of(remote.clone(), search.store.clone(), search.registries.clone());
-    args.run(&PROGRAM, &client, note, true)?;
+    let policy = HostPolicy::read(PROGRAM.variable)?;
+    args.run(&PROGRAM, &client, policy.as_ref(), note, true)?;
     Ok(())
 }
 

@@ -376,7 +376,8 @@ mod tests {
         let of_root = report(unified(), true);
         assert!(of_root.iter().any(|it| it.contains("--cgroupns=host")), "{of_root:?}");
         assert!(!of_root.iter().any(|it| it.contains("sudo sysctl")), "{of_root:?}");
-        let of_root = |is_root| text(&self::report(&Facts { kvm: Ok(()), is_root, ..bad() }), false);
+        let of_root =
+            |is_root| text(&self::report(&Facts { kvm: Ok(()), is_root, ..bad() }), false);
         assert!(of_root(true).contains("\nboxes start on this host without a complete jail only"));
         assert!(of_root(false).contains("\nboxes start on this host: "), "by best effort");
         assert!(report(Cgroups::Missing, true).iter().any(|it| it.contains("mount -t cgroup2")));
