@@ -1,7 +1,7 @@
 //! The attachments of boxes: documents about a box, such as its signature.
 //!
-//! The bytes of an attachment are a blob. The file `attached/<box digest>` lists the attachments of one box, in the order in which
-//! they were added. It is a record ([`crate::action`]) whose blobs are the attachments. Its value has these fields for each of
+//! The bytes of an attachment are a blob. The file `attached/<box digest>` lists the attachments of one box, in the order in
+//! which they were added. It is a record ([`crate::action`]) whose blobs are the attachments. Its value has these fields for each of
 //! them; numbers have 64 bits and are little-endian, and a text follows its length in bytes:
 //!
 //! ```text
@@ -130,8 +130,8 @@ impl Store {
     /// Adds an attachment to a box. Returns `false` if the box has an attachment with the same bytes already; that one keeps its
     /// media type and its annotations.
     ///
-    /// If only the base has the box, its documents are copied to this store first, because a collection would otherwise remove the
-    /// attachment. If neither store has the box, a collection removes the attachment later.
+    /// If only the base has the box, its documents are copied to this store first, because a collection would otherwise remove
+    /// the attachment. If neither store has the box, a collection removes the attachment later.
     ///
     /// # Errors
     /// [`StoreError::Attachment`] if a limit is exceeded, [`StoreError::File`] and [`StoreError::Full`].

@@ -45,8 +45,8 @@ impl Attached {
     }
 }
 
-/// Returns the attachments of the box whose manifest is `subject`, each once. The result is the violated rule, as a clause, if the
-/// box has too many.
+/// Returns the attachments of the box whose manifest is `subject`, each once. The error is the violated rule, as a clause, if
+/// the box has too many.
 pub(crate) fn of_box(
     referrers: &[Referrer],
     subject: &Digest,
@@ -60,7 +60,7 @@ pub(crate) fn of_box(
     AttachmentInfo::check_all(&found).map(|()| found)
 }
 
-/// Returns the digests and the sizes of all blobs that the manifests of attachments name. The result is the violated rule, as a
+/// Returns the digests and the sizes of all blobs that the manifests of attachments name. The error is the violated rule, as a
 /// clause, if they are too large together.
 pub(crate) fn blobs(referrers: &[Referrer]) -> Result<BTreeMap<Digest, u64>, String> {
     let mut blobs: BTreeMap<_, _> =

@@ -1,8 +1,8 @@
 //! Reads an archive once, from its beginning to its end.
 //!
-//! The first files of the archive must be `oci-layout`, `index.json`, all manifests of the index, and the blobs of the attachments.
-//! So these, whose size is limited, are in memory before the first blob of a box arrives, and the wanted blobs are known. A file that is no blob of a box is an
-//! error, because its data would have to be read, whatever its size is.
+//! The first files of the archive must be `oci-layout`, `index.json`, all manifests of the index, and the blobs of the
+//! attachments. So these, whose size is limited, are in memory before the first blob of a box arrives, and the wanted blobs are
+//! known. A file that is no blob of a box is an error, because its data would have to be read, whatever its size is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};

@@ -1,7 +1,7 @@
 //! Sends and fetches the attachments of boxes, such as signatures.
 //!
-//! In a registry, an attachment is a manifest about the registry's manifest of the box. The registry is not trusted: an attachment
-//! proves nothing before its signature is verified, and the signature must be about the box digest.
+//! In a registry, an attachment is a manifest about the registry's manifest of the box. The registry is not trusted: an
+//! attachment proves nothing before its signature is verified, and the signature must be about the box digest.
 
 use std::collections::BTreeSet;
 
@@ -64,8 +64,8 @@ pub fn attachments(
     parallel::each(&infos, registry.parallel(), |info| fetch(&origin, info))
 }
 
-/// Adds attachments to a box of the store. Returns how many are new. If the box has as many attachments as the store takes, the
-/// others are left out.
+/// Adds attachments to a box of the store, or to one that is pulled next. Returns how many are new. If the box has as many
+/// attachments as the store takes, the others are left out.
 ///
 /// # Errors
 /// [`BoxRegistryError::Store`].
@@ -233,7 +233,9 @@ fn fetch(origin: &dyn Origin, info: &AttachmentInfo) -> Result<Attachment, BoxRe
     let blob = RemoteBlob::plain(Descriptor::new(&*media_type, digest, size));
     let memory = Memory::default();
     origin.fetch(&[(digest, size)], &|_| Ok(Some(blob.inflating(&memory, None))))?;
-    Ok(Attachment { media_type, annotations, bytes: memory.take() })
+    let mut bytes = memory.take();
+    bytes.shrink_to_fit();
+    Ok(Attachment { media_type, annotations, bytes })
 }
 
 /// Sends a blob if the registry lacks it. Returns the number of sent bytes.

@@ -2,8 +2,8 @@
 //! ([OCI image-spec v1.1.1](https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md#guidelines-for-artifact-usage)).
 //!
 //! For a sigstore bundle it has the form that
-//! [cosign](https://github.com/sigstore/cosign/blob/main/specs/BUNDLE_SPEC.md) specifies, except that it has no annotation with the
-//! time: so the same attachment of the same manifest always has the same manifest.
+//! [cosign](https://github.com/sigstore/cosign/blob/main/specs/BUNDLE_SPEC.md) specifies, except that it has no annotation with
+//! the time: so the same attachment of the same manifest always has the same manifest.
 //!
 //! A registry that refuses artifacts gets an image with the attachment as its only layer. The annotation
 //! `vnd.boxbuild.attachment.type` then has the media type.
@@ -53,8 +53,8 @@ pub struct Referrer {
 }
 
 impl Referrer {
-    /// Reads a manifest. Returns `None` if it is not the manifest of an attachment within the limits of the store: it has one layer,
-    /// whose media type is the artifact type, or the form for registries that refuse artifacts.
+    /// Reads a manifest. Returns `None` if it is not the manifest of an attachment within the limits of the store. Such a manifest
+    /// has one layer, whose media type is the artifact type, or the form for registries that refuse artifacts.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let document: Document = serde_json::from_slice(bytes).ok()?;
         let [layer] = document.layers.as_slice() else { return None };
@@ -79,8 +79,8 @@ impl Referrer {
         Document::new(subject, artifact_type, (empty(), layer), annotations.clone()).listed()
     }
 
-    /// Returns the manifest of an attachment for a registry that refuses artifacts, as [`Self::manifest`] does, and the config of the
-    /// image.
+    /// Returns the manifest of an attachment for a registry that refuses artifacts, as [`Self::manifest`] does, and the config of
+    /// the image.
     pub(crate) fn image(
         subject: &Descriptor,
         info: &AttachmentInfo,

@@ -114,8 +114,10 @@ impl PullArgs {
             note(&format!("{} is another box now; before, it was {before}", pulled.reference));
         }
         if !self.dry_run {
-            plan.fetch(client, store)?;
             keep_attachments(store, &pulled.digest, &attachments)?;
+            // Their memory is free before blobs are decompressed.
+            drop(attachments);
+            plan.fetch(client, store)?;
             // Keeps the blobs from garbage collection until the box has its name.
             let _published = plan.remote.publish_in(store)?;
             let Pulled { reference, digest, registry_digest, .. } = pulled.clone();

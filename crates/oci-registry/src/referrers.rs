@@ -2,9 +2,9 @@
 //! (OCI distribution-spec v1.1, [Listing
 //! Referrers](https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#listing-referrers)).
 //!
-//! A registry without this API keeps the list as an index under the tag `sha256-<hexadecimal digest of the subject>`, the *fallback
-//! tag*. Its clients write that index. No registry can replace a tag on a condition, so two writers can overwrite each other: a
-//! writer therefore reads the index again some time after it has written it, and writes again what has disappeared.
+//! A registry without this API keeps the list as an index under the tag `sha256-<hexadecimal digest of the subject>`, the
+//! *fallback tag*. Its clients write that index. No registry can replace a tag on a condition, so two writers can overwrite each
+//! other: a writer therefore reads the index again some time after it has written it, and writes again what has disappeared.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -37,9 +37,14 @@ const TRIES: usize = 8;
 /// the index before this write has written its index by then.
 const SETTLED: Duration = Duration::from_millis(250);
 
+/// The maximum size of all pages of a list together, in bytes.
+const MAX_LIST: u64 = 2 * MAX_MANIFEST;
+
 /// A page of a list.
 struct Page {
     referrers: Vec<Descriptor>,
+    /// The size of the page in bytes.
+    size: u64,
     next: Option<RequestUrl>,
 }
 
@@ -48,7 +53,8 @@ impl Registry {
     /// Entries that are no descriptors of a sha256 digest are left out.
     ///
     /// The answer of a mirror counts if the mirror has the API or a fallback tag. Otherwise the next mirror is asked, and at last
-    /// the registry. If the registry then fails, but a mirror has answered, there are no referrers: a host may only reach the mirror.
+    /// the registry. If the registry then fails, but a mirror has answered, there are no referrers: a host may only reach the
+    /// mirror.
     ///
     /// # Errors
     /// [`RegistryError`], for example if the server is down. A server that does not know the API is no error: an answer 4xx
@@ -97,8 +103,8 @@ impl Pusher {
     /// Writes manifests whose `subject` is the manifest `subject`, each with its descriptor. The descriptor has the artifact type
     /// and the annotations of the manifest. The repository must already have the blobs that the manifests name.
     ///
-    /// If the registry does not list referrers itself (its answer has no `OCI-Subject` header), also adds them to the index of the
-    /// fallback tag. The entries of other writers stay there.
+    /// If the registry does not list referrers itself (its answer has no `OCI-Subject` header), also adds them to the index of
+    /// the fallback tag. The entries of other writers stay there.
     ///
     /// # Errors
     /// [`RegistryError`]. The manifests that were written stay.
@@ -185,18 +191,19 @@ fn by_api(
     let url = session.server.url(&format!("referrers/{subject}"))?;
     let url =
         artifact_type.map_or_else(|| url.clone(), |it| url.with_query(&[("artifactType", it)]));
-    let (mut at, mut all) = (RequestUrl::named(url), Vec::new());
+    let (mut at, mut all, mut bytes) = (RequestUrl::named(url), Vec::new(), 0);
     for _ in 0..MAX_PAGES {
         let page = retry(session.attempts(), &Cancel::default(), |attempts| {
             page(session, &what, &at, attempts.deadline(0))
         });
-        let Page { referrers, next } = match page? {
+        let Page { referrers, size, next } = match page? {
             Some(page) => page,
             None if all.is_empty() => return Ok(None),
             None => return Err(RegistryError::response(&what, "a page of them is missing")),
         };
         all.extend(referrers);
-        if all.len() > MAX_REFERRERS {
+        bytes += size;
+        if all.len() > MAX_REFERRERS || bytes > MAX_LIST {
             break;
         }
         match next {
@@ -231,8 +238,8 @@ fn page(
     if page::check_page(server, what, &bytes).is_err() {
         return Ok(None);
     }
-    let index = Index::of(&bytes);
-    Ok(index.map(|index| Page { referrers: index.descriptors(), next }))
+    let (index, size) = (Index::of(&bytes), bytes.len() as u64);
+    Ok(index.map(|index| Page { referrers: index.descriptors(), size, next }))
 }
 
 /// Returns whether a server that does not know the API answers with this status.

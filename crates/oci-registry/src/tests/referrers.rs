@@ -286,6 +286,13 @@ fn a_list_has_an_end() {
     assert_eq!(paged("<?from=1>; rel=next", MAX_REFERRERS), (too_many(), 2));
     let (error, count) = paged("<http://127.0.0.1:1/v2/app/referrers/x>; rel=\"next\"", 1);
     assert_eq!((error, count), (Err("its next page is on another server".to_owned()), 1));
+    // Few entries may be large.
+    let mut large = referrer(1).0;
+    large.annotations.insert("large".to_owned(), "x".repeat(3 << 20));
+    let body = json!({ "schemaVersion": 2, "manifests": [large] }).to_string();
+    let headers = ["Link: <?more>; rel=next".to_owned(), length(body.len())];
+    let place = answering(move || reply("200 OK", &[&headers[0], &headers[1]], body.as_bytes()));
+    assert!(place.list(None).is_err() && place.lines(0).len() == 3);
     assert_eq!(paged("</x>; rel=\"last\"", 3), (Ok(3), 1));
     assert_eq!(paged("nonsense", 3), (Ok(3), 1));
 }
