@@ -203,3 +203,16 @@ fn what_belongs_to_a_rebuild_needs_the_option() {
     }
     assert_eq!(checkout.run(&["verify"]).code, 2);
 }
+
+#[test]
+fn what_a_killed_rebuild_left_is_removed() {
+    let checkout = Checkout::new();
+    built(&checkout, &[]);
+    let temporary = tempfile::tempdir().unwrap();
+    let left = temporary.path().join(".boxbuild-0123456789abcdef");
+    fs::create_dir_all(left.join("blobs")).unwrap();
+    fs::write(left.join("blobs/blob"), "half").unwrap();
+    let mut command = checkout.boxbuild(&["verify", "--rebuild"]);
+    assert_eq!(Ran::of(command.env("TMPDIR", temporary.path())).code, 0);
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+}

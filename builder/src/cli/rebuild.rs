@@ -17,7 +17,7 @@ use box_inspect::verify::verify;
 use box_layout::{OpenBox, Places};
 use box_registry::Plan;
 use box_tree::listing::Origins;
-use boxbuild::{BootDigests, Resolved, Sealed, resolve};
+use boxbuild::{BootDigests, BuildError, Resolved, Sealed, resolve};
 use cli_common::Problem;
 use cli_common::store::BoxArgument;
 use host_fs::publish::DirectoryDraft;
@@ -68,20 +68,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         loaded.target(platform),
     ))?;
     let report = Report { args, loaded: &loaded, lock: lock_file.path(), given: given.digest() };
-    let boot = resolved.boot_digests().map_err(failed)?;
-    let inputs = given.other_inputs(&resolved, &boot)?;
-    if !inputs.is_empty() {
-        return report.other_inputs(&inputs);
-    }
-    let sealed = resolved.build().map_err(failed)?.sealed;
-    stages.end();
-    if sealed.manifest == given.digest() {
-        report.equal();
-        return Ok(());
-    }
-    let rebuilt = published(&tools.store, &sealed)?;
-    stages.begin("comparing");
-    report.different(given.opened(&tools)?, rebuilt)
+    report.compare(given, (&resolved, &failed), (&tools, &stages))
 }
 
 /// An empty store that is removed when this value is dropped. If the process is killed, the next rebuild removes it.
@@ -271,6 +258,29 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
+    /// Compares the inputs of the given box with those of a new build, and then the boxes. `failed` converts errors of the build.
+    fn compare(
+        &self,
+        given: Given,
+        (resolved, failed): (&Resolved<'_>, &dyn Fn(BuildError) -> Failure),
+        (tools, stages): (&Tools<'_>, &Stages),
+    ) -> Result<(), Failure> {
+        let boot = resolved.boot_digests().map_err(failed)?;
+        let inputs = given.other_inputs(resolved, &boot)?;
+        if !inputs.is_empty() {
+            return self.other_inputs(&inputs);
+        }
+        let sealed = resolved.build().map_err(failed)?.sealed;
+        stages.end();
+        if sealed.manifest == given.digest() {
+            self.equal();
+            return Ok(());
+        }
+        let rebuilt = published(&tools.store, &sealed)?;
+        stages.begin("comparing");
+        self.different(given.opened(tools)?, rebuilt)
+    }
+
     fn equal(&self) {
         if self.args.project.json {
             let head = self.json(Some(self.given), &[], &[]);
