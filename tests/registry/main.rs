@@ -16,6 +16,7 @@ mod inline;
 mod killed;
 mod kinds;
 mod open;
+mod policy;
 mod pushed;
 #[path = "../show/schema.rs"]
 mod schema;

@@ -54,8 +54,10 @@ struct Report {
     /// the config.
     plan_matches: Option<bool>,
     /// The bundles of the box, verified with the keys of the command line. `None` without `--key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     signatures: Option<Signatures>,
     /// What the policy of this host says about the box. `None` with `--key`, and if there is no policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<PolicyReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Problem>,

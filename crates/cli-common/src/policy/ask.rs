@@ -110,7 +110,9 @@ fn unsigned(error: &TrustError) -> String {
         return "docs/trust.md describes signatures".to_owned();
     };
     if faults.is_empty() {
-        return "the box has no such document at all: `boxbuild sign` and `boxbuild attest` make them".to_owned();
+        return "the box has no such document at all: `boxbuild sign` and `boxbuild attest` make them, and `boxlaunch pull` fetches \
+                those that are new in the registry"
+            .to_owned();
     }
     let mut text = "the box has these that do not count:".to_owned();
     for fault in faults.iter().take(MAX_FAULTS) {
