@@ -294,10 +294,10 @@ fn a_layout_of_images_is_named_as_what_it_is() {
         assert!(error.ends_with(" is an OCI image, not a box"), "{error}");
     }
     let made = TestBox::new(&config());
-    (0..64).for_each(|number| {
+    (0..256).for_each(|number| {
         let mut image = image.clone();
         image["it"] = number.into();
         add_manifest(&made, &image);
     });
-    assert!(refusal(&made).to_string().contains("names 65 manifests"));
+    assert!(refusal(&made).to_string().contains("names 257 manifests"));
 }
