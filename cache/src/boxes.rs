@@ -880,6 +880,27 @@ mod tests {
     }
 
     #[test]
+    fn a_box_is_built_here_until_it_is_removed() {
+        let place = TestStore::new();
+        let digest = Digest::of(b"manifest");
+        let documents = [("index.json", b"index".to_vec()), ("oci-layout", b"layout".to_vec())];
+        let published = place.store.publish(&[]).unwrap();
+        let keep = || place.store.keep_box(&published, &digest, &documents).unwrap();
+        keep();
+        assert!(!place.boxes().is_built(&digest), "it may come from anywhere");
+        for _ in 0..2 {
+            place.store.note_built(&published, &digest).unwrap();
+            assert!(place.boxes().is_built(&digest));
+        }
+        // A pull of the same box changes nothing.
+        keep();
+        assert!(place.boxes().is_built(&digest));
+        place.store.forget_box(&digest).unwrap();
+        keep();
+        assert!(!place.boxes().is_built(&digest));
+    }
+
+    #[test]
     fn a_root_is_noted_once() {
         let place = TestStore::new();
         for _ in 0..2 {

@@ -84,9 +84,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         ))
     };
     let boxfile = args.write.map(find).transpose()?;
-    let opened = stored::open(&args.subject)?;
-    let open = |old| stored::open_word(old, &args.subject.store);
-    let compared = args.compare.as_deref().map(open).transpose()?;
+    let open = |subject: &BoxArgument| -> Result<_, Failure> {
+        let opened = stored::open(subject)?;
+        stored::check_policy(subject, &opened.digest)?;
+        Ok(opened)
+    };
+    let opened = open(&args.subject)?;
+    let old = args.compare.as_ref().map(|old| {
+        let store = args.subject.store.clone();
+        BoxArgument { reference: old.into(), store }
+    });
+    let compared = old.as_ref().map(open).transpose()?;
     if let Some((project, _)) = &boxfile {
         // Checks that the budget can be written before the measurement, which takes a while.
         let name = &opened.config.plan.name;

@@ -1,19 +1,16 @@
 //! The commands about the store that `boxbuild` shares with `boxlaunch`.
 
 use std::env;
-use std::ffi::OsStr;
 use std::io;
 
 use box_contract::{ComponentName, ErrorCode, exit};
-use box_find::BoxReference;
+use box_digest::Digest;
 use box_inspect::diff::PathError;
 use box_inspect::opened::OpenBox;
 use box_tree::listing::FindError;
 use cli_common::Explanation;
-use cli_common::policy::HostPolicy;
-use cli_common::store::{
-    BoxArgument, CommandFault, LoadArgs, Program, PruneArgs, SaveArgs, StoreOption,
-};
+use cli_common::policy::{HostPolicy, check_stored};
+use cli_common::store::{BoxArgument, CommandFault, LoadArgs, Program, PruneArgs, SaveArgs};
 
 use safe_text::{shell_word, shown};
 
@@ -71,9 +68,12 @@ pub(crate) fn open_undamaged(subject: &BoxArgument) -> Result<OpenBox, Failure> 
     })
 }
 
-/// Opens the box that a word of the command line names.
-pub(crate) fn open_word(word: &OsStr, store: &StoreOption) -> Result<OpenBox, Failure> {
-    Ok(BoxReference::parse(word)?.find(store.stores(&PROGRAM))?.open()?)
+/// Asks the policy of this host about a box that is about to start on the virtual host.
+pub(crate) fn check_policy(subject: &BoxArgument, digest: &Digest) -> Result<(), Failure> {
+    if let Some(policy) = HostPolicy::read(PROGRAM.variable)? {
+        check_stored(&policy, &PROGRAM, subject, digest, subject.names_digest())?;
+    }
+    Ok(())
 }
 
 /// Returns the failure of a path that a box lacks.

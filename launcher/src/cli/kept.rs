@@ -217,7 +217,8 @@ mod tests {
             ".local/share/boxbuild",
             ".cache/boxbuild/virtual-host",
         ];
-        let others = others.map(at);
+        let mut others = others.map(at).to_vec();
+        others.insert(5, "/etc/boxbuild".into());
         assert_eq!(paths, [&state].into_iter().chain(&others).collect::<Vec<_>>());
         let may = |path: &str| {
             fs::create_dir_all(at(path)).unwrap();
