@@ -13,8 +13,9 @@ use serde_json::Value;
 use test_server::Early;
 use test_server::registry::{Referrers, Registry, Rules, error};
 use testbed::{Artefacts, Workspace};
-use testkit::TestBox;
+use testkit::images::{Compression, Config, Image, Layer};
 use testkit::test_box::config;
+use testkit::{TestBox, small_kernel};
 
 use crate::boxes::printed;
 use crate::schema::assert_fits;
@@ -94,6 +95,26 @@ impl Host {
 
     fn boxlaunch(&self, store: &str, args: &[&str]) -> Output {
         self.command(&self.tools.boxlaunch, store, args).output().unwrap()
+    }
+
+    /// Builds a box with the name `built`, into a thin directory and a whole one. Returns its digest.
+    fn build(&self, store: &str) -> String {
+        let config = Config { entrypoint: vec!["/program".to_owned()], ..Config::default() };
+        let layer = Layer::new().file("/program", 0o755, "#!/program").to_tar();
+        let image = Image::new(config).with(layer);
+        image.write_layout(&self.path("image"), "latest", Compression::Gzip).unwrap();
+        let boxfile = "box \"built\"\nagent { image \"oci:image\"; health \"tcp\"; }\n\
+                       vm cpus=1 memory=\"1GiB\"\n";
+        fs::write(self.path("Boxfile"), boxfile).unwrap();
+        let build = |args: &[&str]| {
+            let kernel = small_kernel::file(&Workspace::find().target("")).unwrap();
+            let mut command = self.command(&self.tools.boxbuild, store, args);
+            command.env("BOXBUILD_INIT", &self.tools.box_init).env("BOXBUILD_KERNEL", kernel);
+            printed(&command.output().unwrap()).0.trim().to_owned()
+        };
+        let digest = build(&["build"]);
+        assert_eq!(build(&["build", "-o", "whole.box"]), digest);
+        digest
     }
 
     /// Runs a program where the administrator has the policy `text`: in a mount namespace with another `/etc`.
@@ -360,15 +381,18 @@ fn only_a_build_of_this_host_is_local() {
     for word in ["hello", path, &digest] {
         assert_eq!(code(word), "policy-refused", "{word}");
     }
-    // The note of a build.
-    let published = store.publish(&[]).unwrap();
-    store.note_built(&published, &host.digest).unwrap();
-    drop(published);
-    for word in ["hello", path] {
+    // A build of this host, by its name, its digest, and in its thin and its whole directory.
+    let digest = host.build("user");
+    for word in ["built", "./built.box", "./whole.box", &digest] {
         assert!(!code(word).starts_with("policy-"), "{word}");
     }
     host.policy("file = \"allow\"\nlocal = \"refuse\"\n");
-    assert_eq!((code("hello"), code(path)), ("policy-refused".into(), "policy-refused".into()));
+    for word in ["built", "./built.box", "./whole.box", &digest] {
+        assert_eq!(code(word), "policy-refused", "{word}");
+    }
+    // The same directory on a host that has not built it.
+    host.policy("file = \"refuse\"\nlocal = \"allow\"\n");
+    error_of(&host.boxlaunch("user2", &["run", "./whole.box", "--json"]), "policy-refused");
 }
 
 #[test]
