@@ -39,14 +39,14 @@ fn layer(seed: u32) -> LayerTar {
 }
 
 /// A host without results of earlier builds: a checkout, an empty store, and the registry.
-struct Ci<'r> {
+pub(crate) struct Ci<'r> {
     registry: &'r Registry,
     dir: tempfile::TempDir,
     tools: Artefacts,
 }
 
 impl<'r> Ci<'r> {
-    fn new(registry: &'r Registry) -> Self {
+    pub(crate) fn new(registry: &'r Registry) -> Self {
         let tools = Artefacts::build(&Workspace::find()).unwrap();
         let ci = Self { registry, dir: tempfile::tempdir().unwrap(), tools };
         let config = format!("[registry.\"{}\"]\nplain-http = true\n", registry.host());
@@ -61,7 +61,7 @@ impl<'r> Ci<'r> {
         ci
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
@@ -70,7 +70,7 @@ impl<'r> Ci<'r> {
         image.write_layout(&layout, "latest", Compression::Gzip).unwrap();
     }
 
-    fn skill(&self, text: &str) {
+    pub(crate) fn skill(&self, text: &str) {
         let text = format!("---\nname: greet\ndescription: Greets.\n---\n{text}\n");
         fs::write(self.path("app/skills/greet/SKILL.md"), text).unwrap();
     }
@@ -89,12 +89,12 @@ impl<'r> Ci<'r> {
         }
     }
 
-    fn reference(&self, name: &str) -> String {
+    pub(crate) fn reference(&self, name: &str) -> String {
         format!("{}/team/{name}", self.registry.host())
     }
 
     /// Returns a `boxbuild` command in the checkout.
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let kernel = small_kernel::file(&Workspace::find().target("")).unwrap();
         let mut command = Command::new(&self.tools.boxbuild);
         command.args(args).env_clear().current_dir(self.path("app"));
@@ -105,7 +105,7 @@ impl<'r> Ci<'r> {
     }
 
     /// Builds and pushes, and returns the report.
-    fn build(&self, to: &str, more: &[&str]) -> Value {
+    pub(crate) fn build(&self, to: &str, more: &[&str]) -> Value {
         let to = self.reference(to);
         let args = [&["build", "--push", &to, "--json"][..], more].concat();
         let report = report(&self.command(&args).output().unwrap());

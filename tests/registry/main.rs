@@ -20,6 +20,7 @@ mod policy;
 mod pushed;
 #[path = "../show/schema.rs"]
 mod schema;
+mod signed;
 mod together;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;

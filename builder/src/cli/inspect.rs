@@ -8,8 +8,8 @@ use box_tree::listing::Listing;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-use super::stored;
 use super::terminal;
+use super::{signing, stored};
 use cli_common::store::BoxArgument;
 
 /// Shows the digests, images, layers, components and sizes of a box.
@@ -42,11 +42,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     let hidden = contents.hidden_bytes(&listing.tree);
+    let attached = signing::attached(&args.subject, &opened.digest)?;
     if args.json {
-        terminal::json(&report(&opened, &listing, hidden).to_string());
+        let mut report = report(&opened, &listing, hidden);
+        report["attachments"] = json!(attached);
+        terminal::json(&report.to_string());
     } else {
         let origins = opened::describe_origins(&listing, hidden);
         terminal::pieces([opened.describe(), origins]);
+        terminal::pieces(attached.iter().map(|it| it.line() + "\n"));
     }
     Ok(())
 }

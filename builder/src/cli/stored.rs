@@ -62,10 +62,13 @@ pub(crate) fn open(subject: &BoxArgument) -> Result<OpenBox, Failure> {
 
 /// Opens the box of a command that verifies it: a damaged box is a difference.
 pub(crate) fn open_undamaged(subject: &BoxArgument) -> Result<OpenBox, Failure> {
-    open(subject).map_err(|failure| {
-        let is_damaged = failure.has(ErrorCode::BoxDamaged);
-        if is_damaged { failure.with_exit(exit::DIFFERENT) } else { failure }
-    })
+    open(subject).map_err(damaged)
+}
+
+/// Sets the exit code of a damaged box for a command that verifies it.
+pub(crate) fn damaged(failure: Failure) -> Failure {
+    let is_damaged = failure.has(ErrorCode::BoxDamaged);
+    if is_damaged { failure.with_exit(exit::DIFFERENT) } else { failure }
 }
 
 /// Asks the policy of this host about a box that is about to start on the virtual host.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use box_contract::{ErrorCode, Platform, exit};
 use box_digest::Digest;
 use box_inspect::entry::shown_bytes;
+use box_inspect::opened::OpenBox;
 use box_inspect::verify::{Check, verify};
 use cli_common::Problem;
 use cli_common::trust::TrustOptions;
@@ -75,14 +76,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let reference = args.reference.clone().unwrap_or_default();
     let subject = BoxArgument { reference, store: args.inputs.store.clone() };
-    let signed =
-        signing::verify(&subject, &args.trust, &args.inputs.registries, args.project.json)?;
+    let signed = signing::verify(&subject, &args.trust, &args.inputs.registries, args.project.json);
+    let signed = signed.map_err(stored::damaged)?;
     let (digest, checks) = match &signed {
-        Some(Verified { digest, is_elsewhere: true, .. }) => {
+        Some(Verified { subject: found, .. }) if found.is_elsewhere() => {
             note_elsewhere(args, &subject);
-            (*digest, Vec::new())
+            (found.digest(), Vec::new())
         }
-        _ => check(&subject)?,
+        Some(Verified { subject: found, .. }) => check(&found.open().map_err(stored::damaged)?),
+        None => check(&stored::open_undamaged(&subject)?),
     };
     let wrong = checks.iter().filter_map(|it| it.error.as_ref());
     let mut errors: Vec<_> = wrong.map(|it| Problem::new(it.explain(), chain(it))).collect();
@@ -110,9 +112,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Verifies the content of the box.
-fn check(subject: &BoxArgument) -> Result<(Digest, Vec<Check>), Failure> {
-    let opened = stored::open_undamaged(subject)?;
-    Ok((opened.digest, verify(&opened)))
+fn check(opened: &OpenBox) -> (Digest, Vec<Check>) {
+    (opened.digest, verify(opened))
 }
 
 fn note_elsewhere(args: &Args, subject: &BoxArgument) {

@@ -19,4 +19,4 @@ pub use keys::{Algorithm, MAX_KEY_BYTES, PrivateKey, PublicKey};
 pub use policy::{Decision, MAX_POLICY_BYTES, Origin, Policy, Refusal, Requirement};
 pub use provenance::{BUILD_TYPE, Input, Provenance};
 pub use statement::{Kind, Statement};
-pub use verify::{Accepted, Verified, verify};
+pub use verify::{Accepted, Claim, Verified, claim, verify};

@@ -163,6 +163,16 @@ impl Statement {
         bundle::sign(self.to_json()?.as_bytes(), key)
     }
 
+    /// Returns the kind of the statement in the payload of a bundle, which may not be verified.
+    ///
+    /// # Errors
+    /// It is no statement of this version.
+    pub(crate) fn kind_of(payload: &[u8]) -> Result<Kind, TrustError> {
+        let read: Document<'_> = json::read("statement", payload)?;
+        expect("_type", &read.kind, STATEMENT_TYPE)?;
+        Ok(Kind::of(&read.predicate_type))
+    }
+
     /// Reads the payload of a bundle, whose signature has been verified.
     ///
     /// # Errors

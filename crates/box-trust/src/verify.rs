@@ -43,6 +43,25 @@ pub fn verify<'k>(
     Ok(Verified { key, statement })
 }
 
+/// What a bundle says about itself. Nothing of it is verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The hint of the key: see [`PublicKey::hint`]. It may be any text.
+    pub hint: String,
+    /// The kind of the statement.
+    pub kind: Kind,
+}
+
+/// Reads what a bundle says about itself, to show it. Use [`verify`] for every decision.
+///
+/// # Errors
+/// The bundle or its statement is malformed.
+pub fn claim(bundle: &[u8]) -> Result<Claim, TrustError> {
+    let read = bundle::read(bundle)?;
+    let kind = Statement::kind_of(&read.message[read.payload..])?;
+    Ok(Claim { hint: read.hint, kind })
+}
+
 impl<'k> Requirement<'k> {
     /// Verifies that the bundles of a box have what the policy requires: a signature, and provenance if that is required. An
     /// SBOM or provenance alone does not approve a box.

@@ -188,7 +188,8 @@ fn is_key_text(word: &[u8]) -> bool {
 pub struct TrustOptions {
     /// Also require a valid signature of the box by this public key, or by one of several: a file, or env:NAME for the variable
     /// NAME
-    #[arg(long = "key", value_name = "FILE|env:NAME")]
+    // A text that begins with hyphens is a value, too: clap's error would repeat it, and it may be a key.
+    #[arg(long = "key", value_name = "FILE|env:NAME", allow_hyphen_values = true)]
     keys: Vec<OsString>,
     /// Take the signature from this file, in place of the attachments of the box
     #[arg(long = "bundle", value_name = "FILE", requires = "keys")]

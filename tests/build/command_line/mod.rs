@@ -13,7 +13,7 @@ mod init;
 mod setup;
 
 /// Every subcommand.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 28] = [
     "budget",
     "init",
     "check",
@@ -27,6 +27,9 @@ const COMMANDS: [&str; 25] = [
     "gc",
     "save",
     "load",
+    "sign",
+    "attest",
+    "keygen",
     "verify",
     "ls",
     "cat",

@@ -20,7 +20,7 @@ use super::{inspect, registries};
 /// build is the box. The SBOM (SPDX 2.3) lists the packages. Both go where `boxbuild sign` puts a signature, and neither replaces it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    boxbuild build --locked && boxbuild attest hello --key acme.key\n  \
+    boxbuild attest hello --key acme.key                  after `boxbuild build --locked`\n  \
     boxbuild attest ghcr.io/acme/hello:v1 --key env:KEY --provenance\n  \
     boxbuild attest hello --sbom --predicate -o hello.spdx.json   for actions/attest")]
 pub(crate) struct Args {

@@ -144,8 +144,8 @@ fn known(subject: &Subject<'_>, client: &Registry) -> Result<Vec<Attachment>, Fa
     Ok(known)
 }
 
-/// Signs each statement, unless `known` has a bundle of the same statement by the same key. An ECDSA signature differs each time, so
-/// that repeated commands would otherwise add one bundle after another.
+/// Signs each statement, unless `known` has a bundle of the same statement by the same key, perhaps with another name of the box.
+/// An ECDSA signature differs each time, so that repeated commands would otherwise add one bundle after another.
 fn sign_all(
     statements: &[Statement],
     key: &PrivateKey,
@@ -153,8 +153,10 @@ fn sign_all(
 ) -> Result<Vec<Signed>, Failure> {
     let own = [key.public().clone()];
     let is_same = |it: &&Attachment, statement: &Statement| {
-        let verified = verify(&it.bytes, &own, &statement.digest);
-        it.media_type == BUNDLE_MEDIA_TYPE && verified.is_ok_and(|it| it.statement == *statement)
+        let verified = verify(&it.bytes, &own, &statement.digest).map(|it| it.statement);
+        let says =
+            |it: Statement| it.kind == statement.kind && it.predicate() == statement.predicate();
+        it.media_type == BUNDLE_MEDIA_TYPE && verified.is_ok_and(says)
     };
     let signed = |statement: &Statement| {
         let before = known.iter().find(|it| is_same(it, statement));

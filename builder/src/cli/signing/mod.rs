@@ -1,5 +1,6 @@
 //! What `sign` and `attest` share: the box that a statement is about, and where the signed statement goes.
 
+mod attached;
 mod delivery;
 mod subject;
 mod verification;
@@ -16,6 +17,7 @@ use super::failure::Failure;
 use super::stored::PROGRAM;
 use super::transfer::destination;
 
+pub(super) use attached::attached;
 pub(super) use delivery::deliver;
 pub(super) use subject::Subject;
 pub(super) use verification::{Verified, verify};
@@ -24,7 +26,8 @@ pub(super) use verification::{Verified, verify};
 #[derive(Debug, clap::Args)]
 pub(super) struct SigningOptions {
     /// The private key: a PEM file, or env:NAME for the variable NAME that contains the PEM text
-    #[arg(long = "key", value_name = "FILE|env:NAME")]
+    // A text that begins with hyphens is a value, too: clap's error would repeat it, and it may be a key.
+    #[arg(long = "key", value_name = "FILE|env:NAME", allow_hyphen_values = true)]
     key: Option<OsString>,
     /// Write the signed statement, a sigstore bundle, to this file, and attach it to nothing
     #[arg(short, long, value_name = "FILE")]

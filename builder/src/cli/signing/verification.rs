@@ -1,6 +1,5 @@
 //! Verifies the signatures of a box for `boxbuild verify --key`.
 
-use box_digest::Digest;
 use cli_common::store::BoxArgument;
 use cli_common::trust::{NamedBundle, Signatures, TrustOptions};
 
@@ -11,21 +10,19 @@ use crate::cli::registries;
 use crate::cli::stored::PROGRAM;
 
 /// What the signatures of a box prove.
-pub(crate) struct Verified {
-    pub(crate) digest: Digest,
+pub(crate) struct Verified<'a> {
+    pub(crate) subject: Subject<'a>,
     pub(crate) signatures: Signatures,
-    /// Whether the box is only in a registry, so that this host lacks its content.
-    pub(crate) is_elsewhere: bool,
 }
 
 /// Verifies the bundles of a box: those of the command line, else the attachments of the box in the store, else those in its
 /// registry. `None` if the command line names no key.
-pub(crate) fn verify(
-    argument: &BoxArgument,
+pub(crate) fn verify<'a>(
+    argument: &'a BoxArgument,
     trust: &TrustOptions,
     options: &RegistryOptions,
     as_json: bool,
-) -> Result<Option<Verified>, Failure> {
+) -> Result<Option<Verified<'a>>, Failure> {
     let Some(keys) = trust.keys(&PROGRAM)? else { return Ok(None) };
     let client = registries::client(options, as_json)?;
     let subject = Subject::find(argument, &client)?;
@@ -38,6 +35,5 @@ pub(crate) fn verify(
         }
     };
     let signatures = keys.verify(&bundles, &subject.digest);
-    let (digest, is_elsewhere) = (subject.digest, subject.is_elsewhere());
-    Ok(Some(Verified { digest, signatures, is_elsewhere }))
+    Ok(Some(Verified { subject, signatures }))
 }

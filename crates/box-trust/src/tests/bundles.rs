@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{box_digest, private_keys, public_keys, signed};
 use crate::{
-    Kind, MAX_BUNDLE_BYTES, PublicKey, Requirement, Statement, TrustError, bundle, verify,
+    Claim, Kind, MAX_BUNDLE_BYTES, PublicKey, Requirement, Statement, TrustError, bundle, claim,
+    verify,
 };
 
 /// Verifies a bundle with the test's keys. Returns the error.
@@ -18,6 +19,18 @@ fn refusal(bundle: &str) -> String {
 /// Signs any payload with the Ed25519 key.
 fn sign(payload: &str) -> String {
     String::from_utf8(bundle::sign(payload.as_bytes(), &private_keys()[1]).unwrap()).unwrap()
+}
+
+#[test]
+fn a_claim_is_read_without_a_key() {
+    let key = &private_keys()[0];
+    let bundle = Statement::spdx(None, box_digest(), "{}").unwrap().sign(key).unwrap();
+    let expected = Claim { hint: key.public().hint(), kind: Kind::Spdx };
+    assert_eq!(claim(&bundle).unwrap(), expected);
+    let text = String::from_utf8(bundle).unwrap().replace(&expected.hint, "somebody");
+    assert_eq!(claim(text.as_bytes()).unwrap().hint, "somebody");
+    claim(sign("{}").as_bytes()).unwrap_err();
+    claim(b"{}").unwrap_err();
 }
 
 #[test]
