@@ -155,7 +155,7 @@ impl Statement {
         serde_json::to_string(&document).map_err(unwritable)
     }
 
-    /// Signs the statement. Returns a bundle: see [`verify`](crate::verify).
+    /// Signs the statement. Returns a bundle: see [`verify()`](crate::verify()).
     ///
     /// # Errors
     /// [`TrustError::Signing`] if the system has no random numbers; [`TrustError::TooLarge`] if the predicate is.
