@@ -289,7 +289,7 @@ const fn is_box_and_image(a: SideKind, b: SideKind) -> bool {
 /// Adds the fields of [`Comparison::print_json`] for a comparison that found no difference, or that was not made.
 pub(super) fn without_differences(mut head: Value) -> Value {
     head["counts"] = json!(Counts::default());
-    for list in ["plan", "parts", "differences"] {
+    for list in ["permissions", "plan", "packages", "parts", "differences"] {
         head[list] = json!([]);
     }
     head

@@ -262,7 +262,8 @@ fn blocks<'p>(language: &str) -> impl Iterator<Item = &'p str> {
 #[test]
 fn the_lines_of_the_page_run() {
     let machine = Machine::new();
-    let [install, compare, push, release, collect] = blocks("bash").collect::<Vec<_>>()[..] else {
+    let [install, compare, push, release, branch, collect] = blocks("bash").collect::<Vec<_>>()[..]
+    else {
         panic!("the page has other blocks")
     };
     machine
@@ -275,6 +276,9 @@ fn the_lines_of_the_page_run() {
     let built: Value = serde_json::from_str(&machine.read("checkout/built.json")).unwrap();
     assert_eq!(built["pushed"]["box"], built["box"]);
     let released = machine.lines(&format!("{installed}\n{release}"), |it| it);
+    // A branch takes the layers of the main branch, and changes nothing.
+    let of_branch = machine.lines(&format!("{installed}\n{branch}"), |it| it);
+    assert_eq!(of_branch, released.lines().take(1).map(|it| format!("{it}\n")).collect::<String>());
     assert!(released.starts_with(built["box"].as_str().unwrap()), "{released}");
 }
 
