@@ -17,8 +17,10 @@ use super::terminal::{self, GlobalOptions};
 use super::{Cli, Command};
 
 /// Commands of boxbuild that a user may try here.
-const BUILDERS: [&str; 10] =
-    ["build", "cat", "check", "diff", "export", "fetch", "init", "ls", "plan", "push"];
+const BUILDERS: [&str; 14] = [
+    "attest", "build", "cat", "check", "diff", "export", "fetch", "init", "keygen", "ls", "plan",
+    "push", "sign", "why",
+];
 
 /// The command line of a start alone. Building the parsers of all other commands takes as long as a hundredth of a start.
 #[derive(Debug, Parser)]
