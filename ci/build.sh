@@ -24,10 +24,14 @@ args=(build --json --annotations github "--file=$BOXFILE")
 
 before=
 if [[ -n $COMPARE_WITH ]]; then
-    # Fetches documents only. A registry without the box is no error: this is the first push. A push repeats any other error.
+    # Fetches documents only. A registry without the box is no error: this is the first push. Other errors are in the log.
     if boxbuild pull --dry-run --json -- "$COMPARE_WITH" >"$work/before.json"; then
         before=$(field before .box)
-        output before "${COMPARE_WITH%:*}@$(field before .registry_digest)"
+        name=$(field before .reference)
+        name=${name%@*}
+        # A colon before the last slash is a port.
+        [[ ${name##*/} != *:* ]] || name=${name%:*}
+        output before "$name@$(field before .registry_digest)"
     fi
 fi
 

@@ -32,7 +32,7 @@ pub(crate) const INDEX: &str = "index.json";
 /// The file in a box's directory with the version of the layout.
 pub(crate) const LAYOUT: &str = "oci-layout";
 /// The empty file in the directory of a box that was built on this host. It is no part of the box.
-const BUILT: &str = "built";
+pub(crate) const BUILT: &str = "built";
 /// How long to wait for the gate while a collection of another process holds it. A collection releases it at short intervals.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -103,7 +103,7 @@ impl StoredBoxes {
             root.join("names"),
             root.join("pulled"),
             root.join("boxes"),
-            root.join("attached"),
+            root.join(crate::attachments::DIRECTORY),
             blobs.clone(),
         ] {
             if part.is_symlink() {

@@ -66,6 +66,10 @@ const MANUAL: Manual = Manual {
             "The store: boxes, their names, and cached build steps. If it is removed, boxes are built again.",
         ),
         ("~/.config/boxbuild/registries.toml", "Mirrors and certificates of registries."),
+        (
+            "/etc/boxbuild/policy.toml, ~/.config/boxbuild/policy.toml",
+            "Which signatures boxes need.",
+        ),
     ],
     see_also: &["boxlaunch(1)", "podman(1)", "skopeo(1)"],
 };

@@ -15,7 +15,7 @@ use host_fs::trust::is_private;
 use super::{BoxSize, Contents};
 use crate::action::Record;
 use crate::attachments;
-use crate::boxes::{INDEX, LAYOUT, MAX_RECORD_BYTES};
+use crate::boxes::{BUILT, INDEX, LAYOUT, MAX_RECORD_BYTES};
 use crate::error::IoContext;
 use crate::gate::FILES;
 use crate::label::{Label as Text, Pulled, is_gone, path as path_of, read, read_name};
@@ -27,8 +27,8 @@ use crate::{ActionKey, StoreError};
 const UNIT: u64 = 4096;
 /// The size limit of a manifest in bytes.
 const MAX_MANIFEST: u64 = 1 << 20;
-/// The entries that a build creates in a box's directory. `blobs` contains only an empty directory `sha256`.
-const OF_BOX: [&str; 3] = [INDEX, LAYOUT, "blobs"];
+/// The entries that this crate creates in a box's directory. `blobs` contains only an empty directory `sha256`.
+const OF_BOX: [&str; 4] = [INDEX, LAYOUT, BUILT, "blobs"];
 
 /// The size of a file and the time of its last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

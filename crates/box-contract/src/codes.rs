@@ -17,9 +17,9 @@ pub mod exit {
         DONE 0 "done",
         FAILED 1 "the input is wrong, or the command failed; not healthy (`boxlaunch health`, `boxlaunch agent health`)",
         USAGE 2 "the command line is wrong",
-        LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`), or of another format epoch",
+        LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`, `verify --rebuild`, `attest`), or of another format epoch",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`, `boxbuild budget`)",
-        DIFFERENT 5 "a difference was found (`boxbuild diff`), or the box is damaged or has no trusted signature (`boxbuild verify`, `boxlaunch`)",
+        DIFFERENT 5 "a difference was found (`boxbuild diff`, `verify --rebuild`), or the box is damaged or has no trusted signature (`boxbuild verify`, `boxlaunch`)",
         BUG 70 "a bug in the program",
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn read(text: &[u8], label: &'static str) -> Result<Zeroizing<Vec<u8>
     let labels: Vec<&str> = text.lines().filter_map(begins).collect();
     match *labels {
         [found] if found == label => decode(text, label),
-        [] => Err(TrustError::NoBlock(label, String::new())),
+        [] => Err(TrustError::NoBlock(label, unbroken(text).to_owned())),
         _ => Err(refusal(&labels, label)),
     }
 }
@@ -54,9 +54,21 @@ fn refusal(labels: &[&str], label: &'static str) -> TrustError {
     }
 }
 
-/// Returns the label of the line that begins a block.
+/// Returns the end of the message for a text without a block. Secret fields of CI systems may replace line breaks by spaces.
+fn unbroken(text: &str) -> &'static str {
+    if text.contains("-----BEGIN ") {
+        ": \"-----BEGIN …-----\" is not alone on a line; keep the line breaks of the file"
+    } else {
+        ""
+    }
+}
+
+/// Returns the label of the line that begins a block. A text without line breaks has no such line: what looks like a label could
+/// then be a key, and messages repeat labels.
 fn begins(line: &str) -> Option<&str> {
-    line.trim_end().strip_prefix("-----BEGIN ")?.strip_suffix("-----")
+    let label = line.trim_end().strip_prefix("-----BEGIN ")?.strip_suffix("-----")?;
+    let is_label = |it: u8| it.is_ascii_uppercase() || it.is_ascii_digit() || it == b' ';
+    (label.len() <= 64 && label.bytes().all(is_label)).then_some(label)
 }
 
 /// Decodes the block of a text that has one.

@@ -125,19 +125,26 @@ impl KeySource {
     /// # Errors
     /// [`KeyError`].
     pub fn private(&self, program: &Program) -> Result<PrivateKey, KeyError> {
-        if let Self::File(path) = self {
-            let mode = open_regular(path, Links::Follow)
-                .and_then(|it| Ok(it.metadata()?.permissions().mode()))
-                .map_err(io::Error::from)
-                .map_err(FileError::of("read", path))?;
-            if mode & 0o004 != 0 {
-                let word = shell_path(path);
-                let text = format!("warning: all users can read {}", shown(&self.shown()));
-                (program.note)(&format!("{text}: `chmod 600 {word}` prevents that"));
-            }
-        }
         let text = self.read(program)?;
-        PrivateKey::from_pem(&text).map_err(|error| KeyError::Key(self.shown(), error))
+        let key = PrivateKey::from_pem(&text);
+        let key = key.map_err(|error| KeyError::Key(self.shown(), error))?;
+        self.warn_of_readers(program)?;
+        Ok(key)
+    }
+
+    /// Prints a warning if all users can read the file of a private key.
+    fn warn_of_readers(&self, program: &Program) -> Result<(), KeyError> {
+        let Self::File(path) = self else { return Ok(()) };
+        let mode = open_regular(path, Links::Follow)
+            .and_then(|it| Ok(it.metadata()?.permissions().mode()))
+            .map_err(io::Error::from)
+            .map_err(FileError::of("read", path))?;
+        if mode & 0o004 != 0 {
+            let word = shell_path(path);
+            let text = format!("warning: all users can read {}", shown(&self.shown()));
+            (program.note)(&format!("{text}: `chmod 600 {word}` prevents that"));
+        }
+        Ok(())
     }
 
     /// Reads a public key.

@@ -7,8 +7,8 @@
 use std::{env, io};
 
 use box_cache::{Base, Store};
-use box_contract::manifest::{METADATA_TYPE, SEGMENT_TYPE};
-use box_contract::{BoxConfig, Descriptor, ErrorCode, RemoteName};
+use box_contract::manifest::FORMAT_EPOCH;
+use box_contract::{BoxConfig, ErrorCode, RemoteName};
 use box_digest::Digest;
 use box_layout::Places;
 use box_registry::{
@@ -88,10 +88,11 @@ impl<'a> Inline<'a> {
         match found {
             Ok(Some(found)) => Ok(Some(Self { client, found, key, as_json })),
             Ok(None) if source.is_named => {
-                let message = format!("the registry has no box {name}");
-                let help =
-                    "name a box that the registry has with --cache-from, or leave the option out";
-                Err(Failure::new((ErrorCode::BoxNotFound, help), message))
+                // The first build of a main branch has nothing to take layers from.
+                terminal::note(&format!(
+                    "note: the registry has no box {name}: every layer is decoded here"
+                ));
+                Ok(None)
             }
             Ok(None) => Ok(None),
             // The push replaces whatever is at its destination.
@@ -169,10 +170,8 @@ impl<'a> Inline<'a> {
     /// Returns the digest of the box in the registry, and the size of its rootfs in bytes.
     pub(crate) fn box_in_registry(&self) -> (Digest, u64) {
         let CachedBox { remote, .. } = &self.found;
-        let is_rootfs =
-            |it: &&Descriptor| [METADATA_TYPE, SEGMENT_TYPE].contains(&it.media_type.as_str());
-        let size = remote.manifest.layers.iter().filter(is_rootfs).map(|it| it.size).sum();
-        (remote.digest, size)
+        let parts = remote.manifest.rootfs(FORMAT_EPOCH).unwrap_or_default();
+        (remote.digest, parts.iter().map(|it| it.size).sum())
     }
 }
 

@@ -209,7 +209,9 @@ fn send(
     };
     let found = located.remote.digest;
     if found != subject.digest {
-        let help = format!("push the box there first: `boxbuild push BOX {reference}`");
+        let help = format!(
+            "name the box that is there now, or another tag; `boxbuild push BOX {reference}` would replace it"
+        );
         let message = format!("{reference} is the box {found}, not {}", subject.digest);
         return Err(Failure::new((ErrorCode::DigestMismatch, help), message));
     }
@@ -251,9 +253,13 @@ fn described(signed: &Signed) -> String {
 fn destination(subject: &Subject<'_>, stored: bool, sent: Option<&Sent>) -> String {
     let Some(Sent { reference, amounts, .. }) = sent else {
         let words = subject.argument().shell_words();
-        return format!(
-            "attached to the box in the store; to send it: `boxbuild push {words} HOST/NAME:TAG`"
-        );
+        let word = subject.argument().word();
+        // A pulled box is not pushed over its name: somebody may have pushed another box there.
+        let send = match word.to_str().map(RemoteName::parse) {
+            Some(Ok(name)) => format!("`boxbuild sign {words} --key KEY --push {name}`"),
+            _ => format!("`boxbuild push {words} HOST/NAME:TAG`"),
+        };
+        return format!("attached to the box in the store, and not sent; to send it: {send}");
     };
     let also = if stored { ", and attached to the box in the store" } else { "" };
     let SentAttachments { all, sent, bytes } = *amounts;

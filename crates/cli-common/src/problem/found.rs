@@ -113,7 +113,7 @@ impl From<&StoreError> for Explanation {
             )
                 .into(),
             StoreError::Attachment { .. } => {
-                (TooLarge, "remove attachments of the box that are no longer needed").into()
+                (TooLarge, "sign the box once with each key; a box that is built or pulled again begins without attachments").into()
             }
             StoreError::Busy(_) => {
                 (Io, "try again when it has ended; a directory that `build -o` wrote needs no store").into()
