@@ -21,6 +21,7 @@ args=(build --json --annotations github "--file=$BOXFILE")
 [[ $LOCKED == false ]] || args+=(--locked)
 [[ -z $CACHE_FROM ]] || args+=("--cache-from=$CACHE_FROM")
 [[ -z $PUSH ]] || args+=("--push=$PUSH")
+[[ $NO_CACHE != true ]] || args+=(--no-cache)
 
 before=
 if [[ -n $COMPARE_WITH ]]; then

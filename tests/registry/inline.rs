@@ -75,6 +75,15 @@ impl<'r> Ci<'r> {
         fs::write(self.path("app/skills/greet/SKILL.md"), text).unwrap();
     }
 
+    /// Replaces the images by images whose layers are too small for a segment.
+    fn small_images(&self) {
+        let file = |path: &str, text: &str| Layer::new().file(path, 0o755, text).to_tar();
+        let entrypoint = vec!["/agent".to_owned()];
+        let agent = Image::new(Config { entrypoint, ..Config::default() });
+        self.image("agent", &agent.with(file("/agent", "agent")));
+        self.image("business", &Image::new(Config::default()).with(file("/app", "app")));
+    }
+
     /// Damages every layer of the images, but not its size. A build that decodes a layer then fails.
     fn damage_layers(&self) {
         for entry in ["agent", "business"] {
@@ -212,6 +221,34 @@ fn the_cache_of_another_repository_is_mounted() {
     let wrong = { wrong }.output().unwrap();
     let message = String::from_utf8(wrong.stderr).unwrap();
     assert!(message.contains("is in another registry"), "{message}");
+}
+
+/// Whoever may push to the registry could have written the layers, so only boxes for this registry are made of them.
+#[test]
+fn layers_of_the_registry_become_no_result_of_this_host() {
+    for is_small in [false, true] {
+        let [registry, _] = registries();
+        let host = || {
+            let ci = Ci::new(&registry);
+            if is_small {
+                ci.small_images();
+            }
+            ci
+        };
+        host().build("hello:v1", &[]);
+        let ci = host();
+        ci.damage_layers();
+        ci.skill("Greets twice.");
+        let built = ci.build("hello:v1", &[]);
+        assert_eq!((&built["output"], &built["stored_as"]), (&Value::Null, &Value::Null));
+        for later in [&["build"][..], &["build", "--offline", "--locked"], &["build", "-o", "out"]]
+        {
+            let failed = ci.command(later).output().unwrap();
+            let message = String::from_utf8_lossy(&failed.stderr).into_owned();
+            assert_eq!(failed.status.code(), Some(1), "{is_small} {message}");
+            assert!(message.contains("its bytes have the digest"), "{message}");
+        }
+    }
 }
 
 /// A registry that mounts nothing cannot copy a segment, so the host decodes the layers.

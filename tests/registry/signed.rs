@@ -129,12 +129,15 @@ fn a_box_in_a_registry_is_signed_without_its_blobs() {
     let registry = registry();
     let ci = Ci::new(&registry);
     keys(&ci);
-    ci.build("hello:v1", &[]);
+    let built = ci.build("hello:v1", &[]);
     let reference = ci.reference("hello:v1");
     let empty = Ci::new(&registry);
     give_keys(&ci, &empty);
+    let text = fails(&empty, 2, &["sign", &reference, "--key", "acme.key"]);
+    assert!(text.contains("its tag can name another box"), "{text}");
+    let pinned = format!("{reference}@{}", built["box"].as_str().unwrap());
     let before = registry.lines().len();
-    let mut sign = empty.command(&["sign", &reference, "--key", "env:SIGNING_KEY", "--json"]);
+    let mut sign = empty.command(&["sign", &pinned, "--key", "env:SIGNING_KEY", "--json"]);
     let sign = sign.env("SIGNING_KEY", read(&ci, "acme.key"));
     let signed = report(&sign.output().unwrap());
     assert_fits("sign", &signed);

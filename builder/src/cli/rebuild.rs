@@ -249,6 +249,13 @@ impl Input {
     }
 }
 
+/// Compares a box with its digests and its listing, and returns the faults.
+fn faults(given: &OpenBox) -> Vec<Problem> {
+    let checks = verify(given);
+    let wrong = checks.iter().filter_map(|it| it.error.as_ref());
+    wrong.map(|it| Problem::new(it.explain(), chain(it))).collect()
+}
+
 /// Prints the result.
 struct Report<'a> {
     args: &'a Args,
@@ -273,20 +280,27 @@ impl Report<'_> {
         let sealed = resolved.build().map_err(failed)?.sealed;
         stages.end();
         if sealed.manifest == given.digest() {
-            self.equal();
-            return Ok(());
+            return self.equal(&given, sealed.manifest);
         }
         let rebuilt = published(&tools.store, &sealed)?;
         stages.begin("comparing");
         self.different(given.opened(tools)?, rebuilt)
     }
 
-    fn equal(&self) {
+    /// Reports that the digests are equal. The digest says nothing about the files of a damaged box, so a box of this host is also
+    /// compared with its digests and its listing.
+    fn equal(&self, given: &Given, rebuilt: Digest) -> Result<(), Failure> {
+        let errors = match given {
+            Given::Here(opened) => faults(opened),
+            Given::There(_) => Vec::new(),
+        };
         if self.args.project.json {
-            let head = self.json(Some(self.given), &[], &[]);
-            return terminal::json(&without_differences(head).to_string());
+            let head = self.json(Some(rebuilt), &[], &errors);
+            terminal::json(&without_differences(head).to_string());
+        } else if errors.is_empty() {
+            terminal::result(&format!("{} is what {} make", self.given, self.sources()));
         }
-        terminal::result(&format!("{} is what {} make", self.given, self.sources()));
+        if errors.is_empty() { Ok(()) } else { self.end(&errors) }
     }
 
     /// Reports that the box was made from other inputs.
@@ -310,9 +324,7 @@ impl Report<'_> {
         let what = format!("{} make another box: {digest}", self.sources());
         let help = "a is the box, and b what was built";
         let mut errors = vec![self.error(what, help.to_owned())];
-        let checks = verify(&given);
-        let wrong = checks.iter().filter_map(|it| it.error.as_ref());
-        errors.extend(wrong.map(|it| Problem::new(it.explain(), chain(it))));
+        errors.extend(faults(&given));
         let compared = Comparison::of_boxes(given, rebuilt);
         if let Err(failure) = &compared {
             errors.extend(failure.problems().iter().cloned());

@@ -33,6 +33,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let client = registries::sender(&args.registries, args.json)?;
     let subject = Subject::find(&args.subject, &client)?;
+    subject.check_pinned()?;
     let name = subject.name().map(str::to_owned).or_else(|| args.signing.name());
     let statement = Statement::signature(name.as_deref(), subject.digest());
     let how = (args.signing.form(false), &client, args.json);

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use box_cache::{ActionKey, Store, StoreError};
@@ -18,11 +19,14 @@ use crate::BuildError;
 use crate::heads::Heads;
 use crate::pack::{Pack, Segment};
 
+/// The maximum size of a segment in bytes: 1 TiB. The sizes of all segments are added.
+const MAX_SEGMENT: u64 = 1 << 40;
+
 /// A layer that another host decoded.
 #[derive(Debug, Clone)]
 pub struct CachedLayer {
     /// The stored form of the layer.
-    pub bytes: Vec<u8>,
+    pub bytes: Arc<Vec<u8>>,
     /// The layer's segment, if it has one.
     pub segment: Option<Segment>,
     /// Whether a box can have the segment although this host lacks it. A box needs no segment of a layer whose large files are
@@ -32,11 +36,14 @@ pub struct CachedLayer {
 
 /// Layers that another host decoded, and the heads of their segments.
 ///
-/// They cannot be compared with the layers themselves, so whoever provides them decides what is in the box.
+/// They cannot be compared with the layers themselves, so whoever provides them decides what is in the box. A box that was built
+/// with them is therefore no result of this host: see [`Build::has_cached_layers`](super::Build).
 #[derive(Debug, Default)]
 pub struct CachedLayers {
     layers: Mutex<BTreeMap<ActionKey, CachedLayer>>,
     heads: Arc<Heads>,
+    /// Whether a layer was read.
+    is_used: AtomicBool,
 }
 
 impl CachedLayers {
@@ -44,7 +51,7 @@ impl CachedLayers {
     pub fn new(layers: impl IntoIterator<Item = (Digest, CachedLayer)>, heads: &[u8]) -> Self {
         let layers = layers.into_iter().map(|(diff_id, it)| (layers::key_of(&diff_id), it));
         let heads = Arc::new(Heads::decode(heads).unwrap_or_default());
-        Self { layers: Mutex::new(layers.collect()), heads }
+        Self { layers: Mutex::new(layers.collect()), heads, is_used: AtomicBool::new(false) }
     }
 
     pub(super) fn heads(&self) -> Arc<Heads> {
@@ -54,6 +61,11 @@ impl CachedLayers {
     /// Returns whether the layer of an action is one of these. `Some(true)` if a box can have its segment.
     pub(super) fn has(&self, key: &ActionKey) -> Option<bool> {
         self.lock().get(key).map(|it| it.is_segment_elsewhere)
+    }
+
+    /// Returns whether the build has read one of the layers.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
     }
 
     /// Forgets a layer. It is then decoded from its blob.
@@ -72,6 +84,7 @@ impl CachedLayers {
         let Some(CachedLayer { bytes, segment, .. }) = self.lock().get(key).cloned() else {
             return Ok(None);
         };
+        self.is_used.store(true, Ordering::Relaxed);
         let read = split(&bytes).and_then(|(index, pack)| {
             let index = LayerIndex::decode(index, total).ok()?;
             if is_of(&index, pack, segment) && index.is_normal(&Limits::default()) {
@@ -102,7 +115,8 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Returns whether the pack and the segment have the sizes that the index requires.
 fn is_of(index: &LayerIndex, pack: &[u8], segment: Option<Segment>) -> bool {
     let size = segment.map_or(0, |it| it.size);
-    index.data_size() == pack.len() as u64
+    size <= MAX_SEGMENT
+        && index.data_size() == pack.len() as u64
         && index.segment_size() == size
         && index.segment.is_empty() == segment.is_none()
 }
@@ -159,7 +173,7 @@ fn stored_form(store: &Store, key: &ActionKey) -> Result<Option<CachedLayer>, St
     let mut data = store.open_data(key)?;
     data.read_to_end(&mut bytes).map_err(|error| store.write_error(error))?;
     let segment = segment.and_then(|blob| Some(Segment { blob, size: store.size(&blob)? }));
-    Ok(Some(CachedLayer { bytes, segment, is_segment_elsewhere: false }))
+    Ok(Some(CachedLayer { bytes: Arc::new(bytes), segment, is_segment_elsewhere: false }))
 }
 
 #[cfg(test)]
@@ -186,8 +200,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let diff_id = Digest::of(b"layer");
-        let (key, layer) =
-            (layers::key_of(&diff_id), CachedLayer { bytes, segment, is_segment_elsewhere: true });
+        let (key, layer) = (
+            layers::key_of(&diff_id),
+            CachedLayer { bytes: Arc::new(bytes), segment, is_segment_elsewhere: true },
+        );
         let cached = CachedLayers::new([(diff_id, layer)], b"no heads");
         let layer = cached.layer(&store, &key, &Total::default()).unwrap();
         (layer.map(|it| it.index), cached.has(&key).is_some())

@@ -76,15 +76,15 @@ impl Resolved<'_> {
         let (sealed, unused) = self.retry_damaged(|| self.make())?;
         let lacks = |(blob, _): &(Digest, u64)| self.store.size(blob).is_none();
         let absent: Vec<_> = sealed.blobs().into_iter().filter(lacks).map(|it| it.0).collect();
-        if !absent.is_empty() {
-            // No record: a box with absent blobs cannot be taken from the store.
-            return Ok(Build { sealed, cached: false, unused, absent });
+        let has_cached_layers = self.cached.is_used();
+        if has_cached_layers {
+            return Ok(Build { sealed, cached: false, unused, absent, has_cached_layers });
         }
         let mut actions = layers::keys(&self.inputs);
         actions.extend(self.inputs.binary.as_ref().map(|it| it.key()));
         record(self.store, &key, &sealed, &unused, &actions)?;
         self.vouch(&sealed);
-        Ok(Build { sealed, cached: false, unused, absent })
+        Ok(Build { sealed, cached: false, unused, absent, has_cached_layers })
     }
 
     /// Returns the key of the box: a hash of everything on which its bytes depend.

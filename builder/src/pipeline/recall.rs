@@ -41,5 +41,11 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, Bu
     let record: Option<Record> = record.and_then(|it| serde_json::from_slice(&it).ok());
     let Some(Record { sealed, unused }) = record else { return Ok(None) };
     let is_whole = sealed.blobs().par_iter().all(|(blob, _)| store.is_whole(blob));
-    Ok(is_whole.then_some(Build { sealed, cached: true, unused, absent: Vec::new() }))
+    Ok(is_whole.then_some(Build {
+        sealed,
+        cached: true,
+        unused,
+        absent: Vec::new(),
+        has_cached_layers: false,
+    }))
 }

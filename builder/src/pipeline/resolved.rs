@@ -28,6 +28,9 @@ pub struct Build {
     pub unused: Vec<Unused>,
     /// The blobs of the box that the store lacks: segments of layers that another host decoded, see [`CachedLayers`].
     pub absent: Vec<Digest>,
+    /// Whether the build used layers that another host decoded. The store then has no record of the box, because a later build
+    /// must not take it for one of the images' layers.
+    pub has_cached_layers: bool,
 }
 
 /// The digests of the blobs with which a box starts, beside its rootfs.
@@ -71,6 +74,11 @@ impl<'a> Resolved<'a> {
     #[must_use]
     pub fn with_cached(self, cached: CachedLayers) -> Self {
         Self { cached, ..self }
+    }
+
+    /// Returns whether the build has used layers that another host decoded. If it failed, they may be the cause.
+    pub fn has_cached_layers(&self) -> bool {
+        self.cached.is_used()
     }
 
     /// Makes the build decode every layer and write the rootfs again, even if the store has the results of an earlier

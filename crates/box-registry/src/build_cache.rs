@@ -38,7 +38,9 @@ const DIFF_ID: &str = "vnd.boxbuild.cache.diff-id";
 /// The annotation of a layer with the digest of its segment and the segment's size in bytes, separated by a space.
 const SEGMENT: &str = "vnd.boxbuild.cache.segment";
 /// The maximum size of all decoded layers together that are fetched or sent, in bytes. Larger ones are left out.
-const MAX_LAYERS: u64 = 1 << 30;
+const MAX_LAYERS: u64 = 256 << 20;
+/// The maximum size of the heads, in bytes.
+const MAX_HEADS: u64 = 16 << 20;
 
 /// A build cache in a registry. Its layers are not fetched yet.
 #[derive(Debug, Clone)]
@@ -134,7 +136,8 @@ impl BuildCache {
         let key = document.annotations.get(KEY)?.clone();
         let layers = document.layers.iter().filter_map(RemoteLayer::of).collect();
         let heads = document.layers.iter().find(|it| it.media_type.starts_with(HEADS_TYPE));
-        Some(Self { key, layers, heads: heads.and_then(blob) })
+        let heads = heads.and_then(blob).filter(|it| it.plain.size <= MAX_HEADS);
+        Some(Self { key, layers, heads })
     }
 
     /// Fetches the heads, and the layers of the images with these digests, as far as the cache has them.

@@ -1,7 +1,7 @@
 //! A box in a registry that is looked at without fetching its blobs.
 
 use box_cache::Attachment;
-use box_contract::RemoteName;
+use box_contract::{DEFAULT_TAG, RemoteName};
 use box_digest::Digest;
 use box_registry::{BoxRegistryError, Remote, attachments};
 use oci_registry::{Reference, Registry, Repository, Tag};
@@ -28,7 +28,7 @@ impl Located {
         let reference = match (&name.tag, name.digest) {
             (Some(tag), _) => Reference::Tag(Tag::new(tag).map_err(registry)?),
             (None, Some(digest)) => Reference::Digest(digest),
-            (None, None) => Reference::Tag(Tag::new("latest").map_err(registry)?),
+            (None, None) => Reference::Tag(Tag::new(DEFAULT_TAG).map_err(registry)?),
         };
         let remote = Remote::read(client, &repository, &reference)?;
         let located = Self { repository, remote };

@@ -4,6 +4,7 @@
 //! then fetches no layer, and the segments of the layers stay in the registry: the new box is only there. If the inputs are the
 //! same as of the box in the registry, nothing is built at all.
 
+use std::sync::Arc;
 use std::{env, io};
 
 use box_cache::{Base, Store};
@@ -133,7 +134,7 @@ impl<'a> Inline<'a> {
     fn cached(&self, LayerContent { bytes, segment }: LayerContent) -> CachedLayer {
         let is_segment_elsewhere = segment.is_some_and(|it| self.has_segment(it));
         let segment = segment.map(|(blob, size)| Segment { blob, size });
-        CachedLayer { bytes, segment, is_segment_elsewhere }
+        CachedLayer { bytes: Arc::new(bytes), segment, is_segment_elsewhere }
     }
 
     fn has_segment(&self, (digest, size): (Digest, u64)) -> bool {
@@ -191,7 +192,7 @@ pub(crate) fn add_cache(
     let read = |id: &Digest| {
         let layer = resolved.decoded_layer(id).map_err(io::Error::other)?;
         Ok(layer.map(|CachedLayer { bytes, segment, .. }| LayerContent {
-            bytes,
+            bytes: Arc::unwrap_or_clone(bytes),
             segment: segment.map(|it| (it.blob, it.size)),
         }))
     };

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         if done.is_ok() || left == 0 || !again.is_missing.get() {
             return done;
         }
-        terminal::detail("again", "a blob was lost during the build");
+        terminal::detail("again", "a blob was lost during the build, or the build cache is wrong");
     }
 }
 
@@ -111,7 +111,7 @@ impl Args {
 
 /// Why and how a failed build is tried again.
 struct Again {
-    /// Whether the build failed because the store or the registry has lost a blob. Collections such as `boxbuild gc` keep the blobs
+    /// Whether the build failed because the store or the registry has lost a blob, or because of the build cache. Collections such as `boxbuild gc` keep the blobs
     /// that a process with the open store uses, but other programs may delete blobs.
     is_missing: Cell<bool>,
     /// Whether this host must have the whole box, so that the build takes no layers of the registry.
@@ -177,11 +177,18 @@ fn attempt(
     };
     let built = match known {
         Some(known) => known,
-        None => resolved.build().map_err(failed)?,
+        None => resolved.build().map_err(|error| {
+            let failure = failed(error);
+            if resolved.has_cached_layers() && !again.is_whole.replace(true) {
+                again.is_missing.set(true);
+            }
+            failure
+        })?,
     };
     loaded.add(resolved.layer_warnings(), &mut warnings);
     match &inline {
-        Some(inline) if !built.absent.is_empty() => {
+        // Whoever may push to the registry could have written these layers, so the box does not become a box of this host.
+        Some(inline) if built.has_cached_layers => {
             done.leave((&resolved, Some(&built)), inline, (&stages, warnings))
         }
         _ => done.keep((&resolved, &built), inline.as_ref(), (&stages, warnings)),

@@ -42,6 +42,19 @@ impl<'a> Subject<'a> {
         Ok(Self { argument, digest, name, is_stored, located })
     }
 
+    /// Refuses a box that is only in a registry and is named by its tag alone: somebody may have pushed another box there.
+    pub(crate) fn check_pinned(&self) -> Result<(), Failure> {
+        let is_moving = |it: &&(RemoteName, Located)| it.0.digest.is_none() && !self.is_stored;
+        let Some((name, _)) = self.located.as_ref().filter(is_moving) else { return Ok(()) };
+        let help = format!(
+            "name the box that you mean: {name}@sha256:..., with the digest that `boxbuild build` printed"
+        );
+        let message = format!(
+            "{name} is only in the registry, where its tag can name another box at any time"
+        );
+        Err(Failure::new((ErrorCode::Usage, help), message))
+    }
+
     /// Returns the box digest.
     pub(crate) const fn digest(&self) -> Digest {
         self.digest

@@ -42,7 +42,9 @@ fn what_is_not_the_stores_is_left_where_it_is() {
     let place = TestStore::new();
     let made = place.make_box(&[place.blob("a", 1)]);
     // The store's own note that it was built here keeps no box.
-    place.store.note_built(&place.store.publish(&[]).unwrap(), &made).unwrap();
+    let store = Store::open(&place.root()).unwrap();
+    store.note_built(&store.publish(&[]).unwrap(), &made).unwrap();
+    drop(store);
     let precious = place.directory.path().join("precious");
     fs::create_dir(&precious).unwrap();
     fs::write(precious.join("file"), "precious").unwrap();
