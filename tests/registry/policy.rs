@@ -396,6 +396,34 @@ fn only_a_build_of_this_host_is_local() {
 }
 
 #[test]
+fn a_typed_name_decides_only_if_the_box_was_pulled_from_there() {
+    let host = Host::new(Rules::default());
+    host.push("out", "acme/box:v1");
+    let reference = host.reference("acme/box:v1");
+    host.policy("default = \"allow\"\n");
+    printed(&host.boxbuild("user", &["pull", &reference]));
+    let built = host.build("user");
+    let code = |word: &str| {
+        let run = host.boxlaunch("user", &["run", word, "--pull", "never", "--json"]);
+        let report: Value = serde_json::from_slice(&run.stdout).unwrap();
+        report["errors"][0]["code"].as_str().unwrap().to_owned()
+    };
+    let named = |name: &str, digest: &str| format!("{}@{digest}", host.reference(name));
+    let digest = host.digest.to_string();
+    // The store finds a box by its digest under any name.
+    let allowed = "local = \"refuse\"\n[[rule]]\nmatch = \"HOST/any/*\"\ndecision = \"allow\"\n";
+    host.policy(&format!("{allowed}{SIGNED}"));
+    assert_eq!(code(&named("any/thing", &digest)), "box-unsigned");
+    assert_eq!(code(&named("any/thing", &built)), "policy-refused");
+    // The repository from which the box was pulled, with and without its tag.
+    host.policy("[[rule]]\nmatch = \"HOST/acme/*\"\ndecision = \"allow\"\ndigest-only = true\n");
+    assert_eq!(code(&reference), "policy-refused");
+    for name in ["acme/box:v1", "acme/box"] {
+        assert!(!code(&named(name, &digest)).starts_with("policy-"), "{name}");
+    }
+}
+
+#[test]
 fn the_administrators_policy_replaces_the_users() {
     let host = Host::new(Rules::default());
     host.push("out", "acme/box:v1");

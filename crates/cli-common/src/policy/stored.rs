@@ -29,12 +29,13 @@ pub fn check_file(policy: &HostPolicy, file: &str, found: &Boxed) -> Result<Verd
 /// Asks the policy about the box of a command line that has the digest `digest`, and is in the store or in a directory.
 /// `has_digest` is whether the command line names that digest.
 ///
-/// If the command line has a name in a registry, that name decides. Else the box is accepted if the policy accepts it as a box of
-/// one of these origins:
+/// If the command line has a name in a registry, and the store has pulled this box from that repository, the name decides.
+/// A box of the store is found by its digest under any name, so the name alone says nothing about it. Else the box is accepted if
+/// the policy accepts it as a box of one of these origins:
 ///
 /// - a build on this host, if the store has a note of it;
-/// - each registry from which the store has pulled it;
-/// - if there is neither, a file: nobody knows where the box comes from.
+/// - each repository from which the store has pulled it;
+/// - if there is neither, a file that has the name of the command line: nobody knows where the box comes from.
 ///
 /// # Errors
 /// [`CommandFault::Policy`] if the policy does not accept the box, and the errors of reading the store.
@@ -47,16 +48,17 @@ pub fn check_stored(
 ) -> Result<Verdict, CommandFault> {
     let stores = subject.store.stores(program);
     let boxes = stored_boxes(&stores)?;
-    let (is_built, names) = match subject.parse()?.remote() {
-        Some(name) => (false, vec![repository(name)]),
-        None => origins(boxes.as_ref(), digest)?,
-    };
+    let typed = subject.parse()?.remote().map(repository);
+    let (mut is_built, mut names) = origins(boxes.as_ref(), digest)?;
+    if let Some(typed) = typed.as_ref().filter(|it| names.contains(it)) {
+        (is_built, names) = (false, vec![typed.clone()]);
+    }
     let registry = |repository| Origin::Registry { repository, has_digest };
     let local = is_built.then_some(Origin::Local);
     let mut all: Vec<_> =
         local.into_iter().chain(names.iter().map(|it| registry(it.as_str()))).collect();
     if all.is_empty() {
-        all.push(Origin::File { repository: None });
+        all.push(Origin::File { repository: typed.as_deref() });
     }
     let word = subject.word().to_string_lossy();
     let asked = policy.ask(&word, &all).map_err(unknown)?;
