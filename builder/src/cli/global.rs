@@ -50,9 +50,9 @@ impl GlobalOptions {
         };
         let colour = self.color.has_colour(terminal::is_watched(), |name| env::var_os(name));
         terminal::configure(loudness, colour);
-        let [actions, root] = WORKFLOW_VARIABLES.map(env::var_os);
+        let root = env::var_os(WORKFLOW_VARIABLES[1]);
         let root = self.annotations.map(|System::Github| PathBuf::from(root.unwrap_or_default()));
-        if actions.is_some_and(|it| it == "true") || root.is_some() {
+        if is_workflow() || root.is_some() {
             terminal::configure_workflow(root);
         }
         let Some(directory) = &self.working_directory else { return Ok(()) };
@@ -61,6 +61,11 @@ impl GlobalOptions {
             Failure::new(error.explain(), message)
         })
     }
+}
+
+/// Returns whether a workflow of GitHub Actions reads the messages.
+pub(crate) fn is_workflow() -> bool {
+    env::var_os(WORKFLOW_VARIABLES[0]).is_some_and(|it| it == "true")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use clap::{Command, CommandFactory as _, FromArgMatches as _};
 use cli_common::color::color_of;
 use cli_common::usage::{command_of, context, correct};
 
+use super::global::is_workflow;
 use super::{Cli, terminal};
 
 /// The exit codes of boxbuild with their meanings.
@@ -76,6 +77,12 @@ fn without_variables(command: Command, is_removed: impl Fn(&OsStr) -> bool) -> C
 /// Prints the error of a command line, or the requested help.
 pub(crate) fn report(error: clap::Error) -> ExitCode {
     let error = mended(error);
+    if error.use_stderr() && is_workflow() {
+        // The error repeats words of the command line, which a workflow could read as its commands.
+        terminal::configure_workflow(None);
+        terminal::error(error.render().to_string().trim_end());
+        return ExitCode::from(exit::USAGE);
+    }
     let printed = error.print().and_then(|()| io::stdout().flush());
     if error.use_stderr() {
         return ExitCode::from(exit::USAGE);

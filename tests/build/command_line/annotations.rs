@@ -70,3 +70,15 @@ fn no_text_of_a_boxfile_is_a_command() {
     assert!(all.len() == 1 && all[0].starts_with("::error title="), "{all:?}");
     assert_eq!(checkout.run(&["check", "--annotations", "gitlab"]).code, 2);
 }
+
+#[test]
+fn no_word_of_the_command_line_is_a_command() {
+    let checkout = Checkout::new();
+    for args in
+        [&["build", "--push", "a\n::warning::x"][..], &["::warning::x"], &["ls", "--x##[y]"]]
+    {
+        let ran = Ran::of(&mut in_workflow(&checkout, args));
+        assert_eq!((ran.code, commands(&ran.notes)), (2, Vec::new()), "{}", ran.notes);
+        assert!(ran.notes.starts_with("error: "), "{}", ran.notes);
+    }
+}
