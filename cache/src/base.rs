@@ -124,7 +124,13 @@ mod tests {
             store.name_box("hello", &Named { digest, owner }).unwrap();
             let reference = "ghcr.io/a:1".to_owned();
             store
-                .note_pulled(&Pulled { reference, digest, registry_digest: blob, is_asked: true })
+                .note_pulled(&Pulled {
+                    reference,
+                    digest,
+                    registry_digest: blob,
+                    is_asked: true,
+                    is_loaded: false,
+                })
                 .unwrap();
             Self { directory, key, blob, digest }
         }

@@ -131,6 +131,16 @@ impl StoredBoxes {
         first(self.roots().map(|root| pulled(root, reference)))
     }
 
+    /// Returns all references of a box, those of this store and those of the base.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn references(&self, digest: &Digest) -> Result<Vec<Pulled>, StoreError> {
+        let all = self.roots().map(all_pulled).collect::<Result<Vec<_>, _>>()?;
+        let all = all.into_iter().flatten().map(|(pulled, _)| pulled);
+        Ok(all.filter(|it| it.digest == *digest).collect())
+    }
+
     /// Lists the boxes with labels, sorted by label, and then the boxes without labels, the newest first.
     ///
     /// # Errors
@@ -204,15 +214,20 @@ fn labelled(root: &Path) -> Result<Vec<StoredBox>, StoreError> {
         let (label, owner) = (Some(Label::Name(name)), Some(owner));
         all.push(StoredBox { digest, since, label, owner });
     }
-    for (name, since) in entries(&root.join("pulled"))? {
-        let found = read(&root.join("pulled").join(&name), Pulled::decode);
-        let Ok(Some(found)) = found else { continue };
-        if found.file_name() == name {
-            let (digest, label) = (found.digest, Some(Label::Pulled(found.reference)));
-            all.push(StoredBox { digest, since, label, owner: None });
-        }
-    }
+    all.extend(all_pulled(root)?.into_iter().map(|(Pulled { digest, reference, .. }, since)| {
+        StoredBox { digest, since, label: Some(Label::Pulled(reference)), owner: None }
+    }));
     Ok(all)
+}
+
+/// Returns the references of a store, each with the time when it was written. A damaged file is left out.
+fn all_pulled(root: &Path) -> Result<Vec<(Pulled, SystemTime)>, StoreError> {
+    let directory = root.join("pulled");
+    let found = entries(&directory)?.into_iter().filter_map(|(name, since)| {
+        let found = read(&directory.join(&name), Pulled::decode).ok()??;
+        (found.file_name() == name).then_some((found, since))
+    });
+    Ok(found.collect())
 }
 
 /// Returns the boxes of a store, each with the time when its documents were written.
@@ -469,7 +484,8 @@ impl Store {
     }
 
     /// Like [`Self::note_pulled`], for the reference that an archive gives a box. If the reference means another box, writes
-    /// nothing and returns that box. If it means the same box, the registry's digest of the box is kept.
+    /// nothing and returns that box. If it means the same box, the registry's digest of the box is kept, and the note that it was
+    /// pulled.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
@@ -500,6 +516,7 @@ impl Store {
         let noted = Pulled {
             is_asked: pulled.is_asked || own.as_ref().is_some_and(|it| it.is_asked),
             registry_digest: registry_digest.unwrap_or(pulled.registry_digest),
+            is_loaded: pulled.is_loaded && same.is_none_or(|it| it.is_loaded),
             ..pulled.clone()
         };
         if own.as_ref() != Some(&noted) {
@@ -686,16 +703,48 @@ mod tests {
         let place = TestStore::new();
         let pulled = |content: &[u8], is_asked| {
             let (digest, registry_digest) = (Digest::of(content), Digest::of(b"registry's"));
-            Pulled { reference: "ghcr.io/a:1".to_owned(), digest, registry_digest, is_asked }
+            Pulled {
+                reference: "ghcr.io/a:1".to_owned(),
+                digest,
+                registry_digest,
+                is_asked,
+                is_loaded: false,
+            }
         };
         let found = || place.boxes().pulled("ghcr.io/a:1").unwrap().unwrap();
         place.store.note_pulled(&pulled(b"1", false)).unwrap();
         let other = place.store.offer_pulled(&pulled(b"2", true)).unwrap();
         assert_eq!((other, found()), (Some(pulled(b"1", false)), pulled(b"1", false)));
         // If the same box is offered, it is kept from now on, with the registry's digest.
-        let offered = Pulled { registry_digest: Digest::of(b"1"), ..pulled(b"1", true) };
+        let own = Digest::of(b"1");
+        let offered = Pulled { registry_digest: own, is_loaded: true, ..pulled(b"1", true) };
         assert_eq!(place.store.offer_pulled(&offered).unwrap(), None);
         assert_eq!(found(), pulled(b"1", true));
+        // A pull of a box that was loaded shows that the registry has it, also if the registry's manifest is the box's own.
+        let offered = Pulled { reference: "ghcr.io/b:1".to_owned(), ..offered };
+        assert_eq!(place.store.offer_pulled(&offered).unwrap(), None);
+        assert_eq!(place.boxes().references(&own).unwrap().len(), 2);
+        let noted = || place.boxes().pulled("ghcr.io/b:1").unwrap().unwrap();
+        assert_eq!(noted(), offered);
+        let pulled = Pulled { is_loaded: false, ..offered };
+        place.store.note_pulled(&pulled).unwrap();
+        assert_eq!(noted(), pulled);
+    }
+
+    #[test]
+    fn a_reference_of_an_earlier_version_counts_as_loaded_if_it_may_be() {
+        let place = TestStore::new();
+        let (digest, other) = (Digest::of(b"1"), Digest::of(b"registry's"));
+        let path = pulled_path(place.store.root(), "ghcr.io/a:1");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let noted = |prefix: &str, registry: Digest| {
+            fs::write(&path, format!("{prefix}{digest}\n{registry}\nghcr.io/a:1")).unwrap();
+            let found = place.boxes().pulled("ghcr.io/a:1").unwrap().unwrap();
+            assert_eq!((found.digest, found.registry_digest), (digest, registry));
+            (found.is_asked, found.is_loaded)
+        };
+        assert_eq!((noted("", digest), noted("", other)), ((true, true), (true, false)));
+        assert_eq!(noted("fetched\n", digest), (false, false));
     }
 
     #[test]
@@ -716,7 +765,13 @@ mod tests {
         let place = TestStore::new();
         let pulled = |reference: &str, content: &[u8]| {
             let (reference, registry_digest) = (reference.to_owned(), Digest::of(b"registry's"));
-            Pulled { reference, digest: Digest::of(content), registry_digest, is_asked: true }
+            Pulled {
+                reference,
+                digest: Digest::of(content),
+                registry_digest,
+                is_asked: true,
+                is_loaded: false,
+            }
         };
         let long = format!("ghcr.io/{}:v1", "a/".repeat(200));
         for text in ["ghcr.io/acme/agent:v1", &long] {

@@ -96,21 +96,28 @@ impl Named {
     }
 }
 
-/// A box that was pulled.
+/// A box with a reference to a registry, under which it was pulled, or which the archive declares from which it was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pulled {
     /// The reference: `HOST/NAME:TAG`, or `HOST/NAME@sha256:…`.
     pub reference: String,
     /// The digest of the box.
     pub digest: Digest,
-    /// The digest of the registry's manifest when the box was pulled.
+    /// The digest of the registry's manifest when the box was pulled. The box's digest if it was loaded.
     pub registry_digest: Digest,
     /// Whether a person pulled the box, so that the box is kept. If false, a start fetched the box, and can fetch it again.
     pub is_asked: bool,
+    /// Whether the reference is only what an archive declares: no registry has shown the box under it.
+    pub is_loaded: bool,
 }
 
-/// The prefix of the record of a box that a start has fetched. Other records begin with a digest.
+/// The prefix of the record of a box that a start has fetched. Records without a prefix begin with a digest.
 const FETCHED: &[u8] = b"fetched\n";
+/// The prefix of the record of a box that was loaded from an archive.
+const LOADED: &[u8] = b"loaded\n";
+/// The prefix of the record of a box that a person pulled, if the registry's manifest is the box's own. Earlier versions wrote no
+/// prefix for it, nor for a box that was loaded. So a record without a prefix is that of a loaded box if its digests are equal.
+const PULLED: &[u8] = b"pulled\n";
 
 impl Pulled {
     /// Returns the name of the box's file in `pulled/`: a hash, because a reference can be longer than a file name.
@@ -120,17 +127,25 @@ impl Pulled {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let text = format!("{}\n{}\n{}", self.digest, self.registry_digest, self.reference);
-        [if self.is_asked { b"" } else { FETCHED }, text.as_bytes()].concat()
+        let prefix = match self {
+            Self { is_loaded: true, .. } => LOADED,
+            Self { is_asked: false, .. } => FETCHED,
+            _ if self.digest == self.registry_digest => PULLED,
+            _ => b"",
+        };
+        [prefix, text.as_bytes()].concat()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let is_asked = !bytes.starts_with(FETCHED);
-        let (digest, bytes) = line(bytes.strip_prefix(FETCHED).unwrap_or(bytes))?;
+        let prefix = [FETCHED, LOADED, PULLED].into_iter().find(|it| bytes.starts_with(it));
+        let (digest, bytes) = line(&bytes[prefix.map_or(0, <[u8]>::len)..])?;
         let (registry_digest, reference) = line(bytes)?;
         let reference = std::str::from_utf8(reference).ok()?.to_owned();
         let [digest, registry_digest] = [digest, registry_digest].map(str::parse);
-        let (digest, registry_digest) = (digest.ok()?, registry_digest.ok()?);
-        Some(Self { reference, digest, registry_digest, is_asked })
+        let (digest, registry_digest): (Digest, Digest) = (digest.ok()?, registry_digest.ok()?);
+        let is_asked = prefix != Some(FETCHED);
+        let is_loaded = prefix.map_or(digest == registry_digest, |it| it == LOADED);
+        Some(Self { reference, digest, registry_digest, is_asked, is_loaded })
     }
 }
 
@@ -145,7 +160,7 @@ fn line(bytes: &[u8]) -> Option<(&str, &[u8])> {
 pub enum Label {
     /// A name.
     Name(String),
-    /// The reference under which the box was pulled: `HOST/NAME:TAG`.
+    /// The reference under which the box was pulled, or which its archive declares: `HOST/NAME:TAG`.
     Pulled(String),
 }
 

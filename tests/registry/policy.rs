@@ -396,6 +396,59 @@ fn only_a_build_of_this_host_is_local() {
 }
 
 #[test]
+fn a_name_that_only_a_file_declares_is_no_name_of_a_registry() {
+    let host = Host::new(Rules::default());
+    host.sign("out", &host.key, host.digest);
+    host.push("out", "acme/box:v1");
+    let (mine, prod) = (host.reference("acme/box:v1"), host.reference("prod/box:v1"));
+    printed(&host.boxbuild("out", &["pull", &mine]));
+    printed(&host.boxbuild("out", &["save", &mine, "-o", "file"]));
+    // The file gives the box another name besides, as anybody can.
+    let index = host.path("file/index.json");
+    let mut document: Value = serde_json::from_slice(&fs::read(&index).unwrap()).unwrap();
+    let manifests = document["manifests"].as_array_mut().unwrap();
+    let at = manifests.iter().position(|it| it["annotations"].is_object()).unwrap();
+    let mut entry = manifests[at].clone();
+    let name = entry["annotations"].as_object_mut().unwrap();
+    let name = name.values_mut().find(|it| it.as_str() == Some(&mine)).unwrap();
+    *name = prod.clone().into();
+    manifests.push(entry);
+    fs::write(&index, document.to_string()).unwrap();
+    let code = |word: &str| {
+        let run = host.boxlaunch("user", &["run", word, "--pull", "never", "--json"]);
+        let report: Value = serde_json::from_slice(&run.stdout).unwrap();
+        report["errors"][0]["code"].as_str().unwrap().to_owned()
+    };
+    let load = |store: &str| host.boxlaunch(store, &["load", "file", "--json"]);
+    let trusted = "[[rule]]\nmatch = \"HOST/prod/*\"\ndecision = \"allow\"\n";
+    // Each name of the file must be accepted, and a rule that trusts a registry is not about a file.
+    host.policy(&format!("{trusted}{SIGNED}"));
+    error_of(&load("user"), "policy-refused");
+    host.policy(&format!("file = \"allow\"\n{trusted}{SIGNED}"));
+    printed(&load("user"));
+    // The key is withdrawn.
+    let other = PrivateKey::generate(Algorithm::Ed25519).unwrap();
+    fs::write(host.path("config/boxbuild/other.pub"), other.public().to_pem()).unwrap();
+    let withdrawn = format!("{trusted}{}", SIGNED.replace("acme.pub", "other.pub"));
+    let digest = host.digest.to_string();
+    let words = [&mine, &prod, &digest, &format!("{prod}@{digest}")];
+    host.policy(&format!("file = \"allow\"\n{withdrawn}"));
+    for word in words {
+        assert_eq!(code(word), "box-unsigned", "{word}");
+    }
+    host.policy(&withdrawn);
+    for word in words {
+        assert!(["box-unsigned", "policy-refused"].contains(&&*code(word)), "{word}");
+    }
+    // What a registry has shown is a name of the registry.
+    host.push("out", "prod/box:v1");
+    printed(&host.boxlaunch("user", &["pull", &prod]));
+    for word in words {
+        assert!(!["box-unsigned", "policy-refused"].contains(&&*code(word)), "{word}");
+    }
+}
+
+#[test]
 fn a_typed_name_decides_only_if_the_box_was_pulled_from_there() {
     let host = Host::new(Rules::default());
     host.push("out", "acme/box:v1");

@@ -32,7 +32,8 @@ pub enum NameGiven {
 /// A valid name of a box of a store.
 enum Label {
     Name(Named),
-    /// A reference to a registry, such as `ghcr.io/acme/one:v1`. With it, `run` finds the box in the store.
+    /// A reference to a registry, such as `ghcr.io/acme/one:v1`. With it, `run` finds the box in the store. The note says that only
+    /// the file declares it, so that a policy does not take the box for one of that registry.
     Pulled(Pulled),
 }
 
@@ -50,6 +51,7 @@ impl Label {
                 digest,
                 registry_digest: digest,
                 is_asked: true,
+                is_loaded: true,
             }));
         }
         is_name(name).then_some(Self::Name(Named { digest, owner: Owner::Archive }))

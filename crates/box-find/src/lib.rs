@@ -595,13 +595,27 @@ mod tests {
         let absent = open("ghcr.io/acme/hello:v1").unwrap_err();
         assert!(matches!(absent, FindError::NotPulled(_)), "{absent}");
         let reference = "ghcr.io/acme/hello:v1".to_owned();
-        store.note_pulled(&Pulled { reference, digest, registry_digest, is_asked: true }).unwrap();
+        store
+            .note_pulled(&Pulled {
+                reference,
+                digest,
+                registry_digest,
+                is_asked: true,
+                is_loaded: false,
+            })
+            .unwrap();
         for pin in [String::new(), format!("@{digest}"), format!("@{registry_digest}")] {
             assert_eq!(open(&format!("ghcr.io/acme/hello:v1{pin}")).unwrap(), digest);
         }
         // The tag means another box now. The digest still finds the first box.
         let reference = "ghcr.io/acme/hello:v1".to_owned();
-        let moved = Pulled { reference, digest: registry_digest, registry_digest, is_asked: true };
+        let moved = Pulled {
+            reference,
+            digest: registry_digest,
+            registry_digest,
+            is_asked: true,
+            is_loaded: false,
+        };
         store.note_pulled(&moved).unwrap();
         assert_eq!(open(&format!("ghcr.io/acme/hello:v1@{digest}")).unwrap(), digest);
         for other in [format!("ghcr.io/acme/hello:v1@sha256:{HEX}"), "ghcr.io/acme/hello".into()] {

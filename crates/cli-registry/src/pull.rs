@@ -122,7 +122,13 @@ impl PullArgs {
             let _published = plan.remote.publish_in(store)?;
             let Pulled { reference, digest, registry_digest, .. } = pulled.clone();
             let is_asked = !is_for_start;
-            store.note_pulled(&Note { reference, digest, registry_digest, is_asked })?;
+            store.note_pulled(&Note {
+                reference,
+                digest,
+                registry_digest,
+                is_asked,
+                is_loaded: false,
+            })?;
         }
         Ok(pulled)
     }

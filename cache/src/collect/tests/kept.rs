@@ -128,7 +128,13 @@ fn what_a_person_tagged_pulled_or_loaded_is_kept() {
         place.open().name_box(&format!("name{at}"), &Named { digest, owner }).unwrap();
     }
     let reference = "ghcr.io/acme/agent:v1".to_owned();
-    let pulled = Pulled { reference, digest: boxes[2], registry_digest: boxes[0], is_asked: true };
+    let pulled = Pulled {
+        reference,
+        digest: boxes[2],
+        registry_digest: boxes[0],
+        is_asked: true,
+        is_loaded: false,
+    };
     place.open().note_pulled(&pulled).unwrap();
     // A later fetch by a start does not change that the user pulled the box.
     place.open().note_pulled(&Pulled { is_asked: false, ..pulled.clone() }).unwrap();

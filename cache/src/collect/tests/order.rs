@@ -68,7 +68,8 @@ fn what_a_start_fetched_goes_by_age() {
     let place = TestStore::new();
     let digest = place.make_box(&[place.blob("a", 1)]);
     let reference = "ghcr.io/acme/agent:v1".to_owned();
-    let pulled = Pulled { reference, digest, registry_digest: digest, is_asked: false };
+    let pulled =
+        Pulled { reference, digest, registry_digest: digest, is_asked: false, is_loaded: false };
     place.open().note_pulled(&pulled).unwrap();
     assert_eq!(place.open().pulled(&pulled.reference).unwrap(), Some(pulled.clone()));
     place.age(30 * DAY);

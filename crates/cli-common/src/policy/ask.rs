@@ -20,6 +20,13 @@ pub struct Asked<'p> {
     policy: &'p HostPolicy,
     /// The box, as the user named it.
     subject: String,
+    /// One answer for each group of origins. All must be fulfilled.
+    answers: Vec<Answer<'p>>,
+}
+
+/// The answer about a box that may have one of several origins.
+#[derive(Debug, Default)]
+struct Answer<'p> {
     /// The line of the policy by which the box is accepted without a signature.
     allowed: Option<Place>,
     /// The signatures of which one is needed if the box is not `allowed`, with the lines of their rules.
@@ -132,23 +139,43 @@ impl HostPolicy {
     /// # Errors
     /// [`PolicyError::Refused`] for the first origin, if the policy refuses all of them.
     pub fn ask(&self, subject: &str, origins: &[Origin<'_>]) -> Result<Asked<'_>, PolicyError> {
-        let subject = subject.to_owned();
-        let mut asked = Asked { policy: self, subject, allowed: None, needed: Vec::new() };
-        let mut refused = None;
+        self.ask_groups(subject, [origins])
+    }
+
+    /// Asks about a box that has each of several origins, at least one: the policy must accept the box from all of them.
+    ///
+    /// # Errors
+    /// [`PolicyError::Refused`] for the first origin from which the policy refuses the box.
+    pub fn ask_all(&self, subject: &str, origins: &[Origin<'_>]) -> Result<Asked<'_>, PolicyError> {
+        self.ask_groups(subject, origins.chunks(1))
+    }
+
+    fn ask_groups<'o, 'n: 'o>(
+        &self,
+        subject: &str,
+        groups: impl IntoIterator<Item = &'o [Origin<'n>]>,
+    ) -> Result<Asked<'_>, PolicyError> {
+        let answers = groups.into_iter().map(|it| self.answer(subject, it));
+        let answers = answers.collect::<Result<_, _>>()?;
+        Ok(Asked { policy: self, subject: subject.to_owned(), answers })
+    }
+
+    fn answer(&self, subject: &str, origins: &[Origin<'_>]) -> Result<Answer<'_>, PolicyError> {
+        let (mut answer, mut refused) = (Answer::default(), None);
         for origin in origins {
             let line = self.policy.line(origin);
             match self.policy.decide(origin) {
-                Decision::Allowed => asked.allowed = asked.allowed.or(Some(line)),
-                Decision::Signed(requirement) => asked.needed.push((requirement, line)),
+                Decision::Allowed => answer.allowed = answer.allowed.or(Some(line)),
+                Decision::Signed(requirement) => answer.needed.push((requirement, line)),
                 Decision::Refused(refusal) => refused = refused.or(Some((refusal, line))),
             }
         }
-        if asked.allowed.is_some() || !asked.needed.is_empty() {
-            return Ok(asked);
+        if answer.allowed.is_some() || !answer.needed.is_empty() {
+            return Ok(answer);
         }
         let (refusal, line) = refused.unwrap_or((Refusal::NoRule, None));
         Err(PolicyError::Refused {
-            subject: asked.subject,
+            subject: subject.to_owned(),
             reason: refusal.to_string(),
             place: self.place(line),
             refusal,
@@ -165,8 +192,8 @@ impl HostPolicy {
 
 impl Asked<'_> {
     /// Returns whether the box is accepted only with a signature, so that [`Self::check`] needs its attachments.
-    pub const fn needs_signature(&self) -> bool {
-        self.allowed.is_none()
+    pub fn needs_signature(&self) -> bool {
+        self.answers.iter().any(|it| it.allowed.is_none())
     }
 
     /// Accepts the box with this digest, or refuses it because none of its attachments is a signature that the policy requires.
@@ -178,11 +205,24 @@ impl Asked<'_> {
         digest: &Digest,
         attachments: &[Attachment],
     ) -> Result<Verdict, PolicyError> {
-        if let Some(line) = self.allowed {
+        let verdicts = self.answers.iter().map(|it| self.check_answer(it, digest, attachments));
+        let verdicts: Vec<_> = verdicts.collect::<Result<_, _>>()?;
+        // `answer` refuses a box without origins, so there is at least one.
+        let verdict = verdicts.into_iter().max_by_key(|it| it.key.is_some());
+        Ok(verdict.unwrap_or_else(|| Verdict { place: self.policy.place(None), key: None }))
+    }
+
+    fn check_answer(
+        &self,
+        answer: &Answer<'_>,
+        digest: &Digest,
+        attachments: &[Attachment],
+    ) -> Result<Verdict, PolicyError> {
+        if let Some(line) = answer.allowed {
             return Ok(Verdict { place: self.policy.place(line), key: None });
         }
         let mut lacking = None;
-        for (requirement, line) in &self.needed {
+        for (requirement, line) in &answer.needed {
             let bundles = attachments.iter().filter(|it| it.media_type == BUNDLE_MEDIA_TYPE);
             let place = || self.policy.place(*line);
             match requirement.check(bundles.map(|it| it.bytes.as_slice()), digest) {

@@ -1,29 +1,26 @@
 //! The origin of a box in a file, in the store or in a directory, for the policy of this host.
 
+use std::collections::BTreeSet;
+
 use box_archive::Boxed;
-use box_cache::{Label, StoredBoxes};
+use box_cache::StoredBoxes;
 use box_contract::RemoteName;
 use box_digest::Digest;
 use box_trust::{Origin, Refusal};
 
-use super::{HostPolicy, PolicyError, Verdict};
+use super::{Asked, HostPolicy, PolicyError, Verdict};
 use crate::store::{BoxArgument, CommandFault, Program, attachments, stored_boxes};
 
 /// Asks the policy about a box in a file, whose attachments are in the file, too. The names of the box in the file are only what
-/// the file declares.
+/// the file declares, so the policy must accept the box under each of them.
 ///
 /// # Errors
 /// [`PolicyError`] if the policy does not accept the box.
 pub fn check_file(policy: &HostPolicy, file: &str, found: &Boxed) -> Result<Verdict, PolicyError> {
     let names = found.names.iter().filter_map(|it| RemoteName::parse(it).ok());
-    let names: Vec<_> = names.map(|it| repository(&it)).collect();
-    let mut origins: Vec<_> =
-        names.iter().map(|name| Origin::File { repository: Some(name) }).collect();
-    if origins.is_empty() {
-        origins.push(Origin::File { repository: None });
-    }
+    let names: BTreeSet<_> = names.map(|it| repository(&it)).collect();
     let subject = format!("the box {} in {file}", found.called());
-    policy.ask(&subject, &origins)?.check(&found.remote.digest, &found.attachments)
+    policy.ask_all(&subject, &declared(&names))?.check(&found.remote.digest, &found.attachments)
 }
 
 /// Asks the policy about the box of a command line that has the digest `digest`, and is in the store or in a directory.
@@ -35,7 +32,8 @@ pub fn check_file(policy: &HostPolicy, file: &str, found: &Boxed) -> Result<Verd
 ///
 /// - a build on this host, if the store has a note of it;
 /// - each repository from which the store has pulled it;
-/// - if there is neither, a file that has the name of the command line: nobody knows where the box comes from.
+/// - if there is neither, a file that declares the names that the box was loaded with, or the name of the command line. The policy
+///   must accept the box under each name: nobody knows where it comes from.
 ///
 /// # Errors
 /// [`CommandFault::Policy`] if the policy does not accept the box, and the errors of reading the store.
@@ -48,20 +46,10 @@ pub fn check_stored(
 ) -> Result<Verdict, CommandFault> {
     let stores = subject.store.stores(program);
     let boxes = stored_boxes(&stores)?;
+    let known = boxes.as_ref().map(|it| Known::of(it, digest)).transpose()?.unwrap_or_default();
     let typed = subject.parse()?.remote().map(repository);
-    let (mut is_built, mut names) = origins(boxes.as_ref(), digest)?;
-    if let Some(typed) = typed.as_ref().filter(|it| names.contains(it)) {
-        (is_built, names) = (false, vec![typed.clone()]);
-    }
-    let registry = |repository| Origin::Registry { repository, has_digest };
-    let local = is_built.then_some(Origin::Local);
-    let mut all: Vec<_> =
-        local.into_iter().chain(names.iter().map(|it| registry(it.as_str()))).collect();
-    if all.is_empty() {
-        all.push(Origin::File { repository: typed.as_deref() });
-    }
     let word = subject.word().to_string_lossy();
-    let asked = policy.ask(&word, &all).map_err(unknown)?;
+    let asked = known.ask(policy, &word, typed, has_digest)?;
     let attachments = match asked.needs_signature() {
         true => attachments(&stores, digest)?,
         false => Vec::new(),
@@ -69,18 +57,55 @@ pub fn check_stored(
     Ok(asked.check(digest, &attachments)?)
 }
 
-/// Returns whether the box was built on this host, and the repositories from which it was pulled.
-fn origins(
-    boxes: Option<&StoredBoxes>,
-    digest: &Digest,
-) -> Result<(bool, Vec<String>), CommandFault> {
-    let Some(boxes) = boxes else { return Ok((false, Vec::new())) };
-    let labels = boxes.all()?.into_iter().filter(|it| it.digest == *digest);
-    let pulled = labels.filter_map(|it| match it.label {
-        Some(Label::Pulled(reference)) => RemoteName::parse(&reference).ok(),
-        _ => None,
-    });
-    Ok((boxes.is_built(digest), pulled.map(|it| repository(&it)).collect()))
+/// What the stores know about the origin of a box.
+#[derive(Debug, Default)]
+struct Known {
+    /// Whether the box was built on this host.
+    is_built: bool,
+    /// The repositories from which it was pulled.
+    pulled: BTreeSet<String>,
+    /// The repositories that the archives declare from which it was loaded.
+    loaded: BTreeSet<String>,
+}
+
+impl Known {
+    fn of(boxes: &StoredBoxes, digest: &Digest) -> Result<Self, CommandFault> {
+        let mut known = Self { is_built: boxes.is_built(digest), ..Self::default() };
+        for it in boxes.references(digest)? {
+            let Ok(name) = RemoteName::parse(&it.reference) else { continue };
+            let names = if it.is_loaded { &mut known.loaded } else { &mut known.pulled };
+            names.insert(repository(&name));
+        }
+        Ok(known)
+    }
+
+    /// Asks the policy about the box. `typed` is the repository on the command line.
+    fn ask<'p>(
+        mut self,
+        policy: &'p HostPolicy,
+        word: &str,
+        typed: Option<String>,
+        has_digest: bool,
+    ) -> Result<Asked<'p>, PolicyError> {
+        if let Some(typed) = typed.as_ref().and_then(|it| self.pulled.take(it)) {
+            (self.is_built, self.pulled) = (false, [typed].into());
+        }
+        let pulled = self.pulled.iter().map(|it| Origin::Registry { repository: it, has_digest });
+        let local = self.is_built.then_some(Origin::Local);
+        let all: Vec<_> = local.into_iter().chain(pulled).collect();
+        if !all.is_empty() {
+            return policy.ask(word, &all);
+        }
+        self.loaded.extend(typed);
+        policy.ask_all(word, &declared(&self.loaded)).map_err(unknown)
+    }
+}
+
+/// Returns the origins of a box in a file that declares these repositories for it.
+fn declared(names: &BTreeSet<String>) -> Vec<Origin<'_>> {
+    let names = names.iter().map(|it| Origin::File { repository: Some(it) });
+    let all: Vec<_> = names.collect();
+    if all.is_empty() { vec![Origin::File { repository: None }] } else { all }
 }
 
 /// Returns the registry and the repository of a name.
