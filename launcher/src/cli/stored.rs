@@ -43,28 +43,36 @@ pub(crate) fn print_result(result: Option<String>) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// A box that is about to start.
+pub(crate) struct ToStart {
+    /// The box.
+    pub(crate) found: Found,
+    /// Whether it came from a file, so that the policy has accepted it already.
+    pub(crate) is_accepted: bool,
+}
+
 /// Finds the box to start. If the command line names a file, first loads its box into the store: see [`in_store`].
-pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<Found, Failure> {
+pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<ToStart, Failure> {
     match in_store(subject, is_told)? {
-        None => Ok(subject.find(&PROGRAM)?),
+        None => Ok(ToStart { found: subject.find(&PROGRAM)?, is_accepted: false }),
         Some(digest) => {
             let stores = subject.store.stores(&PROGRAM);
-            Ok(BoxReference::of_digest(digest).find(stores)?)
+            let found = BoxReference::of_digest(digest).find(stores)?;
+            Ok(ToStart { found, is_accepted: true })
         }
     }
 }
 
 /// Asks the policy of this host about a box that is about to start. `has_digest` is whether the command line names its digest.
-/// [`find`] has asked about a box in a file already.
+///
+/// A box from a file was judged by [`find`]. Only its answer counts: a second look at the path could find another file there.
 pub(crate) fn check_policy(
     subject: &BoxArgument,
     digest: &Digest,
     has_digest: bool,
 ) -> Result<(), Failure> {
     let Some(policy) = HostPolicy::read(PROGRAM.variable)? else { return Ok(()) };
-    if !is_file(&BoxReference::parse(subject.word())?) {
-        check_stored(&policy, &PROGRAM, subject, digest, has_digest)?;
-    }
+    check_stored(&policy, &PROGRAM, subject, digest, has_digest)?;
     Ok(())
 }
 
@@ -97,4 +105,27 @@ pub(crate) fn in_store(subject: &BoxArgument, is_told: bool) -> Result<Option<Di
     plan.load(&store, Names::None)?;
     after_adding_alone(&PROGRAM, &store, cap, !is_told);
     Ok(Some(digest))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use cli_common::store::StoreOption;
+    use testkit::TestBox;
+    use testkit::test_box::config;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_that_becomes_a_file_was_not_accepted_as_one() {
+        let (made, dir) = (TestBox::new(&config()), tempfile::tempdir().unwrap());
+        let path = dir.path().join("x.box");
+        fs::rename(made.path(), &path).unwrap();
+        let store = StoreOption { store: Some(dir.path().join("store")) };
+        let start = find(&BoxArgument { reference: path.clone(), store }, false).unwrap();
+        fs::rename(&path, dir.path().join("away")).unwrap();
+        fs::write(&path, "a file").unwrap();
+        assert!(!start.is_accepted);
+    }
 }

@@ -288,14 +288,16 @@ impl RunArgs {
         total.filter(|_| self.budget == BudgetPolicy::Enforce)
     }
 
-    /// Opens the box, and checks it against `--expect`, the policy of this host and the size limits. The store keeps the box until the returned [`Held`]
-    /// is dropped.
+    /// Opens the box, and checks it against `--expect`, the policy of this host and the size limits. The store keeps the box until
+    /// the returned [`Held`] is dropped.
     pub(in crate::cli) fn open(&self) -> Result<(OpenBox, Option<Held>), Failure> {
-        let found = stored::find(&self.subject, self.is_told())?;
-        let (opened, held) = found::open_to_run(found.expect(self.expect))?;
+        let start = stored::find(&self.subject, self.is_told())?;
+        let (opened, held) = found::open_to_run(start.found.expect(self.expect))?;
         // For a nested run, the run that started the virtual host has checked the policy and the size.
         if !self.nested {
-            stored::check_policy(&self.subject, &opened.digest, self.names_digest())?;
+            if !start.is_accepted {
+                stored::check_policy(&self.subject, &opened.digest, self.names_digest())?;
+            }
             self.most().check(self.size(opened.plan()), |resource| self.sets(resource))?;
         }
         Ok((opened, held))
