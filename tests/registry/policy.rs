@@ -390,6 +390,8 @@ fn only_a_build_of_this_host_is_local() {
     for word in ["built", "./built.box", "./whole.box", &digest] {
         assert_eq!(code(word), "policy-refused", "{word}");
     }
+    // The hidden option of a virtual host is no way around it.
+    error_of(&host.boxlaunch("user", &["run", "--nested", "built", "--json"]), "policy-refused");
     // The same directory on a host that has not built it.
     host.policy("file = \"refuse\"\nlocal = \"allow\"\n");
     error_of(&host.boxlaunch("user2", &["run", "./whole.box", "--json"]), "policy-refused");

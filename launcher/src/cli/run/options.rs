@@ -293,11 +293,12 @@ impl RunArgs {
     pub(in crate::cli) fn open(&self) -> Result<(OpenBox, Option<Held>), Failure> {
         let start = stored::find(&self.subject, self.is_told())?;
         let (opened, held) = found::open_to_run(start.found.expect(self.expect))?;
-        // For a nested run, the run that started the virtual host has checked the policy and the size.
+        // Also for a nested run, which anybody can start on a host. The virtual host has no policy.
+        if !start.is_accepted {
+            stored::check_policy(&self.subject, &opened.digest, self.names_digest())?;
+        }
+        // For a nested run, the run that started the virtual host has checked the size.
         if !self.nested {
-            if !start.is_accepted {
-                stored::check_policy(&self.subject, &opened.digest, self.names_digest())?;
-            }
             self.most().check(self.size(opened.plan()), |resource| self.sets(resource))?;
         }
         Ok((opened, held))
