@@ -33,6 +33,8 @@ pub(crate) const INDEX: &str = "index.json";
 pub(crate) const LAYOUT: &str = "oci-layout";
 /// The empty file in the directory of a box that was built on this host. It is no part of the box.
 pub(crate) const BUILT: &str = "built";
+/// How often [`Store::note_built`] writes the note again if another process replaces the directory.
+const NOTES: usize = 8;
 /// How long to wait for the gate while a collection of another process holds it. A collection releases it at short intervals.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -300,8 +302,13 @@ impl Store {
     /// [`StoreError::File`] and [`StoreError::Full`].
     pub fn note_built(&self, _: &Publishing<'_>, digest: &Digest) -> Result<(), StoreError> {
         let path = self.box_directory(digest).join(BUILT);
-        if path.exists() {
-            return Ok(());
+        // A build of the same box in another process may replace the directory meanwhile.
+        for _ in 0..NOTES {
+            match write_whole(self.root(), &path, &[]) {
+                Err(StoreError::File(error)) if error.source.kind() == io::ErrorKind::NotFound => {}
+                _ if !path.exists() => {}
+                written => return written,
+            }
         }
         write_whole(self.root(), &path, &[])
     }

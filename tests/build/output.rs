@@ -242,7 +242,7 @@ fn a_box_is_named_in_the_store_and_its_directory_is_small() {
     assert_eq!(checkout.read("store/names/test"), named);
     assert_eq!(
         names(&checkout, "store/boxes"),
-        [format!("{}/index.json", &digest[7..]), format!("{}/oci-layout", &digest[7..]),]
+        ["built", "index.json", "oci-layout"].map(|it| format!("{}/{it}", &digest[7..]))
     );
     let roots = files(&checkout.path("store/roots"));
     let thin = checkout.path("test.box").canonicalize().unwrap();
