@@ -14,7 +14,7 @@
 //! never keep a box. The attachments of a box that the store does not have are removed like content without references, but not
 //! within an hour after the last of them was added. A damaged file is treated as absent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
@@ -155,8 +155,49 @@ impl Store {
         self.write_attachments(digest, &own).map(|()| true)
     }
 
-    /// Lists the attachments of a box in the order in which they were added, and then the further ones of the base. An attachment
-    /// whose bytes are missing is left out.
+    /// Adds attachments that a box cannot do without, such as the signature for which a policy has accepted it. If the limits of the
+    /// box are exceeded, other attachments of this store make room: first those of `spare`, then the oldest. Returns how many are
+    /// new. The other rules of [`Self::attach`] apply.
+    ///
+    /// # Errors
+    /// [`StoreError::Attachment`] if `needed` alone exceeds a limit, [`StoreError::File`] and [`StoreError::Full`].
+    pub fn attach_needed(
+        &self,
+        digest: &Digest,
+        needed: &[&Attachment],
+        spare: &BTreeSet<Digest>,
+    ) -> Result<usize, StoreError> {
+        if needed.is_empty() {
+            return Ok(0);
+        }
+        let infos: Vec<_> = needed.iter().map(|it| it.info()).collect();
+        let refused = |reason| StoreError::Attachment { digest: *digest, reason };
+        infos.iter().try_for_each(AttachmentInfo::check).map_err(refused)?;
+        for it in needed {
+            self.put(&it.bytes)?;
+        }
+        let _gate = self.session().publish_once()?;
+        self.own_box(digest)?;
+        let _lock = self.lock_attachments(digest)?;
+        let all = self.attachments(digest)?;
+        // The same bytes under another media type are another document.
+        let is_it = |known: &AttachmentInfo, it: &AttachmentInfo| {
+            (known.digest, &known.media_type) == (it.digest, &it.media_type)
+        };
+        let is_new = |it: &&AttachmentInfo| !all.iter().any(|known| is_it(known, it));
+        let new = infos.iter().filter(is_new).count();
+        if new > 0 {
+            let mut own = read(self.root(), digest)?;
+            own.retain(|it| infos.iter().all(|info| info.digest != it.digest));
+            make_room(&mut own, &infos, spare).map_err(refused)?;
+            own.extend(infos);
+            self.write_attachments(digest, &own)?;
+        }
+        Ok(new)
+    }
+
+    /// Lists the attachments of a box in the order in which they were added, and then the further ones of the base, as far as the
+    /// limits of a box allow. An attachment whose bytes are missing is left out.
     ///
     /// # Errors
     /// [`StoreError::File`].
@@ -232,6 +273,22 @@ fn blob(root: &Path, digest: &Digest) -> PathBuf {
     root.join("blobs").join(digest.hex())
 }
 
+/// Removes as many attachments of `own` as `needed` takes the place of.
+fn make_room(
+    own: &mut Vec<AttachmentInfo>,
+    needed: &[AttachmentInfo],
+    spare: &BTreeSet<Digest>,
+) -> Result<(), String> {
+    while let Err(reason) = AttachmentInfo::check_all(own.iter().chain(needed)) {
+        let at = own.iter().position(|it| spare.contains(&it.digest));
+        match at.or((!own.is_empty()).then_some(0)) {
+            Some(at) => own.remove(at),
+            None => return Err(reason),
+        };
+    }
+    Ok(())
+}
+
 /// Lists the attachments of a box in a store and its base. Another process may change the base at any time, so its errors are
 /// ignored.
 fn list(
@@ -242,7 +299,9 @@ fn list(
     let mut all = read(own, digest)?;
     let more = base.and_then(|it| read(it.root(), digest).ok()).unwrap_or_default();
     for info in more {
-        if !all.iter().any(|it| it.digest == info.digest) {
+        let is_known = all.iter().any(|it| it.digest == info.digest);
+        // Those of this store come first: the user needs them.
+        if !is_known && AttachmentInfo::check_all(all.iter().chain([&info])).is_ok() {
             all.push(info);
         }
     }
@@ -347,6 +406,53 @@ mod tests {
 
     fn store(directory: &Path) -> Store {
         Store::open(&directory.join("store")).unwrap()
+    }
+
+    #[test]
+    fn what_a_box_cannot_do_without_takes_the_place_of_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let (store, digest) = (store(directory.path()), Digest::of(b"box"));
+        let of = |name: &str| attachment(name.as_bytes());
+        let others: Vec<_> = (0..MAX_ATTACHMENTS).map(|it| of(&it.to_string())).collect();
+        for it in &others {
+            store.attach(&digest, it).unwrap();
+        }
+        let (first, second, third) = (of("first"), of("second"), of("third"));
+        assert!(store.attach(&digest, &first).is_err());
+        let attach = |needed: &[&Attachment], spare: &[&Attachment]| {
+            let spare = spare.iter().map(|it| it.info().digest).collect();
+            store.attach_needed(&digest, needed, &spare).unwrap()
+        };
+        assert_eq!(attach(&[&first, &others[3]], &[&others[5]]), 1);
+        assert_eq!(attach(&[&first], &[]), 0);
+        assert_eq!(attach(&[&second, &third], &[&first]), 2);
+        let mut expected: Vec<_> = others.iter().map(Attachment::info).collect();
+        for at in [5, 3, 0] {
+            expected.remove(at);
+        }
+        expected.extend([&others[3], &second, &third].map(Attachment::info));
+        assert_eq!(store.attachments(&digest).unwrap(), expected);
+        // Nobody gains by adding the same bytes as another document first.
+        let other = Attachment::new("text/plain", b"fourth".to_vec());
+        assert_eq!((attach(&[&other], &[]), attach(&[&of("fourth")], &[])), (1, 1));
+        assert_eq!(store.attachments(&digest).unwrap().last(), Some(&of("fourth").info()));
+    }
+
+    #[test]
+    fn what_a_box_cannot_do_without_comes_before_what_the_base_has() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = Store::open(&directory.path().join("base")).unwrap();
+        let digest = Digest::of(b"box");
+        for number in 0..MAX_ATTACHMENTS {
+            base.attach(&digest, &attachment(&number.to_le_bytes())).unwrap();
+        }
+        let base = Base::open(&directory.path().join("base")).unwrap();
+        let store = store(directory.path()).with_base(base);
+        let one = attachment(b"one");
+        assert!(store.attach(&digest, &one).is_err());
+        assert_eq!(store.attach_needed(&digest, &[&one], &BTreeSet::new()).unwrap(), 1);
+        let all = store.attachments(&digest).unwrap();
+        assert_eq!((all.len(), &all[0]), (MAX_ATTACHMENTS, &one.info()));
     }
 
     #[test]

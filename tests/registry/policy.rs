@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use box_cache::{Attachment, Named, Owner, Store};
+use box_cache::{Attachment, MAX_ATTACHMENTS, Named, Owner, Store};
 use box_digest::Digest;
 use box_layout::OpenBox;
 use box_trust::{Algorithm, BUNDLE_MEDIA_TYPE, PrivateKey, Statement};
@@ -448,6 +448,40 @@ fn a_name_that_only_a_file_declares_is_no_name_of_a_registry() {
     for word in words {
         assert!(!["box-unsigned", "policy-refused"].contains(&&*code(word)), "{word}");
     }
+}
+
+#[test]
+fn others_attachments_do_not_keep_a_new_signature_from_the_store() {
+    let host = Host::new(Rules::default());
+    host.sign("out", &host.key, host.digest);
+    let out = Store::open(&host.path("out")).unwrap();
+    for number in 1..MAX_ATTACHMENTS {
+        let junk = Attachment::new(BUNDLE_MEDIA_TYPE, number.to_string().into_bytes());
+        out.attach(&host.digest, &junk).unwrap();
+    }
+    host.push("out", "acme/box:v1");
+    host.policy(SIGNED);
+    let reference = host.reference("acme/box:v1");
+    printed(&host.boxbuild("user", &["pull", &reference]));
+    // The key rotates. The registry has one attachment more than a store takes.
+    let new = PrivateKey::generate(Algorithm::Ed25519).unwrap();
+    fs::write(host.path("config/boxbuild/acme.pub"), new.public().to_pem()).unwrap();
+    host.sign("new", &new, host.digest);
+    host.push("new", "acme/box:v1");
+    printed(&host.boxbuild("user", &["pull", &reference]));
+    let words = printed(&host.boxlaunch("user", &["verify", &reference])).0;
+    assert!(words.contains("policy   ok       signed by the key "), "{words}");
+    // A file with the new signature, for a store that is full.
+    printed(&host.boxbuild("new", &["pull", &reference]));
+    let all = Store::open(&host.path("new")).unwrap();
+    for it in all.attachments(&host.digest).unwrap() {
+        let is_new = all.read_attachment(&it).unwrap().bytes.len() > 9;
+        assert!(is_new || all.detach(&host.digest, &it.digest).unwrap());
+    }
+    printed(&host.boxbuild("new", &["save", &reference, "-o", "new.tar"]));
+    printed(&host.boxbuild("out", &["load", "new.tar"]));
+    let words = printed(&host.boxlaunch("out", &["verify", &reference])).0;
+    assert!(words.contains("policy   ok       signed by the key "), "{words}");
 }
 
 #[test]

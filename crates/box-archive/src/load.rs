@@ -111,7 +111,7 @@ impl<'a> Plan<'a> {
         fetch(&self.archive.origin(&named), &self.missing, store)?;
         for it in &self.boxes {
             it.remote.keep_manifest(store)?;
-            keep_attachments(store, &it.remote.digest, &it.attachments)?;
+            keep_attachments(store, &it.remote.digest, &it.attachments, &it.needed)?;
         }
         // Until the boxes have their names, these values keep garbage collection from their blobs. If one box cannot be opened,
         // no box gets a name.

@@ -61,6 +61,8 @@ pub struct Boxed {
     pub names: Vec<String>,
     /// The attachments of the box, such as its signatures. They are verified only against the digests in the file.
     pub attachments: Vec<Attachment>,
+    /// The digests of the attachments by which a policy has accepted the box, if one was asked. A load always keeps them.
+    pub needed: Vec<Digest>,
 }
 
 impl Boxed {
@@ -143,7 +145,7 @@ impl Archive {
             match Remote::of(&Early(self), found) {
                 Ok(remote) => {
                     let (names, attachments) = (listed.names.clone(), Vec::new());
-                    boxes.push(Boxed { remote, names, attachments });
+                    boxes.push(Boxed { remote, names, attachments, needed: Vec::new() });
                 }
                 Err(BoxRegistryError::NotABox { found, .. }) => {
                     other.get_or_insert(found);

@@ -64,8 +64,11 @@ pub fn attachments(
     parallel::each(&infos, registry.parallel(), |info| fetch(&origin, info))
 }
 
-/// Adds attachments to a box of the store, or to one that is pulled next. Returns how many are new. If the box has as many
-/// attachments as the store takes, the others are left out.
+/// Adds attachments to a box of the store, or to one that is pulled next. Returns how many are new.
+///
+/// The attachments with the digests `needed`, by which a policy has accepted the box, are always added. If the box then has too
+/// many, the others of the list make room first: they can be fetched again. If the box already has as many attachments as the store
+/// takes, the others are left out. So nobody who can only add attachments to a registry can keep the store from a signature.
 ///
 /// # Errors
 /// [`BoxRegistryError::Store`].
@@ -73,9 +76,13 @@ pub fn keep_attachments(
     store: &Store,
     digest: &Digest,
     attachments: &[Attachment],
+    needed: &[Digest],
 ) -> Result<usize, BoxRegistryError> {
-    let mut new = 0;
-    for attachment in attachments {
+    let is_needed = |it: &&Attachment| needed.contains(&Digest::of(&it.bytes));
+    let (first, others): (Vec<_>, Vec<_>) = attachments.iter().partition(is_needed);
+    let spare = others.iter().map(|it| Digest::of(&it.bytes)).collect();
+    let mut new = store.attach_needed(digest, &first, &spare)?;
+    for attachment in others {
         match store.attach(digest, attachment) {
             Ok(is_new) => new += usize::from(is_new),
             Err(StoreError::Attachment { .. }) => {}

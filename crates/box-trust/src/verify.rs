@@ -12,6 +12,8 @@ pub struct Verified<'k> {
     pub key: &'k PublicKey,
     /// The statement.
     pub statement: Statement,
+    /// The digest of the bundle.
+    pub bundle: Digest,
 }
 
 /// The statements that fulfil a [`Requirement`].
@@ -40,7 +42,7 @@ pub fn verify<'k>(
     let key = key.ok_or_else(|| TrustError::OtherKey(safe_text::quote(&read.hint)))?;
     key.check(&read.message, &read.signature)?;
     let statement = Statement::read(&read.message[read.payload..], box_digest)?;
-    Ok(Verified { key, statement })
+    Ok(Verified { key, statement, bundle: Digest::of(bundle) })
 }
 
 /// What a bundle says about itself. Nothing of it is verified.

@@ -114,7 +114,8 @@ impl PullArgs {
             note(&format!("{} is another box now; before, it was {before}", pulled.reference));
         }
         if !self.dry_run {
-            keep_attachments(store, &pulled.digest, &attachments)?;
+            let needed = verdict.as_ref().map_or(&[][..], |it| &it.bundles);
+            keep_attachments(store, &pulled.digest, &attachments, needed)?;
             // Their memory is free before blobs are decompressed.
             drop(attachments);
             plan.fetch(client, store)?;

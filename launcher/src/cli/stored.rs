@@ -87,9 +87,9 @@ pub(crate) fn in_store(subject: &BoxArgument, is_told: bool) -> Result<Option<Di
     let reference = BoxReference::parse(subject.word())?;
     let Some(path) = reference.path().filter(|_| is_file(&reference)) else { return Ok(None) };
     let archive = Archive::open(path)?;
-    let only = archive.one_box(reference.pinned())?;
+    let mut only = archive.one_box(reference.pinned())?;
     if let Some(policy) = HostPolicy::read(PROGRAM.variable)? {
-        check_file(&policy, &path.to_string_lossy(), &only).map_err(CommandFault::from)?;
+        check_file(&policy, &path.to_string_lossy(), &mut only).map_err(CommandFault::from)?;
     }
     let digest = only.remote.digest;
     let found = BoxReference::of_digest(digest).find(subject.store.stores(&PROGRAM));

@@ -92,8 +92,8 @@ fn attachments_travel_with_the_box_to_a_registry_with_or_without_the_api() {
         assert!([&one, &two].iter().all(|it| fetched.contains(it)));
         // Another store gets the same.
         let other = Stage::new(Rules::default());
-        assert_eq!(keep_attachments(&other.store, &digest, &fetched).unwrap(), 2);
-        assert_eq!(keep_attachments(&other.store, &digest, &fetched).unwrap(), 0);
+        assert_eq!(keep_attachments(&other.store, &digest, &fetched, &[]).unwrap(), 2);
+        assert_eq!(keep_attachments(&other.store, &digest, &fetched, &[]).unwrap(), 0);
         assert_eq!(other.store.attachments(&digest).unwrap().len(), 2);
         let tag = (NAME.to_owned(), format!("sha256-{}", stage.digest().hex()));
         assert_eq!(stage.registry.with(|held| held.manifests.contains_key(&tag)), !has_api);
@@ -281,7 +281,16 @@ fn only_the_last_attachments_are_fetched() {
     // A store that has others already takes what it has room for.
     let digest = open(&files).digest;
     stage.store.attach(&digest, &signature("own")).unwrap();
-    assert_eq!(keep_attachments(&stage.store, &digest, &fetched).unwrap(), MAX_ATTACHMENTS - 1);
+    let keep =
+        |needed: &[Digest]| keep_attachments(&stage.store, &digest, &fetched, needed).unwrap();
+    assert_eq!(keep(&[]), MAX_ATTACHMENTS - 1);
+    // What a policy needs is added in any case. What only the store has stays there.
+    let kept = || stage.store.attachments(&digest).unwrap();
+    let needed = fetched.last().unwrap().info();
+    assert!(!kept().contains(&needed));
+    assert_eq!(keep(&[needed.digest]), 1);
+    assert!(kept().contains(&needed) && kept().contains(&signature("own").info()));
+    assert_eq!(kept().len(), MAX_ATTACHMENTS);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use box_cache::Attachment;
 use box_contract::ErrorCode::{BoxUnsigned, PolicyRefused};
 use box_digest::Digest;
-use box_trust::{BUNDLE_MEDIA_TYPE, Decision, Origin, Refusal, Requirement, TrustError};
+use box_trust::{Accepted, BUNDLE_MEDIA_TYPE, Decision, Origin, Refusal, Requirement, TrustError};
 use safe_text::shown;
 
 use super::HostPolicy;
@@ -43,6 +43,8 @@ pub struct Verdict {
     pub place: String,
     /// The hint of the key that has signed the box, if a signature is needed.
     pub key: Option<String>,
+    /// The digests of the bundles by which the policy accepts the box.
+    pub bundles: Vec<Digest>,
 }
 
 impl Verdict {
@@ -207,9 +209,15 @@ impl Asked<'_> {
     ) -> Result<Verdict, PolicyError> {
         let verdicts = self.answers.iter().map(|it| self.check_answer(it, digest, attachments));
         let verdicts: Vec<_> = verdicts.collect::<Result<_, _>>()?;
+        let bundles = verdicts.iter().flat_map(|it| it.bundles.clone()).collect();
         // `answer` refuses a box without origins, so there is at least one.
         let verdict = verdicts.into_iter().max_by_key(|it| it.key.is_some());
-        Ok(verdict.unwrap_or_else(|| Verdict { place: self.policy.place(None), key: None }))
+        let Verdict { place, key, .. } = verdict.unwrap_or_else(|| self.allowed(None));
+        Ok(Verdict { place, key, bundles })
+    }
+
+    fn allowed(&self, line: Place) -> Verdict {
+        Verdict { place: self.policy.place(line), key: None, bundles: Vec::new() }
     }
 
     fn check_answer(
@@ -219,17 +227,14 @@ impl Asked<'_> {
         attachments: &[Attachment],
     ) -> Result<Verdict, PolicyError> {
         if let Some(line) = answer.allowed {
-            return Ok(Verdict { place: self.policy.place(line), key: None });
+            return Ok(self.allowed(line));
         }
         let mut lacking = None;
         for (requirement, line) in &answer.needed {
             let bundles = attachments.iter().filter(|it| it.media_type == BUNDLE_MEDIA_TYPE);
             let place = || self.policy.place(*line);
             match requirement.check(bundles.map(|it| it.bytes.as_slice()), digest) {
-                Ok(accepted) => {
-                    let key = Some(accepted.signature.key.hint());
-                    return Ok(Verdict { place: place(), key });
-                }
+                Ok(accepted) => return Ok(signed(place(), &accepted)),
                 Err(error) => lacking = lacking.or_else(|| Some((error, place()))),
             }
         }
@@ -238,4 +243,10 @@ impl Asked<'_> {
         let (error, place) = lacking.unwrap_or_else(none);
         Err(PolicyError::Unsigned { subject: self.subject.clone(), error, place })
     }
+}
+
+fn signed(place: String, accepted: &Accepted<'_>) -> Verdict {
+    let all = [Some(&accepted.signature), accepted.provenance.as_ref()];
+    let bundles = all.into_iter().flatten().map(|it| it.bundle).collect();
+    Verdict { place, key: Some(accepted.signature.key.hint()), bundles }
 }

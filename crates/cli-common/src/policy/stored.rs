@@ -12,15 +12,22 @@ use super::{Asked, HostPolicy, PolicyError, Verdict};
 use crate::store::{BoxArgument, CommandFault, Program, attachments, stored_boxes};
 
 /// Asks the policy about a box in a file, whose attachments are in the file, too. The names of the box in the file are only what
-/// the file declares, so the policy must accept the box under each of them.
+/// the file declares, so the policy must accept the box under each of them. [`Boxed::needed`] becomes what the policy needs.
 ///
 /// # Errors
 /// [`PolicyError`] if the policy does not accept the box.
-pub fn check_file(policy: &HostPolicy, file: &str, found: &Boxed) -> Result<Verdict, PolicyError> {
+pub fn check_file(
+    policy: &HostPolicy,
+    file: &str,
+    found: &mut Boxed,
+) -> Result<Verdict, PolicyError> {
     let names = found.names.iter().filter_map(|it| RemoteName::parse(it).ok());
     let names: BTreeSet<_> = names.map(|it| repository(&it)).collect();
     let subject = format!("the box {} in {file}", found.called());
-    policy.ask_all(&subject, &declared(&names))?.check(&found.remote.digest, &found.attachments)
+    let asked = policy.ask_all(&subject, &declared(&names))?;
+    let verdict = asked.check(&found.remote.digest, &found.attachments)?;
+    found.needed.clone_from(&verdict.bundles);
+    Ok(verdict)
 }
 
 /// Asks the policy about the box of a command line that has the digest `digest`, and is in the store or in a directory.

@@ -208,11 +208,11 @@ impl LoadArgs {
         } else {
             Archive::open(&self.file)?
         };
-        let boxes = archive.boxes()?;
+        let mut boxes = archive.boxes()?;
         if let Some(policy) = policy {
             let file =
                 if is_stream { "standard input".into() } else { self.file.to_string_lossy() };
-            boxes.iter().try_for_each(|it| check_file(policy, &file, it).map(drop))?;
+            boxes.iter_mut().try_for_each(|it| check_file(policy, &file, it).map(drop))?;
         }
         let cap = cap(program)?;
         let store = self.store.open(program)?;
