@@ -16,6 +16,8 @@ pub(crate) struct Attached {
     pub(crate) manifests: BTreeMap<Digest, (Descriptor, Vec<u8>)>,
     /// The blobs that the manifests name.
     pub(crate) content: BTreeMap<Digest, Vec<u8>>,
+    /// The size of the attachments, in bytes, as a reader counts them: one that several boxes share counts for each.
+    bytes: u64,
 }
 
 impl Attached {
@@ -30,13 +32,13 @@ impl Attached {
             let (descriptor, manifest) = Referrer::manifest(subject, &info);
             // The annotations are in the manifest.
             let listed = Descriptor { annotations: BTreeMap::new(), ..descriptor };
-            self.manifests.insert(listed.digest, (listed, manifest));
+            let is_new = self.manifests.insert(listed.digest, (listed, manifest)).is_none();
+            self.bytes += if is_new { info.size } else { 0 };
             self.content.insert(info.digest, attachment.bytes);
             self.content.insert(empty().digest, EMPTY.to_vec());
         }
-        let bytes = self.content.values().map(|it| it.len() as u64).sum();
-        let is_small = bytes <= MAX_ATTACHED + EMPTY.len() as u64;
-        if is_small { Ok(()) } else { Err(ArchiveError::Attachments { bytes }) }
+        let bytes = self.bytes;
+        if bytes <= MAX_ATTACHED { Ok(()) } else { Err(ArchiveError::Attachments { bytes }) }
     }
 
     /// Returns the descriptors in the index.
@@ -45,12 +47,18 @@ impl Attached {
     }
 }
 
-/// Returns the attachments of the box whose manifest is `subject`, each once. The error is the violated rule, as a clause, if
-/// the box has too many.
-pub(crate) fn of_box(
+/// Returns the attachments of each of the boxes whose manifests are `subjects`. The error is the violated rule, as a clause, if a
+/// box has too many, or if they are too large together. One that several boxes share counts for each, because each gets its bytes.
+pub(crate) fn of_boxes(
     referrers: &[Referrer],
-    subject: &Digest,
-) -> Result<Vec<AttachmentInfo>, String> {
+    subjects: impl Iterator<Item = Digest>,
+) -> Result<Vec<Vec<AttachmentInfo>>, String> {
+    let all: Vec<_> = subjects.map(|it| of_box(referrers, &it)).collect::<Result<_, _>>()?;
+    check(all.iter().flatten().map(|it| it.size)).map(|()| all)
+}
+
+/// Returns the attachments of the box whose manifest is `subject`, each once.
+fn of_box(referrers: &[Referrer], subject: &Digest) -> Result<Vec<AttachmentInfo>, String> {
     let mut found: Vec<AttachmentInfo> = Vec::new();
     for Referrer { info, .. } in referrers.iter().filter(|it| it.subject == *subject) {
         if found.iter().all(|it| it.digest != info.digest) {
@@ -60,17 +68,23 @@ pub(crate) fn of_box(
     AttachmentInfo::check_all(&found).map(|()| found)
 }
 
-/// Returns the digests and the sizes of all blobs that the manifests of attachments name. The error is the violated rule, as a
-/// clause, if they are too large together.
-pub(crate) fn blobs(referrers: &[Referrer]) -> Result<BTreeMap<Digest, u64>, String> {
-    let mut blobs: BTreeMap<_, _> =
-        referrers.iter().map(|it| (it.info.digest, it.info.size)).collect();
-    let bytes = blobs.values().copied().fold(0, u64::saturating_add);
+/// Checks the sizes of the attachments of a file.
+fn check(sizes: impl Iterator<Item = u64>) -> Result<(), String> {
+    let bytes = sizes.fold(0, u64::saturating_add);
     if bytes > MAX_ATTACHED {
         return Err(format!(
             "its attachments have {bytes} bytes together, and at most {MAX_ATTACHED} are allowed"
         ));
     }
+    Ok(())
+}
+
+/// Returns the digests and the sizes of all blobs that the manifests of attachments name. The error is the violated rule, as a
+/// clause, if they are too large together.
+pub(crate) fn blobs(referrers: &[Referrer]) -> Result<BTreeMap<Digest, u64>, String> {
+    let mut blobs: BTreeMap<_, _> =
+        referrers.iter().map(|it| (it.info.digest, it.info.size)).collect();
+    check(blobs.values().copied())?;
     if !blobs.is_empty() {
         blobs.insert(empty().digest, empty().size);
     }

@@ -169,9 +169,9 @@ impl Archive {
     fn attach(&self, boxes: &mut [Boxed], referrers: &[Referrer]) -> Result<(), ArchiveError> {
         let malformed = |reason| ArchiveError::Malformed { what: self.title.clone(), reason };
         attached::blobs(referrers).map_err(malformed)?;
-        for it in boxes {
-            let infos = attached::of_box(referrers, &it.remote.registry_digest);
-            let infos = infos.map_err(malformed)?;
+        let subjects = boxes.iter().map(|it| it.remote.registry_digest);
+        let infos = attached::of_boxes(referrers, subjects).map_err(malformed)?;
+        for (it, infos) in boxes.iter_mut().zip(infos) {
             it.attachments =
                 infos.into_iter().map(|it| self.attachment(it)).collect::<Result<_, _>>()?;
         }

@@ -207,7 +207,7 @@ impl<'a> Bundle<'a> {
     /// Returns the blobs that come first, so that a reader of a stream knows all boxes and their attachments before it gets the
     /// other blobs: the manifests of the boxes, and the manifests and the content of the attachments.
     fn in_memory(&self) -> impl Iterator<Item = (&Digest, &[u8])> {
-        let Attached { manifests, content } = &self.attachments;
+        let Attached { manifests, content, .. } = &self.attachments;
         let listed = manifests.iter().map(|(digest, (_, bytes))| (digest, bytes));
         let content = content.iter().filter(|(it, _)| !self.manifests.contains_key(it));
         self.manifests.iter().chain(listed).chain(content).map(|(digest, bytes)| (digest, &**bytes))

@@ -1,12 +1,13 @@
 //! Attachments of boxes in files.
 
-use box_cache::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
+use box_cache::{Attachment, AttachmentInfo, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use box_contract::Descriptor;
 use box_contract::manifest::{OCI_MANIFEST_TYPE, blob_name};
 use box_registry::{EMPTY, Referrer};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::attached;
 
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
@@ -193,10 +194,41 @@ fn a_manifest_that_is_no_attachment_is_ignored_as_before() {
     }
 }
 
+/// Each box of a file gets the bytes of its attachments, so a file must not make them many by sharing.
+#[test]
+fn an_attachment_that_boxes_share_counts_for_each() {
+    let subject = |it: u8| Descriptor::new(OCI_MANIFEST_TYPE, Digest::of(&[it]), 1);
+    let large = signature("").info();
+    let large = |it: u8| AttachmentInfo {
+        digest: Digest::of(&[it]),
+        size: MAX_ATTACHMENT,
+        ..large.clone()
+    };
+    let of = |subject: u8, info| Referrer { subject: Digest::of(&[subject]), info };
+    let mut referrers = vec![of(1, large(1)), of(1, large(2)), of(2, large(1)), of(2, large(2))];
+    let of_boxes = |referrers: &[Referrer]| {
+        let found =
+            attached::of_boxes(referrers, [1, 2, 3].map(|it| Digest::of(&[it])).into_iter());
+        found.map(|it| it.iter().map(Vec::len).collect::<Vec<_>>())
+    };
+    assert_eq!(of_boxes(&referrers), Ok(vec![2, 2, 0]));
+    referrers.push(of(3, large(2)));
+    let reason = of_boxes(&referrers).unwrap_err();
+    assert!(reason.ends_with("at most 67108864 are allowed"), "{reason}");
+    // Nor does this program write such a file.
+    let bytes = vec![0; usize::try_from(MAX_ATTACHMENT).unwrap()];
+    let mut attached = attached::Attached::default();
+    for it in 0..4 {
+        attached.add(&subject(it), vec![Attachment::new(BUNDLE, bytes.clone())]).unwrap();
+    }
+    attached.add(&subject(0), vec![Attachment::new(BUNDLE, bytes.clone())]).unwrap();
+    assert!(attached.add(&subject(4), vec![Attachment::new(BUNDLE, bytes)]).is_err());
+}
+
 #[test]
 fn too_many_attachments_are_refused() {
     let subject = Descriptor::new(OCI_MANIFEST_TYPE, Digest::of(b"none"), 1);
-    let mut attached = crate::attached::Attached::default();
+    let mut attached = attached::Attached::default();
     let large =
         |it: u8| Attachment::new(BUNDLE, vec![it; usize::try_from(MAX_ATTACHMENT).unwrap()]);
     attached.add(&subject, (0..4).map(large).collect()).unwrap();
