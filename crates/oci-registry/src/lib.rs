@@ -8,6 +8,7 @@ mod client;
 mod config;
 mod credentials;
 mod error;
+mod index;
 mod manifest;
 mod name;
 mod page;

@@ -16,10 +16,11 @@ use download::{Body, Cancel, Deadline, Request, RequestUrl, retry};
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, LINK};
 use safe_text::with_causes;
-use serde_json::{Map, Value, json};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::client::Registry;
 use crate::error::RegistryError;
+use crate::index::Index;
 use crate::manifest::{self, MAX_MANIFEST};
 use crate::name::{Reference, Repository, Tag};
 use crate::page;
@@ -118,7 +119,8 @@ impl Pusher {
             let reference = Reference::Digest(descriptor.digest);
             let headers = self.put(&reference, OCI_MANIFEST_TYPE, bytes)?;
             if !headers.contains_key("oci-subject") {
-                unlisted.push(json!(descriptor));
+                // Every descriptor can be written.
+                unlisted.extend(to_raw_value(descriptor));
             }
         }
         if unlisted.is_empty() { Ok(()) } else { self.list_by_tag(subject, unlisted) }
@@ -126,7 +128,11 @@ impl Pusher {
 
     /// Adds entries to the index of the fallback tag. Writes it until it has them, and the entries of all other writers that were
     /// there before.
-    fn list_by_tag(&self, subject: &Digest, mut wanted: Vec<Value>) -> Result<(), RegistryError> {
+    fn list_by_tag(
+        &self,
+        subject: &Digest,
+        mut wanted: Vec<Box<RawValue>>,
+    ) -> Result<(), RegistryError> {
         let tag = Reference::Tag(fallback_tag(subject)?);
         let what = format!("the referrers of {}@{subject}", self.repository());
         for _ in 0..TRIES {
@@ -175,7 +181,10 @@ fn list(
 fn by_tag(session: &Session, subject: &Digest) -> Result<Option<Vec<Descriptor>>, RegistryError> {
     let tag = Reference::Tag(fallback_tag(subject)?);
     match manifest::fetch(session, &tag) {
-        Ok(found) => Ok(Index::of(&found.bytes).map(|it| it.descriptors())),
+        Ok(found) => {
+            let what = format!("the referrers of {}@{subject}", session.server.repository);
+            Index::of(&found.bytes).map(|it| descriptors(&what, &it)).transpose()
+        }
         Err(RegistryError::NotFound { .. } | RegistryError::NotARegistry { .. }) => Ok(None),
         Err(error) => Err(error),
     }
@@ -239,7 +248,16 @@ fn page(
         return Ok(None);
     }
     let (index, size) = (Index::of(&bytes), bytes.len() as u64);
-    Ok(index.map(|index| Page { referrers: index.descriptors(), size, next }))
+    let Some(index) = index else { return Ok(None) };
+    Ok(Some(Page { referrers: descriptors(what, &index)?, size, next }))
+}
+
+/// Returns the entries of an index, which must not have more than are listed.
+fn descriptors(what: &str, index: &Index) -> Result<Vec<Descriptor>, RegistryError> {
+    if index.manifests.len() > MAX_REFERRERS {
+        return Err(RegistryError::response(what, "there are too many"));
+    }
+    Ok(index.descriptors())
 }
 
 /// Returns whether a server that does not know the API answers with this status.
@@ -268,56 +286,4 @@ fn next(
         return Ok(Some(next));
     }
     Err(RegistryError::response(what, "its next page is on another server"))
-}
-
-/// An index of referrers. Other fields and entries that other clients wrote stay as they are.
-struct Index {
-    fields: Map<String, Value>,
-    manifests: Vec<Value>,
-}
-
-impl Index {
-    fn new() -> Self {
-        let fields = [("schemaVersion", json!(2)), ("mediaType", json!(OCI_INDEX_TYPE))];
-        let fields = fields.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
-        Self { fields, manifests: Vec::new() }
-    }
-
-    /// Reads an index. Returns `None` if it is another document.
-    fn of(bytes: &[u8]) -> Option<Self> {
-        let mut fields: Map<String, Value> = serde_json::from_slice(bytes).ok()?;
-        let media_type = fields.get("mediaType");
-        if media_type.is_some_and(|it| it != OCI_INDEX_TYPE) {
-            return None;
-        }
-        match fields.remove("manifests")? {
-            Value::Array(manifests) => Some(Self { fields, manifests }),
-            // An empty list in Go's JSON.
-            Value::Null => Some(Self { fields, manifests: Vec::new() }),
-            _ => None,
-        }
-    }
-
-    fn descriptors(&self) -> Vec<Descriptor> {
-        let read = |it: &Value| serde_json::from_value(it.clone()).ok();
-        self.manifests.iter().filter_map(read).collect()
-    }
-
-    /// Adds the entries whose digests are not there. Returns whether there are any.
-    fn add(&mut self, entries: &[Value]) -> bool {
-        let before = self.manifests.len();
-        for entry in entries {
-            if !self.manifests.iter().any(|it| it["digest"] == entry["digest"]) {
-                self.manifests.push(entry.clone());
-            }
-        }
-        self.manifests.len() > before
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        let mut fields = self.fields.clone();
-        fields.insert("manifests".to_owned(), json!(self.manifests));
-        // Every value of this type can be written.
-        serde_json::to_vec(&fields).unwrap_or_default()
-    }
 }
