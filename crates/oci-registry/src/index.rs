@@ -158,8 +158,8 @@ mod tests {
         let mut index = Index::of(before.to_string().as_bytes()).unwrap();
         let mine = Descriptor::new("a/b", Digest::of(b"mine"), 1);
         let entry = to_raw_value(&mine).unwrap();
-        assert!(index.add(&[entry.clone()]) && !index.add(&[entry]));
-        assert_eq!(index.descriptors(), [mine.clone()]);
+        assert!(index.add(std::slice::from_ref(&entry)) && !index.add(std::slice::from_ref(&entry)));
+        assert_eq!(index.descriptors(), std::slice::from_ref(&mine));
         let after: Value = serde_json::from_slice(&index.bytes()).unwrap();
         let mut expected = before;
         expected["manifests"].as_array_mut().unwrap().push(json!(mine));
