@@ -107,7 +107,7 @@ fn build(project: &Path, config: &Path, host: &str) -> Digests {
     };
     let lines = page::blocks(PAGE, "bash");
     let (first, others) = lines.split_first().unwrap();
-    assert_eq!((*first, others.len()), ("boxbuild build --push ghcr.io/acme/hello:v1", 2));
+    assert_eq!((*first, others.len()), ("boxbuild build --push ghcr.io/acme/hello:v1", 4));
     let digests = digests(&run(&format!("{first} --json")));
     for line in others {
         let ran = run(line);
