@@ -158,7 +158,9 @@ mod tests {
         let mut index = Index::of(before.to_string().as_bytes()).unwrap();
         let mine = Descriptor::new("a/b", Digest::of(b"mine"), 1);
         let entry = to_raw_value(&mine).unwrap();
-        assert!(index.add(std::slice::from_ref(&entry)) && !index.add(std::slice::from_ref(&entry)));
+        assert!(
+            index.add(std::slice::from_ref(&entry)) && !index.add(std::slice::from_ref(&entry))
+        );
         assert_eq!(index.descriptors(), std::slice::from_ref(&mine));
         let after: Value = serde_json::from_slice(&index.bytes()).unwrap();
         let mut expected = before;
