@@ -111,8 +111,8 @@ impl Args {
 
 /// Why and how a failed build is tried again.
 struct Again {
-    /// Whether the build failed because the store or the registry has lost a blob, or because of the build cache. Collections such as `boxbuild gc` keep the blobs
-    /// that a process with the open store uses, but other programs may delete blobs.
+    /// Whether the build failed because the store or the registry has lost a blob, or because of the build cache. Collections
+    /// such as `boxbuild gc` keep the blobs that a process with the open store uses, but other programs may delete blobs.
     is_missing: Cell<bool>,
     /// Whether this host must have the whole box, so that the build takes no layers of the registry.
     is_whole: Cell<bool>,
@@ -163,8 +163,12 @@ fn attempt(
     let lock = (&lock_file, &lock);
     let done = Finish { args, loaded: &loaded, target: &target, store, client, lock, cap, again };
     let known = resolved.recalled().map_err(failed)?;
-    let missing = resolved.undecoded().map_err(failed)?;
-    let inline = match source.filter(|_| known.is_none() && !missing.is_empty()) {
+    // Only a build that may use the registry's layers reads which layers the store lacks: it reads every layer's index.
+    let missing = match source.filter(|_| known.is_none()) {
+        Some(_) => resolved.undecoded().map_err(failed)?,
+        None => Vec::new(),
+    };
+    let inline = match source.filter(|_| !missing.is_empty()) {
         Some(source) => done.inline(source, &resolved)?,
         None => None,
     };
