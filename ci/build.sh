@@ -21,7 +21,8 @@ args=(build --json --annotations github "--file=$BOXFILE")
 [[ $LOCKED == false ]] || args+=(--locked)
 [[ -z $CACHE_FROM ]] || args+=("--cache-from=$CACHE_FROM")
 [[ -z $PUSH ]] || args+=("--push=$PUSH")
-[[ $NO_CACHE != true ]] || args+=(--no-cache)
+# Whoever may push to the registry decides what its cache holds, so a box with layers of it is not signed.
+[[ $NO_CACHE != true && -z $IS_SIGNED ]] || args+=(--no-cache)
 
 before=
 if [[ -n $COMPARE_WITH ]]; then

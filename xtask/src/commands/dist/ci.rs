@@ -97,13 +97,17 @@ struct Run {
     summary: String,
 }
 
-/// Replaces the expressions `${{ … }}` of a value as GitHub does: an input, an output of a step, or the first of two that is not
-/// empty.
+/// Replaces the expressions `${{ … }}` of a value as GitHub does: an input, an output of a step, the first of two that is not
+/// empty, or a text if an input is not empty.
 fn expanded(value: &str, inputs: &Value, outputs: &BTreeMap<String, String>) -> String {
     let Some(expression) = value.strip_prefix("${{ ").and_then(|it| it.strip_suffix(" }}")) else {
         assert!(!value.contains("${{"), "{value}");
         return value.to_owned();
     };
+    if let Some((condition, text)) = expression.split_once(" && ") {
+        let has_value = inputs[condition.strip_prefix("inputs.").unwrap()] != "";
+        return if has_value { text.trim_matches('\'').to_owned() } else { String::new() };
+    }
     let term = |term: &str| {
         let output = term.strip_prefix("steps.build.outputs.");
         let output = output.map(|it| outputs.get(it).cloned().unwrap_or_default());
@@ -171,6 +175,8 @@ impl Machine {
         }
         command.env("GITHUB_ACTIONS", "true").env("GITHUB_WORKSPACE", self.at("checkout"));
         command.env("GITHUB_ACTION_PATH", Workspace::find().path(""));
+        command.env("GITHUB_SERVER_URL", "https://github.com");
+        command.env("GITHUB_WORKFLOW_REF", "acme/hello/.github/workflows/box.yml@refs/heads/main");
         command.env("RUNNER_TEMP", self.directory.path()).output().unwrap()
     }
 }
@@ -220,6 +226,44 @@ fn the_action_builds_pushes_and_says_what_changed() {
     assert!(compared.summary.contains("allows less"), "{}", compared.summary);
     let alone = machine.act(&[]);
     assert!(alone.is_done && !alone.outputs.contains_key("changed"), "{alone:?}");
+}
+
+#[test]
+fn the_action_signs_what_it_has_built_without_a_cache() {
+    let mut machine = Machine::new();
+    let push = format!("{}/acme/hello:main", machine.registry.host());
+    let pushed = machine.act(&[("push", &push), ("locked", "false")]);
+    assert!(pushed.is_done, "{}", pushed.log);
+    machine.lines("boxbuild keygen -o ../acme", |it| it);
+    let key = machine.read("acme.key");
+    let signing = [("push", &*push), ("signing-key", &key)];
+    // The registry has this box with its cache, and the host of this job has nothing: the job reads all layers all the same.
+    fs::remove_dir_all(machine.at("store")).unwrap();
+    let signed = machine.act(&signing);
+    assert!(signed.is_done, "{}", signed.log);
+    assert_eq!((&*signed.outputs["changed"], &*signed.outputs["bytes-sent"]), ("false", "0"));
+    assert!(!signed.log.contains(key.lines().nth(1).unwrap()), "{}", signed.log);
+    let reference = &signed.outputs["reference"];
+    let verify = format!("boxbuild verify {reference} --key ../acme.pub --json --store ../empty");
+    let verify = |machine: &Machine| -> Value {
+        serde_json::from_str(&machine.lines(&verify, |it| it)).unwrap()
+    };
+    let first = verify(&machine);
+    let kinds = first.to_string();
+    for kind in ["signature", "provenance", "sbom"] {
+        assert!(kinds.contains(kind), "{kinds}");
+    }
+    // The next job with the same inputs adds nothing.
+    fs::remove_dir_all(machine.at("store")).unwrap();
+    let again = machine.act(&signing);
+    assert!(again.is_done, "{}", again.log);
+    assert_eq!(verify(&machine), first);
+    // A broken key fails the job after the push, and is not printed.
+    let broken = machine.act(&[("push", &push), ("signing-key", "no key, but secret")]);
+    assert!(!broken.is_done && !broken.log.contains("but secret"), "{}", broken.log);
+    // A pull request pushes nothing, so nothing is signed.
+    let compared = machine.act(&[("compare-with", &push), ("signing-key", &key)]);
+    assert!(compared.is_done, "{}", compared.log);
 }
 
 #[test]
@@ -335,7 +379,7 @@ fn shellcheck_finds_nothing_in_the_scripts() {
     let directory: &Path = &Workspace::find().path("ci");
     let files = fs::read_dir(directory).unwrap().map(|it| it.unwrap().path());
     let scripts: Vec<_> = files.filter(|it| it.extension().is_some_and(|it| it == "sh")).collect();
-    assert_eq!(scripts.len(), 3);
+    assert_eq!(scripts.len(), 4);
     program::run(Command::new("shellcheck").args(&scripts)).unwrap();
     // As a control, a variable without quotes has to be found.
     let directory = tempfile::tempdir().unwrap();
