@@ -54,6 +54,8 @@ pub const BOX_INIT: &str = "box-init";
 pub const INSTALLED_INIT: &str = "lib/boxbuild/box-init";
 /// The path of the lean kernel of a release, relative to the directory that has `bin/boxbuild`.
 pub const INSTALLED_KERNEL: &str = "lib/boxbuild/lean-kernel";
+/// The path of the documents of a release, relative to the directory that has `bin/boxbuild`.
+pub const INSTALLED_DOCUMENTS: &str = "share/doc/boxbuild";
 /// The programs that a user starts.
 const PROGRAMS: [&str; 2] = ["boxbuild", "boxlaunch"];
 /// The file that marks a directory as cargo's output.
@@ -128,6 +130,11 @@ pub fn init_places(program: &Path) -> Vec<PathBuf> {
 /// Returns the path at which the lean kernel of a release is, if boxbuild is at `program`.
 pub fn kernel_place(program: &Path) -> PathBuf {
     installation(program).join(INSTALLED_KERNEL)
+}
+
+/// Returns the path at which the documents of a release are, if boxbuild is at `program`.
+pub fn documents_place(program: &Path) -> PathBuf {
+    installation(program).join(INSTALLED_DOCUMENTS)
 }
 
 /// Returns the directory that has `bin/boxbuild`, if boxbuild is at `program`.

@@ -100,7 +100,11 @@ pub(super) fn put_file(from: &Path, to: &Path, mode: u32) -> Result<()> {
 }
 
 /// Writes a file next to its destination and renames it, so that a running program keeps its old file.
-fn put(to: &Path, mode: u32, write: impl FnOnce(&mut File) -> io::Result<u64>) -> Result<()> {
+pub(super) fn put(
+    to: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut File) -> io::Result<u64>,
+) -> Result<()> {
     let folder = to.parent().unwrap_or(to);
     fs::create_dir_all(folder).map_err(KitError::file("make", folder))?;
     let mut draft = NamedTempFile::new_in(folder).map_err(KitError::file("write to", folder))?;

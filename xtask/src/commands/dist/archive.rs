@@ -1,13 +1,17 @@
-//! The archive of a release.
+//! The archive of a release, and the compressed archives in its Debian package.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 use tar::{Builder, EntryType, Header};
 use testbed::{KitError, Result};
+
+/// The time of all files in seconds since 1970: the first day of 1980. A time of 1970 is taken for a mistake by some programs.
+const TIME: u64 = 315_532_800;
 
 /// Writes the files below `root` to `to`, a gzip-compressed tar archive. All paths in it begin with `name`, and
 /// `tar -xzf FILE --strip-components=1` removes that part. The bytes depend only on the names, modes and contents of the files.
@@ -16,19 +20,31 @@ use testbed::{KitError, Result};
 /// A file cannot be read or written.
 pub(super) fn write(root: &Path, name: &str, to: &Path) -> Result<()> {
     let file = File::create(to).map_err(KitError::file("create", to))?;
-    // The header of gzip has neither a name nor a time (RFC 1952, section 2.3.1).
-    let compressed = GzBuilder::new().mtime(0).write(file, Compression::default());
-    let mut archive = Builder::new(compressed);
+    pack(root, name, file).map(drop)
+}
+
+/// Writes the files below `root` to `out`, as [`write()`] does, and returns `out`.
+///
+/// # Errors
+/// As [`write()`].
+pub(super) fn pack<W: Write>(root: &Path, name: &str, out: W) -> Result<W> {
+    let mut archive = Builder::new(compressor(out, Compression::default()));
     for path in sorted(root)? {
         let inside = Path::new(name).join(path.strip_prefix(root).unwrap_or(&path));
         append(&mut archive, &path, &inside).map_err(KitError::file("pack", &path))?;
     }
-    let finished = archive.into_inner().and_then(|compressed| compressed.finish());
-    finished.map(drop).map_err(KitError::file("write", to))
+    let finished = archive.into_inner().and_then(GzEncoder::finish);
+    finished.map_err(KitError::file("pack", root))
+}
+
+/// Returns a compressor whose header has neither a name nor a time
+/// ([RFC 1952](https://www.rfc-editor.org/rfc/rfc1952), section 2.3.1).
+pub(super) fn compressor<W: Write>(out: W, level: Compression) -> GzEncoder<W> {
+    GzBuilder::new().mtime(0).write(out, level)
 }
 
 /// Returns the paths of all entries below a directory, each directory before its entries.
-fn sorted(directory: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn sorted(directory: &Path) -> Result<Vec<PathBuf>> {
     let listed = || -> io::Result<Vec<PathBuf>> {
         fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect()
     };
@@ -45,10 +61,15 @@ fn sorted(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Appends a file or a directory, which belongs to root and has no time.
-fn append(archive: &mut Builder<impl io::Write>, path: &Path, inside: &Path) -> io::Result<()> {
+/// Appends a file or a directory, which belongs to root.
+fn append(archive: &mut Builder<impl Write>, path: &Path, inside: &Path) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
     let mut header = Header::new_gnu();
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_username("root")?;
+    header.set_groupname("root")?;
+    header.set_mtime(TIME);
     header.set_mode(metadata.permissions().mode() & 0o777);
     if metadata.is_dir() {
         header.set_entry_type(EntryType::Directory);

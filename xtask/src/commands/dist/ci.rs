@@ -11,6 +11,7 @@ use serde_json::Value;
 use testbed::prerequisites::{Package, WorkflowKind, Workflows, packages, workflows};
 use testbed::{Artefacts, DockerRegistry, Workspace, digest, program};
 
+use super::VERSION;
 use super::tests::made;
 
 const PAGE: &str = include_str!("../../../../docs/ci.md");
@@ -338,6 +339,11 @@ fn the_workflows_fit_their_schemas_and_the_job_of_gitlab_runs() {
     let own = Workspace::find().path(".github/workflows/ci.yml");
     let own = reader.read(WorkflowKind::Workflow, &own).unwrap();
     let inputs = action()["inputs"].as_object().unwrap().clone();
+    let step = own["jobs"]["check"]["steps"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        step["with"]["version"], VERSION,
+        "the version in ci.yml is not the one in Cargo.toml"
+    );
     for (job, name) in [(&job, "box"), (&own, "check")] {
         let step = job["jobs"][name]["steps"].as_array().unwrap().last().unwrap();
         let with = step["with"].as_object().unwrap();

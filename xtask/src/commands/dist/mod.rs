@@ -1,18 +1,19 @@
 //! `cargo xtask dist`: makes the files of a release.
 //!
-//! A release has an archive with the programs, a bill of materials, and a file with the checksums of both. The same sources and
-//! the same compilers give the same bytes, in every directory and at every time.
+//! A release has an archive with the programs, a Debian package of the same files, a bill of materials, a file with the checksums
+//! of all, and notes: the text that a page for downloads shows. The same sources and the same compilers give the same bytes, in every directory and at every time.
 
 mod archive;
 mod bill;
 #[cfg(test)]
 mod ci;
+mod deb;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use host_fs::own::INSTALLED_KERNEL;
+use host_fs::own::{INSTALLED_DOCUMENTS, INSTALLED_KERNEL};
 use testbed::lean_kernel::{self, LeanKernel};
 use testbed::prerequisites::musl_target;
 use testbed::{Artefacts, KitError, Result, Workspace, digest};
@@ -24,10 +25,11 @@ use super::{Outcome, install};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The platform of the programs, in the archive's name.
 const PLATFORM: &str = "x86_64-linux";
-/// The directory of documents below an installation.
-const DOCUMENTS: &str = "share/doc/boxbuild";
-/// The documents of the repository that each release contains.
-const COPIED: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
+/// The documents of the repository that each release contains, with all pages of a directory. Their links to each other work.
+const COPIED: [&str; 6] =
+    ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "Boxfile.example", "docs"];
+/// The directory with the notes of each version.
+const NOTES: &str = "docs/releases";
 /// The file with the checksums, in the format of
 /// [sha256sum(1)](https://man7.org/linux/man-pages/man1/sha256sum.1.html).
 const CHECKSUMS: &str = "SHA256SUMS";
@@ -71,18 +73,37 @@ fn make(
     let root = tempfile::tempdir().map_err(KitError::file("make", &std::env::temp_dir()))?;
     install::install(programs, root.path())?;
     install::put_file(&kernel.elf(), &root.path().join(INSTALLED_KERNEL), 0o644)?;
-    for document in COPIED {
-        let to = root.path().join(DOCUMENTS).join(document);
-        install::put_file(&workspace.path(document), &to, 0o644)?;
-    }
+    COPIED.iter().try_for_each(|it| put_document(workspace, it, root.path()))?;
     fs::create_dir_all(output).map_err(KitError::file("make", output))?;
     let archive = output.join(format!("{name}.tar.gz"));
     archive::write(root.path(), &name, &archive)?;
+    let package = output.join(deb::file_name());
+    deb::write(root.path(), kernel, &package)?;
     let bill = output.join(format!("{name}.spdx.json"));
     bill::write(workspace, kernel, &bill)?;
     let sums = output.join(CHECKSUMS);
-    write(&sums, &checksums(&[&archive, &bill])?)?;
-    Ok(vec![archive, bill, sums])
+    write(&sums, &checksums(&[&archive, &package, &bill])?)?;
+    let notes = output.join(format!("boxbuild-{VERSION}-notes.md"));
+    install::put_file(&workspace.path(&notes_of(VERSION)), &notes, 0o644)?;
+    Ok(vec![archive, package, bill, sums, notes])
+}
+
+/// Returns the path of the notes of a version in the repository.
+fn notes_of(version: &str) -> String {
+    format!("{NOTES}/{version}.md")
+}
+
+/// Copies a document of the repository, or all files below a directory, to the documents of the installation below `root`.
+fn put_document(workspace: &Workspace, document: &str, root: &Path) -> Result<()> {
+    let (from, to) = (workspace.path(document), root.join(INSTALLED_DOCUMENTS).join(document));
+    if !from.is_dir() {
+        return install::put_file(&from, &to, 0o644);
+    }
+    let files = archive::sorted(&from)?;
+    files.iter().filter(|it| it.is_file()).try_for_each(|file| {
+        let inside = file.strip_prefix(&from).unwrap_or(file);
+        install::put_file(file, &to.join(inside), 0o644)
+    })
 }
 
 /// Returns the lines of [`CHECKSUMS`]: the sha256 and the name of each file.
@@ -130,12 +151,18 @@ mod tests {
     #[test]
     fn the_page_about_installing_names_the_files_of_this_version() {
         let page = fs::read_to_string(Workspace::find().path("docs/installing.md")).unwrap();
+        let notes = fs::read_to_string(Workspace::find().path(&notes_of(VERSION))).unwrap();
         for file in [
             format!("boxbuild-{VERSION}-{PLATFORM}.tar.gz"),
             format!("boxbuild-{VERSION}-{PLATFORM}.spdx.json"),
+            deb::file_name(),
         ] {
             assert!(page.contains(&file), "{file}");
+            assert!(notes.contains(&file), "{file}");
         }
+        assert!(notes.lines().count() < 70, "the notes are longer than a screen and a half");
+        let changes = fs::read_to_string(Workspace::find().path("CHANGELOG.md")).unwrap();
+        assert!(changes.contains(&format!("\n## [{VERSION}] - ")), "{VERSION}");
     }
 
     #[test]
@@ -156,14 +183,21 @@ mod tests {
         let mut tar = Command::new("tar");
         tar.arg("-xzf").arg(&one[0]).args(["-C", "installed", "--strip-components=1"]);
         run(&mut tar, directory.path());
+        deb::tests::install(&one[1], &at("debian"));
         let agent = Artefacts::locate(&Workspace::find(), testbed::Profile::Dev).hello_agent;
         fs::copy(agent, at("agent")).unwrap();
         fs::write(at("Boxfile"), "box \"b\"\nagent { binary \"agent\"; }\n").unwrap();
-        let boxbuild = || Command::new(at("installed/bin/boxbuild"));
-        run(boxbuild().arg("build"), directory.path());
-        let shown = run(boxbuild().args(["inspect", "b.box", "--json"]), directory.path());
-        let shown: Value = serde_json::from_slice(&shown).unwrap();
-        let version = shown["kernel_version"].as_str().unwrap();
-        assert!(version.ends_with(KernelName::LEAN_RELEASE), "{version}");
+        for programs in ["installed/bin", "debian/usr/bin"] {
+            let boxbuild = || Command::new(at(programs).join("boxbuild"));
+            run(boxbuild().args(["build", "--store", programs]), directory.path());
+            let arguments = ["inspect", "b.box", "--json", "--store", programs];
+            let shown = run(boxbuild().args(arguments), directory.path());
+            let shown: Value = serde_json::from_slice(&shown).unwrap();
+            let version = shown["kernel_version"].as_str().unwrap();
+            assert!(version.ends_with(KernelName::LEAN_RELEASE), "{programs}: {version}");
+        }
+        for page in ["README.md", "docs/trust.md", "docs/releases/0.1.0.md"] {
+            assert!(at("installed").join(INSTALLED_DOCUMENTS).join(page).is_file(), "{page}");
+        }
     }
 }
