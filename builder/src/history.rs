@@ -1,4 +1,4 @@
-//! The record of the last two builds of a Boxfile, with which `boxbuild why` finds out which inputs changed.
+//! The record of the last two different builds of a Boxfile, with which `boxbuild why` finds out which inputs changed.
 //!
 //! The store keeps it as a small record of an action, and a collection removes it like every other record that is not used for a
 //! long time. It keeps no box: if the earlier box is collected, only the inputs of the two builds can be compared.
@@ -52,13 +52,16 @@ impl Made {
     }
 }
 
-/// The last two builds of a Boxfile with one profile.
+/// The last two different builds of a Boxfile with one profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// The last build.
     pub last: Made,
-    /// The build before it. `None` if the record has only one build.
+    /// The last build before it that had other inputs or made another box. `None` if the record has none.
     pub before: Option<Made>,
+    /// The number of builds after the first one that was as `last`, all with the same inputs and the same box.
+    #[serde(default)]
+    pub repeats: u64,
 }
 
 impl History {
@@ -75,7 +78,7 @@ impl History {
         Ok(record.and_then(|it| serde_json::from_slice(&it).ok()))
     }
 
-    /// Records a build. The build that was the last one is then the one before it.
+    /// Records a build. If it differs from the build that was the last one, that is then the one before it.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
@@ -87,9 +90,12 @@ impl History {
     ) -> Result<(), StoreError> {
         let key = key(boxfile, profile);
         let _lock = store.lock_action(&key)?;
-        let before = Self::read(store, boxfile, profile)?.map(|it| it.last);
+        let history = match Self::read(store, boxfile, profile)? {
+            Some(old) if old.last == made => Self { repeats: old.repeats.saturating_add(1), ..old },
+            old => Self { last: made, before: old.map(|it| it.last), repeats: 0 },
+        };
         // A record of two builds is representable in JSON.
-        let record = serde_json::to_vec(&Self { last: made, before }).unwrap_or_default();
+        let record = serde_json::to_vec(&history).unwrap_or_default();
         store.record_action(&key, &record, &Refers::NOTHING)
     }
 }
@@ -118,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_two_builds_of_each_boxfile_and_profile_are_kept() {
+    fn the_last_two_different_builds_of_each_boxfile_and_profile_are_kept() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         let read = |file: &str, profile| History::read(&store, Path::new(file), profile).unwrap();
@@ -127,9 +133,13 @@ mod tests {
             History::add(&store, Path::new("/a/Boxfile"), None, made(number)).unwrap();
         }
         History::add(&store, Path::new("/a/Boxfile"), Some("ci"), made(9)).unwrap();
-        let two = History { last: made(3), before: Some(made(2)) };
-        assert_eq!(read("/a/Boxfile", None), Some(two));
-        let one = History { last: made(9), before: None };
+        let two = History { last: made(3), before: Some(made(2)), repeats: 0 };
+        assert_eq!(read("/a/Boxfile", None), Some(two.clone()));
+        for repeats in 1..3 {
+            History::add(&store, Path::new("/a/Boxfile"), None, made(3)).unwrap();
+            assert_eq!(read("/a/Boxfile", None), Some(History { repeats, ..two.clone() }));
+        }
+        let one = History { last: made(9), before: None, repeats: 0 };
         assert_eq!(read("/a/Boxfile", Some("ci")), Some(one));
         assert_eq!(read("/b/Boxfile", None), None);
         assert_eq!(made(1).pins(), Some(Lock::new(FORMAT_EPOCH)));

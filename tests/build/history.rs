@@ -1,4 +1,4 @@
-//! Tests of `boxbuild why`, which compares the last two builds of a Boxfile.
+//! Tests of `boxbuild why`, which compares the last two different builds of a Boxfile.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ fn the_first_builds_have_nothing_to_compare() {
     let digest = built(&checkout, &[]);
     assert_eq!(checkout.result(&["why"]), format!("one build, of {digest}: nothing to compare\n"));
     built(&checkout, &[]);
-    let nothing = "nothing changed: the last two builds have the same inputs, and made";
+    let nothing = "nothing changed: the last 2 builds have the same inputs, and made";
     assert_eq!(checkout.result(&["why"]), format!("{nothing} {digest}\n"));
     let report: Value = serde_json::from_str(&checkout.result(&["why", "--json"])).unwrap();
     assert_eq!((&report["changed"], &report["new"]["box"]), (&false.into(), &digest.into()));
@@ -66,7 +66,17 @@ fn each_kind_of_input_is_named() {
     // A change that has no effect on the box: a comment in the Boxfile, and a profile that is not built.
     checkout.write("Boxfile", checkout.read("Boxfile") + "// a comment\n");
     built(&checkout, &[]);
-    assert!(checkout.result(&["why"]).starts_with("nothing changed: "));
+    let again = checkout.result(&["why"]);
+    let (first, change) = again.split_once('\n').unwrap();
+    let expected = format!(
+        "the last 2 builds have the same inputs, and made {}",
+        report["new"]["box"].as_str().unwrap()
+    );
+    assert_eq!(first, format!("nothing changed: {expected}: the last change was before them"));
+    assert_eq!(change, ran.result);
+    let again: Value = serde_json::from_str(&checkout.result(&["why", "--json"])).unwrap();
+    assert_eq!((&again["changed"], &again["repeats"]), (&false.into(), &1.into()));
+    assert_eq!((&again["old"], &again["inputs"]), (&report["old"], &report["inputs"]));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `boxbuild why`: shows which inputs changed between the last two builds of a Boxfile.
+//! `boxbuild why`: shows which inputs changed between the last two different builds of a Boxfile.
 
 use box_cache::Store;
 use box_contract::plan::{FieldDifference, differences};
@@ -19,9 +19,9 @@ use crate::cli::stored::PROGRAM;
 /// The maximum number of files that are listed, so that the result fits on a screen.
 const MOST_FILES: usize = 12;
 
-/// Shows which inputs changed between the last two builds of a Boxfile, and what that did to the box.
+/// Shows which inputs changed between the last two different builds of a Boxfile, and what that did to the box.
 ///
-/// Compares what the two builds read: images, skills, files, the program, init, kernel, the format and boxbuild itself. If both
+/// If the last builds had the same inputs and made the same box, says so, and compares them with the build before. Compares what the two builds read: images, skills, files, the program, init, kernel, the format and boxbuild itself. If both
 /// boxes are still in the store, also compares their plans and files. Builds and changes nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -73,6 +73,8 @@ fn unknown(file: &str, profile: Option<&str>) -> Failure {
 struct Changes {
     last: Made,
     before: Option<Made>,
+    /// The number of builds that repeated the last one.
+    repeats: u64,
     /// The changed inputs, as text and as JSON.
     inputs: (Vec<String>, Vec<Value>),
     /// The changes of the plan and the files. `None` if there is no earlier box, or if it is not in the store any more.
@@ -82,10 +84,11 @@ struct Changes {
 }
 
 impl Changes {
-    fn of(History { last, before }: History, store: &Store) -> Result<Self, Failure> {
+    fn of(history: History, store: &Store) -> Result<Self, Failure> {
+        let History { last, before, repeats } = history;
         let Some(old) = &before else {
             let inputs = (Vec::new(), Vec::new());
-            return Ok(Self { last, before, inputs, boxes: None, has_old_box: false });
+            return Ok(Self { last, before, repeats, inputs, boxes: None, has_old_box: false });
         };
         let inputs = match (old.pins(), last.pins()) {
             (Some(old), Some(new)) => {
@@ -100,21 +103,17 @@ impl Changes {
             _ => None,
         };
         let has_old_box = store.box_directory(&old.digest).exists();
-        Ok(Self { last, before, inputs, boxes, has_old_box })
+        Ok(Self { last, before, repeats, inputs, boxes, has_old_box })
     }
 
     fn print(&self) {
         let new = &self.last;
-        let Some(old) = &self.before else {
-            return terminal::result(&format!("one build, of {}: nothing to compare", new.digest));
-        };
-        if old == new {
-            let digest = new.digest;
-            return terminal::result(&format!(
-                "nothing changed: the last two builds have the same inputs, and made {digest}"
-            ));
-        }
+        let Some(old) = &self.before else { return terminal::result(&self.without_change()) };
         let mut lines = heads(old, new);
+        if self.repeats > 0 {
+            let since = format!("{}: the last change was before them", self.without_change());
+            lines.insert(0, since);
+        }
         lines.extend(self.inputs.0.iter().map(|line| match line.strip_prefix("  ") {
             Some(layer) => format!("           {layer}"),
             None => format!("input    {line}"),
@@ -133,11 +132,26 @@ impl Changes {
         }
     }
 
+    /// Says that the builds of the record have the same inputs and made the same box.
+    fn without_change(&self) -> String {
+        let digest = self.last.digest;
+        match self.repeats {
+            0 => format!("one build, of {digest}: nothing to compare"),
+            repeats => {
+                let builds = repeats.saturating_add(1);
+                format!(
+                    "nothing changed: the last {builds} builds have the same inputs, and made {digest}"
+                )
+            }
+        }
+    }
+
     fn print_json(&self, mut head: Value) {
         let build = |made: &Made| json!({ "box": made.digest, "epoch": made.epoch, "boxbuild": made.builder });
         head["old"] = json!(self.before.as_ref().map(build));
         head["new"] = build(&self.last);
-        head["changed"] = json!(self.before.as_ref().is_some_and(|old| *old != self.last));
+        head["changed"] = json!(self.before.is_some() && self.repeats == 0);
+        head["repeats"] = json!(self.repeats);
         head["inputs"] = json!(self.inputs.1);
         head["compared"] = json!(self.boxes.is_some());
         match &self.boxes {

@@ -54,6 +54,17 @@ pub enum PolicyFault {
 }
 
 impl PolicyFault {
+    /// Returns the first error in one line, with its place: `/etc/boxbuild/policy.toml:3: the key …`.
+    pub fn line(&self) -> String {
+        let Self::Content(found, sources) = self else { return with_causes(self) };
+        let Some(first) = found.as_slice().first() else { return with_causes(self) };
+        let span = first.span();
+        let place = format!("{}:{}", sources.of(span).name, sources.location(span).0);
+        let more = found.as_slice().len() - 1;
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        format!("{place}: {}{more}", first.redacted(sources).message())
+    }
+
     /// Returns the problems, for the user.
     pub fn problems(&self) -> Vec<Problem> {
         let help = match self {
@@ -213,7 +224,11 @@ mod tests {
     fn a_missing_key_comes_with_its_line() {
         let text = "[[rule]]\nmatch = \"ghcr.io/acme/*\"\nkeys = [\"acme.pub\"]\n";
         let (directory, found) = read(text, 0o600);
-        let problem = &found.unwrap_err().problems()[0];
+        let fault = found.unwrap_err();
+        let place = directory.path().join("boxbuild/policy.toml");
+        let reason = "the key `acme.pub` cannot be used: No such file or directory (os error 2)";
+        assert_eq!(fault.line(), format!("{}:3: {reason}", place.display()));
+        let problem = &fault.problems()[0];
         let text = problem.text().replace(&*directory.path().to_string_lossy(), "DIR");
         insta::assert_snapshot!(text, @r#"
         error: the key `acme.pub` cannot be used: No such file or directory (os error 2)

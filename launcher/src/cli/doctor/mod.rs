@@ -25,7 +25,8 @@ use row::{Row, State};
 /// Shows what this host offers to boxes, and how to get what it lacks.
 ///
 /// Boots a small guest under KVM, sets the jail up around a process, and looks for programs. A row that only a later version
-/// needs prevents no box today. Exits with 1 if no box can start on this host, neither with KVM nor by emulation with QEMU.
+/// needs prevents no box today. Exits with 1 if no box can start on this host, neither with KVM nor by emulation with QEMU, or if
+/// the policy of this host cannot be used.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch doctor --json | jq -r .boots")]
 pub(crate) struct DoctorArgs {
@@ -74,7 +75,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
             notice(&(painted(&cli_common::problem::text(&report.errors)) + "\n"));
         }
     }
-    Ok(if report.boots.is_some() { exit::DONE } else { exit::FAILED })
+    Ok(if report.errors.is_empty() { exit::DONE } else { exit::FAILED })
 }
 
 fn report(facts: &Facts, policy: &Result<Option<HostPolicy>, PolicyFault>) -> Report {
@@ -82,7 +83,8 @@ fn report(facts: &Facts, policy: &Result<Option<HostPolicy>, PolicyFault>) -> Re
         Ok(()) => Some(Boots::Kvm),
         Err(_) => facts.emulates().then_some(Boots::Emulated),
     };
-    let errors = if boots.is_some() { Vec::new() } else { vec![nothing_works()] };
+    let mut errors = if boots.is_some() { Vec::new() } else { vec![nothing_works()] };
+    errors.extend(policy.as_ref().err().into_iter().flat_map(PolicyFault::problems));
     let lacks_any = facts.jail.as_ref().is_ok_and(|jail| !jail.missing.is_empty());
     let is_refused = lacks_any && Policy::default_of(facts.is_root) == Policy::Require;
     Report { boots, rows: rows::of(facts, policy), is_refused, errors }
@@ -113,6 +115,9 @@ fn text(report: &Report, problems_only: bool) -> String {
         }
     }
     if problems_only {
+        return text;
+    }
+    if !report.errors.is_empty() {
         return text;
     }
     text + match report.boots {

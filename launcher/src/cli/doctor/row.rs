@@ -28,6 +28,8 @@ pub(super) enum State {
     Limited,
     /// The capability does not work.
     Missing,
+    /// A file of the host has an error.
+    Broken,
 }
 
 impl State {
@@ -36,6 +38,7 @@ impl State {
             Self::Ok => "ok",
             Self::Limited => "limited",
             Self::Missing => "missing",
+            Self::Broken => "broken",
         }
     }
 }
@@ -58,6 +61,10 @@ impl Finding {
 
     pub(super) fn missing(fact: impl Into<String>, help: impl Into<String>) -> Self {
         Self { state: State::Missing, fact: fact.into(), help: Some(help.into()) }
+    }
+
+    pub(super) fn broken(fact: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { state: State::Broken, fact: fact.into(), help: Some(help.into()) }
     }
 
     pub(super) fn row(

@@ -10,7 +10,7 @@ use boxlaunch::host::{
     is_supported,
 };
 use cli_common::policy::{HostPolicy, PolicyFault};
-use safe_text::{shown, with_causes};
+use safe_text::shown;
 
 use virtual_host::programs::fetchers;
 
@@ -38,13 +38,10 @@ fn policy(found: &Result<Option<HostPolicy>, PolicyFault>) -> Finding {
     match found {
         Ok(None) => Finding::ok("none: this host accepts every box (docs/trust.md)"),
         Ok(Some(policy)) => Finding::ok(policy.line()),
-        Err(fault) => {
-            let reason = shown(&with_causes(fault));
-            Finding::missing(
-                reason,
-                "`boxlaunch run` refuses every box, and says where the fault is",
-            )
-        }
+        Err(fault) => Finding::broken(
+            shown(&fault.line()),
+            "this host accepts no box until the file is repaired or removed; the whole error is below",
+        ),
     }
 }
 
