@@ -196,6 +196,7 @@ fn an_unsigned_box_is_refused_before_its_blobs_are_fetched() {
     let said = host.refused("acme/box:v1", "box-unsigned");
     assert!(said.contains("the bundle is signed with another key"), "{said}");
     assert!(said.contains("the statement is about "), "{said}");
+    assert!(said.ends_with(&format!("in its order:\n`{}`", host.key.public().hint())), "{said}");
     host.assert_nothing_fetched("acme/box:v1");
     // `run` pulls in the same way.
     let run = host.boxlaunch("user", &["run", &host.reference("acme/box:v1"), "--json"]);

@@ -337,6 +337,23 @@ fn provenance_names_every_input_and_only_of_the_box_that_they_make() {
     assert!(text.contains("this Boxfile and its lock make the box"), "{text}");
 }
 
+/// The store of all users of a host has the box, and the user has no store yet.
+#[test]
+fn a_box_of_the_shared_store_is_signed_in_the_own_one() {
+    let registry = registry();
+    let ci = Ci::new(&registry);
+    keys(&ci);
+    let name = json(&ci, &["build"])["stored_as"].as_str().unwrap().to_owned();
+    let call = |args: &[&str]| {
+        let mut command = ci.command(&[args, &["--store", "own", "--json"]].concat());
+        report(&command.env("BOXBUILD_STORE_RO", ci.path("store")).output().unwrap())
+    };
+    let signed = call(&["sign", &name, "--key", "acme.key"]);
+    assert_eq!(signed["stored"], true, "{signed}");
+    call(&["verify", &name, "--key", "acme.pub"]);
+    fails(&ci, 5, &["verify", &name, "--key", "acme.pub"]);
+}
+
 #[test]
 fn a_directory_keeps_no_signature() {
     let registry = registry();

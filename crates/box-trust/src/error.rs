@@ -5,11 +5,8 @@ use box_digest::Digest;
 use crate::keys::MAX_KEY_BYTES;
 use crate::statement::Kind;
 
-/// The command that converts a key which openssl can read.
-const TO_PKCS8: &str =
-    "convert it with `openssl pkcs8 -topk8 -nocrypt -in key.pem -out key8.pem`, and name key8.pem";
-/// The command that adds the public key, which `openssl pkcs8` alone leaves out.
-const WITH_PUBLIC_KEY: &str = "add it with `openssl ec -in key.pem | openssl pkcs8 -topk8 -nocrypt -out key8.pem`, and name key8.pem";
+/// The name of a key's file in advice, if it is not known.
+const KEY_FILE: &str = "key.pem";
 /// cosign writes private keys only in its own encrypted form, but imports others.
 const FROM_COSIGN: &str = "cosign cannot decrypt it into a file. Make a new key, and give it to cosign, too: \
      `cosign import-key-pair --key key8.pem`";
@@ -102,19 +99,31 @@ pub enum TrustError {
 }
 
 impl TrustError {
-    /// Returns advice for the user: one or two sentences, with the command to run.
-    pub const fn help(&self) -> Option<&'static str> {
-        match self {
-            Self::Sec1Key | Self::EncryptedKey => Some(TO_PKCS8),
-            Self::NoPublicKey => Some(WITH_PUBLIC_KEY),
-            Self::CosignKey => Some(FROM_COSIGN),
-            Self::PrivateForPublic => Some(
-                "keep it secret: a host needs only the public key, which begins with \"-----BEGIN PUBLIC KEY-----\"",
-            ),
-            Self::Certificate => {
-                Some("verify it with `cosign verify-blob-attestation` or `gh attestation verify`")
+    /// Returns advice for the user: one or two sentences, with the command to run. `file` is the file of the key as a word of a
+    /// shell, if it is known.
+    pub fn help(&self, file: Option<&str>) -> Option<String> {
+        let key = file.unwrap_or(KEY_FILE);
+        let help = match self {
+            Self::Sec1Key | Self::EncryptedKey => {
+                return Some(format!(
+                    "convert it with `openssl pkcs8 -topk8 -nocrypt -in {key} -out key8.pem`, and name key8.pem"
+                ));
             }
-            _ => None,
-        }
+            // `openssl pkcs8` alone leaves the public key out.
+            Self::NoPublicKey => {
+                return Some(format!(
+                    "add it with `openssl ec -in {key} | openssl pkcs8 -topk8 -nocrypt -out key8.pem`, and name key8.pem"
+                ));
+            }
+            Self::CosignKey => FROM_COSIGN,
+            Self::PrivateForPublic => {
+                "keep it secret: a host needs only the public key, which begins with \"-----BEGIN PUBLIC KEY-----\""
+            }
+            Self::Certificate => {
+                "verify it with `cosign verify-blob-attestation` or `gh attestation verify`"
+            }
+            _ => return None,
+        };
+        Some(help.to_owned())
     }
 }

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use box_cache::Attachment;
 use box_contract::ErrorCode;
@@ -63,7 +63,10 @@ impl From<&KeyError> for Explanation {
                     .into()
             }
             KeyError::File(error) => (&error.source).into(),
-            KeyError::Key(_, error) => error.into(),
+            KeyError::Key(word, error) => {
+                let file = (!word.starts_with(VARIABLE)).then(|| shell_path(Path::new(word)).to_string());
+                Self { help: error.help(file.as_deref()).map(Into::into), ..error.into() }
+            }
         }
     }
 }
@@ -87,7 +90,7 @@ impl From<&TrustError> for Explanation {
             TrustError::TooLarge(_) => ErrorCode::TooLarge,
             _ => ErrorCode::SignatureInvalid,
         };
-        Self { code, help: error.help().map(Into::into) }
+        Self { code, help: error.help(None).map(Into::into) }
     }
 }
 
@@ -264,7 +267,9 @@ impl TrustedKeys {
     /// Verifies each bundle of a box.
     pub fn verify(&self, bundles: &[NamedBundle], digest: &Digest) -> Signatures {
         let bundles = bundles.iter().map(|bundle| self.verdict(bundle, digest)).collect();
-        Signatures { digest: *digest, bundles }
+        let hints = self.keys.iter().map(PublicKey::hint);
+        let keys = self.words.iter().cloned().zip(hints).collect();
+        Signatures { digest: *digest, keys, bundles }
     }
 
     fn verdict(&self, bundle: &NamedBundle, digest: &Digest) -> BundleReport {
@@ -305,6 +310,9 @@ pub fn kind_name(kind: &Kind) -> &str {
 pub struct Signatures {
     #[serde(skip)]
     digest: Digest,
+    /// The keys, each as the command line names it, with its hint.
+    #[serde(skip)]
+    keys: Vec<(String, String)>,
     /// A report of each bundle.
     pub bundles: Vec<BundleReport>,
 }
@@ -350,7 +358,8 @@ impl Signatures {
         Some(Problem::new((ErrorCode::SignatureInvalid, help), message))
     }
 
-    /// Returns a line for each bundle: why it is no signature by one of the keys.
+    /// Returns a line for each bundle: why it is no signature by one of the keys. Lines with the hints of the keys follow, because a
+    /// bundle names its key by the hint.
     fn reasons(&self) -> String {
         let line = |it: &BundleReport| match (&it.error, &it.kind) {
             (Some(error), _) => format!("{}: {error}", it.bundle),
@@ -358,8 +367,9 @@ impl Signatures {
                 format!("{}: {}, not a signature", it.bundle, kind.as_deref().unwrap_or_default())
             }
         };
-        let lines: Vec<_> = self.bundles.iter().map(|it| shown(&line(it))).collect();
-        lines.join("\n")
+        let key = |(word, hint): &(String, String)| format!("{word} is the key `{hint}`");
+        let lines = self.bundles.iter().map(line).chain(self.keys.iter().map(key));
+        lines.map(|it| shown(&it)).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -403,6 +413,19 @@ mod tests {
         for word in ["env:", "env:A-B", "env:a b"] {
             assert!(matches!(parse(word), Err(KeyError::NoName)), "{word}");
         }
+    }
+
+    #[test]
+    fn the_help_for_a_key_names_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("my key.pem");
+        let block = "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n";
+        fs::write(&path, block).unwrap();
+        let source = KeySource::parse(path.as_os_str()).unwrap();
+        let text = explained(&source.private(&program()).unwrap_err());
+        let command =
+            format!("openssl pkcs8 -topk8 -nocrypt -in '{}' -out key8.pem", path.display());
+        assert!(text.contains(&command), "{text}");
     }
 
     #[test]
@@ -451,6 +474,7 @@ mod tests {
         let found = other.verify(&[own], &digest);
         let text = found.missing().unwrap().text();
         assert!(text.contains("own: the bundle is signed with another key"), "{text}");
+        assert!(text.contains(" is the key `"), "{text}");
         let text = other.verify(&[], &digest).missing().unwrap().text();
         assert!(text.contains("it has no bundles"), "{text}");
     }

@@ -12,6 +12,7 @@ use box_trust::{BUNDLE_MEDIA_TYPE, PrivateKey, Statement, verify};
 use cli_common::trust::kind_name;
 use cli_registry::Located;
 use host_fs::FileError;
+use host_fs::own::STORE_RO;
 use host_fs::publish::FileDraft;
 use oci_registry::Registry;
 use safe_text::{counted, readable, shell_word};
@@ -123,7 +124,7 @@ fn check_destination(subject: &Subject<'_>, options: &SigningOptions) -> Result<
     let word = shell_word(subject.argument().word());
     let help = format!(
         "write it to a file with `-o FILE`, or send it with `--push HOST/NAME:TAG`; `boxbuild load {word}` puts a whole box into the \
-         store"
+         store; if another store has the box, name it with --store or {STORE_RO}"
     );
     let message = format!(
         "the store does not have the box {}, so it cannot keep a signature of it",

@@ -1,6 +1,5 @@
 //! The box that statements are about.
 
-use box_cache::StoredBoxes;
 use box_contract::{ErrorCode, RemoteName};
 use box_digest::Digest;
 use box_find::{BoxReference, FindError, Stores};
@@ -94,11 +93,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Returns whether the store has a box. A box in a directory needs no store.
+/// Returns whether the store or the read-only store has a box. A box in a directory needs no store.
 fn is_stored(stores: &Stores, digest: &Digest) -> Result<bool, Failure> {
-    let Some(root) = stores.own.as_deref().filter(|it| it.join("version").exists()) else {
-        return Ok(false);
-    };
-    let boxes = StoredBoxes::open(root)?.with_base(stores.base()?);
-    Ok(boxes.directory(digest).is_dir())
+    let boxes = cli_common::store::stored_boxes(stores)?;
+    Ok(boxes.is_some_and(|it| it.directory(digest).is_dir()))
 }

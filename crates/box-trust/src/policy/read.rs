@@ -148,13 +148,15 @@ fn check_unsigned(provenance: Option<&Spanned<bool>>) -> Result<(), Diagnostic> 
 
 /// Reads the public key at a path.
 fn key(path: &Spanned<String>, read_key: ReadKey<'_>) -> Result<PublicKey, Diagnostic> {
-    let error = |reason: String, help| {
+    let error = |reason: String, help: String| {
         let message = format!("the key {} cannot be used: {reason}", quote(path.get_ref()));
         Diagnostic::new(message, span(&path.span()), "").with_help(help)
     };
-    let text = read_key(path.get_ref()).map_err(|reason| error(reason, EXAMPLE))?;
-    PublicKey::from_pem(&text)
-        .map_err(|fault: TrustError| error(fault.to_string(), fault.help().unwrap_or(EXAMPLE)))
+    let text = read_key(path.get_ref()).map_err(|reason| error(reason, EXAMPLE.to_owned()))?;
+    PublicKey::from_pem(&text).map_err(|fault: TrustError| {
+        let help = fault.help(None).unwrap_or_else(|| EXAMPLE.to_owned());
+        error(fault.to_string(), help)
+    })
 }
 
 /// Reports each pattern that an earlier rule has, too.

@@ -72,7 +72,7 @@ fn public(text: &[u8]) -> String {
 }
 
 fn error(error: TrustError) -> String {
-    error.help().map_or(error.to_string(), |help| format!("{error}\n  {help}"))
+    error.help(None).map_or(error.to_string(), |help| format!("{error}\n  {help}"))
 }
 
 /// Returns a PEM block with some content.

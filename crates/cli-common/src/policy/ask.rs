@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use box_cache::Attachment;
 use box_contract::ErrorCode::{BoxUnsigned, PolicyRefused};
 use box_digest::Digest;
-use box_trust::{Accepted, BUNDLE_MEDIA_TYPE, Decision, Origin, Refusal, Requirement, TrustError};
+use box_trust::{
+    Accepted, BUNDLE_MEDIA_TYPE, Decision, Origin, PublicKey, Refusal, Requirement, TrustError,
+};
 use safe_text::shown;
 
 use super::HostPolicy;
@@ -84,6 +86,8 @@ pub enum PolicyError {
         error: TrustError,
         /// The file of the policy and the line.
         place: String,
+        /// The hints of the keys that the line accepts, in their order there.
+        keys: Vec<String>,
     },
 }
 
@@ -93,7 +97,9 @@ impl From<&PolicyError> for Explanation {
             PolicyError::Refused { refusal, is_administrators, .. } => {
                 (PolicyRefused, help(*refusal, *is_administrators)).into()
             }
-            PolicyError::Unsigned { error, .. } => (BoxUnsigned, unsigned(error)).into(),
+            PolicyError::Unsigned { error, keys, .. } => {
+                (BoxUnsigned, unsigned(error, keys)).into()
+            }
         }
     }
 }
@@ -113,8 +119,8 @@ fn help(refusal: Refusal, is_administrators: bool) -> &'static str {
     }
 }
 
-/// Returns why each signature of a box was not accepted, or how to sign a box that has none.
-fn unsigned(error: &TrustError) -> String {
+/// Returns why each signature of a box was not accepted and which keys would be, or how to sign a box that has none.
+fn unsigned(error: &TrustError, keys: &[String]) -> String {
     let TrustError::Missing { faults, .. } = error else {
         return "docs/trust.md describes signatures".to_owned();
     };
@@ -130,6 +136,10 @@ fn unsigned(error: &TrustError) -> String {
     let more = faults.len().saturating_sub(MAX_FAULTS);
     if more > 0 {
         let _ = write!(text, "\nand {more} more");
+    }
+    if !keys.is_empty() {
+        text += "\naccepted are the keys of the rule, in its order:";
+        keys.iter().for_each(|key| text = format!("{text}\n`{key}`"));
     }
     text
 }
@@ -235,13 +245,17 @@ impl Asked<'_> {
             let place = || self.policy.place(*line);
             match requirement.check(bundles.map(|it| it.bytes.as_slice()), digest) {
                 Ok(accepted) => return Ok(signed(place(), &accepted)),
-                Err(error) => lacking = lacking.or_else(|| Some((error, place()))),
+                Err(error) => {
+                    let hints = || requirement.keys.iter().map(PublicKey::hint).collect();
+                    lacking = lacking.or_else(|| Some((error, place(), hints())));
+                }
             }
         }
         let kind = box_trust::Kind::Signature;
-        let none = || (TrustError::Missing { kind, faults: Vec::new() }, self.policy.place(None));
-        let (error, place) = lacking.unwrap_or_else(none);
-        Err(PolicyError::Unsigned { subject: self.subject.clone(), error, place })
+        let missing = TrustError::Missing { kind, faults: Vec::new() };
+        let none = || (missing, self.policy.place(None), Vec::new());
+        let (error, place, keys) = lacking.unwrap_or_else(none);
+        Err(PolicyError::Unsigned { subject: self.subject.clone(), error, place, keys })
     }
 }
 

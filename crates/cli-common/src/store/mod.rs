@@ -120,7 +120,10 @@ pub fn base_store(program: &Program) -> Option<PathBuf> {
 }
 
 /// Opens the stores for reading. Returns `None` if there is no usable one.
-pub(crate) fn stored_boxes(stores: &Stores) -> Result<Option<StoredBoxes>, CommandFault> {
+///
+/// # Errors
+/// [`CommandFault`] if a store is of another version, or is in use for too long.
+pub fn stored_boxes(stores: &Stores) -> Result<Option<StoredBoxes>, CommandFault> {
     let Some(root) = stores.own.as_deref().or(stores.base.as_deref()) else { return Ok(None) };
     match StoredBoxes::open(root) {
         Err(
