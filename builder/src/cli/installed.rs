@@ -149,7 +149,7 @@ fn default_kernel() -> InputFile {
 }
 
 /// Returns the path of the lean kernel that came with this program, unless an untrusted user could have put it there.
-fn release_kernel() -> Option<PathBuf> {
+pub(crate) fn release_kernel() -> Option<PathBuf> {
     let program = env::current_exe().ok()?;
     let path = own::kernel_place(&program);
     (path.is_file() && search::distrust(&path, &trusted(&program)).is_none()).then_some(path)

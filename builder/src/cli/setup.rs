@@ -24,6 +24,8 @@ use crate::cli::stored::PROGRAM;
 #[command(
     after_help = "Without --from, pip downloads the kernel that this version is tested with. It \
     is kept in\n$XDG_DATA_HOME/boxbuild or ~/.local/share/boxbuild.\n\n\
+    A build uses the first of these kernels: the one that its Boxfile names; that of --kernel or\n\
+    BOXBUILD_KERNEL; the lean kernel, if it came with boxbuild, as in a release; \"krunfw\".\n\n\
     Examples:\n  \
     boxbuild setup\n  \
     boxbuild setup --from /usr/lib64/libkrunfw.so.5\n  \
@@ -63,7 +65,26 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         publish(&file, &place).map_err(FileError::of("write", &place))?;
     }
     report(args.json, &place, &Digest::of(&file), &version, changed);
+    if let Some(text) =
+        who_uses(args.kernel, installed::release_kernel().as_deref()).filter(|_| !args.json)
+    {
+        terminal::note(&text);
+    }
     Ok(())
+}
+
+/// Says which builds use an installed kernel, if not all do that name none. `of_release` is the lean kernel that came with this
+/// program.
+fn who_uses(installed: KernelName, of_release: Option<&Path>) -> Option<String> {
+    let name = installed.name();
+    let default = match of_release {
+        Some(path) => format!("the lean kernel of this release, {}", path.display()),
+        None if installed == KernelName::Krunfw => return None,
+        None => KernelName::Krunfw.name().to_owned(),
+    };
+    Some(format!(
+        "a build uses it if the Boxfile has `kernel \"{name}\"`, or with `--kernel {name}`; other builds use {default}"
+    ))
 }
 
 /// Installs the kernel with which this version is tested.
@@ -208,6 +229,16 @@ fn sha256(text: &str) -> Result<Digest, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_says_which_builds_use_the_kernel() {
+        assert_eq!(who_uses(KernelName::Krunfw, None), None);
+        let lean = who_uses(KernelName::Lean, None).unwrap();
+        assert!(lean.contains("`kernel \"lean\"`") && lean.ends_with("use krunfw"), "{lean}");
+        let release = Path::new("/usr/lib/boxbuild/lean-kernel");
+        let krunfw = who_uses(KernelName::Krunfw, Some(release)).unwrap();
+        assert!(krunfw.ends_with("of this release, /usr/lib/boxbuild/lean-kernel"), "{krunfw}");
+    }
 
     #[test]
     fn a_sha256_may_have_its_algorithm_in_front() {
