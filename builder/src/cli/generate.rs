@@ -7,6 +7,7 @@ use cli_common::manual::{CompletionsArgs, ManArgs, Manual};
 use host_fs::own;
 
 use super::failure::Failure;
+use super::global::{IS_WORKFLOW, WORKFLOW_ROOT};
 use super::{Cli, terminal};
 
 /// Prints the JSON Schema of a Boxfile in TOML, for editors.
@@ -52,10 +53,8 @@ const MANUAL: Manual = Manual {
         ("HTTPS_PROXY", "The proxy for downloads and registries."),
         (own::CERTIFICATES, "Trusted certificates, in place of the system's."),
         VARIABLES,
-        (
-            "GITHUB_ACTIONS, GITHUB_WORKSPACE",
-            "Whether a workflow of GitHub Actions reads the messages, and the root of its repository.",
-        ),
+        (IS_WORKFLOW, "Whether a workflow of GitHub Actions reads the messages."),
+        (WORKFLOW_ROOT, "The root of the repository of such a workflow."),
     ],
     files: &[
         ("Boxfile, Boxfile.kdl, Boxfile.toml", "The declaration of a box."),

@@ -9,9 +9,11 @@ use cli_common::color::ColorOption;
 use super::failure::{Explain as _, Failure};
 use super::terminal::{self, Loudness};
 
-/// The variable that is `true` in a workflow of GitHub Actions, and the variable for the repository's root there:
+/// The variable that is `true` in a workflow of GitHub Actions:
 /// <https://docs.github.com/en/actions/reference/workflows-and-actions/variables>.
-pub(crate) const WORKFLOW_VARIABLES: [&str; 2] = ["GITHUB_ACTIONS", "GITHUB_WORKSPACE"];
+pub(crate) const IS_WORKFLOW: &str = "GITHUB_ACTIONS";
+/// The variable for the repository's root in a workflow of GitHub Actions.
+pub(crate) const WORKFLOW_ROOT: &str = "GITHUB_WORKSPACE";
 
 /// The options of every command.
 #[derive(Debug, clap::Args)]
@@ -50,7 +52,7 @@ impl GlobalOptions {
         };
         let colour = self.color.has_colour(terminal::is_watched(), |name| env::var_os(name));
         terminal::configure(loudness, colour);
-        let root = env::var_os(WORKFLOW_VARIABLES[1]);
+        let root = env::var_os(WORKFLOW_ROOT);
         let root = self.annotations.map(|System::Github| PathBuf::from(root.unwrap_or_default()));
         if is_workflow() || root.is_some() {
             terminal::configure_workflow(root);
@@ -65,7 +67,7 @@ impl GlobalOptions {
 
 /// Returns whether a workflow of GitHub Actions reads the messages.
 pub(crate) fn is_workflow() -> bool {
-    env::var_os(WORKFLOW_VARIABLES[0]).is_some_and(|it| it == "true")
+    env::var_os(IS_WORKFLOW).is_some_and(|it| it == "true")
 }
 
 #[cfg(test)]

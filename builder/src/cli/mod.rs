@@ -55,7 +55,7 @@ use cli_common::store::{LoadArgs, PruneArgs, SaveArgs};
 #[derive(Debug, Parser)]
 #[command(name = "boxbuild", version, arg_required_else_help = true)]
 #[command(after_help = exit::help(&usage::EXIT_CODES) + "\n\n\
-    Errors and their codes in --json: docs/errors.md.\n\
+    Errors and their codes in --json: docs/errors.md. Pages docs/... are in share/doc/boxbuild.\n\
     The language: docs/boxfile.md, or `boxbuild schema --reference`.")]
 struct Cli {
     #[command(flatten)]

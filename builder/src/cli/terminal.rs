@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 
 use cli_common::Problem;
 use cli_common::color::{CLEAR_LINE, is_dumb};
+use cli_common::pages::located;
 use cli_common::paint::paint;
 use cli_common::problem::annotation_of;
 use diagnostics::annotation::without_commands;
+use host_fs::own::documents_place;
 use safe_text::shown;
 use safe_text::{ForeignWriter, shown_json};
 use serde::Serialize;
@@ -238,8 +240,11 @@ fn from_root(root: &Path, file: &str) -> String {
     below().unwrap_or_else(|| file.to_owned())
 }
 
-/// Prints a text on standard error, line by line, without control characters and, in a workflow, without commands.
+/// Prints a text on standard error, line by line, without control characters and, in a workflow, without commands. Help names the
+/// pages that are installed with this program.
 fn print(text: &str) {
+    let documents = documents_place(&env::current_exe().unwrap_or_default());
+    let text = located(text, &documents);
     let is_workflow = WORKFLOW.get().is_some();
     let safe = |line: &str| {
         let line = shown(line);

@@ -5,6 +5,7 @@ pub mod color;
 mod component;
 pub mod failure;
 pub mod manual;
+pub mod pages;
 pub mod paint;
 pub mod policy;
 pub mod problem;

@@ -72,7 +72,7 @@ use terminal::{notice, painted};
 /// Runs boxes: bootable images for AI agents, built by boxbuild.
 #[derive(Debug, Parser)]
 #[command(name = "boxlaunch", version, after_help = exit::help(&EXIT_CODES) + "\n\n\
-    Errors and their codes in --json: docs/errors.md.\n\
+    Errors and their codes in --json: docs/errors.md. Pages docs/... are in share/doc/boxbuild.\n\
     `run`, `exec`, `shell` and `attach` exit with the status of the command or the agent, or with\n\
     128 + N if signal N ended that program. If its output cannot be written, the program is stopped,\n\
     and a status of 0 becomes 1, or 141 if the reader closed the pipe.")]

@@ -12,7 +12,9 @@ use std::time::Duration;
 use box_contract::ErrorCode;
 use boxlaunch::streams::StreamError;
 use cli_common::color::ColorOption;
+use cli_common::pages::located;
 use cli_common::paint::paint;
+use host_fs::own::documents_place;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use safe_text::{ForeignWriter, shown_json};
 use serde::Serialize;
@@ -58,9 +60,12 @@ pub(crate) fn is_quiet() -> bool {
     settings().quiet
 }
 
-/// Adds colours to the text of errors, if they are enabled.
+/// Adds colours to the text of errors, if they are enabled, and the paths of the pages that are installed with this program to
+/// their help.
 pub(crate) fn painted(text: &str) -> Cow<'_, str> {
-    if settings().colour { paint(text).into() } else { text.into() }
+    let documents = documents_place(&env::current_exe().unwrap_or_default());
+    let text = located(text, &documents);
+    if settings().colour { paint(&text).into() } else { text }
 }
 
 /// Prints a result to standard output.

@@ -164,6 +164,7 @@ fn put(to: &Path, mut bytes: &[u8]) -> Result<()> {
 pub(super) mod tests {
     use std::process::Command;
 
+    use testbed::lean_kernel::About;
     use testbed::program;
 
     use super::*;
@@ -196,6 +197,72 @@ pub(super) mod tests {
                 "{line}"
             );
         }
+    }
+
+    /// Writes a package of a few files, made in an order of its own.
+    fn package(names: [&str; 5], to: &Path) {
+        let root = tempfile::tempdir().unwrap();
+        for name in names {
+            let mode = if name.starts_with("bin/") { 0o755 } else { 0o644 };
+            install::put(&root.path().join(name), mode, |file| {
+                io::copy(&mut "text".as_bytes(), file)
+            })
+            .unwrap();
+        }
+        let about = About {
+            source: "linux-source-6.12 6.12.1".to_owned(),
+            source_sha256: "abcd".to_owned(),
+            compiler: "gcc 12; ld 2".to_owned(),
+            sha256: "ef01".to_owned(),
+        };
+        let kernel = LeanKernel { directory: root.path().to_owned(), about };
+        write(root.path(), &kernel, to).unwrap();
+    }
+
+    #[test]
+    fn dpkg_reads_a_package_and_debian_has_its_files_elsewhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let mut names = [
+            "bin/boxbuild",
+            "share/doc/boxbuild/LICENSE",
+            "share/doc/boxbuild/docs/a.md",
+            "share/man/man1/a.1",
+            "share/zsh/site-functions/_a",
+        ];
+        package(names, &at("one.deb"));
+        names.reverse();
+        package(names, &at("other.deb"));
+        assert_eq!(fs::read(at("one.deb")).unwrap(), fs::read(at("other.deb")).unwrap());
+        let call = |arguments: &[&str]| {
+            let mut dpkg = Command::new("dpkg-deb");
+            dpkg.arg(arguments[0]).arg(at("one.deb")).args(&arguments[1..]);
+            String::from_utf8(program::run(&mut dpkg).unwrap()).unwrap()
+        };
+        let expected = format!("Package: boxbuild\nVersion: {VERSION}\nArchitecture: amd64\n");
+        assert_eq!(call(&["--field", "Package", "Version", "Architecture"]), expected);
+        let listed = call(&["--contents"]);
+        let files = listed.lines().filter(|it| it.starts_with('-'));
+        let files: Vec<_> = files.filter_map(|it| it.split(' ').next_back()).collect();
+        let below = [
+            "bin/boxbuild",
+            "share/doc/boxbuild/changelog.gz",
+            "share/doc/boxbuild/copyright",
+            "share/doc/boxbuild/docs/a.md",
+            "share/man/man1/a.1.gz",
+            "share/zsh/vendor-completions/_a",
+        ];
+        assert_eq!(files, below.map(|it| format!("usr/{it}")));
+        assert!(
+            listed.lines().all(|it| it.contains(" root/root ") && it.contains(" 1980-01-01 ")),
+            "{listed}"
+        );
+        program::run(Command::new("dpkg-deb").arg("-x").arg(at("one.deb")).arg(at("out"))).unwrap();
+        let copyright = fs::read_to_string(at("out/usr/share/doc/boxbuild/copyright")).unwrap();
+        assert!(copyright.contains("\nComment: Compiled by gcc 12; ld 2\n from"), "{copyright}");
+        let page =
+            program::run(Command::new("gzip").arg("-dc").arg(at("out/usr/share/man/man1/a.1.gz")));
+        assert_eq!(page.unwrap(), b"text");
     }
 
     #[test]
