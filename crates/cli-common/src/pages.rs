@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn help_names_the_page_that_is_installed() {
         let root = tempfile::tempdir().unwrap();
-        let text = "error: docs/trust.md is no box\n  = help: docs/trust.md has an example; docs/none.md, ./docs/trust.md.\n";
+        let text = "error: docs/trust.md is no box\n  = help: docs/trust.md has an example; docs/running.md, ./docs/trust.md.\n";
         assert_eq!(located(text, root.path()), text);
         fs::create_dir(root.path().join("docs")).unwrap();
         fs::write(root.path().join("docs/trust.md"), "").unwrap();

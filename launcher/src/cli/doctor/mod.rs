@@ -261,6 +261,24 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_with_an_error_accepts_no_box() {
+        use std::ffi::OsString;
+
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("boxbuild/policy.toml");
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "# a\nlocal = \"Allow\"\n").unwrap();
+        let home = OsString::from(directory.path());
+        let policy = HostPolicy::read(|name| (name == "XDG_CONFIG_HOME").then(|| home.clone()));
+        let report = super::report(&good(), &policy);
+        assert_eq!(report.errors[0].code, ErrorCode::PolicyInvalid);
+        let text = text(&report, true);
+        let row = format!("  policy            broken   {}:2: ", path.display());
+        assert!(text.contains(&row), "{text}");
+        assert!(!text.contains("boxes start on this host"), "{text}");
+    }
+
+    #[test]
     fn an_old_emulator_starts_no_box() {
         let old = "QEMU emulator version 6.2.0 (Debian 1:6.2+dfsg-2ubuntu6)";
         let facts = Facts { emulator: tool("qemu-system-x86_64", old), ..bad() };

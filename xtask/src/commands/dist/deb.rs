@@ -21,8 +21,9 @@ use super::{VERSION, install};
 
 /// The architecture of the programs, as Debian names it.
 const ARCHITECTURE: &str = "amd64";
-/// The maintainer, which every package has to name.
-const MAINTAINER: &str = "The authors of boxbuild";
+/// The maintainer, which every package has to name, with an address. The project has none: the one here belongs to nobody
+/// ([RFC 2606](https://www.rfc-editor.org/rfc/rfc2606)).
+const MAINTAINER: &str = "The authors of boxbuild <authors@boxbuild.invalid>";
 /// The time of the entry in Debian's changelog, which must have one: that of the files.
 const DATE: &str = "Tue, 01 Jan 1980 00:00:00 +0000";
 /// The directory of zsh's completions in an archive, and in a Debian package.
@@ -113,11 +114,11 @@ fn copyright(kernel: &LeanKernel) -> String {
          Upstream-Name: boxbuild\n\
          Comment: The SPDX document of the release lists the crates in the programs, with their licences.\n\n\
          Files: *\n\
-         Copyright: the authors of boxbuild\n\
+         Copyright: 2026, the authors of boxbuild\n\
          License: Apache-2.0\n \
          /usr/share/common-licenses/Apache-2.0 has the text of the licence.\n\n\
          Files: usr/lib/boxbuild/lean-kernel\n\
-         Copyright: Linus Torvalds and the authors of Linux\n\
+         Copyright: 1991, Linus Torvalds and the authors of Linux\n\
          License: GPL-2\n \
          /usr/share/common-licenses/GPL-2 has the text of the licence.\n\
          Comment: Compiled by {}\n \
@@ -143,8 +144,9 @@ fn fields(data: &Path) -> Result<String> {
     // The network of boxes that have one, and boxes on hosts without KVM.
     text += "Suggests: passt, qemu-system-x86\n";
     text += "Description: build and run AI agents in microVMs\n \
-             boxbuild builds a box from a Boxfile: everything that one microVM boots, with the same\n \
-             bytes on every host. boxlaunch boots a box in a virtual machine of its own.\n";
+             boxbuild builds a box from a Boxfile: everything that one microVM boots,\n \
+             with the same bytes on every host. boxlaunch boots a box in a virtual\n \
+             machine of its own.\n";
     Ok(text)
 }
 
