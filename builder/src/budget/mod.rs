@@ -20,5 +20,5 @@ mod write;
 pub use error::{MeasureError, Result};
 pub use measure::measure;
 pub use measurement::{Figures, Measurement};
-pub use report::{Comparison, exceeded, json, table};
+pub use report::{Comparison, exceeded, json, read, table};
 pub use write::{rewritten, with_margin};

@@ -1,8 +1,10 @@
 //! A measurement as a table and as JSON.
 
-use box_contract::{Budget, ErrorCode, Overrun, Phase};
+use box_contract::{Budget, ErrorCode, Overrun, Phase, Phases};
+use box_digest::Digest;
 use cli_common::Problem;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use super::Measurement;
 
@@ -99,6 +101,31 @@ pub fn json(measured: &Measurement, old: Option<&Measurement>) -> Value {
     report
 }
 
+/// Reads the box digest and the times from the object of [`json`], or from the report of `boxlaunch run --json`. Of several starts,
+/// the times are the medians.
+///
+/// # Errors
+/// The text is no such object, or a time is negative or infinite.
+pub fn read(text: &[u8]) -> serde_json::Result<(Digest, Phases)> {
+    #[derive(Deserialize)]
+    struct Start {
+        #[serde(rename = "box")]
+        digest: Digest,
+        phases_ms: Map<String, Value>,
+    }
+    let Start { digest, mut phases_ms } = serde_json::from_slice(text)?;
+    for time in phases_ms.values_mut() {
+        if let Some(median) = time.get("median") {
+            *time = median.clone();
+        }
+    }
+    let phases: Phases = serde_json::from_value(Value::Object(phases_ms))?;
+    if Phase::ALL.into_iter().any(|it| !(phases.of(it) >= 0.0 && phases.of(it).is_finite())) {
+        return Err(serde::de::Error::custom("a time is negative or infinite"));
+    }
+    Ok((digest, phases))
+}
+
 /// Returns the error of a box that exceeds its budget. `None` for other boxes.
 pub fn exceeded(measured: &Measurement) -> Option<Problem> {
     let over = |it: &Overrun| {
@@ -184,6 +211,18 @@ mod tests {
         let mut none = old.clone();
         none.runs[0].init = 0.0;
         assert_eq!(Comparison { old: &none, new: &new }.ratio(Phase::Init), None);
+    }
+
+    #[test]
+    fn a_measurement_is_read_back() {
+        let measured = measurement(BUDGET, &[312.0, 310.0, 314.0]);
+        let text = json(&measured, None).to_string();
+        assert_eq!(read(text.as_bytes()).unwrap(), (measured.digest, measured.medians()));
+        let one = json!({ "box": measured.digest, "phases_ms": measured.runs[0] }).to_string();
+        assert_eq!(read(one.as_bytes()).unwrap().1, measured.runs[0]);
+        for wrong in ["", "{}", &one.replace("312.0", "-1"), &one.replace("312.0", "\"1\"")] {
+            assert!(read(wrong.as_bytes()).is_err(), "{wrong}");
+        }
     }
 
     #[test]

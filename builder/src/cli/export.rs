@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Refuses combinations of options that make no sense.
 fn check_usage(args: &Args) -> Result<(), Failure> {
-    let stream = is_stream(args);
+    let stream = args.output.as_deref().is_some_and(is_stream);
     let compressed = args.output.as_deref().filter(|it| box_archive::is_compressed(it));
     let (message, help) = match (args.format, args.component, compressed) {
         (Format::Erofs, Some(component), _) => (
@@ -127,13 +127,14 @@ fn check_usage(args: &Args) -> Result<(), Failure> {
     Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
-fn is_stream(args: &Args) -> bool {
-    args.output.as_deref() == Some(Path::new("-"))
+/// Returns whether an output is standard output.
+pub(super) fn is_stream(output: &Path) -> bool {
+    output == Path::new("-")
 }
 
 /// Returns the name of the box's directory without `.box`, or else the box's name in the store. The output is named
 /// after it.
-fn base_name(subject: &BoxArgument) -> Result<Option<OsString>, ExportError> {
+pub(super) fn base_name(subject: &BoxArgument) -> Result<Option<OsString>, ExportError> {
     let Ok(reference) = subject.parse() else { return Ok(None) };
     let Some(path) = reference.path() else { return Ok(reference.name().map(OsString::from)) };
     let directory = std::fs::canonicalize(path).map_err(FileError::of("find", path))?;
@@ -170,11 +171,11 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
         left_out: LeftOut::default(),
         privileged: Privileged::default(),
     };
-    if !is_stream(args) {
+    if !is_stream(&exported.output) {
         box_archive::check_output(&exported.output)?;
     }
     if args.format == Format::Erofs {
-        let written = to_file(args, &exported.output, |out| copy_rootfs(opened, out))?;
+        let written = to_file(&exported.output, |out| copy_rootfs(opened, out))?;
         return Ok(Exported { written: Some(written), ..exported });
     }
     // The rootfs is verified before the first write, because an export reads only parts of it.
@@ -198,15 +199,15 @@ fn write(args: &Args, export: &Export, exported: &mut Exported) -> Result<(), Ex
         }
         Format::Oci => {
             let image = OciImage::of(export)?;
-            if is_stream(args) || to.extension().is_some_and(|it| it == "tar") {
-                to_file(args, to, |out| image.write_archive(out))?;
+            if is_stream(to) || to.extension().is_some_and(|it| it == "tar") {
+                to_file(to, |out| image.write_archive(out))?;
             } else {
                 image.write_directory(to)?;
             }
             exported.written = Some(image.manifest());
         }
         Format::Tar | Format::Erofs => {
-            exported.written = Some(to_file(args, to, |out| export.tar(out))?);
+            exported.written = Some(to_file(to, |out| export.tar(out))?);
         }
     }
     Ok(())
@@ -214,11 +215,10 @@ fn write(args: &Args, export: &Export, exported: &mut Exported) -> Result<(), Ex
 
 /// Writes a new file, or to standard output.
 fn to_file(
-    args: &Args,
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<Written, ExportError>,
 ) -> Result<Written, ExportError> {
-    if !is_stream(args) {
+    if !is_stream(path) {
         return file(path, fill);
     }
     let mut out = BufWriter::with_capacity(1 << 20, terminal::data(true));
@@ -250,7 +250,7 @@ fn report(args: &Args, exported: &Exported) {
         });
         return terminal::json(&report.to_string());
     }
-    if output == Path::new("-") {
+    if is_stream(output) {
         return;
     }
     exported.left_out.notes().iter().for_each(|it| terminal::note(it));

@@ -28,6 +28,7 @@ mod plan;
 mod preview;
 mod rebuild;
 mod registries;
+mod report;
 mod search;
 mod setup;
 mod sign;
@@ -93,6 +94,7 @@ enum Command {
     Diff(diff::Args),
     Why(why::Args),
     Inspect(inspect::Args),
+    Report(report::Args),
     Verify(verify::Args),
     Fmt(fmt::Args),
     Setup(setup::Args),
@@ -139,6 +141,7 @@ impl Command {
             Self::Diff(args) => (diff::run(args), args.json),
             Self::Why(args) => (why::run(args), args.project.json),
             Self::Inspect(args) => (inspect::run(args), args.json),
+            Self::Report(args) => (report::run(args), args.json),
             Self::Verify(args) => (verify::run(args), args.project.json),
             Self::Fmt(args) => (fmt::run(args), args.json),
             Self::Setup(args) => (setup::run(args), args.json),

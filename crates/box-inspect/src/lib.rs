@@ -6,6 +6,7 @@ pub mod diff;
 pub mod entry;
 mod error;
 pub mod export;
+pub mod largest;
 mod links;
 pub mod opened;
 mod paths;

@@ -8,13 +8,15 @@ use std::os::unix::ffi::OsStrExt;
 use box_contract::permissions::PermissionChange;
 use box_contract::plan::FieldDifference;
 use box_contract::{ComponentName, ErrorCode, exit};
-use box_inspect::diff::markdown::{Comment, Files, comment};
+use box_inspect::diff::markdown::{MAX_FILES, comment};
+use box_inspect::diff::summary::{Files, Summary};
 use box_inspect::diff::{Change, Difference, PackageChange, PartDifference, Side, SideKind};
 use box_inspect::diff::{Sizes, compare, package_changes, text};
 use box_inspect::entry::{entry_json, path_json, shown_bytes, with_fields};
 use box_inspect::opened::OpenBox;
 use box_tree::Field;
 use box_tree::Follow;
+use box_tree::listing::Listing;
 use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -106,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 );
             }
         }
-        Format::Markdown => terminal::result(found.markdown(args, is_whole)?.trim_end()),
+        Format::Markdown => terminal::result(markdown(args, &found, is_whole)?.trim_end()),
     }
     // If the result could not be written, `cli::main` returns a failure.
     if found.is_same() || terminal::lost() {
@@ -188,9 +190,27 @@ impl Comparison {
         terminal::json_list(&head, "differences", self.entries().map(|it| line(&it)));
     }
 
-    /// Formats the comment of `--format markdown`.
-    fn markdown(&self, args: &Args, is_whole: bool) -> Result<String, Failure> {
-        markdown(args, is_whole, [&self.a, &self.b], Files::of(self.entries()), &self.beside)
+    /// Summarizes the differences of two whole boxes, with at most `most` files. Returns `None` for other operands.
+    pub(super) fn summary(&self, names: [String; 2], most: usize) -> Option<Summary<'_>> {
+        let (a, b) = (self.a.opened.as_ref()?, self.b.opened.as_ref()?);
+        Some(Summary {
+            names,
+            title: &b.plan().name,
+            permissions: &self.beside.permissions,
+            fields: &self.beside.plan,
+            packages: &self.beside.packages,
+            is_incomplete: self.beside.is_incomplete,
+            sizes: [(a, &self.a), (b, &self.b)].map(|(it, of)| Sizes::of(it, &of.side.listing)),
+            budgets: [a.plan().budget, b.plan().budget],
+            kernels: [&a.config.kernel_version, &b.config.kernel_version],
+            parts: &self.beside.parts,
+            files: Files::of(self.entries(), most),
+        })
+    }
+
+    /// Returns the second box with its listing. `None` for other operands.
+    pub(super) fn second(&self) -> Option<(&OpenBox, &Listing)> {
+        Some((self.b.opened.as_ref()?, &self.b.side.listing))
     }
 }
 
@@ -234,34 +254,14 @@ impl Beside {
 }
 
 /// Formats the comment of `--format markdown`.
-fn markdown(
-    args: &Args,
-    is_whole: bool,
-    operands: [&Operand; 2],
-    files: Files,
-    beside: &Beside,
-) -> Result<String, Failure> {
-    let boxes = operands.map(|it| it.opened.as_ref());
-    let ([Some(a), Some(b)], true) = (boxes, is_whole) else {
+fn markdown(args: &Args, found: &Comparison, is_whole: bool) -> Result<String, Failure> {
+    let names = [&args.a, &args.b].map(|it| it.to_string_lossy().into_owned());
+    let summary = if is_whole { found.summary(names, MAX_FILES) } else { None };
+    summary.map(|it| comment(&it)).ok_or_else(|| {
         let help = "leave out PATH and `--component`, and name two boxes; or leave out `--format`";
         let message = "`--format markdown` compares two whole boxes";
-        return Err(Failure::new((ErrorCode::Usage, help), message));
-    };
-    let sizes = [(a, operands[0]), (b, operands[1])];
-    let sizes = sizes.map(|(opened, it)| Sizes::of(opened, &it.side.listing));
-    Ok(comment(&Comment {
-        names: [&args.a, &args.b].map(|it| it.to_string_lossy().into_owned()),
-        title: &b.plan().name,
-        permissions: &beside.permissions,
-        fields: &beside.plan,
-        packages: &beside.packages,
-        is_incomplete: beside.is_incomplete,
-        sizes: [&sizes[0], &sizes[1]],
-        budgets: [a.plan().budget, b.plan().budget],
-        kernels: [&a.config.kernel_version, &b.config.kernel_version],
-        parts: &beside.parts,
-        files,
-    }))
+        Failure::new((ErrorCode::Usage, help), message)
+    })
 }
 
 /// Returns the path to compare, with the symbolic links in its directories resolved. One side may lack the path.

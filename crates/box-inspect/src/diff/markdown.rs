@@ -3,15 +3,14 @@
 //! Every foreign text in it is formatted by [`safe_text::markdown_code`], so that it cannot have an effect on the comment around
 //! it.
 
-use std::collections::{BTreeSet, BinaryHeap};
-
 use box_contract::Budget;
 use box_contract::permissions::{Effect, PermissionChange};
 use box_contract::plan::FieldDifference;
 use safe_text::{counted, markdown_code as code, readable};
 
-use super::{Change, Difference, Entry, PackageChange, PartDifference, Sizes};
-use crate::entry::shown_bytes;
+use super::sizes::{Size, Sizes, growth};
+use super::summary::{FileChange, Files, Summary};
+use super::{PackageChange, PartDifference};
 
 /// The length limit of a comment on GitHub, in characters. This module counts bytes, which are at least as many.
 pub const MAX_COMMENT: usize = 65_536;
@@ -20,75 +19,19 @@ const RESERVE: usize = 8 << 10;
 /// The number of rows of a table.
 const MAX_ROWS: usize = 100;
 /// The number of files in a comment.
-const MAX_FILES: usize = 20;
+pub const MAX_FILES: usize = 20;
 /// An absent value.
 const NONE: &str = "–";
 
-/// The content of a comment.
-#[derive(Debug)]
-pub struct Comment<'a> {
-    /// The two boxes as the user named them. Foreign texts.
-    pub names: [String; 2],
-    /// The name in the plan of the second box. Foreign text.
-    pub title: &'a str,
-    /// The permissions that differ.
-    pub permissions: &'a [PermissionChange],
-    /// All fields of the plans that differ.
-    pub fields: &'a [FieldDifference],
-    /// The packages that differ.
-    pub packages: &'a [PackageChange],
-    /// Whether a package database of one of the boxes is not fully read.
-    pub is_incomplete: bool,
-    /// The sizes of both boxes.
-    pub sizes: [&'a Sizes; 2],
-    /// The start budgets of both boxes.
-    pub budgets: [Budget; 2],
-    /// The version lines of both kernels. Foreign texts.
-    pub kernels: [&'a str; 2],
-    /// The parts outside the rootfs that differ.
-    pub parts: &'a [PartDifference],
-    /// The files that differ.
-    pub files: Files,
-}
-
-/// A summary of the files that differ.
-#[derive(Debug, Default)]
-pub struct Files {
-    /// The numbers of added, removed and changed entries.
-    pub counts: [usize; 3],
-    /// The rows of the changes with the most data, the largest first.
-    largest: Vec<String>,
-}
-
-impl Files {
-    /// Counts the differences, and keeps those with the most data: the size of the new file, or of the file that was removed.
-    pub fn of<'d>(differences: impl Iterator<Item = Difference<'d>>) -> Self {
-        let (mut counts, mut largest) = ([0; 3], BinaryHeap::new());
-        for (at, difference) in differences.enumerate() {
-            counts[kind(&difference.change)] += 1;
-            // Of equal sizes, the first in the order of the paths is kept. The heap's greatest element is the least wanted.
-            let key = (std::cmp::Reverse(weight(&difference.change)), at);
-            if largest.len() < MAX_FILES || largest.peek().is_some_and(|(last, _)| key < *last) {
-                largest.push((key, file_row(&difference)));
-            }
-            if largest.len() > MAX_FILES {
-                largest.pop();
-            }
-        }
-        let largest = largest.into_sorted_vec().into_iter().map(|(_, row)| row).collect();
-        Self { counts, largest }
-    }
-}
-
 /// Formats the comment, which has at most [`MAX_COMMENT`] characters.
-pub fn comment(comment: &Comment<'_>) -> String {
+pub fn comment(comment: &Summary<'_>) -> String {
     let [a, b] = [0, 1].map(|side| code(&comment.names[side]));
     let mut page = Page::default();
     page.line(&format!("### Box {}\n\n{a} → {b}\n", code(comment.title)));
     permissions(&mut page, comment.permissions);
     packages(&mut page, comment);
     page.line("| size | old | new | difference |\n|---|--:|--:|--:|");
-    page.rows(size_rows(comment.sizes), MAX_ROWS);
+    page.rows(size_rows(&comment.sizes), MAX_ROWS);
     budget(&mut page, comment.budgets);
     parts(&mut page, comment);
     files(&mut page, &comment.files);
@@ -161,7 +104,7 @@ fn permissions(page: &mut Page, changes: &[PermissionChange]) {
     page.rows(rows, MAX_ROWS);
 }
 
-fn packages(page: &mut Page, Comment { packages, is_incomplete, .. }: &Comment<'_>) {
+fn packages(page: &mut Page, Summary { packages, is_incomplete, .. }: &Summary<'_>) {
     let count = |is_it: fn(&PackageChange) -> bool| packages.iter().filter(|it| is_it(it)).count();
     let added = count(|it| it.a.is_empty());
     let removed = count(|it| it.b.is_empty());
@@ -193,25 +136,16 @@ fn packages(page: &mut Page, Comment { packages, is_incomplete, .. }: &Comment<'
 }
 
 /// Returns the rows of the whole box, of the rootfs, and of the files of each part.
-fn size_rows([a, b]: [&Sizes; 2]) -> Vec<String> {
-    let sizes = |name: &str, a: u64, b: u64| row([name, &readable(a), &readable(b), &growth(a, b)]);
-    let mut rows = vec![sizes("box", a.whole, b.whole), sizes("rootfs", a.rootfs, b.rootfs)];
-    let names: BTreeSet<&String> = a.parts.keys().chain(b.parts.keys()).collect();
-    for name in names {
-        let [a, b] = [a, b].map(|it| it.parts.get(name).copied().unwrap_or_default());
-        rows.push(sizes(&format!("files of {}", code(name)), a, b));
-    }
-    rows
-}
-
-/// Formats a difference of sizes with its sign.
-fn growth(a: u64, b: u64) -> String {
-    let sign = match a.cmp(&b) {
-        std::cmp::Ordering::Less => "+",
-        std::cmp::Ordering::Equal => return "0".to_owned(),
-        std::cmp::Ordering::Greater => "−",
+fn size_rows([a, b]: &[Sizes; 2]) -> Vec<String> {
+    let one = |(size, a, b): (Size<'_>, u64, u64)| {
+        let name = match size {
+            Size::Whole => "box".to_owned(),
+            Size::Rootfs => "rootfs".to_owned(),
+            Size::Part(name) => format!("files of {}", code(name)),
+        };
+        row([&name, &readable(a), &readable(b), &growth(a, b)])
     };
-    format!("{sign}{}", readable(a.abs_diff(b)))
+    Sizes::pairs(a, b).into_iter().map(one).collect()
 }
 
 fn budget(page: &mut Page, [a, b]: [Budget; 2]) {
@@ -219,7 +153,7 @@ fn budget(page: &mut Page, [a, b]: [Budget; 2]) {
     page.line(&format!("**Start budget:** {change}.\n"));
 }
 
-fn parts(page: &mut Page, Comment { parts, kernels: [a, b], .. }: &Comment<'_>) {
+fn parts(page: &mut Page, Summary { parts, kernels: [a, b], .. }: &Summary<'_>) {
     for PartDifference { name, .. } in *parts {
         let change = match *name {
             "kernel" if a != b => format!("{} → {}", code(a.trim_end()), code(b.trim_end())),
@@ -240,42 +174,13 @@ fn files(page: &mut Page, Files { counts: [added, removed, changed], largest }: 
         page.line(&format!("The {} with the most data:\n", largest.len()));
     }
     page.line("| | path | old | new |\n|---|---|--:|--:|");
-    page.rows(largest.iter().cloned(), MAX_FILES);
+    page.rows(largest.iter().map(file_row), MAX_FILES);
     page.line("</details>\n");
 }
 
-/// Returns the index of a change in [`Files::counts`].
-const fn kind(change: &Change<'_>) -> usize {
-    match change {
-        Change::Added(_) => 0,
-        Change::Removed(_) => 1,
-        Change::Changed(..) => 2,
-    }
-}
-
-/// Returns how much data a change has, in bytes.
-fn weight(change: &Change<'_>) -> u64 {
-    let size = |it: &Entry<'_>| it.inode.content().map_or(0, |it| it.size);
-    match change {
-        Change::Added(it) | Change::Removed(it) => size(it),
-        Change::Changed(_, a, b) if a.inode.content() == b.inode.content() => 0,
-        Change::Changed(_, _, b) => size(b),
-    }
-}
-
-fn file_row(difference: &Difference<'_>) -> String {
-    let path = code(&shown_bytes(&difference.path));
-    let about = |it: &Entry<'_>| match it.inode.content() {
-        Some(content) => readable(content.size),
-        None => it.inode.type_name().to_owned(),
-    };
-    match &difference.change {
-        Change::Added(b) => row(["added", &path, NONE, &about(b)]),
-        Change::Removed(a) => row(["removed", &path, &about(a), NONE]),
-        Change::Changed(field, a, b) => {
-            row([&format!("changed: {}", field.name()), &path, &about(a), &about(b)])
-        }
-    }
+fn file_row(FileChange { change, path, a, b }: &FileChange) -> String {
+    let side = |it: &Option<String>| it.clone().unwrap_or_else(|| NONE.to_owned());
+    row([change, &code(path), &side(a), &side(b)])
 }
 
 fn fields(page: &mut Page, fields: &[FieldDifference]) {
@@ -321,15 +226,21 @@ mod tests {
         let parts = (0..count).map(|at| (format!("{at}{HOSTILE}"), 1 << 20)).collect();
         let sizes = Sizes { whole: 3 << 20, rootfs: 2 << 20, parts };
         let part = PartDifference { name: "kernel", a: None, b: None };
-        let largest = vec![row(["added", &code(HOSTILE), NONE, "1 byte"]); count.min(MAX_FILES)];
-        comment(&Comment {
+        let file = FileChange {
+            change: "added".to_owned(),
+            path: HOSTILE.to_owned(),
+            a: None,
+            b: Some("1 byte".to_owned()),
+        };
+        let largest = vec![file; count.min(MAX_FILES)];
+        comment(&Summary {
             names: [HOSTILE.to_owned(), HOSTILE.to_owned()],
             title: HOSTILE,
             permissions: &permissions,
             fields: &fields,
             packages: &packages,
             is_incomplete: true,
-            sizes: [&Sizes::default(), &sizes],
+            sizes: [Sizes::default(), sizes],
             budgets: [Budget::default(), Budget { total: Some(900), ..Budget::default() }],
             kernels: [HOSTILE, "Linux version 6.12.34"],
             parts: &[part],
@@ -369,10 +280,5 @@ mod tests {
             };
             assert_eq!(cells(line), *head.get_or_insert_with(|| cells(line)), "{line}");
         }
-    }
-
-    #[test]
-    fn a_size_has_a_sign() {
-        assert_eq!([growth(1, 1), growth(0, 2048), growth(2048, 0)], ["0", "+2.0 KiB", "−2.0 KiB"]);
     }
 }

@@ -10,6 +10,7 @@ mod packages;
 mod parts;
 mod side;
 mod sizes;
+pub mod summary;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -24,7 +25,7 @@ pub use image::{ImageError, ImageFault};
 pub use packages::{PackageChange, package_changes};
 pub use parts::{PartDifference, parts};
 pub use side::{Entry, PathError, Side, SideKind};
-pub use sizes::Sizes;
+pub use sizes::{Size, Sizes, growth};
 
 /// A path at which two trees differ.
 #[derive(Debug)]

@@ -1,9 +1,11 @@
 //! The sizes of a box and of its parts.
 
-use std::collections::{BTreeMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use box_tree::entries;
 use box_tree::listing::Listing;
+use safe_text::readable;
 
 use crate::opened::OpenBox;
 use crate::sbom::part;
@@ -27,6 +29,36 @@ impl Sizes {
         let whole = blobs.fold(0, |all: u64, blob| all.saturating_add(blob.size));
         Self { whole, rootfs: opened.rootfs.size(), parts: parts(listing) }
     }
+
+    /// Returns each size with its value in both boxes, 0 if a box lacks the part.
+    pub fn pairs<'s>(a: &'s Self, b: &'s Self) -> Vec<(Size<'s>, u64, u64)> {
+        let fixed = [(Size::Whole, a.whole, b.whole), (Size::Rootfs, a.rootfs, b.rootfs)];
+        let names: BTreeSet<&String> = a.parts.keys().chain(b.parts.keys()).collect();
+        let of = |it: &Self, name| it.parts.get(name).copied().unwrap_or_default();
+        let parts = names.into_iter().map(|name| (Size::Part(name), of(a, name), of(b, name)));
+        fixed.into_iter().chain(parts).collect()
+    }
+}
+
+/// A size of [`Sizes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size<'a> {
+    /// [`Sizes::whole`].
+    Whole,
+    /// [`Sizes::rootfs`].
+    Rootfs,
+    /// The files of a part. Foreign text.
+    Part(&'a str),
+}
+
+/// Formats a difference of sizes with its sign.
+pub fn growth(a: u64, b: u64) -> String {
+    let sign = match a.cmp(&b) {
+        Ordering::Less => "+",
+        Ordering::Equal => return "0".to_owned(),
+        Ordering::Greater => "−",
+    };
+    format!("{sign}{}", readable(a.abs_diff(b)))
 }
 
 fn parts(listing: &Listing) -> BTreeMap<String, u64> {
@@ -44,4 +76,14 @@ fn parts(listing: &Listing) -> BTreeMap<String, u64> {
         *sum = sum.saturating_add(size);
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_a_sign() {
+        assert_eq!([growth(1, 1), growth(0, 2048), growth(2048, 0)], ["0", "+2.0 KiB", "−2.0 KiB"]);
+    }
 }

@@ -1,5 +1,5 @@
 //! apk's database (apk-tools, `apk-package(5)` and `db/installed`): paragraphs of one-letter fields.
-//! `P` name, `V` version, `A` architecture, `L` license, `m` maintainer, `F` a directory, `R` a file
+//! `P` name, `V` version, `A` architecture, `L` license, `m` maintainer, `I` installed size, `F` a directory, `R` a file
 //! in it.
 
 use std::io;
@@ -14,7 +14,8 @@ pub const APK_DATABASES: [&str; 3] =
 const INSTALLED: Format = Format {
     limit: 64 << 20,
     kind: ("apk", "alpine"),
-    fields: ["P", "V", "A", "L", "m"],
+    fields: ["P", "V", "A", "L", "m", "I"],
+    unit: 1,
     take,
     is_installed: |_| true,
     // Every layer that installs a package rewrites the whole database, so the package's origin is taken from its files.
@@ -32,7 +33,9 @@ pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Re
 fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
     let at = |name: &str| paragraph.iter().position(|(found, _)| *found == name);
     match (name, at(name)) {
-        ("P" | "V" | "A" | "L" | "m" | "F" | "R", None) if name != "F" || at("R").is_none() => {
+        ("P" | "V" | "A" | "L" | "m" | "I" | "F" | "R", None)
+            if name != "F" || at("R").is_none() =>
+        {
             paragraph.push((name, value));
         }
         ("F", Some(folder)) if at("R").is_none() => paragraph[folder].1 = value,

@@ -26,8 +26,10 @@ pub(super) struct Format {
     pub(super) limit: u64,
     /// The purl type of the packages, and their namespace if the distribution is unknown.
     pub(super) kind: (&'static str, &'static str),
-    /// The names of the lines with name, version, architecture, license and maintainer.
-    pub(super) fields: [&'static str; 5],
+    /// The names of the lines with name, version, architecture, license, maintainer and installed size.
+    pub(super) fields: [&'static str; 6],
+    /// The unit of the installed size, in bytes.
+    pub(super) unit: u64,
     /// Adds a line to the paragraph if the line is needed.
     pub(super) take: for<'t> fn(&mut Paragraph<'t>, &'t str, &'t str),
     /// Returns whether a paragraph describes a package whose files are present.
@@ -85,7 +87,8 @@ fn package<'a>(
     file: &Rc<[u8]>,
     paragraph: &Paragraph<'_>,
 ) -> Option<Package<'a>> {
-    let [name, version, arch, license, maintainer] = format.fields.map(|it| value(paragraph, it));
+    let [name, version, arch, license, maintainer, size] =
+        format.fields.map(|it| value(paragraph, it));
     let [name, version, arch] = [name, version, arch].map(|it| it.filter(|it| is_word(it)));
     let (name, version, (kind, namespace)) = (name?, version?, format.kind);
     let namespace = if distribution.id.is_empty() { namespace } else { &distribution.id };
@@ -99,6 +102,7 @@ fn package<'a>(
         supplier: maintainer.and_then(supplier),
         origin: (format.files)(paragraph).iter().find_map(|file| root.origin(scan, file)),
         path: Rc::clone(file),
+        size: size.and_then(|it| it.parse::<u64>().ok()?.checked_mul(format.unit)),
     })
 }
 

@@ -16,7 +16,9 @@ pub(super) const FILES: &str = "/var/lib/dpkg/status.d";
 const STATUS: Format = Format {
     limit: 64 << 20,
     kind: ("deb", "debian"),
-    fields: ["Package", "Version", "Architecture", "", "Maintainer"],
+    fields: ["Package", "Version", "Architecture", "", "Maintainer", "Installed-Size"],
+    // KiB, by deb-control(5).
+    unit: 1 << 10,
     take,
     is_installed,
     files: lists,
@@ -40,7 +42,7 @@ pub(super) fn is_file(name: &str) -> bool {
 
 fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
     take_first(
-        &["Package", "Status", "Version", "Architecture", "Maintainer"],
+        &["Package", "Status", "Version", "Architecture", "Maintainer", "Installed-Size"],
         paragraph,
         name,
         value,

@@ -8,6 +8,8 @@ use box_tree::ReadContent;
 use box_tree::listing::{Listing, NamedOrigin};
 use serde::Serialize;
 
+use super::npm;
+
 /// What identifies a package in two boxes, whatever its version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PackageName {
@@ -24,6 +26,9 @@ pub struct PackageName {
 pub struct Inventory {
     /// The versions of each package. A part can have several versions of one npm package.
     pub packages: BTreeMap<PackageName, BTreeSet<String>>,
+    /// The size of each package's files, in bytes: what dpkg, apk and pacman declare, and the files below the directory of an npm
+    /// package. Python's packages have none.
+    pub sizes: BTreeMap<PackageName, u64>,
     /// Notes on databases and entries that were left out. The SBOM has the same notes.
     pub left_out: Vec<String>,
 }
@@ -40,11 +45,17 @@ impl Inventory {
     ) -> io::Result<Self> {
         let (found, left_out) = super::installed(plan, listing, contents)?;
         let mut packages = BTreeMap::<_, BTreeSet<String>>::new();
+        let mut sizes = BTreeMap::<_, u64>::new();
         for it in found {
             let name = PackageName { part: part(it.origin.as_ref()), kind: it.kind, name: it.name };
+            let measured = || (it.kind == "npm").then(|| npm::size(&listing.tree, &it.path));
+            if let Some(size) = it.size.or_else(measured) {
+                let sum: &mut u64 = sizes.entry(name.clone()).or_default();
+                *sum = sum.saturating_add(size);
+            }
             packages.entry(name).or_default().insert(it.version);
         }
-        Ok(Self { packages, left_out })
+        Ok(Self { packages, sizes, left_out })
     }
 }
 

@@ -3,7 +3,9 @@
 
 use std::rc::Rc;
 
+use box_tree::Tree;
 use box_tree::listing::NamedOrigin;
+use box_tree::path::split;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -59,6 +61,7 @@ pub(super) fn package<'a>(
         license,
         supplier: None,
         path: Rc::from(path),
+        size: None,
         origin,
     })
 }
@@ -75,6 +78,23 @@ fn license(value: &Value) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns the size of the files of the package whose `package.json` is at `path`, in bytes, without the packages in its
+/// `node_modules`.
+pub(super) fn size(tree: &Tree, path: &[u8]) -> u64 {
+    let (mut size, mut pending) = (0u64, Vec::new());
+    pending.extend(tree.reach(split(path).0).ok());
+    while let Some(directory) = pending.pop() {
+        for (name, id) in tree.inode(directory).names().into_iter().flatten() {
+            let inode = tree.inode(*id);
+            size = size.saturating_add(inode.content().map_or(0, |it| it.size));
+            if inode.names().is_some() && **name != *b"node_modules" {
+                pending.push(*id);
+            }
+        }
+    }
+    size
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub(super) struct Package<'a> {
     /// The supplier in the format of SPDX: `Organization: NAME (EMAIL)`.
     pub(super) supplier: Option<String>,
     pub(super) path: Rc<[u8]>,
+    /// The size of its files when it is installed, in bytes, as the database declares it.
+    pub(super) size: Option<u64>,
     /// The origin of the package's files, or else of the file that lists the package.
     pub(super) origin: Option<NamedOrigin<'a>>,
 }

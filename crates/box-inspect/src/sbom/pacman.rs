@@ -16,7 +16,8 @@ const DESC: Format = Format {
     limit: 1 << 20,
     // The type and the namespace of the package-url specification.
     kind: ("alpm", "arch"),
-    fields: ["NAME", "VERSION", "ARCH", "LICENSE", "PACKAGER"],
+    fields: ["NAME", "VERSION", "ARCH", "LICENSE", "PACKAGER", "SIZE"],
+    unit: 1,
     take: |_, _, _| {},
     is_installed: |_| true,
     files: |_| Vec::new(),

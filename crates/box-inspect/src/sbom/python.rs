@@ -34,6 +34,7 @@ pub(super) fn package<'a>(
         license: license(&paragraph).and_then(Declared::new),
         supplier: None,
         path: Rc::from(path),
+        size: None,
         origin,
     })
 }
