@@ -16,6 +16,7 @@ mod json;
 mod ls;
 mod real;
 mod refused;
+mod report;
 mod sbom;
 mod schema;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]

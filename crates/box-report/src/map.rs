@@ -117,13 +117,13 @@ impl Map {
         html.put(&format!("<svg class=\"map\" viewBox=\"0 0 {width} {height}\" role=\"group\" aria-label=\"Map of {name}\">\n"));
         for ((at, item), rect) in items.iter().enumerate().zip(squares(&sizes(items), PICTURE)) {
             let class = match (item.node, item.level) {
-                (None, _) => "rest".to_owned(),
-                (_, None) => "leaf".to_owned(),
-                _ => format!("t{}", at.min(4)),
+                (None, _) => " class=\"rest\"".to_owned(),
+                (_, None) => " class=\"leaf\"".to_owned(),
+                _ => format!(" class=\"t{}\"", at.min(4)),
             };
-            let title =
-                format!("{}: {}, {}", item.name, readable(item.size), share(item.size, *size));
-            html.put(&(self.link(item.level, &self.drawn(item, &class, &title, rect)) + "\n"));
+            let (bytes, share) = (readable(item.size), share(item.size, *size));
+            let title = format!("<title>{}: {bytes}, {share}</title>", item.name);
+            html.put(&(self.link(item.level, &self.drawn(item, (&class, &title), rect, 2)) + "\n"));
         }
         html.put("</svg>\n");
         let rows = items.iter().map(|it| {
@@ -135,29 +135,29 @@ impl Map {
         html.details("As a table", &table);
     }
 
-    /// Draws an item: a rectangle with its name, and the outlines of the level that it opens.
-    fn drawn(&self, item: &Item, class: &str, title: &str, rect: Rect) -> String {
+    /// Draws an item: a rectangle with its name, and in it the items of the level that it opens, at most `depth` levels deep.
+    fn drawn(&self, item: &Item, (class, title): (&str, &str), rect: Rect, depth: usize) -> String {
         let Rect { x, y, width, height } = rect;
         let mut drawn = format!(
-            "<svg class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\">\
-             <title>{title}</title><rect width=\"100%\" height=\"100%\"/>"
+            "<svg{class} x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\">{title}\
+             <rect width=\"100%\" height=\"100%\"/>"
         );
-        if let Some(level) = item.level.filter(|_| width > 90.0 && height > 90.0) {
-            let within = Rect { x: 4.0, y: 46.0, width: width - 8.0, height: height - 50.0 };
-            for Rect { x, y, width, height } in squares(&sizes(&self.levels[level].items), within) {
-                drawn +=
-                    &format!("<path d=\"M{x:.0} {y:.0}h{width:.0}v{height:.0}h-{width:.0}z\"/>");
-            }
-        }
         let narrow = if width > 150.0 { "" } else { " narrow" };
         if width > 40.0 && height > 22.0 {
             drawn += &format!("<text class=\"name{narrow}\" x=\"7\" y=\"18\">{}</text>", item.name);
         }
-        if width > 40.0 && height > 42.0 {
-            drawn += &format!(
-                "<text class=\"size{narrow}\" x=\"7\" y=\"36\">{}</text>",
-                readable(item.size)
-            );
+        let has_size = width > 40.0 && height > 42.0;
+        if has_size {
+            let size = readable(item.size);
+            drawn += &format!("<text class=\"size{narrow}\" x=\"7\" y=\"35\">{size}</text>");
+        }
+        let inner = item.level.filter(|_| depth > 0 && has_size && height > 70.0);
+        if let Some(items) = inner.map(|it| &self.levels[it].items) {
+            let within = Rect { x: 5.0, y: 43.0, width: width - 10.0, height: height - 48.0 };
+            let rects = squares(&sizes(items), within).into_iter().zip(items);
+            for (rect, item) in rects.filter(|(it, _)| it.width > 6.0 && it.height > 6.0) {
+                drawn += &self.drawn(item, ("", ""), rect, depth - 1);
+            }
         }
         drawn + "</svg>"
     }

@@ -68,9 +68,12 @@ impl<'a> Names<'a> {
 
     /// Returns the names directly below a name.
     pub(crate) fn below(&self, of: usize) -> impl Iterator<Item = usize> {
-        let end = self.nodes[of].end;
-        std::iter::successors(Some(of + 1), |it| Some(self.nodes[*it].end))
-            .take_while(move |it| *it < end)
+        let (mut next, end) = (of + 1, self.nodes[of].end);
+        std::iter::from_fn(move || {
+            let found = Some(next).filter(|it| *it < end)?;
+            next = self.nodes[found].end;
+            Some(found)
+        })
     }
 
     pub(crate) fn size(&self, of: usize) -> u64 {

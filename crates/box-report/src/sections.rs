@@ -17,24 +17,16 @@ use crate::survey::Survey;
 /// The number of rows of a table.
 pub(crate) const MAX_ROWS: usize = 200;
 const LS: &str = "; <code>boxbuild ls BOX --origin --long</code> lists every file";
-/// The sections of a page, by their names in an address.
-const SECTIONS: [(&str, &str); 8] = [
-    ("changes", "Changes"),
-    ("size", "Size"),
-    ("origins", "Origins"),
-    ("files", "Files"),
-    ("packages", "Packages"),
-    ("merge", "Merge"),
-    ("permissions", "Permissions"),
-    ("start", "Start"),
-];
+/// The sections of a page after the changes.
+const SECTIONS: &str = "size origins files packages merge permissions start";
 
 /// Adds the title, the digest and the main figures.
 pub(crate) fn head(body: &mut Html, report: &Report<'_>, survey: &Survey<'_>) {
     let (plan, digest) = (report.opened.plan(), report.opened.digest);
-    let links = SECTIONS.iter().skip(usize::from(report.changes.is_none()));
-    let links = links.map(|(id, title)| format!("<a href=\"#{id}\">{title}</a>\n"));
-    let (name, links) = (Html::text(&plan.name).into_string(), links.collect::<String>());
+    let changes = report.changes.as_ref().map(|_| "changes");
+    let links = changes.into_iter().chain(SECTIONS.split(' '));
+    let links: String = links.map(|it| format!("<a href=\"#{it}\">{it}</a>\n")).collect();
+    let name = Html::text(&plan.name).into_string();
     body.put(&format!(
         "<header><h1>{name}</h1>\n<p class=\"digest\"><code>{digest}</code></p>\n\
          <nav aria-label=\"Sections\">{links}</nav></header>\n<main>\n<dl class=\"figures\">\n"

@@ -13,7 +13,7 @@ mod init;
 mod setup;
 
 /// Every subcommand.
-const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 29] = [
     "budget",
     "init",
     "check",
@@ -37,6 +37,7 @@ const COMMANDS: [&str; 28] = [
     "why",
     "export",
     "inspect",
+    "report",
     "fmt",
     "setup",
     "schema",

@@ -71,6 +71,8 @@ pub enum Package {
     Jq,
     /// Checks the scripts of the action.
     Shellcheck,
+    /// Shows pages of `boxbuild report`.
+    Chromium,
 }
 
 impl Package {
@@ -118,6 +120,7 @@ impl Package {
             Self::Patch => "patch",
             Self::Jq => "jq",
             Self::Shellcheck => "shellcheck",
+            Self::Chromium => "chromium-headless-shell",
         }
     }
 
@@ -153,6 +156,7 @@ impl Package {
             Self::Patch => "patch",
             Self::Jq => "jq",
             Self::Shellcheck => "shellcheck",
+            Self::Chromium => "chromium-headless-shell",
         }
     }
 

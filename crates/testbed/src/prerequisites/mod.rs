@@ -5,6 +5,7 @@
 //! guest kernel, are fetched into the build output. [`Say`] gets a line before each such step.
 
 mod apt;
+mod browser;
 mod bundle;
 mod docker_registry;
 mod download;
@@ -23,6 +24,7 @@ use std::path::Path;
 
 use crate::{KitError, Result};
 pub use apt::{Package, packages};
+pub use browser::{Shown, browser};
 pub use bundle::{kernel_bundle, microsandbox, pip};
 pub use docker_registry::docker_registry;
 pub(crate) use download::download;
