@@ -19,7 +19,7 @@ fn a_page_has_the_files_the_origins_and_the_permissions() {
     assert_eq!(ran.result, format!("{}\n", Digest::of(page.as_bytes())));
     for expected in [
         "<code>/roots/agent/usr/base</code>",
-        "<td>agent layer 1 ",
+        "<code>agent layer 1 ",
         "<code>skill greet</code>",
         "agent/wild\u{fffd}\u{fffd}[2J",
         "Each of the two images has a root of its own",

@@ -81,7 +81,7 @@ pub(crate) fn files(body: &mut Html, survey: &Survey<'_>) {
 fn list(html: &mut Html, survey: &Survey<'_>, files: &Largest<(usize, InodeId)>) {
     let rows = files.sorted().into_iter().map(|(size, (name, id))| {
         let origin = survey.origin(survey.listing.tree.inode(id).origin);
-        [Html::code(&survey.names.path(name)), Html::size(size), Html::text(&origin)]
+        [Html::code(&survey.names.path(name)), Html::size(size), Html::code(&origin)]
     });
     let all = files.added();
     html.table(["path", "#size", "origin"], rows, (MAX_ROWS, ""));

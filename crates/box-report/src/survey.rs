@@ -102,7 +102,7 @@ impl<'a> Survey<'a> {
                 let mut left = self.origins.get(&origin).map_or(0, |(_, bytes)| *bytes);
                 for (size, directory) in directories.into_vec() {
                     left = left.saturating_sub(size);
-                    names.leaf(owned(self.names.path(directory)), size);
+                    names.leaf(owned(in_image(self.names.path(directory))), size);
                 }
                 names.leaf(Cow::Borrowed(b"other directories"), left);
                 if !is_part {
@@ -114,6 +114,12 @@ impl<'a> Survey<'a> {
         names.close();
         names
     }
+}
+
+/// Returns a path of a component's root as its image has it.
+fn in_image(path: String) -> String {
+    let below = path.strip_prefix("/roots/").and_then(|it| it.split_once('/'));
+    below.map_or_else(|| path.clone(), |(_, below)| format!("/{below}"))
 }
 
 /// Sorts the packages by the part of the box.

@@ -221,7 +221,7 @@ fn every_link_leads_to_a_part_of_the_page() {
     };
     let (links, parts) = (all(" href=\"#"), all(" id=\""));
     assert_eq!(links.difference(&parts).count(), 0, "{links:?} {parts:?}");
-    assert!(links.len() > 60, "directories can be opened");
+    assert!(links.len() > 40, "directories can be opened");
     assert_eq!(page.matches("class=\"level first\"").count(), 1);
 }
 
@@ -230,6 +230,7 @@ fn a_page_is_bounded_and_tells_what_it_lacks() {
     let text = "&".repeat(300) + HOSTILE;
     let page = Case::of(&text, 3000).page();
     assert!(page.len() < 8 << 20, "{}", page.len());
+    println!("BOUND {}", page.len());
     read(&page);
     assert!(page.contains("rows are left out") && page.contains(" more entries"));
     let small = Case::of("plain", 1).page();
