@@ -66,7 +66,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let names = [&old, &opened].map(|it| format!("{} {}", it.plan().name, it.digest));
             let found = Comparison::of_boxes(old, opened)?;
             let both = found.second().zip(found.summary(names, MAX_CHANGED_FILES));
-            let (second, summary) = both.ok_or_else(not_two_boxes)?;
+            let (second, summary) = both.ok_or_else(|| {
+                Failure::new((ErrorCode::Usage, "name two boxes"), "only two boxes can be compared")
+            })?;
             page(second, measured, Some(summary))?
         }
     };
@@ -136,8 +138,4 @@ fn page(
     let mut contents = VerifiedContents::open(opened, &listing.tree)?;
     let inventory = &Inventory::read(opened.plan(), listing, &mut contents)?;
     Ok(Report { opened, listing, inventory, measured, changes }.html())
-}
-
-fn not_two_boxes() -> Failure {
-    Failure::new((ErrorCode::Usage, "name two boxes"), "only two boxes can be compared")
 }

@@ -165,11 +165,10 @@ pub(crate) fn start(body: &mut Html, budget: Budget, measured: Option<Phases>) {
     };
     let rows = Phase::ALL.into_iter().map(|phase| {
         let bar = Html::bar(taken(phase).unwrap_or_default(), limit(phase), whole);
-        let (name, about) = (Html::own(phase.name()), Html::own(about(phase)));
-        [name, about, ms(limit(phase), 0), ms(taken(phase), 1), bar]
+        [Html::own(phase.name()), ms(limit(phase), 0), ms(taken(phase), 1), bar]
     });
     let mut html = Html::default();
-    html.table(["phase", "", "#allowed", "#taken", ""], rows, (MAX_ROWS, ""));
+    html.table(["phase", "#allowed", "#taken", ""], rows, (MAX_ROWS, ""));
     html.paragraph(match measured.map(|it| budget.overruns(&it).is_empty()) {
         None => {
             "No start was measured for this page. <code>boxbuild budget BOX --json &gt; start.json</code> measures it, and \
@@ -181,16 +180,4 @@ pub(crate) fn start(body: &mut Html, budget: Budget, measured: Option<Phases>) {
     });
     body.section("start", "Start", &html);
     body.put("</main>\n");
-}
-
-/// Describes a phase.
-const fn about(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Vmm => "the launcher, until the virtual CPU runs",
-        Phase::Jail => "confining the VMM",
-        Phase::Kernel => "the guest's kernel",
-        Phase::Init => "mounts, until the agent's program is executed",
-        Phase::Ready => "the agent, until its health check passes",
-        Phase::Total => "the sum",
-    }
 }
