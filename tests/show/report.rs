@@ -23,7 +23,7 @@ fn a_page_has_the_files_the_origins_and_the_permissions() {
         "<code>skill greet</code>",
         "agent/wild\u{fffd}\u{fffd}[2J",
         "Each of the two images has a root of its own",
-        "<td>agent capabilities</td>",
+        "<td>agent user</td>",
         "No start was measured for this page.",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
@@ -59,7 +59,7 @@ fn an_older_box_gives_the_changes() {
     assert!(old > page.find("<h2>Changes</h2>").unwrap());
     // Neither the names on the command line nor the place of a box are in the page.
     fs::rename(checkout.path("old.box"), checkout.path("older.box")).unwrap();
-    assert_eq!(checkout.result(&["report", "./new.box", "older.box", "-o", "-"]), page.trim_end());
+    assert_eq!(checkout.result(&["report", "./new.box", "older.box", "-o", "-"]), page);
 }
 
 #[test]
