@@ -1,5 +1,7 @@
 //! Parses image names by Docker's [reference grammar](https://pkg.go.dev/github.com/distribution/reference).
 
+use std::net::Ipv6Addr;
+
 use crate::rules::host_and_port;
 
 /// Docker Hub, the default registry.
@@ -63,9 +65,88 @@ pub fn registry_host(text: &str) -> Option<String> {
     Some(if [HUB_INDEX, HUB_SERVER].contains(&&*host) { HUB.to_owned() } else { host })
 }
 
+/// Further names of the servers of [`HUB`]. Requests go to the server that is named.
+const HUB_OTHERS: [&str; 2] = ["registry.docker.io", "registry.hub.docker.com"];
+/// The port of HTTPS, which a registry's name may leave out.
+const DEFAULT_PORT: &str = ":443";
+
+/// Returns one text for all spellings of a registry's `HOST` or `HOST:PORT`, to compare registries: [`registry_host`] without the
+/// default port 443, with one form of each address, and with [`HUB`] for each of its servers. Returns `None` if the text is malformed.
+///
+/// Only the spelling counts. Two names that DNS leads to one server are two registries, and so are `localhost`, `127.0.0.1` and
+/// `[::1]`. A request needs the name as it was written: credentials and settings are kept for it.
+///
+/// # Examples
+/// ```
+/// use box_contract::docker_name::registry_identity;
+///
+/// assert_eq!(registry_identity("GHCR.io:443").as_deref(), Some("ghcr.io"));
+/// assert_eq!(registry_identity("registry-1.docker.io:443").as_deref(), Some("docker.io"));
+/// assert_eq!(registry_identity("ghcr.io."), None);
+/// ```
+pub fn registry_identity(text: &str) -> Option<String> {
+    let host = registry_host(text)?;
+    let host = registry_host(host.strip_suffix(DEFAULT_PORT).unwrap_or(&host))?;
+    if HUB_OTHERS.contains(&&*host) {
+        return Some(HUB.to_owned());
+    }
+    let Some((address, port)) = host.strip_prefix('[').and_then(|it| it.split_once(']')) else {
+        return Some(host);
+    };
+    let address = address.parse::<Ipv6Addr>().ok()?;
+    // An IPv4 address in the form of IPv6, such as ::ffff:127.0.0.1, is the IPv4 address.
+    let ipv4 = address.to_ipv4_mapped().map(|it| format!("{it}{port}"));
+    Some(ipv4.unwrap_or_else(|| format!("[{address}]{port}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_registry_has_one_identity() {
+        for (identity, spellings) in [
+            ("ghcr.io", &["ghcr.io", "GHCR.IO", "ghcr.io:443", "Ghcr.io:443"][..]),
+            ("ghcr.io:444", &["ghcr.io:444"]),
+            ("ghcr.io:80", &["ghcr.io:80"]),
+            (
+                "docker.io",
+                &[
+                    "docker.io",
+                    "Index.Docker.io",
+                    "registry-1.docker.io",
+                    "index.docker.io:443",
+                    "registry.docker.io",
+                    "Registry.hub.docker.com:443",
+                ],
+            ),
+            ("localhost:5000", &["localhost:5000", "LOCALHOST:5000"]),
+            (
+                "127.0.0.1:5000",
+                &["127.0.0.1:5000", "[::ffff:127.0.0.1]:5000", "[::ffff:7f00:1]:5000"],
+            ),
+            ("[::1]:5000", &["[::1]:5000", "[0:0:0:0:0:0:0:1]:5000", "[0000::0001]:5000"]),
+            ("[::1]", &["[::1]", "[::1]:443", "[0::1]:443"]),
+            ("[fd00::a]", &["[FD00::A]", "[fd00:0::000a]:443"]),
+        ] {
+            for text in spellings {
+                assert_eq!(registry_identity(text).as_deref(), Some(identity), "{text}");
+            }
+        }
+        // A port cannot hide behind another one, and no other text is taken for the same host.
+        for text in [
+            "ghcr.io.",
+            "ghcr.io.:443",
+            "ghcr.io:0443",
+            "ghcr.io:443:443",
+            "ghcr.io:",
+            "127.1",
+            "0x7f.1",
+            "[::1%lo]",
+        ] {
+            assert_eq!(registry_identity(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn names_are_completed() {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fmt;
 
 use box_contract::DockerName;
-use box_contract::docker_name::{HUB, HUB_LIBRARY, registry_host};
+use box_contract::docker_name::{HUB, HUB_LIBRARY, registry_identity};
 use box_contract::rules::is_repository;
 
 /// The end of a pattern that matches everything below a prefix.
@@ -13,7 +13,7 @@ const BELOW: &str = "/*";
 /// A repository, or all repositories below a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern {
-    /// The registry in its canonical form: see [`registry_host`].
+    /// The registry, in the one form of all its spellings: see [`registry_identity`].
     host: String,
     /// The repository; or else the prefix, without its final slash, which is empty for the whole registry.
     path: String,
@@ -37,7 +37,7 @@ impl Pattern {
         if !host.contains(['.', ':']) && host != "localhost" {
             return Err(format!("it does not begin with a registry, such as in {HUB}/{text}"));
         }
-        let host = registry_host(host).ok_or("its registry is not HOST or HOST:PORT")?;
+        let host = registry_identity(host).ok_or("its registry is not HOST or HOST:PORT")?;
         let is_whole = rest.is_empty() && is_prefix && !path.contains('/');
         if rest.contains(':') {
             return Err("a repository has no tag".to_owned());
@@ -81,5 +81,7 @@ fn repository(host: &str, name: &str) -> String {
 /// Returns the canonical registry and repository of a name. `None` if its registry is malformed.
 pub(super) fn canonical(name: &str) -> Option<(String, String)> {
     let name = DockerName::parse(name)?;
-    Some((name.host, name.repository))
+    let host = registry_identity(&name.host)?;
+    let repository = repository(&host, &name.repository);
+    Some((host, repository))
 }

@@ -98,6 +98,70 @@ fn the_most_specific_rule_decides() {
     }
 }
 
+/// With `default = "allow"`, a spelling that no rule matches would be accepted without a signature.
+#[test]
+fn a_rule_holds_for_each_spelling_of_its_repository() {
+    let rule =
+        |pattern: &str| format!("[[rule]]\nmatch = \"{pattern}\"\nkeys = [\"keys/acme.pub\"]\n");
+    let table = [
+        (
+            "ghcr.io/acme/*",
+            &["ghcr.io/acme/x", "ghcr.io:443/acme/x", "GHCR.io/acme/x:v1", "GhCr.Io:443/acme/x/y"]
+                [..],
+        ),
+        ("ghcr.io:443/acme/*", &["ghcr.io/acme/x", "ghcr.io:443/acme/x"]),
+        (
+            "docker.io/*",
+            &[
+                "debian",
+                "acme/x",
+                "docker.io/acme/x",
+                "index.docker.io/acme/x",
+                "Registry-1.Docker.io:443/acme/x",
+                "docker.io:443/debian",
+            ],
+        ),
+        (
+            "registry-1.docker.io:443/debian",
+            &[
+                "debian",
+                "docker.io/library/debian",
+                "index.docker.io:443/debian",
+                "docker.io:443/library/debian:13",
+            ],
+        ),
+        ("localhost:5000/*", &["localhost:5000/x", "LocalHost:5000/x"]),
+        ("127.0.0.1:5000/*", &["127.0.0.1:5000/x", "[::ffff:127.0.0.1]:5000/x"]),
+        ("[0:0::1]:5000/*", &["[::1]:5000/x", "[0:0:0:0:0:0:0:1]:5000/x"]),
+    ];
+    for (pattern, names) in table {
+        let policy = parse(&format!("default = \"allow\"\n{}", rule(pattern)));
+        for name in names {
+            let decision = policy.decide(&registry(name));
+            assert!(matches!(decision, Decision::Signed(_)), "{pattern} {name}: {decision:?}");
+        }
+        // Whatever is no name of a registry is refused, and not accepted by default.
+        for name in [
+            "ghcr.io./acme/x",
+            "ghcr.io.:443/acme/x",
+            "docker.io./debian",
+            "127.1:5000/x",
+            "localhost.:5000/x",
+        ] {
+            let decision = policy.decide(&registry(name));
+            assert_eq!(decision, Decision::Refused(Refusal::Malformed), "{name}");
+        }
+    }
+    // Names of one server that are not spellings of one name.
+    let policy = parse(&format!("default = \"allow\"\n{}", rule("localhost:5000/*")));
+    for name in ["127.0.0.1:5000/x", "[::1]:5000/x", "localhost/x", "localhost:5001/x"] {
+        assert_eq!(policy.decide(&registry(name)), Decision::Allowed, "{name}");
+    }
+    // Two spellings in two rules are one rule twice.
+    let twice = errors(&format!("{}{}", rule("ghcr.io/acme/*"), rule("GHCR.io:443/acme/*")));
+    assert!(twice.contains("`ghcr.io/acme/*`"), "{twice}");
+}
+
 #[test]
 fn a_rule_may_require_a_digest() {
     let policy = parse(EXAMPLE);
