@@ -9,7 +9,7 @@ use box_digest::Digest;
 
 use crate::boxes::check_private;
 use crate::error::IoContext;
-use crate::store::open_existing;
+use crate::store::{is_store, open_existing};
 use crate::{ActionKey, StoreError, StoredBoxes};
 
 /// A store that is only read. A user's store that reads a base copies nothing from it except the manifests of boxes. The base
@@ -37,8 +37,7 @@ impl Base {
             }
             check_private(&part)?;
         }
-        let is_there = root.join("version").exists();
-        Ok(is_there.then(|| Self { root: root.to_owned() }))
+        Ok(is_store(root).then(|| Self { root: root.to_owned() }))
     }
 
     /// Returns whether `root` is the directory of this store, even if the paths differ, as with a symbolic link.

@@ -32,4 +32,4 @@ pub use key::{ActionKey, KeyHasher};
 pub use label::{Label, Named, Owner, Pulled};
 pub use lock::ActionLock;
 pub use session::Publishing;
-pub use store::{Store, store_above};
+pub use store::{Store, is_store, store_above};

@@ -26,6 +26,8 @@ use crate::{ActionKey, StoreError, reserve};
 
 /// The mode of a blob, in the store and in a box: read-only.
 pub(crate) const BLOB_MODE: u32 = 0o444;
+/// The file with the format of a store.
+const VERSION_FILE: &str = "version";
 const VERSION: &str = "boxbuild store 1\n";
 /// The size limit of the file `version` in bytes. An error message shows the content of a foreign file.
 const MAX_VERSION_BYTES: u64 = 4096;
@@ -287,7 +289,7 @@ pub(crate) fn open_existing(path: &Path) -> Result<Option<File>, StoreError> {
 /// Refuses a directory with foreign entries. An incomplete store is accepted, because another process may be creating it at the
 /// moment. The content of `version` is checked later, under the lock.
 pub(crate) fn check_new(root: &Path) -> Result<(), StoreError> {
-    if root.join("version").exists() || !root.exists() {
+    if is_store(root) || !root.exists() {
         return Ok(());
     }
     if !root.is_dir() {
@@ -344,17 +346,22 @@ fn make_directories(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Returns whether there is a store in the directory `root`, of this format or of another. Opening it tells.
+pub fn is_store(root: &Path) -> bool {
+    root.join(VERSION_FILE).exists()
+}
+
 /// Checks the file `version`, or writes it if the store is new.
 fn make_version(root: &Path) -> Result<(), StoreError> {
     if check_version(root)? {
         return Ok(());
     }
-    write_whole(root, &root.join("version"), VERSION.as_bytes())
+    write_whole(root, &root.join(VERSION_FILE), VERSION.as_bytes())
 }
 
 /// Checks the file `version`, and returns whether it exists.
 pub(crate) fn check_version(root: &Path) -> Result<bool, StoreError> {
-    let path = root.join("version");
+    let path = root.join(VERSION_FILE);
     let Some(file) = open_existing(&path)? else { return Ok(false) };
     let found = read_open(&file, MAX_VERSION_BYTES).map_err(io::Error::from);
     let found = found.context("read", &path)?;

@@ -3,7 +3,7 @@
 use std::env;
 use std::io;
 
-use box_contract::{ComponentName, ErrorCode, exit};
+use box_contract::{ComponentName, ErrorCode};
 use box_digest::Digest;
 use box_inspect::diff::PathError;
 use box_inspect::opened::OpenBox;
@@ -67,8 +67,8 @@ pub(crate) fn open_undamaged(subject: &BoxArgument) -> Result<OpenBox, Failure> 
 
 /// Sets the exit code of a damaged box for a command that verifies it.
 pub(crate) fn damaged(failure: Failure) -> Failure {
-    let is_damaged = failure.has(ErrorCode::BoxDamaged);
-    if is_damaged { failure.with_exit(exit::DIFFERENT) } else { failure }
+    let damaged = ErrorCode::BoxDamaged;
+    if failure.has(damaged) { failure.with_exit(damaged.exit_verified()) } else { failure }
 }
 
 /// Asks the policy of this host about a box that is about to start on the virtual host.

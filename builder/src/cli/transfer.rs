@@ -2,7 +2,7 @@
 
 use std::env;
 
-use box_cache::Store;
+use box_cache::{Store, is_store};
 use box_contract::RemoteName;
 use box_registry::{Destination, Parcel, Pushed, SentAttachments};
 use oci_registry::{Registry, Repository, Tag};
@@ -62,7 +62,7 @@ pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     let client = registries::sender(&args.registries, args.json)?;
     let store = args.subject.store.root(&PROGRAM);
     // The store remembers compressed blobs. A box in a directory can be sent without the store.
-    let store = store.ok().filter(|root| root.join("version").exists());
+    let store = store.ok().filter(|root| is_store(root));
     let store = store.and_then(|_| args.subject.store.open(&PROGRAM).ok());
     let parcel = Parcel::of(&opened)?;
     let pushed = send(&parcel, to, &client, (!args.again, store.as_ref()), args.json)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use box_contract::{ErrorCode, Platform, exit};
+use box_contract::Platform;
 use box_digest::Digest;
 use box_inspect::entry::shown_bytes;
 use box_inspect::opened::OpenBox;
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             terminal::error(cli_common::problem::text(&errors).trim_end());
         }
     }
-    match errors.iter().map(|it| exit_code(it.code)).max() {
+    match errors.iter().map(|it| it.code.exit_verified()).max() {
         Some(exit) if !terminal::lost() => Err(Failure::reported(exit)),
         _ => Ok(()),
     }
@@ -122,9 +122,4 @@ fn note_elsewhere(args: &Args, subject: &BoxArgument) {
         let text = "only the signature is verified, because the store does not have the content of the box";
         terminal::note(&format!("{text}; to fetch it: `boxbuild pull {word}`"));
     }
-}
-
-/// Returns the exit code for an error code, the same as `boxlaunch verify`.
-fn exit_code(code: ErrorCode) -> u8 {
-    if code == ErrorCode::BoxDamaged { exit::DIFFERENT } else { code.exit() }
 }

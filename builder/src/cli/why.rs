@@ -1,6 +1,6 @@
 //! `boxbuild why`: shows which inputs changed between the last two different builds of a Boxfile.
 
-use box_cache::Store;
+use box_cache::{Store, is_store};
 use box_contract::plan::{FieldDifference, differences};
 use box_contract::{BoxConfig, ComponentName, ErrorCode};
 use box_inspect::diff::{Change, Difference, Side, text};
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let boxfile = project.identity().map_err(FileError::of("find", &project.file))?;
     let file = project.file.display().to_string();
     let profile = args.profile.name.as_deref();
-    let has_store = args.store.root(&PROGRAM)?.join("version").exists();
+    let has_store = is_store(&args.store.root(&PROGRAM)?);
     let store = has_store.then(|| args.store.open(&PROGRAM)).transpose()?;
     let history = match &store {
         Some(store) => History::read(store, &boxfile, profile)?,

@@ -37,7 +37,7 @@ use box_digest::Digest;
 use crate::boxes::check_private;
 use crate::error::IoContext;
 use crate::gate::Gate;
-use crate::store::DIRECTORIES;
+use crate::store::{DIRECTORIES, is_store};
 use crate::{Label, StoreError, StoredBoxes};
 pub(crate) use carry::free_gone;
 use plan::plan;
@@ -215,7 +215,7 @@ impl Collector {
     /// The errors of [`StoredBoxes::blobs_of`]: a store that another user can change is refused.
     pub fn open(root: &Path) -> Result<Option<Self>, StoreError> {
         StoredBoxes::blobs_of(root)?;
-        if !root.join("version").exists() {
+        if !is_store(root) {
             return Ok(None);
         }
         for part in DIRECTORIES.map(|name| root.join(name)) {

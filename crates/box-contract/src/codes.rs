@@ -154,6 +154,15 @@ error_codes! {
 }
 
 impl ErrorCode {
+    /// Returns the exit code of a command that verifies a box, such as `boxbuild verify`, and of every command of boxlaunch: a damaged
+    /// box is a difference. Otherwise the usual one.
+    pub const fn exit_verified(self) -> u8 {
+        match self {
+            Self::BoxDamaged => exit::DIFFERENT,
+            code => code.exit(),
+        }
+    }
+
     /// Returns the usual exit code of a command that fails with this error. Some commands use another exit code.
     pub const fn exit(self) -> u8 {
         match self {

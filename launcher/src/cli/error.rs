@@ -37,10 +37,7 @@ pub(crate) struct Boxlaunch;
 
 impl Reporter for Boxlaunch {
     fn exit(code: ErrorCode) -> u8 {
-        match code {
-            BoxDamaged => exit::DIFFERENT,
-            code => code.exit(),
-        }
+        code.exit_verified()
     }
 
     fn painted(text: &str) -> Cow<'_, str> {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 
 use box_archive::ArchiveError;
-use box_cache::{Store, StoreError, StoredBoxes};
+use box_cache::{Store, StoreError, StoredBoxes, is_store};
 use box_contract::ErrorCode;
 use box_find::{BoxReference, FindError, Found, Stores};
 use host_fs::own::{self, STORE_RO};
@@ -112,7 +112,7 @@ impl StoreOption {
 pub fn base_store(program: &Program) -> Option<PathBuf> {
     static WARNED: Once = Once::new();
     let base = own::base_store(program.variable)?;
-    if !base.join("version").exists() {
+    if !is_store(&base) {
         let text = format!("warning: {STORE_RO} is {}, which contains no store", base.display());
         WARNED.call_once(|| (program.note)(&text));
     }
