@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use box_digest::Digest;
 use host_fs::read::read_open;
 
-use crate::action::{Record, remove};
+use crate::action::Record;
 use crate::error::IoContext;
 use crate::store::{open_existing, write_whole};
 use crate::{Base, KeyHasher, Refers, Store, StoreError, StoredBoxes};
@@ -75,13 +75,19 @@ pub struct AttachmentInfo {
     pub media_type: String,
     /// The annotations.
     pub annotations: BTreeMap<String, String>,
-    /// The digest of the bytes, which identifies the attachment among those of its box.
+    /// The digest of the bytes.
     pub digest: Digest,
     /// The size in bytes.
     pub size: u64,
 }
 
 impl AttachmentInfo {
+    /// Returns what identifies the attachment among those of its box: its digest and its media type. The same bytes under another
+    /// media type are another document. So nobody can hide a signature by adding its bytes under another type.
+    pub fn identity(&self) -> (Digest, &str) {
+        (self.digest, &self.media_type)
+    }
+
     /// Checks the limits of a single attachment: its size, its media type and its annotations. Returns the violated rule as a
     /// clause, such as `its media type is not valid`.
     ///
@@ -127,8 +133,8 @@ impl AttachmentInfo {
 }
 
 impl Store {
-    /// Adds an attachment to a box. Returns `false` if the box has an attachment with the same bytes already; that one keeps its
-    /// media type and its annotations.
+    /// Adds an attachment to a box. Returns `false` if the box has this attachment ([`AttachmentInfo::identity`]) already; that one
+    /// keeps its annotations.
     ///
     /// If only the base has the box, its documents are copied to this store first, because a collection would otherwise remove
     /// the attachment. If neither store has the box, a collection removes the attachment later.
@@ -145,12 +151,12 @@ impl Store {
         self.own_box(digest)?;
         let _lock = self.lock_attachments(digest)?;
         let all = self.attachments(digest)?;
-        if all.iter().any(|it| it.digest == info.digest) {
+        if all.iter().any(|it| it.identity() == info.identity()) {
             return Ok(false);
         }
         AttachmentInfo::check_all(all.iter().chain([&info])).map_err(refused)?;
         let mut own = read(self.root(), digest)?;
-        own.retain(|it| it.digest != info.digest);
+        own.retain(|it| it.identity() != info.identity());
         own.push(info);
         self.write_attachments(digest, &own).map(|()| true)
     }
@@ -180,15 +186,12 @@ impl Store {
         self.own_box(digest)?;
         let _lock = self.lock_attachments(digest)?;
         let all = self.attachments(digest)?;
-        // The same bytes under another media type are another document.
-        let is_it = |known: &AttachmentInfo, it: &AttachmentInfo| {
-            (known.digest, &known.media_type) == (it.digest, &it.media_type)
-        };
-        let is_new = |it: &&AttachmentInfo| !all.iter().any(|known| is_it(known, it));
+        let is_new =
+            |it: &&AttachmentInfo| all.iter().all(|known| known.identity() != it.identity());
         let new = infos.iter().filter(is_new).count();
         if new > 0 {
             let mut own = read(self.root(), digest)?;
-            own.retain(|it| infos.iter().all(|info| info.digest != it.digest));
+            own.retain(|it| infos.iter().all(|info| info.identity() != it.identity()));
             make_room(&mut own, &infos, spare).map_err(refused)?;
             own.extend(infos);
             self.write_attachments(digest, &own)?;
@@ -213,26 +216,6 @@ impl Store {
         // Notes the use of the blob.
         self.open_blob(&info.digest)?;
         read_bytes(self.root(), self.base(), info)
-    }
-
-    /// Removes an attachment of a box from this store. Returns whether the store had it. A collection removes its bytes. The base
-    /// is not changed.
-    ///
-    /// # Errors
-    /// [`StoreError::File`] and [`StoreError::Full`].
-    pub fn detach(&self, digest: &Digest, attachment: &Digest) -> Result<bool, StoreError> {
-        let _gate = self.session().publish_once()?;
-        let _lock = self.lock_attachments(digest)?;
-        let mut own = read(self.root(), digest)?;
-        let before = own.len();
-        own.retain(|it| it.digest != *attachment);
-        if own.len() == before {
-            return Ok(false);
-        }
-        if own.is_empty() {
-            return remove(&path(self.root(), digest)).map(|()| true);
-        }
-        self.write_attachments(digest, &own).map(|()| true)
     }
 
     fn lock_attachments(&self, digest: &Digest) -> Result<crate::ActionLock, StoreError> {
@@ -299,7 +282,7 @@ fn list(
     let mut all = read(own, digest)?;
     let more = base.and_then(|it| read(it.root(), digest).ok()).unwrap_or_default();
     for info in more {
-        let is_known = all.iter().any(|it| it.digest == info.digest);
+        let is_known = all.iter().any(|it| it.identity() == info.identity());
         // Those of this store come first: the user needs them.
         if !is_known && AttachmentInfo::check_all(all.iter().chain([&info])).is_ok() {
             all.push(info);
@@ -467,20 +450,17 @@ mod tests {
             assert!(store.attach(&digest, it).unwrap());
             assert!(!store.attach(&digest, it).unwrap(), "it is there");
         }
-        // The same bytes under another type are the same attachment.
-        assert!(!store.attach(&digest, &Attachment::new("a/b", b"first".to_vec())).unwrap());
+        // The same bytes under another type are another document, and the one does not hide the other.
+        let other = Attachment::new("a/b", b"first".to_vec());
+        assert!(store.attach(&digest, &other).unwrap());
         let listed = store.attachments(&digest).unwrap();
-        assert_eq!(listed, [first.info(), second.info()]);
+        assert_eq!(listed, [first.info(), second.info(), other.info()]);
+        assert_eq!(store.read_attachment(&listed[2]).unwrap(), other);
         assert_eq!(store.read_attachment(&listed[0]).unwrap(), first);
         let boxes = StoredBoxes::open(store.root()).unwrap();
         assert_eq!(boxes.attachments(&digest).unwrap(), listed);
         assert_eq!(boxes.read_attachment(&listed[1]).unwrap(), second);
         assert_eq!(store.attachments(&Digest::of(b"other")).unwrap(), []);
-        assert!(store.detach(&digest, &first.info().digest).unwrap());
-        assert!(!store.detach(&digest, &first.info().digest).unwrap());
-        assert_eq!(store.attachments(&digest).unwrap(), [second.info()]);
-        assert!(store.detach(&digest, &second.info().digest).unwrap());
-        assert!(!path(store.root(), &digest).exists());
     }
 
     #[test]
@@ -580,7 +560,6 @@ mod tests {
         let listed = boxes.attachments(&digest).unwrap();
         assert_eq!(listed, [two.info(), one.info()]);
         assert_eq!(boxes.read_attachment(&listed[1]).unwrap(), one);
-        assert!(!store.detach(&digest, &one.info().digest).unwrap(), "the base is not changed");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::fs;
 
+use box_cache::{MAX_ATTACHED, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use box_contract::rules::MAX_SKILLS;
+use box_registry::{MAX_FETCHED, MAX_REFERRER};
 use box_tree::MAX_DETOURS;
 use box_tree::listing::{LISTING_BYTES, LISTING_MEMORY, MAX_METADATA_BYTES};
 use box_tree::memory::MAX_LAYERS;
@@ -10,7 +12,7 @@ use boxfile_spec::{MAX_ADDED, MAX_DECLARED};
 use checkout::{dotenv, skill_md};
 use diagnostics::MAX_KEPT;
 use oci_layer::{Limits, MAX_ENTRIES, SMALL_UNPACKED_BYTES, UNPACKED_GROWTH};
-use oci_registry::MAX_MANIFEST;
+use oci_registry::{MAX_LIST, MAX_MANIFEST, MAX_PAGES, MAX_REFERRERS};
 use testbed::Workspace;
 
 /// Formats a number with commas: `12,000`.
@@ -62,6 +64,21 @@ fn the_limits_are_those_of_the_page() {
         ),
         format!("Its listing may have {} MiB,", LISTING_BYTES >> 20),
         format!("and {} MiB of memory for all entries", LISTING_MEMORY >> 20),
+        format!(
+            "| an attachment, such as a bundle; its manifest | {} MiB; {} KiB |",
+            MAX_ATTACHMENT >> 20,
+            MAX_REFERRER >> 10
+        ),
+        format!("fetched to choose from them | {} MiB together |", MAX_FETCHED >> 20),
+        format!("that are kept | {MAX_ATTACHMENTS}, and {} MiB together.", MAX_ATTACHED >> 20),
+        format!(
+            "| attachments | {MAX_ATTACHMENTS} for each box, and {} MiB together |",
+            MAX_ATTACHED >> 20
+        ),
+        format!(
+            "| {MAX_REFERRERS} entries; {MAX_PAGES} pages with {} MiB together |",
+            MAX_LIST >> 20
+        ),
     ];
     for row in rows {
         assert!(page.contains(&row), "docs/hostile-input.md does not have: {row}");

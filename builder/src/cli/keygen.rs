@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_contract::ErrorCode;
 use box_trust::{Algorithm, PrivateKey};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use host_fs::FileError;
 use host_fs::publish::FileDraft;
 use safe_text::shell_path;
@@ -27,8 +28,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "NAME", default_value = "boxbuild")]
     output: PathBuf,
     /// The algorithm of the key. cosign's own keys are of ecdsa-p256
-    #[arg(long, value_name = "ALGORITHM", default_value = "ed25519", value_parser = ["ed25519", "ecdsa-p256"])]
-    algorithm: String,
+    #[arg(long, value_name = "ALGORITHM", default_value = "ed25519", value_parser = algorithms())]
+    algorithm: Algorithm,
     /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
@@ -38,11 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let [private, public] = ["key", "pub"].map(|end| with_ending(&args.output, end));
     let (secret, open) = (Draft::new(&private, 0o600)?, Draft::new(&public, 0o644)?);
     signing::hide_memory()?;
-    let algorithm = match args.algorithm.as_str() {
-        "ecdsa-p256" => Algorithm::EcdsaP256,
-        _ => Algorithm::Ed25519,
-    };
-    let key = PrivateKey::generate(algorithm)?;
+    let key = PrivateKey::generate(args.algorithm)?;
     // If the second file appears meanwhile, only the private key is left, from which the public one can be made again.
     secret.write(key.to_pem().as_bytes())?;
     open.write(key.public().to_pem().as_bytes())?;
@@ -50,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         let [private, public] = [&private, &public].map(|it| it.display().to_string());
         let report = json!({
-            "private": private, "public": public, "algorithm": args.algorithm, "key_hint": hint,
+            "private": private, "public": public, "algorithm": args.algorithm.name(), "key_hint": hint,
         });
         terminal::json(&report.to_string());
         return Ok(());
@@ -63,6 +60,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     ));
     terminal::result(&hint);
     Ok(())
+}
+
+/// Returns the parser of an algorithm's name, which knows all names for `--help` and completion.
+fn algorithms() -> impl TypedValueParser<Value = Algorithm> {
+    let names = Algorithm::ALL.map(Algorithm::name);
+    PossibleValuesParser::new(names).try_map(|name| {
+        let found = Algorithm::ALL.into_iter().find(|it| it.name() == name);
+        found.ok_or("it is no algorithm")
+    })
 }
 
 /// Adds an ending to a path. `acme` and `acme.key` are the same name.

@@ -61,7 +61,7 @@ pub(crate) fn of_boxes(
 fn of_box(referrers: &[Referrer], subject: &Digest) -> Result<Vec<AttachmentInfo>, String> {
     let mut found: Vec<AttachmentInfo> = Vec::new();
     for Referrer { info, .. } in referrers.iter().filter(|it| it.subject == *subject) {
-        if found.iter().all(|it| it.digest != info.digest) {
+        if found.iter().all(|it| it.identity() != info.identity()) {
             found.push(info.clone());
         }
     }

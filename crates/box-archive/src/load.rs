@@ -36,6 +36,8 @@ pub struct Loaded {
     pub new_bytes: u64,
     /// The number of the box's attachments in the file.
     pub attachments: usize,
+    /// The number of them for which the store has no room.
+    pub left_out: usize,
 }
 
 impl<'a> Plan<'a> {
@@ -109,16 +111,21 @@ impl<'a> Plan<'a> {
         let blobs = self.boxes.iter().flat_map(|it| &it.remote.blobs);
         let named: Vec<_> = blobs.map(|it| (it.digest(), it.size())).collect();
         fetch(&self.archive.origin(&named), &self.missing, store)?;
-        for it in &self.boxes {
+        let keep = |it: &Boxed| {
             it.remote.keep_manifest(store)?;
-            keep_attachments(store, &it.remote.digest, &it.attachments, &it.needed)?;
-        }
+            let kept = keep_attachments(store, &it.remote.digest, &it.attachments, &it.needed)?;
+            Ok::<_, ArchiveError>(kept.left_out)
+        };
+        let left_out: Vec<_> = self.boxes.iter().map(keep).collect::<Result<_, _>>()?;
         // Until the boxes have their names, these values keep garbage collection from their blobs. If one box cannot be opened,
         // no box gets a name.
         let published = self.boxes.iter().map(|it| it.remote.publish_in(store));
         let _published: Vec<_> = published.collect::<Result<_, _>>()?;
         let mut new: BTreeSet<_> = self.missing.iter().map(|it| it.plain.digest).collect();
-        self.boxes.iter().map(|it| loaded(it, &mut new, store, names)).collect()
+        let all = self.boxes.iter().zip(left_out);
+        let loaded =
+            |(it, left_out)| Ok(Loaded { left_out, ..loaded(it, &mut new, store, names)? });
+        all.map(loaded).collect()
     }
 }
 
@@ -142,5 +149,5 @@ fn loaded(
     let new: Vec<_> = remote.blobs.iter().filter(is_new).collect();
     let (bytes, new_bytes) = (sizes(&all), sizes(&new));
     let (blobs, new_blobs, attachments) = (all.len(), new.len(), it.attachments.len());
-    Ok(Loaded { digest, names, blobs, bytes, new_blobs, new_bytes, attachments })
+    Ok(Loaded { digest, names, blobs, bytes, new_blobs, new_bytes, attachments, left_out: 0 })
 }

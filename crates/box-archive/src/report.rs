@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use box_digest::Digest;
+use box_registry::not_kept;
 use safe_text::{counted, readable, shown};
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ impl Plan<'_> {
 }
 
 impl Loaded {
-    /// Returns the lines for the user: the new blobs, and the outcome for each name.
+    /// Returns the lines for the user: the new blobs, the outcome for each name, and how many attachments were not kept.
     pub fn lines(&self) -> Vec<String> {
         let Self { digest, blobs, bytes, new_blobs, new_bytes, .. } = self;
         let given = self.names.iter().filter(|(_, given)| *given != NameGiven::NotAName);
@@ -69,7 +70,12 @@ impl Loaded {
                 shown(name)
             )),
         });
-        std::iter::once(first).chain(others).collect()
+        std::iter::once(first).chain(others).chain(self.not_kept()).collect()
+    }
+
+    /// Returns the note for the user if the store has no room for attachments of the box.
+    pub fn not_kept(&self) -> Option<String> {
+        not_kept(self.left_out)
     }
 
     /// Returns the JSON report.

@@ -3,26 +3,26 @@
 //! In a registry, an attachment is a manifest about the registry's manifest of the box. The registry is not trusted: an
 //! attachment proves nothing before its signature is verified, and the signature must be about the box digest.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use box_cache::{Attachment, AttachmentInfo, MAX_ATTACHED, MAX_ATTACHMENTS, Store, StoreError};
 use box_contract::Descriptor;
 use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
+use box_trust::{BUNDLE_MEDIA_TYPE, PublicKey};
 use download::http::InMemory;
 use oci_registry::{Pusher, Reference, Registry, RegistryError, Repository};
+use safe_text::{counted, readable};
 
-use crate::build_cache::CACHE_TYPE;
+use crate::choice::{Choice, Worth, candidates, ranked};
 use crate::error::BoxRegistryError;
 use crate::origin::{Origin, Repo};
 use crate::parallel;
 use crate::push::Pushed;
-use crate::referrer::{EMPTY, MAX_REFERRER, Referrer, empty};
+use crate::referrer::{EMPTY, Referrer, empty};
 use crate::remote::{Remote, RemoteBlob};
 use crate::sink::Memory;
-
-/// The maximum number of manifests that are fetched to find the attachments of a box.
-const MAX_CANDIDATES: usize = 4 * MAX_ATTACHMENTS;
 
 /// The attachments of a push.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,11 +35,49 @@ pub struct SentAttachments {
     pub bytes: u64,
 }
 
+/// The attachments of a box that were found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FoundAttachments {
+    /// The attachments, within the limits of a store, in the order of the registry's list.
+    pub all: Vec<Attachment>,
+    /// The number of further ones.
+    pub left_out: usize,
+}
+
+impl FoundAttachments {
+    /// Returns the note for the user if attachments were left out.
+    pub fn note(&self) -> Option<String> {
+        let further = counted(self.left_out, "attachment", "attachments");
+        let (most, size) = (MAX_ATTACHMENTS, readable(MAX_ATTACHED));
+        (self.left_out > 0).then(|| {
+            format!("{further} of the box in the registry left out: at most {most} with {size} are taken, signatures first")
+        })
+    }
+}
+
+/// Returns the note for the user if a store has no room for attachments of a box.
+pub fn not_kept(left_out: usize) -> Option<String> {
+    let further = counted(left_out, "attachment", "attachments");
+    (left_out > 0).then(|| {
+        format!("{further} not kept: the store has at most {MAX_ATTACHMENTS} of a box, and keeps those that it has")
+    })
+}
+
+/// The attachments that a store has got.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeptAttachments {
+    /// The number of those that are new.
+    pub new: usize,
+    /// The number of those for which the store has no room.
+    pub left_out: usize,
+}
+
 /// Fetches the attachments of a box in a registry. They are few and small, so that a policy can look at them before a blob of the
 /// box is fetched.
 ///
-/// Manifests about the box that are no attachments ([`Referrer::of`]) are left out, and manifests that the registry lists but
-/// lacks. If there are more attachments than the store takes for one box, the last of the registry's list are returned.
+/// Manifests about the box that are no attachments ([`Referrer::of`]) are ignored, and manifests that the registry lists but
+/// lacks. If there are more attachments than a store takes for one box, those are left out that are worth the least: what is no
+/// signature first, and what one of the keys `trusted` has signed last. All entries of the list count, and not only the last ones.
 ///
 /// # Errors
 /// [`BoxRegistryError::Registry`], for example if the registry is down. A registry that cannot list referrers has no attachments
@@ -48,10 +86,11 @@ pub fn attachments(
     registry: &Registry,
     repository: &Repository,
     remote: &Remote,
-) -> Result<Vec<Attachment>, BoxRegistryError> {
+    trusted: &[PublicKey],
+) -> Result<FoundAttachments, BoxRegistryError> {
     let subject = remote.registry_digest;
     let listed = registry.referrers(repository, &subject, None)?;
-    let candidates = candidates(&listed);
+    let (candidates, unread) = candidates(&listed);
     let read = |it: &&Descriptor| match registry.manifest(repository, &Reference::Digest(it.digest))
     {
         Err(RegistryError::NotFound { .. }) => Ok(None),
@@ -59,16 +98,36 @@ pub fn attachments(
     };
     let referrers = parallel::each(&candidates, registry.parallel(), read)?;
     let mine = referrers.into_iter().flatten().filter(|it| it.subject == subject);
-    let infos = last(mine.map(|it| it.info).collect());
-    let origin = Repo { registry, repository };
-    parallel::each(&infos, registry.parallel(), |info| fetch(&origin, info))
+    let ranked = ranked(mine.map(|it| it.info).collect());
+    let all = choose(&Repo { registry, repository }, &ranked, Choice::new(remote.digest, trusted))?;
+    let left_out = ranked.len() - all.len() + unread;
+    Ok(FoundAttachments { all, left_out })
 }
 
-/// Adds attachments to a box of the store, or to one that is pulled next. Returns how many are new.
+/// Fetches attachments, the first of the list first, until no other could be chosen.
+fn choose(
+    origin: &Repo<'_>,
+    mut ranked: &[(usize, AttachmentInfo)],
+    mut choice: Choice<'_>,
+) -> Result<Vec<Attachment>, BoxRegistryError> {
+    loop {
+        let (next, others) = ranked.split_at(choice.step(ranked));
+        if next.is_empty() {
+            return Ok(choice.finish());
+        }
+        let fetch =
+            |(at, info): &(usize, _)| Ok::<_, BoxRegistryError>((*at, fetch(origin, info)?));
+        choice.add(parallel::each(next, origin.registry.parallel(), fetch)?);
+        ranked = others;
+    }
+}
+
+/// Adds attachments to a box of the store, or to one that is pulled next.
 ///
-/// The attachments with the digests `needed`, by which a policy has accepted the box, are always added. If the box then has too
-/// many, the others of the list make room first: they can be fetched again. If the box already has as many attachments as the store
-/// takes, the others are left out. So nobody who can only add attachments to a registry can keep the store from a signature.
+/// The bundles with the digests `needed`, by which a policy has accepted the box, are always added. If the box then has too many
+/// attachments, the others of the list make room first: they can be fetched again. If the box already has as many attachments as the
+/// store takes, the others are left out, signatures last. So nobody who can only add attachments to a registry can keep the store
+/// from a signature.
 ///
 /// # Errors
 /// [`BoxRegistryError::Store`].
@@ -77,19 +136,23 @@ pub fn keep_attachments(
     digest: &Digest,
     attachments: &[Attachment],
     needed: &[Digest],
-) -> Result<usize, BoxRegistryError> {
-    let is_needed = |it: &&Attachment| needed.contains(&Digest::of(&it.bytes));
-    let (first, others): (Vec<_>, Vec<_>) = attachments.iter().partition(is_needed);
+) -> Result<KeptAttachments, BoxRegistryError> {
+    let is_needed = |it: &&Attachment| {
+        it.media_type == BUNDLE_MEDIA_TYPE && needed.contains(&Digest::of(&it.bytes))
+    };
+    let (first, mut others): (Vec<_>, Vec<_>) = attachments.iter().partition(is_needed);
+    others.sort_by_cached_key(|it| Reverse(Worth::of(it, digest, &[])));
     let spare = others.iter().map(|it| Digest::of(&it.bytes)).collect();
-    let mut new = store.attach_needed(digest, &first, &spare)?;
+    let new = store.attach_needed(digest, &first, &spare)?;
+    let mut kept = KeptAttachments { new, left_out: 0 };
     for attachment in others {
         match store.attach(digest, attachment) {
-            Ok(is_new) => new += usize::from(is_new),
-            Err(StoreError::Attachment { .. }) => {}
+            Ok(is_new) => kept.new += usize::from(is_new),
+            Err(StoreError::Attachment { .. }) => kept.left_out += 1,
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(new)
+    Ok(kept)
 }
 
 /// Sends attachments about a manifest of a repository. What the registry has already is not sent again, whichever client has sent
@@ -107,8 +170,9 @@ pub fn send_attachments(
     let subject = subject_of(&pusher, subject)?;
     let listed = pusher.referrers(&subject.digest)?;
     let known = known(&pusher, &listed, &subject, attachments)?;
-    let new = attachments.iter().filter(|it| !known.contains(&Digest::of(&it.bytes)));
-    let new: Vec<_> = new.collect();
+    let is_known =
+        |it: &Attachment| known.contains(&(Digest::of(&it.bytes), it.media_type.clone()));
+    let new: Vec<_> = attachments.iter().filter(|it| !is_known(it)).collect();
     let mut bytes = 0;
     for it in &new {
         let layer = Descriptor::new(&*it.media_type, Digest::of(&it.bytes), it.bytes.len() as u64);
@@ -179,60 +243,38 @@ fn subject_of(pusher: &Pusher, subject: &Digest) -> Result<Descriptor, BoxRegist
     Ok(Descriptor::new(media_type, *subject, found.bytes.len() as u64))
 }
 
-/// Returns the digests of those attachments that the registry lists. Another client may have sent one with another manifest, so
+/// Returns the digests and the media types of those attachments that the registry lists. Another client may have sent one with another manifest, so
 /// listed manifests of the same type are read, unless the manifest of this crate is listed.
 fn known(
     pusher: &Pusher,
     listed: &[Descriptor],
     subject: &Descriptor,
     attachments: &[Attachment],
-) -> Result<BTreeSet<Digest>, BoxRegistryError> {
+) -> Result<BTreeSet<(Digest, String)>, BoxRegistryError> {
     let infos: Vec<_> = attachments.iter().map(Attachment::info).collect();
+    let identity = |it: &AttachmentInfo| (it.digest, it.media_type.clone());
     let (mut known, mut types) = (BTreeSet::new(), BTreeSet::new());
     for info in &infos {
         let own = [Referrer::manifest(subject, info).0, Referrer::image(subject, info).0.0];
         if listed.iter().any(|it| own.iter().any(|own| own.digest == it.digest)) {
-            known.insert(info.digest);
+            known.insert(identity(info));
         } else {
             types.insert(&*info.media_type);
         }
     }
     let is_like =
         |it: &&Descriptor| it.artifact_type.as_deref().is_none_or(|it| types.contains(it));
-    for candidate in candidates(listed).into_iter().filter(is_like) {
-        if infos.iter().all(|it| known.contains(&it.digest)) {
+    for candidate in candidates(listed).0.into_iter().filter(is_like) {
+        if infos.iter().all(|it| known.contains(&identity(it))) {
             break;
         }
         let manifest = pusher.manifest(&Reference::Digest(candidate.digest))?;
         let referrer = manifest.and_then(|it| Referrer::of(&it.bytes));
-        known.extend(referrer.filter(|it| it.subject == subject.digest).map(|it| it.info.digest));
+        known.extend(
+            referrer.filter(|it| it.subject == subject.digest).map(|it| identity(&it.info)),
+        );
     }
     Ok(known)
-}
-
-/// Returns the listed manifests that may be the manifests of attachments: the last ones of the list.
-fn candidates(listed: &[Descriptor]) -> Vec<&Descriptor> {
-    let may_be = |it: &&Descriptor| {
-        let is_cache = it.artifact_type.as_deref() == Some(CACHE_TYPE);
-        it.media_type == OCI_MANIFEST_TYPE && it.size <= MAX_REFERRER && !is_cache
-    };
-    let all: Vec<_> = listed.iter().filter(may_be).collect();
-    let first = all.len().saturating_sub(MAX_CANDIDATES);
-    all[first..].to_vec()
-}
-
-/// Returns the last attachments that are within the limits of a box together, each once, in their order.
-fn last(infos: Vec<AttachmentInfo>) -> Vec<AttachmentInfo> {
-    let (mut seen, mut bytes) = (BTreeSet::new(), 0);
-    let mut last: Vec<_> = infos.into_iter().rev().filter(|it| seen.insert(it.digest)).collect();
-    last.truncate(MAX_ATTACHMENTS);
-    last.retain(|it| {
-        let fits = bytes + it.size <= MAX_ATTACHED;
-        bytes += if fits { it.size } else { 0 };
-        fits
-    });
-    last.reverse();
-    last
 }
 
 fn fetch(origin: &dyn Origin, info: &AttachmentInfo) -> Result<Attachment, BoxRegistryError> {

@@ -3,6 +3,7 @@
 
 mod attachments;
 mod build_cache;
+mod choice;
 mod error;
 mod form;
 mod inflate;
@@ -19,11 +20,15 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
-pub use attachments::{SentAttachments, attachments, keep_attachments, send_attachments};
+pub use attachments::{
+    FoundAttachments, KeptAttachments, SentAttachments, attachments, keep_attachments, not_kept,
+    send_attachments,
+};
 pub use build_cache::{
     BuildCache, CACHE_TYPE, CacheToPush, CachedBox, CachedContent, LayerContent, ReadLayer,
     push_cache,
 };
+pub use choice::MAX_FETCHED;
 pub use error::BoxRegistryError;
 pub use form::{BOX_MANIFEST_TYPE, DIGEST_LABEL, Form, PLAIN_DIGEST, PLAIN_SIZE};
 pub use inflate::{FillError, Inflating};

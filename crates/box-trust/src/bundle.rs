@@ -18,7 +18,7 @@ use crate::{PrivateKey, TrustError};
 /// The media type of a bundle, in the bundle and in a registry.
 pub const BUNDLE_MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 /// The maximum size of a bundle, in bytes. An SBOM of a box with thousands of packages has some megabytes.
-pub const MAX_BUNDLE_BYTES: usize = 32 << 20;
+pub const MAX_BUNDLE_BYTES: usize = 16 << 20;
 
 /// The type of the payload: an in-toto statement.
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";

@@ -89,7 +89,7 @@ pub enum TrustError {
         expected: Digest,
     },
     /// A box has no bundle that is accepted, of the kind that a policy requires.
-    #[error("the box has no {} by a trusted key", kind.noun())]
+    #[error("the box has no {} by a trusted key", kind.name())]
     Missing {
         /// The kind that is required.
         kind: Kind,

@@ -40,6 +40,19 @@ pub enum Algorithm {
     Ed25519,
 }
 
+impl Algorithm {
+    /// All algorithms.
+    pub const ALL: [Self; 2] = [Self::Ed25519, Self::EcdsaP256];
+
+    /// Returns the name on a command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::EcdsaP256 => "ecdsa-p256",
+            Self::Ed25519 => "ed25519",
+        }
+    }
+}
+
 /// A key that verifies signatures.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PublicKey {

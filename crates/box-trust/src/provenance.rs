@@ -8,7 +8,8 @@ use serde::Serialize;
 /// The build type of boxes: a URI that names the meaning of the external parameters. docs/trust.md describes them.
 pub const BUILD_TYPE: &str = "https://boxbuild.invalid/build/v1";
 
-/// How a box was built: [SLSA provenance v1](https://slsa.dev/spec/v1.1/provenance).
+/// How a box was built: [SLSA provenance v1](https://slsa.dev/spec/v1.1/provenance). It has no times, so that the same build has the
+/// same provenance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provenance {
     /// The path of the Boxfile in its checkout, such as `agents/Boxfile`.
@@ -21,12 +22,6 @@ pub struct Provenance {
     pub builder: String,
     /// The version of boxbuild.
     pub version: String,
-    /// When the build started and finished, if that is known
-    /// ([RFC 3339](https://www.rfc-editor.org/rfc/rfc3339)), such as `2026-01-31T12:00:00Z`. Without times, the same build has the
-    /// same provenance.
-    pub started: Option<String>,
-    /// See `started`.
-    pub finished: Option<String>,
 }
 
 /// An input of a build.
@@ -69,23 +64,12 @@ struct Dependency<'p> {
 #[derive(Serialize)]
 struct Run<'p> {
     builder: Builder<'p>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Metadata<'p>>,
 }
 
 #[derive(Serialize)]
 struct Builder<'p> {
     id: &'p str,
     version: BTreeMap<&'p str, &'p str>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata<'p> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    started_on: Option<&'p str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    finished_on: Option<&'p str>,
 }
 
 impl Provenance {
@@ -98,8 +82,6 @@ impl Provenance {
             };
             Dependency { uri: &input.uri, digest: BTreeMap::from([(name, hex)]) }
         };
-        let (started_on, finished_on) = (self.started.as_deref(), self.finished.as_deref());
-        let is_timed = started_on.is_some() || finished_on.is_some();
         Predicate {
             build_definition: Definition {
                 build_type: BUILD_TYPE,
@@ -114,7 +96,6 @@ impl Provenance {
                     id: &self.builder,
                     version: BTreeMap::from([("boxbuild", self.version.as_str())]),
                 },
-                metadata: is_timed.then_some(Metadata { started_on, finished_on }),
             },
         }
     }

@@ -91,12 +91,13 @@ impl Kind {
         }
     }
 
-    /// Returns what a message calls a statement of this kind.
-    pub(crate) fn noun(&self) -> &str {
+    /// Returns the name of the kind in messages and reports: `signature`, `provenance`, `sbom`, or the predicate type of another
+    /// kind.
+    pub fn name(&self) -> &str {
         match self {
             Self::Signature => "signature",
             Self::Provenance => "provenance",
-            Self::Spdx => "SBOM",
+            Self::Spdx => "sbom",
             Self::Other(name) => name,
         }
     }

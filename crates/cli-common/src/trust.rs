@@ -9,10 +9,10 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use box_cache::Attachment;
+use box_cache::{Attachment, MAX_ATTACHMENT};
 use box_contract::ErrorCode;
 use box_digest::Digest;
-use box_trust::{BUNDLE_MEDIA_TYPE, Kind, MAX_BUNDLE_BYTES, MAX_KEY_BYTES};
+use box_trust::{BUNDLE_MEDIA_TYPE, MAX_BUNDLE_BYTES, MAX_KEY_BYTES};
 use box_trust::{PrivateKey, PublicKey, TrustError};
 use host_fs::FileError;
 use host_fs::read::{Links, open_regular, read_file, read_open};
@@ -22,6 +22,9 @@ use zeroize::Zeroizing;
 
 use crate::problem::{Explanation, Problem};
 use crate::store::Program;
+
+/// A bundle is an attachment of its box, so that each bundle that can be signed or named can be attached.
+const _: () = assert!(MAX_BUNDLE_BYTES as u64 == MAX_ATTACHMENT);
 
 /// The beginning of a word that names an environment variable.
 const VARIABLE: &str = "env:";
@@ -264,6 +267,11 @@ pub struct TrustedKeys {
 }
 
 impl TrustedKeys {
+    /// Returns the keys.
+    pub fn keys(&self) -> &[PublicKey] {
+        &self.keys
+    }
+
     /// Verifies each bundle of a box.
     pub fn verify(&self, bundles: &[NamedBundle], digest: &Digest) -> Signatures {
         let bundles = bundles.iter().map(|bundle| self.verdict(bundle, digest)).collect();
@@ -278,7 +286,7 @@ impl TrustedKeys {
             Ok(verified) => {
                 let at = self.keys.iter().position(|it| it == verified.key);
                 let key = at.map(|at| self.words[at].clone());
-                let kind = kind_name(&verified.statement.kind).to_owned();
+                let kind = verified.statement.kind.name().to_owned();
                 let (kind, hint) = (Some(kind), Some(verified.key.hint()));
                 BundleReport { bundle: name, ok: true, kind, key, hint, error: None }
             }
@@ -291,16 +299,6 @@ impl TrustedKeys {
                 error: Some(shown(&error.to_string())),
             },
         }
-    }
-}
-
-/// Returns the name of a kind of statements: `signature`, `provenance`, `sbom`, or the predicate type of another kind.
-pub fn kind_name(kind: &Kind) -> &str {
-    match kind {
-        Kind::Signature => "signature",
-        Kind::Provenance => "provenance",
-        Kind::Spdx => "sbom",
-        Kind::Other(name) => name,
     }
 }
 
@@ -324,7 +322,7 @@ pub struct BundleReport {
     pub bundle: String,
     /// Whether the bundle is valid, and signed by one of the keys.
     pub ok: bool,
-    /// The kind of its statement: see [`kind_name`]. `None` if the bundle is not valid.
+    /// The kind of its statement: see [`Kind::name`](box_trust::Kind::name). `None` if the bundle is not valid.
     pub kind: Option<String>,
     /// The key, as the command line names it.
     pub key: Option<String>,

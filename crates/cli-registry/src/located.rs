@@ -1,9 +1,9 @@
 //! A box in a registry that is looked at without fetching its blobs.
 
-use box_cache::Attachment;
 use box_contract::{DEFAULT_TAG, RemoteName};
 use box_digest::Digest;
-use box_registry::{BoxRegistryError, Remote, attachments};
+use box_registry::{BoxRegistryError, FoundAttachments, Remote, attachments};
+use box_trust::PublicKey;
 use oci_registry::{Reference, Registry, Repository, Tag};
 
 use crate::PullError;
@@ -48,11 +48,15 @@ impl Located {
         [self.remote.digest, self.remote.registry_digest].contains(digest)
     }
 
-    /// Fetches the attachments of the box.
+    /// Fetches the attachments of the box. If it has too many, those that the keys `trusted` have signed are left out last.
     ///
     /// # Errors
     /// [`PullError::Registry`].
-    pub fn attachments(&self, client: &Registry) -> Result<Vec<Attachment>, PullError> {
-        Ok(attachments(client, &self.repository, &self.remote)?)
+    pub fn attachments(
+        &self,
+        client: &Registry,
+        trusted: &[PublicKey],
+    ) -> Result<FoundAttachments, PullError> {
+        Ok(attachments(client, &self.repository, &self.remote, trusted)?)
     }
 }

@@ -3,7 +3,9 @@
 use box_cache::{Pulled as Note, Store, StoreError};
 use box_contract::RemoteName;
 use box_digest::Digest;
-use box_registry::{BoxRegistryError, Form, Plan, attachments, keep_attachments};
+use box_registry::{
+    BoxRegistryError, Form, FoundAttachments, Plan, attachments, keep_attachments, not_kept,
+};
 use box_trust::Origin;
 use cli_common::Explanation;
 use cli_common::policy::{Asked, HostPolicy, PolicyError};
@@ -102,22 +104,24 @@ impl PullArgs {
     ) -> Result<Pulled, PullError> {
         let (plan, reference) = planned(&self.remote, self.expect, store, client)?;
         let before = store.pulled(&reference.to_string())?.map(|it| it.digest);
-        let attachments = attachments(client, &plan.repository, &plan.remote)?;
-        let check = |it: &Asked<'_>| it.check(&plan.remote.digest, &attachments);
+        let trusted = asked.map(Asked::keys).unwrap_or_default();
+        let found = attachments(client, &plan.repository, &plan.remote, &trusted)?;
+        let check = |it: &Asked<'_>| it.check(&plan.remote.digest, &found.all);
         let verdict = asked.map(check).transpose()?;
         let mut pulled = pulled(&plan, &reference, before, self.dry_run);
-        pulled.attachments = attachments.len();
+        pulled.attachments = found.all.len();
         note(&amounts(&pulled));
-        attached(&pulled).iter().for_each(|it| note(it));
+        attached(&found).iter().for_each(|it| note(it));
         verdict.iter().for_each(|it| note(&it.line()));
         if let Some(before) = pulled.replaced {
             note(&format!("{} is another box now; before, it was {before}", pulled.reference));
         }
         if !self.dry_run {
             let needed = verdict.as_ref().map_or(&[][..], |it| &it.bundles);
-            keep_attachments(store, &pulled.digest, &attachments, needed)?;
+            let kept = keep_attachments(store, &pulled.digest, &found.all, needed)?;
+            not_kept(kept.left_out).iter().for_each(|it| note(it));
             // Their memory is free before blobs are decompressed.
-            drop(attachments);
+            drop(found);
             plan.fetch(client, store)?;
             // Keeps the blobs from garbage collection until the box has its name.
             let _published = plan.remote.publish_in(store)?;
@@ -231,10 +235,12 @@ fn amounts(pulled: &Pulled) -> String {
     }
 }
 
-/// Returns the note about the attachments of the box, if it has any.
-fn attached(pulled: &Pulled) -> Option<String> {
-    let count = pulled.attachments;
-    (count > 0).then(|| format!("the box has {}", counted(count, "attachment", "attachments")))
+/// Returns the notes about the attachments of the box, if it has any.
+fn attached(found: &FoundAttachments) -> Vec<String> {
+    let count = found.all.len();
+    let has =
+        (count > 0).then(|| format!("the box has {}", counted(count, "attachment", "attachments")));
+    has.into_iter().chain(found.note()).collect()
 }
 
 /// Resolves the name to a box, and determines which of its blobs the store lacks. Also returns the name under which the store

@@ -31,7 +31,7 @@ use crate::session::Session;
 /// The maximum number of referrers of a manifest that are listed.
 pub const MAX_REFERRERS: usize = 1024;
 /// The maximum number of pages of a list.
-const MAX_PAGES: usize = 32;
+pub const MAX_PAGES: usize = 32;
 /// How often the index of a fallback tag is written if other writers replace it at the same time.
 const TRIES: usize = 8;
 /// The minimum time between the write of an index and the read that looks for overwritten entries. Another writer that has read
@@ -39,7 +39,7 @@ const TRIES: usize = 8;
 const SETTLED: Duration = Duration::from_millis(250);
 
 /// The maximum size of all pages of a list together, in bytes.
-const MAX_LIST: u64 = 2 * MAX_MANIFEST;
+pub const MAX_LIST: u64 = 2 * MAX_MANIFEST;
 
 /// A page of a list.
 struct Page {

@@ -4,7 +4,7 @@ use std::env;
 use std::io;
 use std::path::Path;
 
-use box_archive::{Archive, Names, Plan};
+use box_archive::{Archive, Loaded, Names, Plan};
 use box_digest::Digest;
 use box_find::{BoxReference, Found};
 use cli_common::policy::{HostPolicy, check_file, check_stored};
@@ -102,7 +102,10 @@ pub(crate) fn in_store(subject: &BoxArgument, is_told: bool) -> Result<Option<Di
     if is_told {
         note(&plan.line());
     }
-    plan.load(&store, Names::None)?;
+    let loaded = plan.load(&store, Names::None)?;
+    if is_told {
+        loaded.iter().filter_map(Loaded::not_kept).for_each(|it| note(&it));
+    }
     after_adding_alone(&PROGRAM, &store, cap, !is_told);
     Ok(Some(digest))
 }

@@ -65,8 +65,6 @@ pub(super) fn of(args: &Args, digest: &Digest) -> Result<Provenance, Failure> {
         inputs: all,
         builder: args.builder_id.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: None,
-        finished: None,
     })
 }
 

@@ -3,7 +3,6 @@
 use box_digest::Digest;
 use box_trust::{BUNDLE_MEDIA_TYPE, claim};
 use cli_common::store::BoxArgument;
-use cli_common::trust::kind_name;
 use safe_text::{readable, shown};
 use serde::Serialize;
 
@@ -42,7 +41,7 @@ pub(crate) fn attached(argument: &BoxArgument, digest: &Digest) -> Result<Vec<At
     let described = all.into_iter().map(|it| {
         let is_bundle = it.media_type == BUNDLE_MEDIA_TYPE;
         let claim = is_bundle.then(|| claim(&it.bytes).ok()).flatten();
-        let (kind, key_hint) = claim.map(|it| (kind_name(&it.kind).to_owned(), it.hint)).unzip();
+        let (kind, key_hint) = claim.map(|it| (it.kind.name().to_owned(), it.hint)).unzip();
         let (digest, bytes) = (Digest::of(&it.bytes), it.bytes.len());
         Attached { digest, media_type: it.media_type, bytes, kind, key_hint }
     });

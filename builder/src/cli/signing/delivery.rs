@@ -9,7 +9,6 @@ use box_contract::{ErrorCode, RemoteName};
 use box_digest::Digest;
 use box_registry::{SentAttachments, send_attachments};
 use box_trust::{BUNDLE_MEDIA_TYPE, PrivateKey, Statement, verify};
-use cli_common::trust::kind_name;
 use cli_registry::Located;
 use host_fs::FileError;
 use host_fs::own::STORE_RO;
@@ -57,9 +56,9 @@ pub(crate) fn deliver(
         (Form::Predicate, [only]) => unsigned(only.predicate())?,
         _ => return sign(subject, statements, options, (client, as_json)),
     }
-    let statements = statements.iter().map(
-        |it| json!({ "kind": kind_name(&it.kind), "predicate_type": it.kind.predicate_type() }),
-    );
+    let statements = statements
+        .iter()
+        .map(|it| json!({ "kind": it.kind.name(), "predicate_type": it.kind.predicate_type() }));
     let report = json!({
         "box": subject.digest, "name": subject.name().or(options.name().as_deref()), "key_hint": null,
         "statements": statements.collect::<Vec<_>>(), "stored": false, "sent": null, "output": output(options),
@@ -89,7 +88,7 @@ fn sign(
         write(options, &bundles.concat())?;
         note(format!("wrote {}", path.display()));
     } else {
-        signed = sign_all(statements, &key, &known(subject, client)?)?;
+        signed = sign_all(statements, &key, &known(subject, client, &key)?)?;
         stored = attach(subject, &signed)?;
         sent = send(subject, &signed, options, client)?;
         signed.iter().for_each(|it| note(described(it)));
@@ -133,14 +132,19 @@ fn check_destination(subject: &Subject<'_>, options: &SigningOptions) -> Result<
     Err(Failure::new((ErrorCode::BoxNotFound, help), message))
 }
 
-/// Returns the attachments that the box has already.
-fn known(subject: &Subject<'_>, client: &Registry) -> Result<Vec<Attachment>, Failure> {
+/// Returns the attachments that the box has already. If the registry has too many, those that `key` has signed are among them.
+fn known(
+    subject: &Subject<'_>,
+    client: &Registry,
+    key: &PrivateKey,
+) -> Result<Vec<Attachment>, Failure> {
     let mut known = match subject.is_stored {
         true => cli_common::store::attachments(&subject.stores(), &subject.digest)?,
         false => Vec::new(),
     };
     if let Some((_, located)) = &subject.located {
-        known.extend(located.attachments(client)?);
+        let own = [key.public().clone()];
+        known.extend(located.attachments(client, &own)?.all);
     }
     Ok(known)
 }
@@ -166,7 +170,7 @@ fn sign_all(
             None => attachment(statement, statement.sign(key)?),
         };
         Ok(Signed {
-            kind: kind_name(&statement.kind).to_owned(),
+            kind: statement.kind.name().to_owned(),
             predicate_type: statement.kind.predicate_type().to_owned(),
             attachment,
             is_new: before.is_none(),

@@ -8,6 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::options::RegistryOptions;
 use crate::cli::registries;
 use crate::cli::stored::PROGRAM;
+use crate::cli::terminal;
 
 /// What the signatures of a box prove.
 pub(crate) struct Verified<'a> {
@@ -28,7 +29,11 @@ pub(crate) fn verify<'a>(
     let subject = Subject::find(argument, &client)?;
     let bundles = match (trust.bundles()?, &subject.located) {
         (Some(bundles), _) => bundles,
-        (None, Some((_, located))) => NamedBundle::of(located.attachments(&client)?),
+        (None, Some((_, located))) => {
+            let found = located.attachments(&client, keys.keys())?;
+            found.note().iter().for_each(|it| terminal::note(it));
+            NamedBundle::of(found.all)
+        }
         (None, None) => {
             let attachments = cli_common::store::attachments(&subject.stores(), &subject.digest)?;
             NamedBundle::of(attachments)

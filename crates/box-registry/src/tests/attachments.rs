@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use box_cache::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
+use box_cache::{Attachment, AttachmentInfo, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use box_contract::Descriptor;
 use box_contract::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
 use box_digest::Digest;
+use box_trust::{Algorithm, PrivateKey, PublicKey, Statement};
 use serde_json::{Value, json};
 use test_server::registry::{Held, Referrers, Rules, error};
 use test_server::{Early, Request};
@@ -27,8 +28,17 @@ fn signature(text: &str) -> Attachment {
 
 impl Stage {
     fn fetched(&self) -> Result<Vec<Attachment>, BoxRegistryError> {
+        Ok(self.found(&[])?.all)
+    }
+
+    fn found(&self, trusted: &[PublicKey]) -> Result<FoundAttachments, BoxRegistryError> {
         let plan = self.plan()?;
-        attachments(&self.client, &plan.repository, &plan.remote)
+        attachments(&self.client, &plan.repository, &plan.remote, trusted)
+    }
+
+    fn send(&self, some: &[Attachment]) -> SentAttachments {
+        let repository = self.repository(NAME);
+        send_attachments(&self.client, &repository, &self.digest(), some).unwrap()
     }
 
     /// Adds a manifest about the box, with this one layer, and returns the descriptor that lists it.
@@ -62,6 +72,15 @@ impl Stage {
     }
 }
 
+/// Returns the signature of a box.
+fn signed(digest: Digest, key: &PrivateKey) -> Attachment {
+    Attachment::new(BUNDLE, Statement::signature(None, digest).sign(key).unwrap())
+}
+
+fn infos(all: &[Attachment]) -> Vec<AttachmentInfo> {
+    all.iter().map(Attachment::info).collect()
+}
+
 fn with_api() -> Rules {
     Rules { referrers: Referrers::Paged(100), ..Rules::default() }
 }
@@ -92,8 +111,8 @@ fn attachments_travel_with_the_box_to_a_registry_with_or_without_the_api() {
         assert!([&one, &two].iter().all(|it| fetched.contains(it)));
         // Another store gets the same.
         let other = Stage::new(Rules::default());
-        assert_eq!(keep_attachments(&other.store, &digest, &fetched, &[]).unwrap(), 2);
-        assert_eq!(keep_attachments(&other.store, &digest, &fetched, &[]).unwrap(), 0);
+        assert_eq!(keep_attachments(&other.store, &digest, &fetched, &[]).unwrap().new, 2);
+        assert_eq!(keep_attachments(&other.store, &digest, &fetched, &[]).unwrap().new, 0);
         assert_eq!(other.store.attachments(&digest).unwrap().len(), 2);
         let tag = (NAME.to_owned(), format!("sha256-{}", stage.digest().hex()));
         assert_eq!(stage.registry.with(|held| held.manifests.contains_key(&tag)), !has_api);
@@ -271,26 +290,110 @@ fn only_the_last_attachments_are_fetched() {
     let (stage, files) = (Stage::new(Rules::default()), test_box());
     stage.push(&files, None).unwrap();
     let all: Vec<_> = (0..70).map(|it| signature(&it.to_string())).collect();
-    let send = |some: &[Attachment]| {
-        send_attachments(&stage.client, &stage.repository(NAME), &stage.digest(), some).unwrap()
-    };
-    assert_eq!(send(&all[..40]).sent, 40);
-    assert_eq!(send(&all).sent, 30);
-    let fetched = stage.fetched().unwrap();
+    assert_eq!(stage.send(&all[..40]).sent, 40);
+    assert_eq!(stage.send(&all).sent, 30);
+    let found = stage.found(&[]).unwrap();
+    assert_eq!(found.left_out, 70 - MAX_ATTACHMENTS);
+    assert!(found.note().unwrap().starts_with("6 attachments of the box in the registry left out"));
+    let fetched = found.all;
     assert_eq!(fetched, all[70 - MAX_ATTACHMENTS..]);
     // A store that has others already takes what it has room for.
     let digest = open(&files).digest;
     stage.store.attach(&digest, &signature("own")).unwrap();
     let keep =
         |needed: &[Digest]| keep_attachments(&stage.store, &digest, &fetched, needed).unwrap();
-    assert_eq!(keep(&[]), MAX_ATTACHMENTS - 1);
+    assert_eq!(keep(&[]), KeptAttachments { new: MAX_ATTACHMENTS - 1, left_out: 1 });
     // What a policy needs is added in any case. What only the store has stays there.
     let kept = || stage.store.attachments(&digest).unwrap();
     let needed = fetched.last().unwrap().info();
     assert!(!kept().contains(&needed));
-    assert_eq!(keep(&[needed.digest]), 1);
+    assert_eq!(keep(&[needed.digest]), KeptAttachments { new: 1, left_out: 1 });
     assert!(kept().contains(&needed) && kept().contains(&signature("own").info()));
     assert_eq!(kept().len(), MAX_ATTACHMENTS);
+}
+
+/// Whoever can write to a repository can list anything before and after a signature.
+#[test]
+fn what_is_no_signature_does_not_displace_one() {
+    let junk = |kind: &str, count: usize| -> Vec<_> {
+        (0..count).map(|it| Attachment::new(kind, format!("{kind} {it}").into_bytes())).collect()
+    };
+    let large = |kind: &str| {
+        let size = usize::try_from(MAX_ATTACHMENT).unwrap();
+        (0..4).map(|it| Attachment::new(kind, vec![it; size])).collect::<Vec<_>>()
+    };
+    for (name, junk) in [
+        ("other documents", junk("text/plain", 300)),
+        ("malformed bundles", junk(BUNDLE, 300)),
+        ("large documents", large("text/plain")),
+        ("large bundles", large(BUNDLE)),
+    ] {
+        let (stage, files) = (Stage::new(with_api()), test_box());
+        stage.push(&files, None).unwrap();
+        let digest = open(&files).digest;
+        let one = signed(digest, &PrivateKey::generate(Algorithm::Ed25519).unwrap());
+        let (before, after) = junk.split_at(junk.len() / 2);
+        stage.send(before);
+        stage.send(std::slice::from_ref(&one));
+        stage.send(after);
+        let found = stage.found(&[]).unwrap();
+        assert!(found.all.contains(&one), "{name}");
+        assert_eq!(found.all.len() + found.left_out, junk.len() + 1, "{name}");
+        assert!(found.left_out > 0 && AttachmentInfo::check_all(&infos(&found.all)).is_ok());
+        assert_eq!(stage.found(&[]).unwrap(), found, "{name}: always the same");
+        // A store that has little room takes the signature first.
+        let own: Vec<_> = (1..MAX_ATTACHMENTS).map(|it| signature(&it.to_string())).collect();
+        own.iter().for_each(|it| drop(stage.store.attach(&digest, it).unwrap()));
+        let offered = found.all;
+        let kept = keep_attachments(&stage.store, &digest, &offered, &[]).unwrap();
+        assert_eq!(kept, KeptAttachments { new: 1, left_out: offered.len() - 1 }, "{name}");
+        assert!(stage.store.attachments(&digest).unwrap().contains(&one.info()), "{name}");
+    }
+}
+
+/// Without a trusted key, nobody can tell one signature from another.
+#[test]
+fn the_signatures_of_others_do_not_displace_that_of_a_trusted_key() {
+    let (stage, files) = (Stage::new(with_api()), test_box());
+    stage.push(&files, None).unwrap();
+    let digest = open(&files).digest;
+    let [mine, other] = [(); 2].map(|()| PrivateKey::generate(Algorithm::Ed25519).unwrap());
+    let others = (0..70).map(|it| {
+        let bundle = Statement::signature(Some(&it.to_string()), digest).sign(&other).unwrap();
+        Attachment::new(BUNDLE, bundle)
+    });
+    let others: Vec<_> = others.collect();
+    let one = signed(digest, &mine);
+    stage.send(std::slice::from_ref(&one));
+    stage.send(&others);
+    let found = stage.found(&[mine.public().clone()]).unwrap();
+    assert!(found.all.contains(&one));
+    assert_eq!((found.all.len(), found.left_out), (MAX_ATTACHMENTS, 7));
+    let found = stage.found(&[]).unwrap();
+    assert_eq!((found.all.len(), found.left_out), (MAX_ATTACHMENTS, 7));
+}
+
+/// The bytes of a signature under another media type are another document.
+#[test]
+fn the_same_bytes_of_another_type_do_not_hide_a_signature() {
+    for rules in [with_api(), Rules::default()] {
+        let (stage, files) = (Stage::new(rules), test_box());
+        stage.push(&files, None).unwrap();
+        let digest = open(&files).digest;
+        let one = signed(digest, &PrivateKey::generate(Algorithm::Ed25519).unwrap());
+        let twin = |kind: &str| Attachment::new(kind, one.bytes.clone());
+        // The registry has the bytes already, as another document.
+        assert_eq!(stage.send(&[twin("text/plain")]).sent, 1);
+        assert_eq!(stage.send(&[one.clone(), twin("text/plain")]).sent, 1);
+        assert_eq!(stage.send(&[twin("a/b")]).sent, 1);
+        let found = stage.found(&[]).unwrap();
+        assert!(found.all.contains(&one));
+        assert_eq!((found.all.len(), found.left_out), (3, 0));
+        assert!(stage.store.attach(&digest, &twin("text/plain")).unwrap());
+        let kept = keep_attachments(&stage.store, &digest, &found.all, &[]).unwrap();
+        assert_eq!(kept, KeptAttachments { new: 2, left_out: 0 });
+        assert!(stage.store.attachments(&digest).unwrap().contains(&one.info()));
+    }
 }
 
 #[test]
@@ -300,8 +403,7 @@ fn large_attachments_are_fetched_up_to_the_limit_of_a_box() {
     let large =
         |it: u8| Attachment::new(BUNDLE, vec![it; usize::try_from(MAX_ATTACHMENT).unwrap()]);
     let all: Vec<_> = (0..5).map(large).chain([signature("small")]).collect();
-    let repository = stage.repository(NAME);
-    send_attachments(&stage.client, &repository, &stage.digest(), &all).unwrap();
+    stage.send(&all);
     let sizes: BTreeMap<_, usize> =
         stage.fetched().unwrap().iter().fold(BTreeMap::new(), |mut all, it| {
             *all.entry(it.bytes.len()).or_default() += 1;

@@ -127,8 +127,6 @@ fn both_verifiers_accept_each_kind_of_statement() {
         inputs: Vec::new(),
         builder: "https://ci.example.org".to_owned(),
         version: "0.1.0".to_owned(),
-        started: None,
-        finished: None,
     };
     let all = [
         Statement::signature(None, box_digest()),

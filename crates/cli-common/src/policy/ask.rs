@@ -208,6 +208,12 @@ impl Asked<'_> {
         self.answers.iter().any(|it| it.allowed.is_none())
     }
 
+    /// Returns the keys whose signatures count.
+    pub fn keys(&self) -> Vec<PublicKey> {
+        let needed = self.answers.iter().flat_map(|it| &it.needed);
+        needed.flat_map(|(it, _)| it.keys).cloned().collect()
+    }
+
     /// Accepts the box with this digest, or refuses it because none of its attachments is a signature that the policy requires.
     ///
     /// # Errors

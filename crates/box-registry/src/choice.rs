@@ -1,0 +1,145 @@
+//! Chooses the attachments of a box that a store keeps, if there are more than it takes.
+//!
+//! Everybody who can write to a repository can add attachments, so the choice must not depend on how many there are, or on their
+//! order. Signatures come before other documents, small ones before large ones, and the last of a list before those before it.
+//! What is no signature after all then gives way to one that is, and every other document to one that a trusted key has signed.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use box_cache::{Attachment, AttachmentInfo, MAX_ATTACHED, MAX_ATTACHMENT, MAX_ATTACHMENTS};
+use box_contract::Descriptor;
+use box_contract::manifest::OCI_MANIFEST_TYPE;
+use box_digest::Digest;
+use box_trust::{BUNDLE_MEDIA_TYPE, PublicKey, claim, verify};
+
+use crate::build_cache::CACHE_TYPE;
+use crate::form::IMAGE_CONFIG_TYPE;
+use crate::referrer::MAX_REFERRER;
+
+/// The maximum number of manifests that cannot be those of signatures, and are fetched to find attachments.
+const MAX_OTHERS: usize = 4 * MAX_ATTACHMENTS;
+/// The maximum size of all attachments that are fetched to choose from them, in bytes.
+pub const MAX_FETCHED: u64 = 4 * MAX_ATTACHED;
+/// The maximum size of a small attachment, in bytes. As many as a box may have are within the limit of all attachments.
+const MAX_SMALL: u64 = MAX_ATTACHED / MAX_ATTACHMENTS as u64;
+
+/// What an attachment is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Worth {
+    /// It has the type of a bundle, and is malformed.
+    Malformed,
+    /// It is no bundle.
+    Other,
+    /// It is a bundle with a statement. Nothing of it is verified.
+    Bundle,
+    /// It is a statement about the box, signed by a trusted key.
+    Trusted,
+}
+
+impl Worth {
+    /// Returns what an attachment of the box `digest` is worth to somebody who trusts the keys `trusted`.
+    pub(crate) fn of(attachment: &Attachment, digest: &Digest, trusted: &[PublicKey]) -> Self {
+        let Attachment { media_type, bytes, .. } = attachment;
+        if media_type != BUNDLE_MEDIA_TYPE {
+            Self::Other
+        } else if !trusted.is_empty() && verify(bytes, trusted, digest).is_ok() {
+            Self::Trusted
+        } else if claim(bytes).is_ok() {
+            Self::Bundle
+        } else {
+            Self::Malformed
+        }
+    }
+}
+
+/// Returns the listed manifests that may be the manifests of attachments, in their order: all that may be those of signatures, and
+/// the last ones of the others. Also returns how many others there are.
+pub(crate) fn candidates(listed: &[Descriptor]) -> (Vec<&Descriptor>, usize) {
+    let kind = |it: &Descriptor| it.artifact_type.clone();
+    let may_be = |it: &&Descriptor| {
+        let is_small = it.media_type == OCI_MANIFEST_TYPE && it.size <= MAX_REFERRER;
+        is_small && kind(it).as_deref() != Some(CACHE_TYPE)
+    };
+    // A registry that refuses artifacts has images, and lists them with the type of their config or without a type.
+    let may_be_bundle = |it: &&Descriptor| {
+        kind(it).is_none_or(|it| [BUNDLE_MEDIA_TYPE, IMAGE_CONFIG_TYPE].contains(&&*it))
+    };
+    let mut all: Vec<_> = listed.iter().filter(may_be).collect();
+    let others = all.iter().filter(|it| !may_be_bundle(it)).count();
+    let mut surplus = others.saturating_sub(MAX_OTHERS);
+    let left_out = surplus;
+    all.retain(|it| {
+        let is_surplus = surplus > 0 && !may_be_bundle(it);
+        surplus -= usize::from(is_surplus);
+        !is_surplus
+    });
+    (all, left_out)
+}
+
+/// Returns each attachment once, in the order in which they are fetched, with its place in the list.
+pub(crate) fn ranked(infos: Vec<AttachmentInfo>) -> Vec<(usize, AttachmentInfo)> {
+    let mut seen = BTreeSet::new();
+    let mut ranked: Vec<_> = infos.into_iter().enumerate().rev().collect();
+    ranked.retain(|(_, it)| seen.insert((it.digest, it.media_type.clone())));
+    let rank = |it: &AttachmentInfo| (it.media_type != BUNDLE_MEDIA_TYPE, it.size > MAX_SMALL);
+    ranked.sort_by_key(|(_, it)| rank(it));
+    ranked
+}
+
+/// The attachments that were chosen from those that have been fetched.
+#[derive(Debug)]
+pub(crate) struct Choice<'k> {
+    digest: Digest,
+    trusted: &'k [PublicKey],
+    /// The best first. Each has its place in the list.
+    chosen: Vec<(Worth, usize, Attachment)>,
+    /// The size of all attachments that were fetched, in bytes.
+    fetched: u64,
+}
+
+impl<'k> Choice<'k> {
+    /// Starts the choice for the box `digest`. Nothing that the keys `trusted` have signed gives way to anything else.
+    pub(crate) const fn new(digest: Digest, trusted: &'k [PublicKey]) -> Self {
+        Self { digest, trusted, chosen: Vec::new(), fetched: 0 }
+    }
+
+    /// Returns how many of the attachments `next` are fetched now: as many as a box may have, up to the size of one large one. 0 if
+    /// none could be chosen any more, or too much was fetched.
+    pub(crate) fn step(&self, next: &[(usize, AttachmentInfo)]) -> usize {
+        let best = if self.trusted.is_empty() { Worth::Bundle } else { Worth::Trusted };
+        let is_full = self.chosen.len() == MAX_ATTACHMENTS;
+        if is_full && self.chosen.iter().all(|it| it.0 >= best) {
+            return 0;
+        }
+        let (limit, mut bytes) = (MAX_ATTACHMENT.min(MAX_FETCHED - self.fetched), 0);
+        let fits = |(_, it): &&(usize, AttachmentInfo)| {
+            bytes += it.size;
+            bytes <= limit
+        };
+        next.iter().take(MAX_ATTACHMENTS).take_while(fits).count()
+    }
+
+    /// Adds attachments that were fetched, each with its place in the list.
+    pub(crate) fn add(&mut self, fetched: impl IntoIterator<Item = (usize, Attachment)>) {
+        for (at, it) in fetched {
+            self.fetched += it.bytes.len() as u64;
+            self.chosen.push((Worth::of(&it, &self.digest, self.trusted), at, it));
+        }
+        // Among equals, those that were fetched first stay.
+        self.chosen.sort_by_key(|it| Reverse(it.0));
+        let (mut count, mut bytes) = (0, 0);
+        self.chosen.retain(|(.., it)| {
+            let size = it.bytes.len() as u64;
+            let fits = count < MAX_ATTACHMENTS && bytes + size <= MAX_ATTACHED;
+            (count, bytes) = if fits { (count + 1, bytes + size) } else { (count, bytes) };
+            fits
+        });
+    }
+
+    /// Returns the chosen attachments, in the order of the list.
+    pub(crate) fn finish(mut self) -> Vec<Attachment> {
+        self.chosen.sort_by_key(|it| it.1);
+        self.chosen.into_iter().map(|it| it.2).collect()
+    }
+}
