@@ -48,6 +48,7 @@ mod shares;
 mod skills;
 mod stored;
 mod task;
+mod trusted;
 mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;
