@@ -6,7 +6,6 @@ use std::io;
 
 use box_archive::ArchiveError;
 use box_contract::ErrorCode::{self, *};
-use box_contract::exit;
 use box_find::FindError;
 use boxlaunch::host::error::KvmError;
 use boxlaunch::opened::OpenBoxError;
@@ -190,6 +189,7 @@ pub(crate) fn signal_code(signal: i32) -> u8 {
 mod tests {
     use std::path::PathBuf;
 
+    use box_contract::exit;
     use boxlaunch::host::error::Allowed;
     use boxlaunch::machine::{LastOutput, MachineError, RunFailure};
     use serde_json::Value;
