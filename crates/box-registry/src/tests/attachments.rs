@@ -343,7 +343,7 @@ fn what_is_no_signature_does_not_displace_one() {
         assert_eq!(stage.found(&[]).unwrap(), found, "{name}: always the same");
         // A store that has little room takes the signature first.
         let own: Vec<_> = (1..MAX_ATTACHMENTS).map(|it| signature(&it.to_string())).collect();
-        own.iter().for_each(|it| drop(stage.store.attach(&digest, it).unwrap()));
+        assert!(own.iter().all(|it| stage.store.attach(&digest, it).unwrap()));
         let offered = found.all;
         let kept = keep_attachments(&stage.store, &digest, &offered, &[]).unwrap();
         assert_eq!(kept, KeptAttachments { new: 1, left_out: offered.len() - 1 }, "{name}");
