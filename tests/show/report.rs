@@ -33,7 +33,7 @@ fn a_page_has_the_files_the_origins_and_the_permissions() {
     let stream = checkout.run(&["report", "test.box", "-o", "-"]);
     assert!(stream.code == 0 && stream.result == page && stream.notes.is_empty());
     let again = checkout.fails(&["report", "test.box"]);
-    assert!(again.contains("test.html exists already"), "{again}");
+    assert!(again.contains("error: test.html exists"), "{again}");
     assert_eq!(checkout.read("test.html"), page);
 }
 
