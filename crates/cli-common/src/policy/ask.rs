@@ -83,7 +83,7 @@ pub enum PolicyError {
         /// The box, as the user named it.
         subject: String,
         /// What it lacks.
-        error: TrustError,
+        error: Box<TrustError>,
         /// The file of the policy and the line.
         place: String,
         /// The hints of the keys that the line accepts, in their order there.
@@ -261,7 +261,8 @@ impl Asked<'_> {
         let missing = TrustError::Missing { kind, faults: Vec::new() };
         let none = || (missing, self.policy.place(None), Vec::new());
         let (error, place, keys) = lacking.unwrap_or_else(none);
-        Err(PolicyError::Unsigned { subject: self.subject.clone(), error, place, keys })
+        let (subject, error) = (self.subject.clone(), Box::new(error));
+        Err(PolicyError::Unsigned { subject, error, place, keys })
     }
 }
 

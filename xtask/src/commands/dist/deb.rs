@@ -153,7 +153,7 @@ fn fields(data: &Path) -> Result<String> {
 /// Appends a member to an archive in the format of ar.
 fn append(file: &mut File, name: &str, bytes: &[u8]) -> io::Result<()> {
     // Name, time, user, group, mode and size.
-    write!(file, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, "100644", bytes.len())?;
+    writeln!(file, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`", 0, 0, 0, "100644", bytes.len())?;
     file.write_all(bytes)?;
     if bytes.len() % 2 == 1 { file.write_all(b"\n") } else { Ok(()) }
 }
