@@ -25,7 +25,7 @@ if [[ -z $BEFORE ]]; then
     exit
 fi
 status=0
-# A name in the registry also finds a box of which the store has only a part, and fetches the rest.
+# Names in the registry also find boxes of which the store has only a part, and fetch only what is compared.
 comment=$(boxbuild diff --format markdown --annotations github -- "$BEFORE" "${REFERENCE:-$BOX}") || status=$?
 # 5 means that the boxes differ.
 if [[ $status == 0 || $status == 5 ]]; then

@@ -25,7 +25,7 @@ vm cpus=1 memory="2GiB"
 "#;
 
 /// Returns bytes that do not compress.
-fn noise(length: u32, seed: u32) -> Vec<u8> {
+pub(crate) fn noise(length: u32, seed: u32) -> Vec<u8> {
     let number = |n: u32| (n ^ seed).wrapping_mul(2_654_435_761).rotate_left(n % 31);
     (0..length / 4).flat_map(|n| number(n).wrapping_mul(n | 1).to_le_bytes()).collect()
 }
@@ -65,7 +65,7 @@ impl<'r> Ci<'r> {
         self.dir.path().join(name)
     }
 
-    fn image(&self, name: &str, image: &Image) {
+    pub(crate) fn image(&self, name: &str, image: &Image) {
         let layout = self.path("app/images").join(name);
         image.write_layout(&layout, "latest", Compression::Gzip).unwrap();
     }

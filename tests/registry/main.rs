@@ -24,3 +24,4 @@ mod signed;
 mod together;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;
+mod viewed;

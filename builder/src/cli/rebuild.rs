@@ -11,10 +11,10 @@ use box_cache::Store;
 use box_contract::manifest::{FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, documents};
 use box_contract::{ErrorCode, Manifest, exit};
 use box_digest::Digest;
-use box_find::FindError;
+use box_find::{FindError, places_in};
 use box_inspect::opened;
 use box_inspect::verify::verify;
-use box_layout::{OpenBox, Places};
+use box_layout::OpenBox;
 use box_registry::Plan;
 use box_tree::listing::Origins;
 use boxbuild::{BootDigests, BuildError, Resolved, Sealed, resolve};
@@ -176,8 +176,7 @@ fn published(store: &Store, sealed: &Sealed) -> Result<OpenBox, Failure> {
 }
 
 fn open_in(store: &Store, digest: &Digest) -> Result<OpenBox, Failure> {
-    let places = Places::new(store.box_directory(digest), Some(&store.blobs()));
-    Ok(OpenBox::open(places).map_err(FindError::from)?)
+    Ok(OpenBox::open(places_in(store, digest)).map_err(FindError::from)?)
 }
 
 /// Returns the failure of a box that is not what its documents name.

@@ -1,14 +1,14 @@
 //! `boxbuild report`: writes a page about a box for a browser.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use box_contract::{ErrorCode, Phases};
 use box_digest::Digest;
 use box_inspect::diff::summary::Summary;
-use box_inspect::export::{ExportError, VerifiedContents, file};
-use box_inspect::opened::{self, OpenBox};
-use box_inspect::sbom::Inventory;
+use box_inspect::export::{ExportError, LateContents, file};
+use box_inspect::opened::{self, Documents};
+use box_inspect::sbom::{Inventory, Packaged};
 use box_report::{MAX_CHANGED_FILES, Report};
 use box_tree::listing::Listing;
 use boxbuild::budget;
@@ -131,11 +131,13 @@ fn shown(path: &Path) -> String {
 
 /// Formats the page of a box, with the differences from an older one.
 fn page(
-    (opened, listing): (&OpenBox, &Listing),
+    (opened, listing): (&Documents, &Listing),
     measured: Option<Phases>,
     changes: Option<Summary<'_>>,
 ) -> Result<String, Failure> {
-    let mut contents = VerifiedContents::open(opened, &listing.tree)?;
-    let inventory = &Inventory::read(opened.plan(), listing, &mut contents)?;
+    let open = |named: &_| opened.open_blob(named).map_err(io::Error::other);
+    let mut contents = LateContents::new(opened, &listing.tree, &open);
+    let mut packaged = Packaged { plan: opened.plan(), listing, contents: &mut contents };
+    let inventory = &Inventory::of(&mut packaged)?;
     Ok(Report { opened, listing, inventory, measured, changes }.html())
 }

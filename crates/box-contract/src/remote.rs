@@ -93,6 +93,11 @@ impl RemoteName {
         Ok(Self { host, repository, tag, digest })
     }
 
+    /// Returns the registry and the repository, without tag and digest: `ghcr.io/acme/agent`.
+    pub fn whole_repository(&self) -> String {
+        format!("{}/{}", self.host, self.repository)
+    }
+
     /// Returns the name for a request to the registry: if it has a tag, the digest is removed.
     #[must_use]
     pub fn unpinned(&self) -> Self {
@@ -109,7 +114,7 @@ fn digest(text: &str) -> Result<Digest, &'static str> {
 
 impl fmt::Display for RemoteName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.host, self.repository)?;
+        f.write_str(&self.whole_repository())?;
         self.tag.as_ref().map_or(Ok(()), |tag| write!(f, ":{tag}"))?;
         self.digest.map_or(Ok(()), |digest| write!(f, "@{digest}"))
     }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use box_cache::{Base, Held, Pulled, StoreError, StoredBoxes, hold};
+use box_cache::{Base, Held, Pulled, Store, StoreError, StoredBoxes, hold};
 use box_contract::RemoteName;
 use box_contract::image_ref::WITH_PATH;
 use box_contract::remote::PATH_ENDS;
@@ -408,6 +408,12 @@ impl Found {
     }
 }
 
+/// Returns the places of the box with a digest in a store, which need not have the box.
+pub fn places_in(store: &Store, digest: &Digest) -> Places {
+    let places = Places::new(store.box_directory(digest), Some(&store.blobs()));
+    places.with_base(store.base().map(Base::blobs))
+}
+
 /// Returns whether a text is a path: by its beginning or end, or because it has a `/` after a part that is no server. For
 /// example, `out/hello` is a path, and `ghcr.io/hello` is a name in a registry.
 fn is_path(bytes: &[u8]) -> bool {
@@ -455,7 +461,7 @@ fn digest(bytes: &[u8]) -> Result<Digest, FindError> {
 mod tests {
     use std::fs;
 
-    use box_cache::{Named, Owner, Store};
+    use box_cache::{Named, Owner};
     use box_layout::OpenBox;
     use testkit::TestBox;
     use testkit::test_box::config;

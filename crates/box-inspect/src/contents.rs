@@ -1,18 +1,23 @@
 //! The data of a box's files, read from its rootfs and verified.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 
+use box_contract::Descriptor;
 use box_contract::manifest::SEGMENT_UNIT;
 use box_digest::Blake3Digest;
-use box_layout::Rootfs;
+use box_layout::{Blob, Rootfs, locate};
 use box_tree::{Content, CopyError, ReadContent, Tree, entries};
 use erofs_writer::{ReadError, read};
 use host_fs::FileError;
 
 use crate::error::{ExportError, ROOTFS};
-use crate::opened::{OpenBox, OpenError};
+use crate::opened::{Documents, OpenBox, OpenError};
+
+/// What is read by [`ReadContent`], for messages.
+const DATABASE: &[u8] = b"a file of a package database";
 
 /// The contents of a box's files, read from its rootfs and verified.
 #[derive(Debug)]
@@ -125,7 +130,73 @@ pub(crate) fn other_entries() -> ExportError {
 
 impl ReadContent for VerifiedContents {
     fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()> {
-        let path = b"a file of a package database";
-        Self::copy_head(self, path, content, limit, out).map_err(io::Error::other)
+        Self::copy_head(self, DATABASE, content, limit, out).map_err(io::Error::other)
+    }
+}
+
+/// Opens a part of the rootfs of a box, after it was fetched.
+pub type OpenPart<'a> = &'a dyn Fn(&Descriptor) -> io::Result<Blob>;
+
+/// The contents of a box's files, read and verified. A part of the rootfs is opened when the first content in it is read, so
+/// that the other parts need not be on this host.
+pub struct LateContents<'a> {
+    tree: &'a Tree,
+    open: OpenPart<'a>,
+    /// The parts of the rootfs, of which the first is the metadata.
+    parts: Vec<(Descriptor, Option<Blob>)>,
+    /// The offset of each content in the rootfs, in bytes. `None` until the metadata are read.
+    places: Option<HashMap<Blake3Digest, u64>>,
+}
+
+impl fmt::Debug for LateContents<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LateContents").field("parts", &self.parts).finish_non_exhaustive()
+    }
+}
+
+impl<'a> LateContents<'a> {
+    /// Opens nothing yet. `tree` is the box's whole tree.
+    pub fn new(documents: &Documents, tree: &'a Tree, open: OpenPart<'a>) -> Self {
+        let parts = documents.parts().into_iter().map(|part| (part.clone(), None)).collect();
+        Self { tree, open, parts, places: None }
+    }
+
+    /// Returns a part, which is opened if it is not open yet.
+    fn part(&mut self, at: usize) -> io::Result<&Blob> {
+        let Some((named, opened)) = self.parts.get_mut(at) else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        match opened {
+            Some(blob) => Ok(blob),
+            none => {
+                let blob = (self.open)(named)?;
+                blob.check_size().map_err(io::Error::other)?;
+                Ok(none.insert(blob))
+            }
+        }
+    }
+
+    /// Returns the number of the part with a content, and the offset in that part.
+    fn place(&mut self, content: &Blake3Digest) -> io::Result<Option<(usize, u64)>> {
+        if self.places.is_none() {
+            let tree = self.tree;
+            let found = places(&self.part(0)?.file, tree).map_err(io::Error::other)?;
+            self.places = Some(found);
+        }
+        // An empty content has no offset, so any offset will do.
+        let offset = self.places.iter().find_map(|it| it.get(content)).copied().unwrap_or_default();
+        Ok(locate(self.parts.iter().map(|(named, _)| named.size), offset))
+    }
+}
+
+impl ReadContent for LateContents<'_> {
+    fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()> {
+        let damaged = || io::Error::other(ExportError::other_data(DATABASE));
+        let (part, offset) = self.place(&content.hash)?.ok_or_else(damaged)?;
+        let file = &self.part(part)?.file;
+        content.copy_head(limit, file, offset, out).map_err(|error| match error {
+            CopyError::Damaged => damaged(),
+            CopyError::Read(error) | CopyError::Write(error) => error,
+        })
     }
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use box_contract::manifest::LISTING_TYPE;
 use box_contract::{ComponentName, ComponentPlan};
-pub use box_layout::OpenBox;
 use box_layout::Places;
+pub use box_layout::{Documents, OpenBox};
 use box_tree::entries;
 use box_tree::listing::{FileOrigin, LISTING_BYTES, Listing, ListingError, Origins};
 use safe_text::readable;
@@ -59,7 +59,10 @@ pub fn open(places: impl Into<Places>) -> Result<OpenBox, OpenError> {
 ///
 /// # Errors
 /// [`OpenError::NoComponent`].
-pub fn component(opened: &OpenBox, component: ComponentName) -> Result<&ComponentPlan, OpenError> {
+pub fn component(
+    opened: &Documents,
+    component: ComponentName,
+) -> Result<&ComponentPlan, OpenError> {
     let missing = || OpenError::NoComponent { path: opened.places.directory.clone(), component };
     opened.config.plan.component(component).ok_or_else(missing)
 }
@@ -68,7 +71,7 @@ pub fn component(opened: &OpenBox, component: ComponentName) -> Result<&Componen
 ///
 /// # Errors
 /// [`OpenError`].
-pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
+pub fn listing(opened: &Documents) -> Result<Listing, OpenError> {
     let path = || opened.places.directory.clone();
     let Some(named) = opened.manifest.blob(LISTING_TYPE) else {
         // Boxes of other versions may have no listing.
@@ -89,14 +92,12 @@ pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
 ///
 /// # Errors
 /// [`OpenError::Forged`].
-pub fn check_same_rootfs(a: &OpenBox, b: &OpenBox, origins: &Origins) -> Result<(), OpenError> {
+pub fn check_same_rootfs(a: &Documents, b: &Documents, origins: &Origins) -> Result<(), OpenError> {
     if !origins.files.is_empty() {
         return Ok(());
     }
-    let listing = |it: &OpenBox| it.manifest.blob(LISTING_TYPE).map(|blob| blob.digest);
-    let parts = |it: &OpenBox| -> Vec<_> {
-        it.rootfs.parts().iter().map(|part| part.descriptor.digest).collect()
-    };
+    let listing = |it: &Documents| it.manifest.blob(LISTING_TYPE).map(|blob| blob.digest);
+    let parts = |it: &Documents| -> Vec<_> { it.parts().iter().map(|part| part.digest).collect() };
     let is_comparable = a.config.epoch == b.config.epoch && listing(a).is_some();
     if is_comparable && listing(a) == listing(b) && parts(a) != parts(b) {
         return Err(OpenError::Forged {

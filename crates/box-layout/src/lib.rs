@@ -21,7 +21,7 @@ pub use index::{Listed, MAX_MANIFESTS, REF_NAME, listed, names_one_box};
 pub use open::{Blob, Documents, OpenBox, check_layout_file};
 pub use places::Places;
 pub use read::MAX_DOCUMENT;
-pub use rootfs::Rootfs;
+pub use rootfs::{Rootfs, locate};
 
 /// Returns the path of a blob of the box in `directory`, for example `hello.box/blobs/sha256/8f3c…`.
 pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {

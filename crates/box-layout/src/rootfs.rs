@@ -41,14 +41,9 @@ impl Rootfs {
 
     /// Converts an offset in the concatenation to a part and an offset in that part. Returns `None` past the end.
     pub fn locate(&self, offset: u64) -> Option<(&Blob, u64)> {
-        let mut left = offset;
-        for part in &self.parts {
-            match left.checked_sub(part.descriptor.size) {
-                None => return Some((part, left)),
-                Some(further) => left = further,
-            }
-        }
-        None
+        let sizes = self.parts.iter().map(|part| part.descriptor.size);
+        let (at, inside) = locate(sizes, offset)?;
+        Some((&self.parts[at], inside))
     }
 
     /// Fills `buffer` with the bytes at an offset in the concatenation. They may be in several parts. Nothing is verified.
@@ -103,6 +98,19 @@ impl Rootfs {
         }
         Err(OpenError::Superblock { path: path(), found, expected })
     }
+}
+
+/// Converts an offset in the concatenation of parts with these sizes to the number of a part, from 0, and an offset in that part.
+/// Returns `None` past the end.
+pub fn locate(sizes: impl IntoIterator<Item = u64>, offset: u64) -> Option<(usize, u64)> {
+    let mut left = offset;
+    for (at, size) in sizes.into_iter().enumerate() {
+        match left.checked_sub(size) {
+            None => return Some((at, left)),
+            Some(further) => left = further,
+        }
+    }
+    None
 }
 
 #[cfg(test)]

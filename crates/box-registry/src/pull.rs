@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use box_cache::ActionLock;
+use box_cache::{ActionLock, Store};
+use box_contract::manifest::LISTING_TYPE;
 use box_digest::Digest;
+use box_find::places_in;
+use box_layout::Documents;
 use oci_registry::{Reference, Registry, Repository};
 
 use crate::error::BoxRegistryError;
@@ -52,9 +55,7 @@ pub fn plan(
     reference: &Reference,
     sink: &dyn Sink,
 ) -> Result<Plan, BoxRegistryError> {
-    let remote = Remote::read(registry, repository, reference)?;
-    let missing = missing([&remote], sink)?;
-    Ok(Plan { repository: repository.clone(), remote, missing })
+    Plan::of(repository.clone(), Remote::read(registry, repository, reference)?, sink)
 }
 
 /// How long to wait for a blob that another process is fetching.
@@ -132,6 +133,19 @@ pub fn fetch(
 }
 
 impl Plan {
+    /// Determines which blobs of a box in a repository a sink lacks.
+    ///
+    /// # Errors
+    /// [`BoxRegistryError::Sink`].
+    pub fn of(
+        repository: Repository,
+        remote: Remote,
+        sink: &dyn Sink,
+    ) -> Result<Self, BoxRegistryError> {
+        let missing = missing([&remote], sink)?;
+        Ok(Self { repository, remote, missing })
+    }
+
     /// Returns the number of blobs of the box.
     pub fn blobs(&self) -> usize {
         self.remote.blobs.len()
@@ -150,6 +164,39 @@ impl Plan {
     /// Returns how many plain bytes the sink lacks.
     pub fn plain_bytes(&self) -> u64 {
         sum(self.missing.iter().map(|it| it.plain.size))
+    }
+
+    /// Reads the documents of the box: fetches its config and its listing if the store lacks them, and no other blob. The box does
+    /// not become one of the store.
+    ///
+    /// # Errors
+    /// The errors of [`Self::fetch`]; [`BoxRegistryError::Open`] if a document is malformed.
+    pub fn documents(
+        &self,
+        registry: &Registry,
+        store: &Store,
+    ) -> Result<Documents, BoxRegistryError> {
+        let manifest = &self.remote.manifest;
+        let listing = manifest.blob(LISTING_TYPE).map(|it| it.digest);
+        let wanted: Vec<_> = [manifest.config.digest].into_iter().chain(listing).collect();
+        self.fetch_only(&wanted, (registry, store))?;
+        let places = places_in(store, &self.remote.digest);
+        Ok(Documents::of_manifest(places, &self.remote.manifest_bytes)?)
+    }
+
+    /// Fetches those blobs of the box with these plain digests that the store lacks.
+    ///
+    /// # Errors
+    /// The errors of [`Self::fetch`].
+    pub fn fetch_only(
+        &self,
+        wanted: &[Digest],
+        (registry, store): (&Registry, &Store),
+    ) -> Result<Fetched, BoxRegistryError> {
+        let is_wanted = |it: &&RemoteBlob| wanted.contains(&it.plain.digest);
+        let wanted: Vec<_> = self.missing.iter().filter(is_wanted).cloned().collect();
+        store.check_space(sum(wanted.iter().map(|it| it.plain.size)))?;
+        fetch(&Repo { registry, repository: &self.repository }, &wanted, store)
     }
 
     /// Fetches the missing blobs in parallel, and then the box's manifest, so a sink with the manifest has the whole box. After

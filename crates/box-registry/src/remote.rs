@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use box_cache::ActionLock;
-use box_cache::{Base, Publishing, Store};
+use box_cache::{Publishing, Store};
 use box_contract::manifest::{
     CONFIG_TYPE, DOCKER_INDEX_TYPE, INIT_TYPE, KERNEL_TYPE, MAX_CONFIG, OCI_INDEX_TYPE,
     OCI_MANIFEST_TYPE, documents,
@@ -11,7 +11,8 @@ use box_contract::manifest::{
 use box_contract::rules::{MAX_INIT, MAX_KERNEL};
 use box_contract::{BoxConfig, Descriptor, Manifest};
 use box_digest::Digest;
-use box_layout::{MAX_DOCUMENT, OpenBox, Places};
+use box_find::places_in;
+use box_layout::{MAX_DOCUMENT, OpenBox};
 use oci_registry::{Reference, Registry, Repository};
 use safe_text::shown;
 
@@ -170,8 +171,7 @@ impl Remote {
         let blobs = self.blobs.iter().map(|it| (it.plain.digest, it.plain.size));
         let published = store.publish(&blobs.chain([(digest, size)]).collect::<Vec<_>>())?;
         let is_new = store.keep_box(&published, &digest, &documents(digest, size))?;
-        let places = Places::new(store.box_directory(&digest), Some(&store.blobs()));
-        let opened = OpenBox::open(places.with_base(store.base().map(Base::blobs)));
+        let opened = OpenBox::open(places_in(store, &digest));
         if opened.is_err() && is_new {
             store.forget_box(&digest)?;
         }

@@ -14,7 +14,7 @@ use base64::prelude::BASE64_STANDARD;
 use box_contract::Phases;
 use box_digest::Digest;
 use box_inspect::diff::summary::Summary;
-use box_inspect::opened::OpenBox;
+use box_inspect::opened::Documents;
 use box_inspect::sbom::Inventory;
 use box_tree::listing::Listing;
 
@@ -29,7 +29,7 @@ const STYLE: &str = include_str!("style.css");
 #[derive(Debug)]
 pub struct Report<'a> {
     /// The box.
-    pub opened: &'a OpenBox,
+    pub opened: &'a Documents,
     /// The box's listing.
     pub listing: &'a Listing,
     /// The box's packages.

@@ -5,6 +5,7 @@ mod client;
 mod located;
 mod progress;
 mod pull;
+mod view;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ use host_fs::own;
 pub use client::{SetupError, Variable, client, network};
 pub use located::Located;
 pub use pull::{PullArgs, PullError, Pulled, planned};
+pub use view::View;
 
 /// How registries are asked.
 #[derive(Debug, Clone, Default, clap::Args)]

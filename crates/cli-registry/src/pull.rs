@@ -4,17 +4,17 @@ use box_cache::{Pulled as Note, Store, StoreError};
 use box_contract::RemoteName;
 use box_digest::Digest;
 use box_registry::{
-    BoxRegistryError, Form, FoundAttachments, Plan, attachments, keep_attachments, not_kept,
+    BoxRegistryError, FoundAttachments, Plan, attachments, keep_attachments, not_kept,
 };
 use box_trust::Origin;
 use cli_common::Explanation;
 use cli_common::policy::{Asked, HostPolicy, PolicyError};
 use cli_common::store::{CommandFault, Program, StoreOption, after_adding_alone, cap};
-use oci_registry::{Reference, Registry, RegistryError, Repository, Tag};
+use oci_registry::Registry;
 use safe_text::{counted, readable, shown_json};
 use serde::Serialize;
 
-use crate::RegistryOptions;
+use crate::{Located, RegistryOptions, View};
 
 /// The arguments of `pull`.
 #[derive(Debug, Clone, clap::Args)]
@@ -85,10 +85,33 @@ impl PullArgs {
         Ok((pulled, result))
     }
 
+    /// Opens the box to look at it, and fetches only its config and its listing: other blobs are fetched when they are read. The
+    /// box becomes neither a box of the store nor a name in it. `note` gets the verdict of the `policy`, which is asked as for
+    /// [`Self::run`].
+    ///
+    /// # Errors
+    /// [`PullError`].
+    pub fn view(
+        &self,
+        program: &Program,
+        client: Registry,
+        policy: Option<&HostPolicy>,
+        note: impl Fn(&str),
+    ) -> Result<View, PullError> {
+        let asked = policy.map(|it| self.ask(it)).transpose()?;
+        let store = self.store.open(program)?;
+        let (plan, _) = planned(&self.remote, self.expect, &store, &client)?;
+        if let Some(asked) = asked {
+            let found = attachments(&client, &plan.repository, &plan.remote, &asked.keys())?;
+            note(&asked.check(&plan.remote.digest, &found.all)?.line());
+        }
+        View::new(plan, store, client)
+    }
+
     /// Asks the policy about the repository as the user wrote it: a mirror of it has no rule of its own.
     fn ask<'p>(&self, policy: &'p HostPolicy) -> Result<Asked<'p>, PolicyError> {
         let name = &self.remote;
-        let repository = format!("{}/{}", name.host, name.repository);
+        let repository = name.whole_repository();
         let has_digest = name.digest.is_some() || self.expect.is_some();
         let origin = Origin::Registry { repository: &repository, has_digest };
         policy.ask(&name.to_string(), &[origin])
@@ -244,8 +267,7 @@ fn attached(found: &FoundAttachments) -> Vec<String> {
 }
 
 /// Resolves the name to a box, and determines which of its blobs the store lacks. Also returns the name under which the store
-/// records the box: HOST/NAME:TAG, or HOST/NAME@DIGEST if there is no tag or the tag now means another box. Fetches only the
-/// box's manifest and the documents that lead to it.
+/// records the box ([`Located::found_by`]). Fetches only the box's manifest and the documents that lead to it.
 ///
 /// # Errors
 /// [`PullError`]. [`PullError::Other`] if the box has neither the digest in the name nor, if given, the digest `expect`.
@@ -255,57 +277,12 @@ pub fn planned(
     store: &Store,
     client: &Registry,
 ) -> Result<(Plan, RemoteName), PullError> {
-    let registry = |error| BoxRegistryError::from(error);
-    let repository = Repository::new(&name.host, &name.repository).map_err(registry)?;
-    let tag = name.tag.as_deref().map(Tag::new).transpose().map_err(registry)?;
-    // Look up the tag first if there is one: the digest may be a box digest, by which a registry finds nothing.
-    let digest = name.digest.map(Reference::Digest);
-    let Some(reference) = tag.map(Reference::Tag).or(digest) else {
-        let reason = "it has neither a tag nor a digest".to_owned();
-        return Err(BoxRegistryError::Malformed { what: name.to_string(), reason }.into());
-    };
-    let (mut plan, mut found_by) =
-        (box_registry::plan(client, &repository, &reference, store)?, name.unpinned());
-    if let Some(pin) = name.digest.filter(|pin| !is_meant(&plan, *pin)) {
-        // The tag has moved. The registry may still have the manifest with the digest.
-        if let Some(pinned) = by_digest(client, &repository, pin, store)? {
-            (plan, found_by) = (pinned, RemoteName { tag: None, ..name.clone() });
-        }
+    let located = Located::read(client, name)?;
+    if let Some(expected) = expect.filter(|it| *it != located.remote.digest) {
+        return Err(located.other(expected));
     }
-    let (found, registry) = (plan.remote.digest, plan.remote.registry_digest);
-    let other = |expected| {
-        let name = Box::new(name.unpinned());
-        Err(PullError::Other { name, expected, found, registry })
-    };
-    match (name.digest, expect) {
-        (Some(pin), _) if !is_meant(&plan, pin) => other(pin),
-        (_, Some(expected)) if expected != found => other(expected),
-        _ => Ok((plan, found_by)),
-    }
-}
-
-/// Returns the plan for the registry's manifest with this digest, or `None` if it does not exist or is not for a box.
-fn by_digest(
-    client: &Registry,
-    repository: &Repository,
-    pin: Digest,
-    store: &Store,
-) -> Result<Option<Plan>, PullError> {
-    match box_registry::plan(client, repository, &Reference::Digest(pin), store) {
-        // Ignore a plan of `Form::Plain`: for a box digest, some registries return the box's own manifest, but do not
-        // have its uncompressed blobs.
-        Ok(plan) => Ok(Some(plan).filter(|it| it.remote.form != Form::Plain)),
-        Err(
-            BoxRegistryError::Registry(RegistryError::NotFound { .. })
-            | BoxRegistryError::NotABox { .. },
-        ) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Returns whether a digest is the box digest or the digest of the registry's manifest.
-fn is_meant(plan: &Plan, pin: Digest) -> bool {
-    [plan.remote.digest, plan.remote.registry_digest].contains(&pin)
+    let Located { repository, remote, found_by } = located;
+    Ok((Plan::of(repository, remote, store)?, found_by))
 }
 
 fn pulled(plan: &Plan, reference: &RemoteName, before: Option<Digest>, dry_run: bool) -> Pulled {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use box_contract::docker_name::registry_host;
 use box_contract::rules::{REGISTRY_FORM, REPOSITORY_FORM, TAG_FORM, is_repository, is_tag};
+use box_contract::{DEFAULT_TAG, RemoteName};
 use box_digest::Digest;
 
 use crate::error::RegistryError;
@@ -44,6 +45,14 @@ impl Repository {
         Ok(Self { host, name: name.to_owned() })
     }
 
+    /// Returns the repository of a box.
+    ///
+    /// # Errors
+    /// [`RegistryError::Name`].
+    pub fn of(name: &RemoteName) -> Result<Self, RegistryError> {
+        Self::new(&name.host, &name.repository)
+    }
+
     /// Returns the registry's host, with its port if it has one.
     pub fn host(&self) -> &str {
         &self.host
@@ -72,6 +81,20 @@ impl Tag {
             return Ok(Self(text.to_owned()));
         }
         Err(wrong(text, TAG_FORM))
+    }
+}
+
+impl Reference {
+    /// Returns the reference with which a box is looked up: its tag, or else its digest. The tag comes first because a registry
+    /// finds nothing by the digest of a box.
+    ///
+    /// # Errors
+    /// [`RegistryError::Name`].
+    pub fn of(name: &RemoteName) -> Result<Self, RegistryError> {
+        match (&name.tag, name.digest) {
+            (None, Some(digest)) => Ok(Self::Digest(digest)),
+            (tag, _) => Ok(Self::Tag(Tag::new(tag.as_deref().unwrap_or(DEFAULT_TAG))?)),
+        }
     }
 }
 

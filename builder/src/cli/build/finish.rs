@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use box_cache::{Base, Store, StoreError};
+use box_cache::{Store, StoreError};
 use box_contract::{BoxConfig, ErrorCode, RemoteName, RunPlan};
 use box_digest::{Blake3Digest, Digest};
-use box_find::FindError;
-use box_layout::{OpenBox, Places};
+use box_find::{FindError, places_in};
+use box_layout::OpenBox;
 use box_prune::Cap;
 use box_registry::{Parcel, Pushed};
 use boxbuild::history::Made;
@@ -148,9 +148,7 @@ impl<'a> Finish<'a> {
     ) -> Result<Option<Value>, Failure> {
         let Self { args, store, client, .. } = *self;
         let (Some(to), Some(client)) = (&args.push, client) else { return Ok(None) };
-        let directory = store.box_directory(&built.sealed.manifest);
-        let opened = Places::new(directory, Some(&store.blobs()));
-        let opened = OpenBox::open(opened.with_base(store.base().map(Base::blobs)));
+        let opened = OpenBox::open(places_in(store, &built.sealed.manifest));
         let parcel = Parcel::of(&opened.map_err(FindError::from)?)?;
         let pushed = send(&parcel, to, client, (true, Some(store)), args.project.json)?;
         // The layers of a box from the store may be gone. To decode them again would take longer than the cache saves.

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::{env, io};
 
-use box_cache::{Base, Store};
+use box_cache::Store;
 use box_contract::manifest::FORMAT_EPOCH;
 use box_contract::{BoxConfig, ErrorCode, RemoteName};
 use box_digest::Digest;
-use box_layout::Places;
+use box_find::places_in;
 use box_registry::{
     BoxRegistryError, CacheToPush, CachedBox, CachedContent, Destination, LayerContent, Parcel,
     Pushed, push_cache,
@@ -151,13 +151,9 @@ impl<'a> Inline<'a> {
         store: &Store,
     ) -> Result<Pushed, Failure> {
         let Self { found, client, as_json, .. } = self;
-        let places = |digest: &Digest| {
-            let places = Places::new(store.box_directory(digest), Some(&store.blobs()));
-            places.with_base(store.base().map(Base::blobs))
-        };
         let parcel = match built {
-            Some(digest) => Parcel::partial(places(&digest), digest, &found.remote)?,
-            None => Parcel::copy_of(places(&found.remote.digest), &found.remote),
+            Some(digest) => Parcel::partial(places_in(store, &digest), digest, &found.remote)?,
+            None => Parcel::copy_of(places_in(store, &found.remote.digest), &found.remote),
         };
         send_beside(&parcel, to, client, (true, Some(store), Some(&found.repository)), *as_json)
     }

@@ -11,9 +11,9 @@ use box_contract::{ComponentName, ErrorCode, exit};
 use box_inspect::diff::markdown::{MAX_FILES, comment};
 use box_inspect::diff::summary::{Files, Summary};
 use box_inspect::diff::{Change, Difference, PackageChange, PartDifference, Side, SideKind};
-use box_inspect::diff::{Sizes, compare, package_changes, text};
+use box_inspect::diff::{PackageChanges, Sizes, compare, text};
 use box_inspect::entry::{entry_json, path_json, shown_bytes, with_fields};
-use box_inspect::opened::OpenBox;
+use box_inspect::opened::{Documents, OpenBox};
 use box_tree::Field;
 use box_tree::Follow;
 use box_tree::listing::Listing;
@@ -31,8 +31,8 @@ use operand::{Operand, Search};
 /// A and B are boxes, images as a Boxfile names them (oci:DIR:TAG, oci-archive:FILE:TAG, docker-archive:FILE:NAME:TAG), or
 /// other directories. Compares each entry by type, mode, uid, gid, size, content, target, device, xattrs, mtime and hard
 /// links, and prints the first difference. For two boxes, also compares their packages and the fields of their plans: what the
-/// box may do, which programs it runs and what it gets. A box of a registry (HOST/NAME:TAG) that the store lacks is pulled into
-/// the store. Exits with 5 if there is a difference.
+/// box may do, which programs it runs and what it gets. Of a box in a registry (HOST/NAME:TAG) that the store lacks, only the
+/// blobs that are compared are fetched. Exits with 5 if there is a difference.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild diff old.box new.box                              two boxes\n  \
@@ -192,7 +192,7 @@ impl Comparison {
 
     /// Summarizes the differences of two whole boxes, with at most `most` files. Returns `None` for other operands.
     pub(super) fn summary(&self, names: [String; 2], most: usize) -> Option<Summary<'_>> {
-        let (a, b) = (self.a.opened.as_ref()?, self.b.opened.as_ref()?);
+        let (a, b) = (self.a.documents()?, self.b.documents()?);
         Some(Summary {
             names,
             title: &b.plan().name,
@@ -209,8 +209,8 @@ impl Comparison {
     }
 
     /// Returns the second box with its listing. `None` for other operands.
-    pub(super) fn second(&self) -> Option<(&OpenBox, &Listing)> {
-        Some((self.b.opened.as_ref()?, &self.b.side.listing))
+    pub(super) fn second(&self) -> Option<(&Documents, &Listing)> {
+        Some((self.b.documents()?, &self.b.side.listing))
     }
 }
 
@@ -229,12 +229,9 @@ impl Beside {
     /// Compares two operands, whose trees are `equal`.
     fn of(a: &Operand, b: &Operand, equal: bool) -> Result<Self, Failure> {
         let (Some(one), Some(other)) = (a.plan(), b.plan()) else { return Ok(Self::default()) };
-        let (mut packages, mut is_incomplete) = (Vec::new(), false);
         // Equal trees have equal databases.
-        if let (false, Some(a), Some(b)) = (equal, a.inventory()?, b.inventory()?) {
-            packages = package_changes(&a, &b);
-            is_incomplete = [a, b].iter().any(|it| !it.left_out.is_empty());
-        }
+        let found = if equal { PackageChanges::default() } else { operand::packages(a, b)? };
+        let PackageChanges { changes: packages, is_incomplete } = found;
         Ok(Self {
             permissions: one.permission_changes(other),
             plan: operand::plans(a, b)?,

@@ -1,19 +1,21 @@
 //! The operands of a comparison.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
 use box_contract::plan::{FieldDifference, differences};
-use box_contract::{ComponentName, ErrorCode, RemoteName, RunPlan};
+use box_contract::{ComponentName, Descriptor, ErrorCode, RemoteName, RunPlan};
 use box_contract::{ImageRef, Platform};
-use box_find::{BoxReference, FindError};
-use box_inspect::diff::{PartDifference, Side};
-use box_inspect::export::VerifiedContents;
-use box_inspect::opened::{self, OpenBox, OpenError};
-use box_inspect::sbom::Inventory;
+use box_find::{BoxReference, FindError, Found};
+use box_inspect::diff::{PackageChanges, PartDifference, Side};
+use box_inspect::export::LateContents;
+use box_inspect::opened::{self, Documents, OpenBox, OpenError};
+use box_inspect::sbom::Packaged;
+use box_layout::Blob;
 use cli_common::policy::HostPolicy;
-use cli_registry::{PullArgs, RegistryOptions};
+use cli_registry::{PullArgs, RegistryOptions, View};
 use oci_image::Access;
 
 use crate::cli::failure::Failure;
@@ -26,8 +28,18 @@ use cli_common::store::StoreOption;
 #[derive(Debug)]
 pub(super) struct Operand {
     pub(super) side: Side,
-    /// The box, if the operand is one.
-    pub(super) opened: Option<OpenBox>,
+    source: Source,
+}
+
+/// Where the parts of an operand are that are not its files.
+#[derive(Debug)]
+enum Source {
+    /// The operand is no whole box.
+    Files,
+    /// The box is on this host.
+    Here(Box<Documents>),
+    /// The box is in a registry.
+    There(Box<View>),
 }
 
 /// How boxes are found.
@@ -50,7 +62,7 @@ impl Operand {
             }
             let access = Access { base: Path::new(""), registries: None };
             let side = Side::of_image(&image, Platform::BUILT, &access)?;
-            return Ok(Self { side, opened: None });
+            return Ok(Self::of_side(side));
         }
         let subject = BoxReference::parse(word).map_err(|error| {
             misnamed(&word.to_string_lossy()).unwrap_or_else(|| Failure::from(error))
@@ -65,29 +77,27 @@ impl Operand {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(not_comparable(format!("there is no {}", path.display())))
             }
-            _ => Ok(Self { side: Side::of_directory(path)?, opened: None }),
+            _ => Ok(Self::of_side(Side::of_directory(path)?)),
         }
     }
 
     /// Takes the files of a box or an image, without its other parts.
     pub(super) const fn of_side(side: Side) -> Self {
-        Self { side, opened: None }
+        Self { side, source: Source::Files }
     }
 
     /// Takes a whole box.
     pub(super) fn of_opened(opened: OpenBox) -> Result<Self, Failure> {
-        Ok(Self { side: Side::of_box(&opened, None)?, opened: Some(opened) })
+        Self::here(opened, None)
     }
 
     fn of_box(subject: &BoxReference, search: Search<'_>) -> Result<Self, Failure> {
-        let find = || subject.find(search.store.stores(&PROGRAM))?.open();
-        let found = match (find(), subject.remote()) {
-            (Err(error), Some(remote)) if error.is_absent() => {
-                pull(remote, search)?;
-                find()
-            }
-            (found, _) => found,
-        };
+        let found = subject.find(search.store.stores(&PROGRAM)).and_then(Found::open);
+        if let (Err(error), Some(remote)) = (&found, subject.remote())
+            && error.is_absent()
+        {
+            return Self::there(remote, search);
+        }
         let opened = found.map_err(|error| match (&error, subject.path()) {
             (FindError::Open(of), Some(path)) if is_not_a_box(of) => {
                 let path = path.display();
@@ -97,34 +107,76 @@ impl Operand {
             }
             _ => error.into(),
         })?;
-        Ok(Self { side: Side::of_box(&opened, search.component)?, opened: Some(opened) })
+        Self::here(opened, search.component)
+    }
+
+    fn here(opened: OpenBox, component: Option<ComponentName>) -> Result<Self, Failure> {
+        let side = Side::of_box(&opened, component)?;
+        Ok(Self { side, source: Source::Here(Box::new(opened.documents)) })
+    }
+
+    /// Opens a box that is only in a registry. What is fetched for the comparison becomes no box of the store.
+    fn there(remote: &RemoteName, search: Search<'_>) -> Result<Self, Failure> {
+        let client = registries::client(search.registries, search.as_json)?;
+        let note = |verdict: &str| {
+            if !search.as_json {
+                terminal::note(verdict);
+            }
+        };
+        let args = PullArgs::of(remote.clone(), search.store.clone(), search.registries.clone());
+        let policy = HostPolicy::read(PROGRAM.variable)?;
+        let view = args.view(&PROGRAM, client, policy.as_ref(), note)?;
+        let side = Side::of_box(&view.documents, search.component)?;
+        Ok(Self { side, source: Source::There(Box::new(view)) })
+    }
+
+    /// Returns the documents of the box, if the operand is one.
+    pub(super) fn documents(&self) -> Option<&Documents> {
+        match &self.source {
+            Source::Files => None,
+            Source::Here(documents) => Some(documents),
+            Source::There(view) => Some(&view.documents),
+        }
     }
 
     /// Returns the plan, if the operand is a box.
     pub(super) fn plan(&self) -> Option<&RunPlan> {
-        self.opened.as_ref().map(OpenBox::plan)
+        self.documents().map(Documents::plan)
     }
 
-    /// Reads the package databases of a box.
-    pub(super) fn inventory(&self) -> Result<Option<Inventory>, Failure> {
-        let (Some(opened), listing) = (&self.opened, &self.side.listing) else { return Ok(None) };
-        let mut contents = VerifiedContents::open(opened, &listing.tree)?;
-        Ok(Some(Inventory::read(opened.plan(), listing, &mut contents)?))
+    /// Opens a part of the rootfs. A part that is only in the registry is fetched first.
+    fn part(&self, named: &Descriptor) -> Result<Option<Blob>, Failure> {
+        Ok(match &self.source {
+            Source::Files => None,
+            Source::Here(documents) => Some(documents.open_blob(named).map_err(FindError::from)?),
+            Source::There(view) => Some(view.open(named)?),
+        })
     }
 }
 
-/// Pulls a box that the store lacks, as for a start: collections remove it like any other box that was not used for long.
-fn pull(remote: &RemoteName, search: Search<'_>) -> Result<(), Failure> {
-    let client = registries::client(search.registries, search.as_json)?;
-    let note = |amounts: &str| {
-        if !search.as_json {
-            terminal::note(amounts);
-        }
+/// Compares the packages of two boxes. Other operands have no packages.
+pub(super) fn packages(a: &Operand, b: &Operand) -> Result<PackageChanges, Failure> {
+    let (Some(one), Some(other)) = (a.documents(), b.documents()) else {
+        return Ok(PackageChanges::default());
     };
-    let args = PullArgs::of(remote.clone(), search.store.clone(), search.registries.clone());
-    let policy = HostPolicy::read(PROGRAM.variable)?;
-    args.run(&PROGRAM, &client, policy.as_ref(), note, true)?;
-    Ok(())
+    // A failure has more to say than the error of a reader can.
+    let failure = RefCell::new(None);
+    let open = |of: &Operand, named: &Descriptor| {
+        let part = of.part(named).map_err(|error| {
+            failure.replace(Some(error));
+            io::ErrorKind::Other
+        })?;
+        part.ok_or_else(|| io::ErrorKind::NotFound.into())
+    };
+    let (open_a, open_b) = (|named: &_| open(a, named), |named: &_| open(b, named));
+    let mut contents_a = LateContents::new(one, &a.side.listing.tree, &open_a);
+    let mut contents_b = LateContents::new(other, &b.side.listing.tree, &open_b);
+    let mut one =
+        Packaged { plan: one.plan(), listing: &a.side.listing, contents: &mut contents_a };
+    let mut other =
+        Packaged { plan: other.plan(), listing: &b.side.listing, contents: &mut contents_b };
+    PackageChanges::of(&mut one, &mut other)
+        .map_err(|error| failure.take().unwrap_or_else(|| error.into()))
 }
 
 /// Returns whether the error means that an OCI image layout is not a box.
@@ -150,19 +202,19 @@ fn not_asked(reference: &str) -> Failure {
 /// forged.
 pub(super) fn check_same_rootfs(a: &Operand, b: &Operand) -> Result<(), OpenError> {
     let origins = &a.side.listing.origins;
-    let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Ok(()) };
+    let (Some(a), Some(b)) = (a.documents(), b.documents()) else { return Ok(()) };
     opened::check_same_rootfs(a, b, origins)
 }
 
 /// Compares the parts of two boxes outside their rootfs. Other operands have no such parts.
 pub(super) fn parts(a: &Operand, b: &Operand, equal: bool) -> Vec<PartDifference> {
-    let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Vec::new() };
+    let (Some(a), Some(b)) = (a.documents(), b.documents()) else { return Vec::new() };
     box_inspect::diff::parts(a, b, equal)
 }
 
 /// Compares the run plans of two boxes. Other operands have no plan.
 pub(super) fn plans(a: &Operand, b: &Operand) -> Result<Vec<FieldDifference>, Failure> {
-    let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Ok(Vec::new()) };
+    let (Some(a), Some(b)) = (a.documents(), b.documents()) else { return Ok(Vec::new()) };
     differences(a.plan(), b.plan()).map_err(|error| {
         let help = "build the boxes again with this version of boxbuild";
         Failure::new((ErrorCode::BoxMalformed, help), format!("a plan cannot be read: {error}"))

@@ -68,7 +68,7 @@ impl SigningOptions {
 
     /// Returns the name of the box for its statement, if the command line names a registry.
     pub(super) fn name(&self) -> Option<String> {
-        self.push.as_ref().map(|it| format!("{}/{}", it.host, it.repository))
+        self.push.as_ref().map(RemoteName::whole_repository)
     }
 
     fn key(&self) -> Result<PrivateKey, Failure> {

@@ -36,7 +36,7 @@ impl<'a> Subject<'a> {
             }
             (found, _) => (found?.documents()?.digest, None),
         };
-        let name = reference.remote().map(|it| format!("{}/{}", it.host, it.repository));
+        let name = reference.remote().map(RemoteName::whole_repository);
         let is_stored = is_stored(&stores, &digest)?;
         Ok(Self { argument, digest, name, is_stored, located })
     }

@@ -22,7 +22,7 @@ use box_tree::path::split;
 
 pub use crate::links::FirstName;
 pub use image::{ImageError, ImageFault};
-pub use packages::{PackageChange, package_changes};
+pub use packages::{PackageChange, PackageChanges};
 pub use parts::{PartDifference, parts};
 pub use side::{Entry, PathError, Side, SideKind};
 pub use sizes::{Size, Sizes, growth};

@@ -1,11 +1,12 @@
 //! The packages that differ between two boxes.
 
 use std::collections::BTreeSet;
+use std::io;
 
 use safe_text::shown;
 use serde::Serialize;
 
-use crate::sbom::{Inventory, PackageName};
+use crate::sbom::{Inventory, PackageName, Packaged};
 
 /// A package that two boxes have in different versions, or that only one of them has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,8 +34,39 @@ impl PackageChange {
     }
 }
 
+/// The packages that differ between two boxes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PackageChanges {
+    /// Each package whose versions differ, in the order of parts and names.
+    pub changes: Vec<PackageChange>,
+    /// Whether a package database that differs is not fully read.
+    pub is_incomplete: bool,
+}
+
+impl PackageChanges {
+    /// Compares the packages of two boxes. A database that both boxes have is not read, unless it may name a package that
+    /// another database has changed: so little of a box in a registry is fetched.
+    ///
+    /// # Errors
+    /// An error of reading contents.
+    pub fn of(a: &mut Packaged<'_>, b: &mut Packaged<'_>) -> io::Result<Self> {
+        let mut known = &a.databases()? & &b.databases()?;
+        loop {
+            let (one, other) = (Inventory::read(a, &known)?, Inventory::read(b, &known)?);
+            let changes = differing(&one, &other);
+            let count = known.len();
+            // Two copies of a package count once, so one of them may be in a database that was not read.
+            known.retain(|it| !changes.iter().any(|change| it.may_have(&change.package)));
+            if known.len() == count {
+                let is_incomplete = [one, other].iter().any(|it| !it.left_out.is_empty());
+                return Ok(Self { changes, is_incomplete });
+            }
+        }
+    }
+}
+
 /// Returns each package whose versions differ, in the order of parts and names.
-pub fn package_changes(a: &Inventory, b: &Inventory) -> Vec<PackageChange> {
+fn differing(a: &Inventory, b: &Inventory) -> Vec<PackageChange> {
     let names: BTreeSet<&PackageName> = a.packages.keys().chain(b.packages.keys()).collect();
     let changed = names.into_iter().filter(|name| a.packages.get(*name) != b.packages.get(*name));
     let change = |name: &PackageName| PackageChange {
@@ -67,7 +99,7 @@ mod tests {
     fn a_package_is_listed_once_with_all_its_versions() {
         let a = inventory(&[("a", "1"), ("b", "1"), ("c", "1"), ("c", "2"), ("same", "1")]);
         let b = inventory(&[("b", "2"), ("c", "2"), ("d", "\u{1b}[2J"), ("same", "1")]);
-        let lines: Vec<_> = package_changes(&a, &b).iter().map(PackageChange::line).collect();
+        let lines: Vec<_> = differing(&a, &b).iter().map(PackageChange::line).collect();
         assert_eq!(
             lines,
             [
@@ -77,6 +109,6 @@ mod tests {
                 "agent npm d  +\u{fffd}[2J"
             ]
         );
-        assert_eq!(package_changes(&a, &a), []);
+        assert_eq!(differing(&a, &a), []);
     }
 }

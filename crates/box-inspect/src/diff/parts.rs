@@ -8,7 +8,7 @@ use box_contract::manifest::{
 use box_digest::Digest;
 use serde::Serialize;
 
-use crate::opened::OpenBox;
+use crate::opened::Documents;
 
 /// A part of a box, other than the rootfs, that differs.
 #[derive(Debug, Serialize)]
@@ -25,7 +25,7 @@ pub struct PartDifference {
 /// Compares the init and the kernel of two boxes. The other parts follow from these and the files, so they are compared only
 /// if init and kernel are equal, and the trees (`equal`): first the config and the listing, then the files of the rootfs, and
 /// then the manifest. So two boxes of different digests always differ in a part or in a file.
-pub fn parts(a: &OpenBox, b: &OpenBox, equal: bool) -> Vec<PartDifference> {
+pub fn parts(a: &Documents, b: &Documents, equal: bool) -> Vec<PartDifference> {
     let differing = |names: &[(&'static str, &str)]| -> Vec<PartDifference> {
         let parts = names.iter().map(|(name, media_type)| PartDifference {
             name,
@@ -44,12 +44,13 @@ pub fn parts(a: &OpenBox, b: &OpenBox, equal: bool) -> Vec<PartDifference> {
 }
 
 /// Compares the files of two rootfs, by their position.
-fn rootfs(a: &OpenBox, b: &OpenBox) -> Vec<PartDifference> {
-    let [one, other] = [a, b].map(|it| it.rootfs.parts());
-    let pairs = (0..one.len().max(other.len())).map(|at| [one, other].map(|it| it.get(at)));
+fn rootfs(a: &Documents, b: &Documents) -> Vec<PartDifference> {
+    let [one, other] = [a, b].map(Documents::parts);
+    let pairs =
+        (0..one.len().max(other.len())).map(|at| [&one, &other].map(|it| it.get(at).copied()));
     let differing = pairs.filter_map(|pair| {
-        let [a, b] = pair.map(|it| it.map(|part| part.descriptor.digest));
-        let role = pair.into_iter().flatten().next().map(|part| role(&part.descriptor))?;
+        let [a, b] = pair.map(|it| it.map(|part| part.digest));
+        let role = pair.into_iter().flatten().next().map(role)?;
         (a != b).then_some(PartDifference { name: role, a, b })
     });
     differing.collect()
@@ -64,7 +65,7 @@ fn role(part: &Descriptor) -> &'static str {
 }
 
 /// Compares the digests of two boxes. Two manifests that name the same parts can still differ, for example in an annotation.
-fn manifest(a: &OpenBox, b: &OpenBox) -> Vec<PartDifference> {
+fn manifest(a: &Documents, b: &Documents) -> Vec<PartDifference> {
     let differs = a.digest != b.digest;
     let part = PartDifference { name: "manifest", a: Some(a.digest), b: Some(b.digest) };
     differs.then_some(part).into_iter().collect()

@@ -8,7 +8,7 @@ use box_tree::listing::{FindError, Found, Listing, NamedOrigin};
 use box_tree::{Field, Follow, Inode, InodeId, entries, path};
 
 use crate::links::{FirstName, HardLinks};
-use crate::opened::{self, OpenBox, OpenError};
+use crate::opened::{self, Documents, OpenError};
 
 /// The kind of a compared tree, with its digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Side {
     ///
     /// # Errors
     /// [`OpenError`] if the box lacks the component or its listing cannot be read.
-    pub fn of_box(opened: &OpenBox, component: Option<ComponentName>) -> Result<Self, OpenError> {
+    pub fn of_box(opened: &Documents, component: Option<ComponentName>) -> Result<Self, OpenError> {
         let root = |plan: &ComponentPlan| path::normalize(plan.root.as_bytes());
         let kind = SideKind::Box(opened.digest);
         if let Some(name) = component {

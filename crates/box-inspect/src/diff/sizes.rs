@@ -7,7 +7,7 @@ use box_tree::entries;
 use box_tree::listing::Listing;
 use safe_text::readable;
 
-use crate::opened::OpenBox;
+use crate::opened::Documents;
 use crate::sbom::part;
 
 /// The sizes of a box, in bytes.
@@ -24,10 +24,11 @@ pub struct Sizes {
 
 impl Sizes {
     /// Adds up the sizes of a box. Reads no blob.
-    pub fn of(opened: &OpenBox, listing: &Listing) -> Self {
+    pub fn of(opened: &Documents, listing: &Listing) -> Self {
         let blobs = opened.manifest.layers.iter().chain([&opened.manifest.config]);
         let whole = blobs.fold(0, |all: u64, blob| all.saturating_add(blob.size));
-        Self { whole, rootfs: opened.rootfs.size(), parts: parts(listing) }
+        let rootfs = opened.parts().iter().map(|part| part.size).sum();
+        Self { whole, rootfs, parts: parts(listing) }
     }
 
     /// Returns each size with its value in both boxes, 0 if a box lacks the part.

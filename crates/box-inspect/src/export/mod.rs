@@ -27,7 +27,7 @@ use std::path::Path;
 use box_contract::{ComponentName, ComponentPlan};
 use box_tree::Tree;
 
-pub use crate::contents::VerifiedContents;
+pub use crate::contents::{LateContents, OpenPart, VerifiedContents};
 pub use crate::error::ExportError;
 use crate::opened::{self, OpenBox};
 pub use directory::{LeftOut, Ownership, Privileged};

@@ -46,7 +46,9 @@ pub(super) fn read(
     format: &Format,
 ) -> io::Result<()> {
     let root = installed.root.databases.as_str();
-    let Some(text) = scan.file(root, path, format.limit)? else { return Ok(()) };
+    let Some(text) = scan.file(root, path, (Some(format.kind.0), format.limit))? else {
+        return Ok(());
+    };
     let (whole, origin) = (format!("{root}{path}"), scan.origin(root, path));
     let file = Rc::from(whole.as_bytes());
     for paragraph in paragraphs(&text, format.take).filter(format.is_installed) {

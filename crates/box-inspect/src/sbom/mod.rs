@@ -31,16 +31,16 @@ use std::io;
 
 use box_contract::RunPlan;
 use box_digest::{Blake3Digest, Digest};
-use box_tree::listing::Listing;
+use box_tree::listing::{Listing, NamedOrigin};
 use box_tree::{ReadContent, entries};
 
 pub use apk::APK_DATABASES;
 use database::Installed;
 pub use dpkg::DPKG_DATABASE;
-pub use inventory::{Inventory, PackageName, part};
+pub use inventory::{Inventory, PackageName, Packaged, part};
 pub use kept::keep_databases;
 use package::Package;
-use scan::Scan;
+use scan::{Choose, Scan};
 pub use spdx::Document;
 
 /// The maximum size of one file of Python's or npm's metadata, in bytes.
@@ -68,7 +68,8 @@ pub struct Subject<'a> {
 /// # Errors
 /// An error of reading from `contents`.
 pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Document> {
-    let (mut packages, notes) = installed(subject.plan, subject.listing, contents)?;
+    let (mut packages, notes) =
+        installed(subject.plan, subject.listing, (contents, &mut |_| true))?;
     kept::find_common_layers(&mut packages, &subject.listing.origins);
     let mut document = Document::new(subject.plan.name.clone(), subject.tree, &notes);
     parts::add(&mut document, subject);
@@ -78,13 +79,13 @@ pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Re
     Ok(document)
 }
 
-/// Reads all package databases of a box. Also returns notes on what was left out.
+/// Reads the package databases of a box that `choose` chooses. Also returns notes on what was left out.
 fn installed<'a>(
     plan: &RunPlan,
     listing: &'a Listing,
-    contents: &mut dyn ReadContent,
+    (contents, choose): (&mut dyn ReadContent, Choose<'_>),
 ) -> io::Result<(Vec<Package<'a>>, Vec<String>)> {
-    let mut scan = Scan::new(listing, contents);
+    let mut scan = Scan::new(listing, contents, choose);
     let roots = root::all(plan, &listing.tree);
     let mut last = None;
     for root in &roots {
@@ -102,14 +103,17 @@ fn installed<'a>(
     Ok(scan.finish())
 }
 
+/// Reads the package of a file at a path, with the origin of the file.
+type Parse = for<'a> fn(&str, &[u8], Option<NamedOrigin<'a>>) -> Option<Package<'a>>;
+
 /// Finds the packages that Python's tools and npm have installed, at any path.
 fn modules(scan: &mut Scan<'_, '_>) -> io::Result<()> {
     let listing = scan.listing;
     for (path, id) in entries(&listing.tree) {
-        let parse = if python::is_metadata(&path) {
-            python::package
+        let (kind, parse): (_, Parse) = if python::is_metadata(&path) {
+            (python::KIND, python::package)
         } else if npm::is_manifest(&path) {
-            npm::package
+            (npm::KIND, npm::package)
         } else {
             continue;
         };
@@ -120,7 +124,7 @@ fn modules(scan: &mut Scan<'_, '_>) -> io::Result<()> {
         if !scan.has_room(&name) {
             break;
         }
-        let Some(text) = scan.text(id, &name, MAX_METADATA)? else { continue };
+        let Some(text) = scan.text(id, &name, (Some(kind), MAX_METADATA))? else { continue };
         match parse(&text, &path, listing.origin(id)) {
             Some(package) => scan.packages.push(package),
             None => scan.note(&name, "it has no name and version that a package can have"),

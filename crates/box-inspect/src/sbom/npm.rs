@@ -12,6 +12,9 @@ use serde_json::Value;
 use super::license::Declared;
 use super::package::{Package, is_word, purl};
 
+/// The type of the package URLs.
+pub(super) const KIND: &str = "npm";
+
 /// The fields of a package.json that are read. In the wild, any field can be of any type.
 #[derive(Debug, Deserialize)]
 struct Manifest {
@@ -50,11 +53,11 @@ pub(super) fn package<'a>(
         Some((scope, bare)) if scope.starts_with('@') => (scope, bare),
         _ => ("", lower.as_str()),
     };
-    let purl = purl("npm", scope, bare, &version, &[]);
+    let purl = purl(KIND, scope, bare, &version, &[]);
     let license = manifest.license.as_ref().or(manifest.licenses.as_ref()).and_then(license);
     let license = license.as_deref().and_then(Declared::new);
     Some(Package {
-        kind: "npm",
+        kind: KIND,
         name,
         version,
         purl,

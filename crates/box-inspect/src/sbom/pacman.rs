@@ -28,7 +28,7 @@ pub(super) fn read(scan: &mut Scan<'_, '_>, installed: &Installed<'_>) -> io::Re
     let root = installed.root.files();
     for name in scan.names(root, FOLDER) {
         let path = format!("{FOLDER}/{name}/desc");
-        let Some(text) = scan.file(root, &path, DESC.limit)? else { continue };
+        let Some(text) = scan.file(root, &path, (Some(DESC.kind.0), DESC.limit))? else { continue };
         let (whole, origin) = (format!("{root}{path}"), scan.origin(root, &path));
         if !scan.has_room(&whole) {
             break;

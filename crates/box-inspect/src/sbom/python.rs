@@ -9,6 +9,9 @@ use super::database::{Paragraph, paragraphs, take_first, value};
 use super::license::Declared;
 use super::package::{Package, is_word, purl};
 
+/// The type of the package URLs.
+pub(super) const KIND: &str = "pypi";
+
 /// Returns whether a path is the metadata of a distribution.
 pub(super) fn is_metadata(path: &[u8]) -> bool {
     path.ends_with(b".dist-info/METADATA")
@@ -27,8 +30,8 @@ pub(super) fn package<'a>(
     let (name, version) = (field("Name")?, field("Version")?);
     let usual = name.to_ascii_lowercase().replace('_', "-");
     Some(Package {
-        kind: "pypi",
-        purl: purl("pypi", "", &usual, version, &[]),
+        kind: KIND,
+        purl: purl(KIND, "", &usual, version, &[]),
         name: name.to_owned(),
         version: version.to_owned(),
         license: license(&paragraph).and_then(Declared::new),

@@ -23,7 +23,7 @@ pub(super) struct Distribution {
 /// Reads the distribution of the component at a root.
 pub(super) fn read(scan: &mut Scan<'_, '_>, root: &str) -> io::Result<Distribution> {
     for file in FILES {
-        if let Some(text) = scan.file(root, file, MAX_FILE)? {
+        if let Some(text) = scan.file(root, file, (None, MAX_FILE))? {
             return Ok(parse(&text));
         }
     }

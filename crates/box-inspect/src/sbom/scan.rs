@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::io;
 
 use box_tree::listing::{Listing, NamedOrigin};
-use box_tree::{InodeId, ReadContent, path};
+use box_tree::{Content, InodeId, ReadContent, path};
 
+use super::inventory::part;
 use super::package::Package;
 
 /// The maximum size of all databases of a box, in bytes.
@@ -20,10 +21,25 @@ pub(super) const MAX_LINKS: usize = 1 << 20;
 /// The maximum number of notes.
 const MAX_NOTES: usize = 50;
 
+/// A file that is read for the packages of a box.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Database {
+    /// The type of the package URLs of its packages. `None` for a file that lists no package, such as os-release.
+    pub(crate) kind: Option<&'static str>,
+    /// The [`part`] of the box that contains the file.
+    pub(crate) part: String,
+    pub(crate) path: String,
+    pub(crate) content: Content,
+}
+
+/// Decides which files are read.
+pub(crate) type Choose<'c> = &'c mut dyn FnMut(Database) -> bool;
+
 /// The packages found so far.
 pub(super) struct Scan<'a, 'r> {
     pub(super) listing: &'a Listing,
     contents: &'r mut dyn ReadContent,
+    choose: Choose<'r>,
     /// How many bytes may still be read.
     left: u64,
     /// The remaining number of names in links, of [`MAX_LINKS`].
@@ -39,12 +55,17 @@ pub(super) struct Scan<'a, 'r> {
 }
 
 impl<'a, 'r> Scan<'a, 'r> {
-    pub(super) fn new(listing: &'a Listing, contents: &'r mut dyn ReadContent) -> Self {
+    pub(super) fn new(
+        listing: &'a Listing,
+        contents: &'r mut dyn ReadContent,
+        choose: Choose<'r>,
+    ) -> Self {
         let (packages, notes) = (Vec::new(), Vec::new());
         let seen = HashSet::new();
         Self {
             listing,
             contents,
+            choose,
             left: MAX_ALL,
             links_left: MAX_LINKS,
             seen,
@@ -81,16 +102,16 @@ impl<'a, 'r> Scan<'a, 'r> {
         Some(here)
     }
 
-    /// Reads a file of the component at `root` as text. Returns `None` if there is no file, or if it was already read
-    /// by another path.
+    /// Reads a file of the component at `root` as text. Returns `None` if there is no file, if it was already read by another
+    /// path, or if it is not chosen. `kind` is the one of its [`Database`].
     pub(super) fn file(
         &mut self,
         root: &str,
         path: &str,
-        limit: u64,
+        (kind, limit): (Option<&'static str>, u64),
     ) -> io::Result<Option<String>> {
         match self.find(root, path).filter(|id| self.seen.insert(*id)) {
-            Some(id) => self.text(id, &format!("{root}{path}"), limit),
+            Some(id) => self.text(id, &format!("{root}{path}"), (kind, limit)),
             None => Ok(None),
         }
     }
@@ -140,12 +161,12 @@ impl<'a, 'r> Scan<'a, 'r> {
         (self.packages, self.notes)
     }
 
-    /// Reads a file as text. Notes an entry that is no file, is too large or exceeds a limit.
+    /// Reads a file as text, if it is chosen. Notes an entry that is no file, is too large or exceeds a limit.
     pub(super) fn text(
         &mut self,
         id: InodeId,
         path: &str,
-        limit: u64,
+        (kind, limit): (Option<&'static str>, u64),
     ) -> io::Result<Option<String>> {
         let inode = self.listing.tree.inode(id);
         let Some(&content) = inode.content() else {
@@ -157,6 +178,10 @@ impl<'a, 'r> Scan<'a, 'r> {
         } else if content.size > self.left {
             format!("it is not read: the files before it had {MAX_ALL} bytes together")
         } else {
+            let (part, path) = (part(self.listing.origin(id).as_ref()), path.to_owned());
+            if !(self.choose)(Database { kind, part, path, content }) {
+                return Ok(None);
+            }
             self.left -= content.size;
             let bytes = self.contents.read(content, limit)?;
             let text = String::from_utf8(bytes);

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::iter;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use box_contract::manifest::{
@@ -16,27 +17,18 @@ use box_digest::Digest;
 use erofs_writer::ReadError;
 use host_fs::read::Section;
 
+use crate::blob_path;
 use crate::error::{OpenError, place};
 use crate::index;
 use crate::places::Places;
 use crate::read::{Document, MAX_DOCUMENT};
 use crate::rootfs::Rootfs;
 
-/// An open box: its documents are verified, and its kernel, init and rootfs are open.
+/// An open box: its documents are verified, and its kernel, init and rootfs are open. It derefs to its documents.
 #[derive(Debug)]
 pub struct OpenBox {
-    /// The directories with the files of the box.
-    pub places: Places,
-    /// The box digest: sha256 of the manifest.
-    pub digest: Digest,
-    /// Whether only root and this user can change `index.json`, which contains the manifest's digest.
-    pub has_private_index: bool,
-    /// The manifest, verified against the digest in the index.
-    pub manifest: Manifest,
-    /// The config, verified against the digest in the manifest.
-    pub config: BoxConfig,
-    /// The bytes of the config, which are UTF-8. The init reads them.
-    pub config_bytes: Vec<u8>,
+    /// The verified manifest and config.
+    pub documents: Documents,
     /// The root file system, an EROFS image.
     pub rootfs: Rootfs,
     /// The guest's PID 1, a static ELF program.
@@ -72,7 +64,7 @@ pub struct Documents {
     pub manifest: Manifest,
     /// The config, verified against the digest in the manifest.
     pub config: BoxConfig,
-    /// The bytes of the config.
+    /// The bytes of the config, which are UTF-8. The init reads them.
     pub config_bytes: Vec<u8>,
 }
 
@@ -88,7 +80,26 @@ impl Documents {
         check_layout(&places.directory)?;
         let (named, has_private_index) = index::find(&places)?;
         let document = Document::named(&places, &named, MAX_DOCUMENT)?;
-        let manifest = parse_manifest(&places.directory, &document)?;
+        Self::of(places, (&document, named.digest), has_private_index)
+    }
+
+    /// Reads the documents of a box whose manifest has these bytes. `places` needs neither an index nor the manifest.
+    ///
+    /// # Errors
+    /// The errors of [`Self::read`] for a manifest and a config.
+    pub fn of_manifest(places: Places, bytes: &[u8]) -> Result<Self, OpenError> {
+        let digest = Digest::of(bytes);
+        let document = Document::of(&blob_path(&places.directory, &digest), bytes.to_vec());
+        Self::of(places, (&document, digest), false)
+    }
+
+    /// Checks a manifest, and reads the config that it names.
+    fn of(
+        places: Places,
+        (document, digest): (&Document, Digest),
+        has_private_index: bool,
+    ) -> Result<Self, OpenError> {
+        let manifest = parse_manifest(&places.directory, document)?;
         let (config, config_bytes) = read_config(&places, &manifest.config)?;
         config.plan.check().map_err(|error| OpenError::plan(&error))?;
         for (role, media_type, limit) in IN_MEMORY {
@@ -104,17 +115,25 @@ impl Documents {
         if let Err(error) = manifest.rootfs(config.epoch) {
             return Err(document.malformed(error.to_string()));
         }
-        let digest = named.digest;
         Ok(Self { places, digest, has_private_index, manifest, config, config_bytes })
+    }
+
+    /// Returns the run plan.
+    pub const fn plan(&self) -> &RunPlan {
+        &self.config.plan
     }
 
     /// Returns `true` for the descriptor of the init, of the kernel, or of a part of the rootfs.
     pub fn boots(&self, descriptor: &Descriptor) -> bool {
         let mut in_memory =
             IN_MEMORY.iter().map(|(_, media_type, _)| self.manifest.blob(media_type));
-        let is_part =
-            || self.manifest.rootfs(self.config.epoch).is_ok_and(|it| it.contains(&descriptor));
-        in_memory.any(|it| it == Some(descriptor)) || is_part()
+        in_memory.any(|it| it == Some(descriptor)) || self.parts().contains(&descriptor)
+    }
+
+    /// Returns the descriptors of the parts of the rootfs, in the order of the concatenation.
+    pub fn parts(&self) -> Vec<&Descriptor> {
+        // Checked when the documents were read.
+        self.manifest.rootfs(self.config.epoch).unwrap_or_default()
     }
 
     /// Opens the files of the root file system.
@@ -122,11 +141,9 @@ impl Documents {
     /// # Errors
     /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`] of the first file that cannot be opened.
     pub fn open_rootfs(&self) -> Result<Rootfs, OpenError> {
-        let malformed = |reason: &str| OpenError::malformed(&self.places.directory, reason);
-        let named = self.manifest.rootfs(self.config.epoch);
-        let named = named.map_err(|error| malformed(&error.to_string()))?;
-        let parts = named.into_iter().map(|it| self.open_blob(it)).collect::<Result<_, _>>()?;
-        Rootfs::new(parts).ok_or_else(|| malformed("its rootfs has no parts"))
+        let parts = self.parts().into_iter().map(|it| self.open_blob(it));
+        let malformed = || OpenError::malformed(&self.places.directory, "its rootfs has no parts");
+        Rootfs::new(parts.collect::<Result<_, _>>()?).ok_or_else(malformed)
     }
 
     /// Opens the file of a blob that the manifest names.
@@ -136,12 +153,29 @@ impl Documents {
     pub fn open_blob(&self, descriptor: &Descriptor) -> Result<Blob, OpenError> {
         self.places.open_blob(descriptor)
     }
+
+    /// Reads a blob of at most `limit` bytes that the manifest names, and compares it with its size
+    /// and digest.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn read_blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Vec<u8>, OpenError> {
+        Document::named(&self.places, descriptor, limit).map(Document::into_bytes)
+    }
 }
 
 /// The role, the media type and the maximum size in bytes of each boot blob that is in memory while the box runs. The rootfs
 /// is not.
 const IN_MEMORY: [(&str, &str, u64); 2] =
     [("init", INIT_TYPE, MAX_INIT), ("kernel", KERNEL_TYPE, MAX_KERNEL)];
+
+impl Deref for OpenBox {
+    type Target = Documents;
+
+    fn deref(&self) -> &Documents {
+        &self.documents
+    }
+}
 
 impl OpenBox {
     /// Opens the box in a directory. Files that are missing there are looked up in the store, if `places` has one.
@@ -158,24 +192,7 @@ impl OpenBox {
         };
         let (rootfs, [init, kernel]) =
             (documents.open_rootfs()?, [open(INIT_TYPE)?, open(KERNEL_TYPE)?]);
-        let Documents { places, digest, has_private_index, manifest, config, config_bytes } =
-            documents;
-        Ok(Self {
-            places,
-            digest,
-            has_private_index,
-            manifest,
-            config,
-            config_bytes,
-            rootfs,
-            init,
-            kernel,
-        })
-    }
-
-    /// Returns the run plan.
-    pub const fn plan(&self) -> &RunPlan {
-        &self.config.plan
+        Ok(Self { documents, rootfs, init, kernel })
     }
 
     /// Returns the box's files: for each, its path in a box directory that has all blobs, and its current path, which may be in the store.
@@ -221,29 +238,9 @@ impl OpenBox {
     /// # Errors
     /// The errors of [`Documents::open_rootfs`] and of [`Rootfs::check_size`].
     pub fn open_rootfs(&self) -> Result<Rootfs, OpenError> {
-        let parts = self.rootfs.parts().iter().map(|part| self.open_blob(&part.descriptor));
-        let rootfs = Rootfs::new(parts.collect::<Result<_, _>>()?);
-        let malformed = || OpenError::malformed(&self.places.directory, "its rootfs has no parts");
-        let rootfs = rootfs.ok_or_else(malformed)?;
+        let rootfs = self.documents.open_rootfs()?;
         rootfs.check_size()?;
         Ok(rootfs)
-    }
-
-    /// Opens the file of a blob that the manifest names.
-    ///
-    /// # Errors
-    /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
-    pub fn open_blob(&self, descriptor: &Descriptor) -> Result<Blob, OpenError> {
-        self.places.open_blob(descriptor)
-    }
-
-    /// Reads a blob of at most `limit` bytes that the manifest names, and compares it with its size
-    /// and digest.
-    ///
-    /// # Errors
-    /// [`OpenError`].
-    pub fn read_blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Vec<u8>, OpenError> {
-        Document::named(&self.places, descriptor, limit).map(Document::into_bytes)
     }
 }
 

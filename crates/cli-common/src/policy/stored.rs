@@ -22,7 +22,7 @@ pub fn check_file(
     found: &mut Boxed,
 ) -> Result<Verdict, PolicyError> {
     let names = found.names.iter().filter_map(|it| RemoteName::parse(it).ok());
-    let names: BTreeSet<_> = names.map(|it| repository(&it)).collect();
+    let names: BTreeSet<_> = names.map(|it| it.whole_repository()).collect();
     let subject = format!("the box {} in {file}", found.called());
     let asked = policy.ask_all(&subject, &declared(&names))?;
     let verdict = asked.check(&found.remote.digest, &found.attachments)?;
@@ -54,7 +54,7 @@ pub fn check_stored(
     let stores = subject.store.stores(program);
     let boxes = stored_boxes(&stores)?;
     let known = boxes.as_ref().map(|it| Known::of(it, digest)).transpose()?.unwrap_or_default();
-    let typed = subject.parse()?.remote().map(repository);
+    let typed = subject.parse()?.remote().map(RemoteName::whole_repository);
     let word = subject.word().to_string_lossy();
     let asked = known.ask(policy, &word, typed, has_digest)?;
     let attachments = match asked.needs_signature() {
@@ -81,7 +81,7 @@ impl Known {
         for it in boxes.references(digest)? {
             let Ok(name) = RemoteName::parse(&it.reference) else { continue };
             let names = if it.is_loaded { &mut known.loaded } else { &mut known.pulled };
-            names.insert(repository(&name));
+            names.insert(name.whole_repository());
         }
         Ok(known)
     }
@@ -113,11 +113,6 @@ fn declared(names: &BTreeSet<String>) -> Vec<Origin<'_>> {
     let names = names.iter().map(|it| Origin::File { repository: Some(it) });
     let all: Vec<_> = names.collect();
     if all.is_empty() { vec![Origin::File { repository: None }] } else { all }
-}
-
-/// Returns the registry and the repository of a name.
-fn repository(name: &RemoteName) -> String {
-    format!("{}/{}", name.host, name.repository)
 }
 
 /// Describes the refusal of a box whose origin is not known.
