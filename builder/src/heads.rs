@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use box_digest::Blake3Digest;
+use box_registry::MAX_HEADS;
 use box_tree::Content;
 use box_tree::encoding::{Reader, Truncated, Writer};
 
 /// The maximum size of one head, in bytes.
 const MAX_HEAD: usize = 1 << 20;
-/// The maximum size of all heads of a box, in bytes.
-pub(crate) const MAX_HEADS: usize = 8 << 20;
+/// The size of a head in the stored form without its bytes.
+const FRAME: usize = 32 + 8 + 4;
 
 /// The first bytes of contents, by the hash of the whole content.
 #[derive(Debug, Default)]
@@ -36,12 +37,15 @@ impl Heads {
         length <= MAX_HEAD as u64
     }
 
-    /// Keeps the first bytes of a content that were read, unless more bytes of it are kept already or all heads would be too large.
+    /// Keeps the first bytes of a content that were read, unless more bytes of it are kept already or the stored form of all heads
+    /// would be larger than a registry's build cache may have it.
     pub(crate) fn add(&self, content: &Content, bytes: &[u8]) {
         let mut heads = self.read();
         let known = heads.get(&content.hash).map_or(0, |it| it.bytes.len());
-        let total: usize = heads.values().map(|it| it.bytes.len()).sum();
-        if known < bytes.len() && total - known + bytes.len() <= MAX_HEADS {
+        let others = heads.iter().filter(|(hash, _)| **hash != content.hash);
+        let total: usize = others.map(|(_, it)| FRAME + it.bytes.len()).sum();
+        let fits = (total + FRAME + bytes.len()) as u64 <= MAX_HEADS;
+        if known < bytes.len() && fits {
             let (size, bytes) = (content.size, bytes.to_vec());
             heads.insert(content.hash, Head { size, bytes });
         }
@@ -132,7 +136,7 @@ mod tests {
             let bytes = vec![number; MAX_HEAD];
             heads.add(&Content::of(&bytes), &bytes);
         }
-        assert!(heads.encode().len() <= MAX_HEADS + 20 * 44);
+        assert!(heads.encode().len() as u64 <= MAX_HEADS);
         assert!(Heads::takes(MAX_HEAD as u64) && !Heads::takes(MAX_HEAD as u64 + 1));
     }
 }

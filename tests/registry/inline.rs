@@ -323,3 +323,15 @@ fn a_host_with_an_earlier_box_builds_the_whole_box() {
     let message = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(!failed.status.success() && message.contains("hello.box"), "{message}");
 }
+
+#[test]
+fn what_was_sent_is_noted_before_the_name_that_was_pushed() {
+    let [registry, _] = registries();
+    let ci = Ci::new(&registry);
+    let ran = ci.command(&["build", "--push", &ci.reference("hello:v1")]).output().unwrap();
+    let notes = String::from_utf8(ran.stderr).unwrap();
+    let at = |text: &str| notes.lines().position(|it| it.starts_with(text));
+    let sent = notes.lines().collect::<Vec<_>>().iter().rposition(|it| it.starts_with("sent "));
+    assert_eq!(sent, at("sent the build cache, "), "{notes}");
+    assert!(sent.is_some() && sent < at("pushed: "), "{notes}");
+}

@@ -66,6 +66,7 @@ pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     let store = store.and_then(|_| args.subject.store.open(&PROGRAM).ok());
     let parcel = Parcel::of(&opened)?;
     let pushed = send(&parcel, to, &client, (!args.again, store.as_ref()), args.json)?;
+    note_pushed(to, &pushed, 0, args.json);
     if args.json {
         terminal::json(&pushed_json(to, &pushed).to_string());
     } else {
@@ -83,7 +84,7 @@ pub(crate) fn destination(text: &str) -> Result<RemoteName, String> {
     }
 }
 
-/// Pushes a box to a registry, and prints a summary.
+/// Pushes a box to a registry.
 pub(crate) fn send(
     parcel: &Parcel<'_>,
     to: &RemoteName,
@@ -104,28 +105,32 @@ pub(crate) fn send_beside(
 ) -> Result<Pushed, Failure> {
     let stages = Stages::new(as_json);
     stages.begin(&format!("sending to {to}"));
-    let name = to.to_string();
     let (repository, tag) = repository_and_tag(to)?;
     let scratch = env::temp_dir();
     let to =
         Destination { repository: &repository, tag: &tag, mount_from, reuse, scratch: &scratch };
     let pushed = box_registry::push_parcel(client, parcel, &to, store)?;
     stages.end();
-    if !as_json {
-        terminal::note(&sent(&pushed));
-        attached(&pushed.attachments).iter().for_each(|it| terminal::note(it));
-        terminal::note(&format!(
-            "pushed: {name}@{} (box {})",
-            pushed.registry_digest, pushed.digest
-        ));
-    }
     Ok(pushed)
+}
+
+/// Prints the summary of a push, after everything was sent. `cache` is the number of bytes of the build cache that were sent.
+pub(crate) fn note_pushed(to: &RemoteName, pushed: &Pushed, cache: u64, as_json: bool) {
+    if as_json {
+        return;
+    }
+    terminal::note(&sent(pushed));
+    attached(&pushed.attachments).iter().for_each(|it| terminal::note(it));
+    if cache > 0 {
+        terminal::note(&format!("sent the build cache, {}", readable(cache)));
+    }
+    terminal::note(&format!("pushed: {to}@{} (box {})", pushed.registry_digest, pushed.digest));
 }
 
 /// Returns the repository and the tag of a destination.
 pub(crate) fn repository_and_tag(to: &RemoteName) -> Result<(Repository, Tag), Failure> {
     let tag = Tag::new(to.tag.as_deref().unwrap_or_default())?;
-    Ok((Repository::new(&to.host, &to.repository)?, tag))
+    Ok((Repository::of(to)?, tag))
 }
 
 /// Returns the report of a push as JSON.

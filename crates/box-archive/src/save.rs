@@ -13,10 +13,10 @@ use box_contract::manifest::{
 use box_contract::{Descriptor, Index, OciLayout};
 use box_copy::Archive;
 use box_digest::{Digest, Hasher, Sha256};
-use box_layout::{Blob, Documents, MAX_DOCUMENT, MAX_MANIFESTS, REF_NAME, layout_above};
+use box_layout::{Blob, Documents, MAX_MANIFESTS, REF_NAME, layout_above};
 use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, FileDraft, PublishError, new_directories, new_file};
-use host_fs::read::{Section, read_open};
+use host_fs::read::Section;
 
 use crate::ArchiveError;
 use crate::attached::Attached;
@@ -74,7 +74,7 @@ impl<'a> Bundle<'a> {
         if self.manifests.contains_key(&digest) {
             return Ok(());
         }
-        self.manifests.insert(digest, manifest(documents)?);
+        self.manifests.insert(digest, documents.places.read_manifest(digest)?);
         for blob in documents.manifest.blobs() {
             let held = self.blobs.entry(blob.digest).or_insert((blob, documents));
             if held.0.size != blob.size {
@@ -240,16 +240,6 @@ impl<'a> Bundle<'a> {
         };
         [(LAYOUT_FILE, json(&OciLayout::default())), (INDEX_FILE, json(&index))]
     }
-}
-
-/// Reads the bytes of a box's manifest.
-fn manifest(documents: &Documents) -> Result<Vec<u8>, ArchiveError> {
-    let digest = documents.digest;
-    let blob = documents.open_blob(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0))?;
-    let damaged = |found: String| ArchiveError::Damaged { digest, found };
-    let bytes = read_open(&blob.file, MAX_DOCUMENT).map_err(|it| damaged(it.to_string()))?;
-    check(digest, Digest::of(&bytes))?;
-    Ok(bytes)
 }
 
 /// Opens a blob, and checks its size.

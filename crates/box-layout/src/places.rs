@@ -4,10 +4,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use box_contract::Descriptor;
+use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
-use host_fs::read::{Links, open_regular};
+use host_fs::read::{Links, open_regular, read_open};
 
-use crate::{Blob, OpenError, blob_path};
+use crate::{Blob, MAX_DOCUMENT, OpenError, blob_path};
 
 /// The directories with the files of a box: its directory, and a store for files that are missing there.
 ///
@@ -67,6 +68,19 @@ impl Places {
     /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
     pub fn open_blob(&self, blob: &Descriptor) -> Result<Blob, OpenError> {
         self.open(blob, "open")
+    }
+
+    /// Reads the bytes of the manifest with a digest, and verifies them.
+    ///
+    /// # Errors
+    /// The errors of [`Self::open_blob`]; [`OpenError::Different`] if the manifest is damaged.
+    pub fn read_manifest(&self, digest: Digest) -> Result<Vec<u8>, OpenError> {
+        let Blob { path, file, .. } =
+            self.open(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0), "read")?;
+        let bytes = read_open(&file, MAX_DOCUMENT);
+        let bytes = bytes.map_err(|error| OpenError::at("read", &path, error))?;
+        let found = Digest::of(&bytes);
+        if found == digest { Ok(bytes) } else { Err(OpenError::digest(path, digest, found)) }
     }
 
     /// Returns the path of a blob: the first candidate that exists, or the path in the box's directory if none exists.

@@ -19,7 +19,7 @@ use crate::choice::{Choice, Worth, candidates, ranked};
 use crate::error::BoxRegistryError;
 use crate::origin::{Origin, Repo};
 use crate::parallel;
-use crate::push::Pushed;
+use crate::push::{Pushed, upload};
 use crate::referrer::{EMPTY, Referrer, empty};
 use crate::remote::{Remote, RemoteBlob};
 use crate::sink::Memory;
@@ -289,9 +289,6 @@ fn fetch(origin: &dyn Origin, info: &AttachmentInfo) -> Result<Attachment, BoxRe
 
 /// Sends a blob if the registry lacks it. Returns the number of sent bytes.
 fn send(pusher: &Pusher, named: &Descriptor, bytes: &[u8]) -> Result<u64, BoxRegistryError> {
-    if pusher.has_blob(&named.digest, named.size)? {
-        return Ok(0);
-    }
-    pusher.upload(&named.digest, &InMemory(bytes.into()), None)?;
-    Ok(named.size)
+    let sent = upload(pusher, (named.digest, named.size), &InMemory(bytes.into()), None)?;
+    Ok(if sent.is_some() { named.size } else { 0 })
 }

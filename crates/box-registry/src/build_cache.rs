@@ -18,7 +18,7 @@ use oci_registry::{Pusher, Reference, Registry, Repository};
 use crate::error::BoxRegistryError;
 use crate::form::{Document, Sent, annotation};
 use crate::origin::{Found, Origin as _, Repo};
-use crate::push::{Destination, Pushed, Sender, json};
+use crate::push::{Destination, Pushed, Sender};
 use crate::referrer::{EMPTY, empty};
 use crate::remote::{Remote, RemoteBlob};
 use crate::sink::Memory;
@@ -39,8 +39,8 @@ const DIFF_ID: &str = "vnd.boxbuild.cache.diff-id";
 const SEGMENT: &str = "vnd.boxbuild.cache.segment";
 /// The maximum size of all decoded layers together that are fetched or sent, in bytes. Larger ones are left out.
 const MAX_LAYERS: u64 = 256 << 20;
-/// The maximum size of the heads, in bytes.
-const MAX_HEADS: u64 = 16 << 20;
+/// The maximum size of the heads, in bytes. The builder makes no larger ones.
+pub const MAX_HEADS: u64 = 8 << 20;
 
 /// A build cache in a registry. Its layers are not fetched yet.
 #[derive(Debug, Clone)]
@@ -222,6 +222,9 @@ fn blob(named: &Descriptor) -> Option<RemoteBlob> {
 /// Returns the decoded layer with a diff_id. `None` if this host has only its form in another build cache.
 pub type ReadLayer<'a> = &'a dyn Fn(&Digest) -> io::Result<Option<LayerContent>>;
 
+/// Returns the heads of segments.
+pub type MakeHeads<'a> = &'a dyn Fn() -> io::Result<Vec<u8>>;
+
 /// The build cache that a push adds beside a box.
 pub struct CacheToPush<'a> {
     /// The key of the build that made the box.
@@ -232,8 +235,8 @@ pub struct CacheToPush<'a> {
     pub layers: &'a [Digest],
     /// Reads a layer that is in neither the repository nor `known`.
     pub read: ReadLayer<'a>,
-    /// The heads of segments. `None` if `known` has them.
-    pub heads: Option<&'a [u8]>,
+    /// Makes the heads of segments, which takes time. `None` if `known` has them. Called only if the cache is sent.
+    pub heads: Option<MakeHeads<'a>>,
     /// A build cache whose layers this one can have.
     pub known: Option<&'a BuildCache>,
 }
@@ -264,14 +267,9 @@ pub fn push_cache(
     let Some(manifest) = sender.pusher.manifest(&Reference::Digest(digest))? else { return Ok(0) };
     let subject = Descriptor::new(OCI_MANIFEST_TYPE, digest, manifest.bytes.len() as u64);
     let Some(document) = add_blobs(&sender, cache, subject)? else { return Ok(sender.bytes()) };
-    let bytes = json(&document);
-    let named = Descriptor {
-        artifact_type: document.artifact_type,
-        annotations: document.annotations,
-        ..Descriptor::new(OCI_MANIFEST_TYPE, Digest::of(&bytes), bytes.len() as u64)
-    };
-    let size = named.size;
-    match sender.pusher.put_referrers(&digest, &[(named, bytes)]) {
+    let listed = document.listed();
+    let size = listed.0.size;
+    match sender.pusher.put_referrers(&digest, &[listed]) {
         Err(error) if error.is_refused_kind() => Ok(sender.bytes()),
         done => Ok(done.map(|()| sender.bytes() + size)?),
     }
@@ -293,7 +291,11 @@ fn add_blobs(
     }
     let known = cache.known.and_then(|it| it.heads.clone());
     let heads = match (cache.heads, known) {
-        (Some(heads), _) => send(sender, heads)?,
+        (Some(make), _) => {
+            let digest = subject.digest;
+            let heads = make().map_err(|source| BoxRegistryError::Compress { digest, source })?;
+            send(sender, &heads)?
+        }
         (None, Some(known)) if sender.has(&known.sent)? => known,
         (None, _) => return Ok(None),
     };

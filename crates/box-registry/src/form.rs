@@ -153,6 +153,14 @@ impl Document {
         }
     }
 
+    /// Returns the descriptor that lists the manifest, and the bytes of the manifest.
+    pub(crate) fn listed(self) -> (Descriptor, Vec<u8>) {
+        let bytes = json(&self);
+        let listed = Descriptor::new(OCI_MANIFEST_TYPE, Digest::of(&bytes), bytes.len() as u64);
+        let Self { artifact_type, annotations, .. } = self;
+        (Descriptor { artifact_type, annotations, ..listed }, bytes)
+    }
+
     /// Returns the plain size and the stored blob of each layer with the annotations [`PLAIN_DIGEST`] and [`PLAIN_SIZE`], by its
     /// plain digest. Of several layers with the same plain digest, returns the first.
     pub(crate) fn annotated(&self) -> BTreeMap<Digest, (u64, Sent)> {
@@ -166,6 +174,11 @@ impl Document {
         }
         found
     }
+}
+
+/// Serializes a document. The documents of this crate have no value that JSON cannot express, so this does not fail.
+pub(crate) fn json(document: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(document).unwrap_or_default()
 }
 
 /// Returns the plain digest and size in a layer's annotations.

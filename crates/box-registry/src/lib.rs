@@ -25,8 +25,8 @@ pub use attachments::{
     send_attachments,
 };
 pub use build_cache::{
-    BuildCache, CACHE_TYPE, CacheToPush, CachedBox, CachedContent, LayerContent, ReadLayer,
-    push_cache,
+    BuildCache, CACHE_TYPE, CacheToPush, CachedBox, CachedContent, LayerContent, MAX_HEADS,
+    MakeHeads, ReadLayer, push_cache,
 };
 pub use choice::MAX_FETCHED;
 pub use error::BoxRegistryError;

@@ -1,10 +1,8 @@
 //! The box that a push sends.
 
-use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_contract::{Descriptor, Manifest};
 use box_digest::Digest;
-use box_layout::{Blob, MAX_DOCUMENT, OpenBox, OpenError, Places};
-use host_fs::read::read_open;
+use box_layout::{Blob, OpenBox, OpenError, Places};
 
 use crate::error::BoxRegistryError;
 use crate::form::Sent;
@@ -26,10 +24,10 @@ impl<'a> Parcel<'a> {
     /// Returns the parcel of a box of which this host has all blobs.
     ///
     /// # Errors
-    /// [`BoxRegistryError::Open`] and [`BoxRegistryError::Damaged`], if the manifest cannot be read again.
+    /// [`BoxRegistryError::Open`], if the manifest cannot be read again.
     pub fn of(opened: &OpenBox) -> Result<Self, BoxRegistryError> {
         let (places, digest) = (opened.places.clone(), opened.digest);
-        let manifest_bytes = read_manifest(&places, digest)?;
+        let manifest_bytes = places.read_manifest(digest)?;
         let manifest = opened.manifest.clone();
         Ok(Self { places, digest, manifest, manifest_bytes, elsewhere: None })
     }
@@ -38,14 +36,13 @@ impl<'a> Parcel<'a> {
     /// the box `elsewhere` has. `elsewhere` must be in the registry of the destination.
     ///
     /// # Errors
-    /// [`BoxRegistryError::Open`], [`BoxRegistryError::Damaged`] and [`BoxRegistryError::Malformed`], if the manifest cannot be
-    /// read.
+    /// [`BoxRegistryError::Open`] and [`BoxRegistryError::Malformed`], if the manifest cannot be read.
     pub fn partial(
         places: Places,
         digest: Digest,
         elsewhere: &'a Remote,
     ) -> Result<Self, BoxRegistryError> {
-        let manifest_bytes = read_manifest(&places, digest)?;
+        let manifest_bytes = places.read_manifest(digest)?;
         let manifest = serde_json::from_slice(&manifest_bytes).map_err(|error| {
             let what = format!("the manifest {digest} of the box");
             BoxRegistryError::Malformed { what, reason: error.to_string() }
@@ -70,16 +67,4 @@ impl<'a> Parcel<'a> {
         let found = blobs.find(|it| it.plain.digest == plain.digest)?;
         (found.plain.size == plain.size).then_some(found.sent)
     }
-}
-
-/// Reads the bytes of the box's manifest.
-fn read_manifest(places: &Places, digest: Digest) -> Result<Vec<u8>, BoxRegistryError> {
-    let blob = places.open_blob(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0))?;
-    let damaged = |found: String| BoxRegistryError::Damaged { digest, found };
-    let bytes = read_open(&blob.file, MAX_DOCUMENT).map_err(|error| damaged(error.to_string()))?;
-    let found = Digest::of(&bytes);
-    if found != digest {
-        return Err(damaged(format!("it has the digest {found}")));
-    }
-    Ok(bytes)
 }

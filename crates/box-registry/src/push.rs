@@ -18,6 +18,7 @@ use crate::attachments::{self, SentAttachments};
 use crate::error::BoxRegistryError;
 use crate::form::{
     BOX_MANIFEST_TYPE, DIGEST_LABEL, Document, Form, IMAGE_CONFIG_TYPE, ImageConfig, Layer, Sent,
+    json,
 };
 use crate::known;
 use crate::pack;
@@ -90,6 +91,19 @@ pub(crate) struct Sender<'a> {
     mounted: AtomicUsize,
 }
 
+/// Sends a blob, or mounts the copy of another repository. Returns `None` if the repository has the blob already.
+pub(crate) fn upload(
+    pusher: &Pusher,
+    (digest, size): (Digest, u64),
+    content: &dyn Content,
+    mount_from: Option<&Repository>,
+) -> Result<Option<Uploaded>, BoxRegistryError> {
+    if pusher.has_blob(&digest, size)? {
+        return Ok(None);
+    }
+    Ok(Some(pusher.upload(&digest, content, mount_from)?))
+}
+
 impl<'a> Sender<'a> {
     pub(crate) const fn new(pusher: Pusher, to: &'a Destination<'a>) -> Self {
         let (sent, mounted) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -112,14 +126,12 @@ impl<'a> Sender<'a> {
         sent: &Sent,
         content: &dyn Content,
     ) -> Result<Option<Uploaded>, BoxRegistryError> {
-        if self.has(sent)? {
-            return Ok(None);
-        }
-        let done = self.pusher.upload(&sent.digest, content, self.to.mount_from)?;
-        if done == Uploaded::Sent {
+        let named = (sent.digest, sent.size);
+        let done = upload(&self.pusher, named, content, self.to.mount_from)?;
+        if done == Some(Uploaded::Sent) {
             self.bytes.fetch_add(sent.size, Ordering::Relaxed);
         }
-        Ok(Some(done))
+        Ok(done)
     }
 
     /// Compresses and sends a file of `size` bytes, whose digest must be `digest`.
@@ -404,9 +416,4 @@ impl<'a> Push<'a> {
     fn send_image_config(&self, layers: &[Layer<'_>]) -> Result<Descriptor, BoxRegistryError> {
         self.sender.send_document(IMAGE_CONFIG_TYPE, &json(&ImageConfig::of_box(layers)))
     }
-}
-
-/// Serializes a document. The documents of this crate have no value that JSON cannot express, so this does not fail.
-pub(crate) fn json(document: &impl serde::Serialize) -> Vec<u8> {
-    serde_json::to_vec(document).unwrap_or_default()
 }

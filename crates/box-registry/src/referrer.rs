@@ -14,9 +14,8 @@ use box_cache::AttachmentInfo;
 use box_contract::Descriptor;
 use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
-use serde::{Deserialize, Serialize};
 
-use crate::form::{IMAGE_CONFIG_TYPE, IMAGE_LAYER_TYPE, ImageConfig};
+use crate::form::{Document, IMAGE_CONFIG_TYPE, IMAGE_LAYER_TYPE, ImageConfig, json};
 
 /// Media type of [`EMPTY`].
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
@@ -26,22 +25,6 @@ const TYPE: &str = "vnd.boxbuild.attachment.type";
 pub const EMPTY: &[u8] = b"{}";
 /// The maximum size of the manifest of an attachment, in bytes. A real one has about a thousand bytes.
 pub const MAX_REFERRER: u64 = 64 << 10;
-
-/// The manifest of an attachment.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Document {
-    schema_version: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    media_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    artifact_type: Option<String>,
-    config: Descriptor,
-    layers: Vec<Descriptor>,
-    subject: Descriptor,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    annotations: BTreeMap<String, String>,
-}
 
 /// An attachment, as its manifest describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +51,7 @@ impl Referrer {
         let info =
             AttachmentInfo { media_type, annotations, digest: layer.digest, size: layer.size };
         let is_sound = document.schema_version == 2 && info.check().is_ok();
-        is_sound.then_some(Self { subject: document.subject.digest, info })
+        is_sound.then_some(Self { subject: document.subject?.digest, info })
     }
 
     /// Returns the manifest of an attachment about the manifest `subject`, and the descriptor that lists it.
@@ -76,7 +59,7 @@ impl Referrer {
         let AttachmentInfo { media_type, annotations, digest, size } = info;
         let layer = Descriptor::new(&**media_type, *digest, *size);
         let artifact_type = Some(media_type.clone());
-        Document::new(subject, artifact_type, (empty(), layer), annotations.clone()).listed()
+        about(subject, artifact_type, (empty(), layer), annotations.clone()).listed()
     }
 
     /// Returns the manifest of an attachment for a registry that refuses artifacts, as [`Self::manifest`] does, and the config of
@@ -86,41 +69,31 @@ impl Referrer {
         info: &AttachmentInfo,
     ) -> ((Descriptor, Vec<u8>), (Descriptor, Vec<u8>)) {
         let AttachmentInfo { media_type, annotations, digest, size } = info;
-        let bytes = serde_json::to_vec(&ImageConfig::of_one(digest)).unwrap_or_default();
+        let bytes = json(&ImageConfig::of_one(digest));
         let config = Descriptor::new(IMAGE_CONFIG_TYPE, Digest::of(&bytes), bytes.len() as u64);
         let layer = Descriptor::new(IMAGE_LAYER_TYPE, *digest, *size);
         let mut annotations = annotations.clone();
         annotations.insert(TYPE.to_owned(), media_type.clone());
-        let document = Document::new(subject, None, (config.clone(), layer), annotations);
+        let document = about(subject, None, (config.clone(), layer), annotations);
         (document.listed(), (config, bytes))
     }
 }
 
-impl Document {
-    fn new(
-        subject: &Descriptor,
-        artifact_type: Option<String>,
-        (config, layer): (Descriptor, Descriptor),
-        annotations: BTreeMap<String, String>,
-    ) -> Self {
-        Self {
-            schema_version: 2,
-            media_type: Some(OCI_MANIFEST_TYPE.to_owned()),
-            artifact_type,
-            config,
-            layers: vec![layer],
-            subject: Descriptor::new(&*subject.media_type, subject.digest, subject.size),
-            annotations,
-        }
-    }
-
-    /// Returns the descriptor that lists the manifest, and its bytes.
-    fn listed(self) -> (Descriptor, Vec<u8>) {
-        // Every value of this type can be written.
-        let bytes = serde_json::to_vec(&self).unwrap_or_default();
-        let listed = Descriptor::new(OCI_MANIFEST_TYPE, Digest::of(&bytes), bytes.len() as u64);
-        let Self { artifact_type, annotations, .. } = self;
-        (Descriptor { artifact_type, annotations, ..listed }, bytes)
+/// Returns the manifest of an attachment about `subject`.
+fn about(
+    subject: &Descriptor,
+    artifact_type: Option<String>,
+    (config, layer): (Descriptor, Descriptor),
+    annotations: BTreeMap<String, String>,
+) -> Document {
+    Document {
+        schema_version: 2,
+        media_type: Some(OCI_MANIFEST_TYPE.to_owned()),
+        artifact_type,
+        config,
+        layers: vec![layer],
+        subject: Some(Descriptor::new(&*subject.media_type, subject.digest, subject.size)),
+        annotations,
     }
 }
 

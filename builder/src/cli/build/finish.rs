@@ -1,5 +1,7 @@
 //! The end of a build: its box gets its name and its directory, and is pushed.
 
+use std::cell::Cell;
+use std::io;
 use std::path::Path;
 
 use box_cache::{Store, StoreError};
@@ -8,7 +10,7 @@ use box_digest::{Blake3Digest, Digest};
 use box_find::{FindError, places_in};
 use box_layout::OpenBox;
 use box_prune::Cap;
-use box_registry::{Parcel, Pushed};
+use box_registry::{MakeHeads, Parcel, Pushed};
 use boxbuild::history::Made;
 use boxbuild::output::Form;
 use boxbuild::project::LockFile;
@@ -26,7 +28,7 @@ use crate::cli::failure::{Failure, of_build};
 use crate::cli::loaded::Loaded;
 use crate::cli::stages::Stages;
 use crate::cli::stored::PROGRAM;
-use crate::cli::transfer::{pushed_json, send};
+use crate::cli::transfer::{note_pushed, pushed_json, send};
 use crate::cli::warnings::Warnings;
 use crate::cli::{locking, terminal};
 
@@ -128,7 +130,9 @@ impl<'a> Finish<'a> {
                 self.again.is_whole.set(true);
             }
         })?;
-        let cache = self.add_cache((resolved, built.is_some()), (to, &pushed), Some(inline))?;
+        let cache = self.add_cache((resolved, built.is_some()), (to, &pushed), Some(inline));
+        note_pushed(to, &pushed, cache.as_ref().copied().unwrap_or_default(), args.project.json);
+        let cache = cache?;
         if let Some(built) = built {
             self.record(resolved, built);
             loaded.add_unused(&built.unused, &mut warnings);
@@ -154,9 +158,11 @@ impl<'a> Finish<'a> {
         // The layers of a box from the store may be gone. To decode them again would take longer than the cache saves.
         let is_decoded = !built.cached || self.of_build(resolved.undecoded())?.is_empty();
         let cache = match is_decoded {
-            true => self.add_cache((resolved, true), (to, &pushed), inline)?,
-            false => 0,
+            true => self.add_cache((resolved, true), (to, &pushed), inline),
+            false => Ok(0),
         };
+        note_pushed(to, &pushed, cache.as_ref().copied().unwrap_or_default(), args.project.json);
+        let cache = cache?;
         Ok(Some(with_cache(pushed_json(to, &pushed), cache)))
     }
 
@@ -168,8 +174,17 @@ impl<'a> Finish<'a> {
         inline: Option<&Inline<'_>>,
     ) -> Result<u64, Failure> {
         let Some(client) = self.client else { return Ok(0) };
-        let heads = if is_new { Some(self.of_build(resolved.heads())?) } else { None };
-        add_cache((resolved, heads.as_deref()), pushed, client, inline, self.args.project.json)
+        // A failed build has more to say than the error of a reader can.
+        let failure = Cell::new(None);
+        let heads = || {
+            resolved.heads().map_err(|error| {
+                failure.set(Some(of_build(&error, &self.loaded.sources)));
+                io::Error::from(io::ErrorKind::Other)
+            })
+        };
+        let heads: Option<MakeHeads<'_>> = is_new.then_some(&heads);
+        add_cache((resolved, heads), pushed, client, inline, self.args.project.json)
+            .map_err(|error| failure.take().unwrap_or(error))
     }
 
     fn of_build<T>(&self, result: Result<T, boxbuild::BuildError>) -> Result<T, Failure> {

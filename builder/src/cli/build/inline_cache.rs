@@ -13,13 +13,13 @@ use box_contract::{BoxConfig, ErrorCode, RemoteName};
 use box_digest::Digest;
 use box_find::places_in;
 use box_registry::{
-    BoxRegistryError, CacheToPush, CachedBox, CachedContent, Destination, LayerContent, Parcel,
-    Pushed, push_cache,
+    BoxRegistryError, CacheToPush, CachedBox, CachedContent, Destination, LayerContent, MakeHeads,
+    Parcel, Pushed, push_cache,
 };
 use boxbuild::pack::Segment;
 use boxbuild::{CachedLayer, CachedLayers, Resolved};
 use oci_layer::DECODER_EPOCH;
-use oci_registry::{Reference, Registry, Repository, Tag};
+use oci_registry::{Reference, Registry, Repository};
 use safe_text::with_causes;
 
 use crate::cli::failure::Failure;
@@ -80,11 +80,10 @@ impl<'a> Inline<'a> {
         as_json: bool,
     ) -> Result<Option<Self>, Failure> {
         let name = source.name;
-        let repository = Repository::new(&name.host, &name.repository)?;
-        let reference = match (name.digest, &name.tag) {
-            (Some(digest), _) => Reference::Digest(digest),
-            (None, tag) => Reference::Tag(Tag::new(tag.as_deref().unwrap_or_default())?),
-        };
+        // A digest names the registry's manifest here, because a tag may have moved since.
+        let tag = name.tag.clone().filter(|_| name.digest.is_none());
+        let reference = Reference::of(&RemoteName { tag, ..name.clone() })?;
+        let repository = Repository::of(name)?;
         let found = CachedBox::find(client, &repository, &reference, (&key, DECODER_EPOCH));
         match found {
             Ok(Some(found)) => Ok(Some(Self { client, found, key, as_json })),
@@ -173,10 +172,10 @@ impl<'a> Inline<'a> {
 }
 
 /// Adds a build cache beside a pushed box, so that another host can build a similar box without the layers. `heads` is `None` if
-/// `inline` has them. Returns the number of bytes that were sent: none if a layer is neither decoded on this host nor in the build
+/// `inline` has them, and is not called if the box has a cache already. Returns the number of bytes that were sent: none if a layer is neither decoded on this host nor in the build
 /// cache of `inline`.
 pub(crate) fn add_cache(
-    (resolved, heads): (&Resolved<'_>, Option<&[u8]>),
+    (resolved, heads): (&Resolved<'_>, Option<MakeHeads<'_>>),
     (to, pushed): (&RemoteName, &Pushed),
     client: &Registry,
     inline: Option<&Inline<'_>>,

@@ -16,7 +16,7 @@ use box_contract::Platform;
 use box_contract::rules::{NAME_FORM, is_name};
 use box_contract::{ErrorCode, RemoteName};
 use box_prune::Cap;
-use boxbuild::{BuildError, resolve};
+use boxbuild::{BuildError, Resolved, resolve};
 use oci_registry::Registry;
 
 use super::failure::{Failure, of_build};
@@ -162,6 +162,17 @@ fn attempt(
     let (store, client) = (&tools.store, client.as_ref());
     let lock = (&lock_file, &lock);
     let done = Finish { args, loaded: &loaded, target: &target, store, client, lock, cap, again };
+    make(&done, (resolved, source), (&stages, warnings), &failed)
+}
+
+/// Makes the box of the resolved inputs, with the layers of the registry as far as they help, and keeps it or leaves it in the
+/// registry. `failed` converts errors of the build.
+fn make(
+    done: &Finish<'_>,
+    (resolved, source): (Resolved<'_>, Option<Source<'_>>),
+    (stages, mut warnings): (&Stages, Warnings),
+    failed: &dyn Fn(BuildError) -> Failure,
+) -> Result<(), Failure> {
     let known = resolved.recalled().map_err(failed)?;
     // Only a build that may use the registry's layers reads which layers the store lacks: it reads every layer's index.
     let missing = match source.filter(|_| known.is_none()) {
@@ -173,7 +184,7 @@ fn attempt(
         None => None,
     };
     if let Some(inline) = inline.as_ref().filter(|it| it.is_same()) {
-        return done.leave((&resolved, None), inline, (&stages, warnings));
+        return done.leave((&resolved, None), inline, (stages, warnings));
     }
     let resolved = match &inline {
         Some(inline) => resolved.with_cached(inline.layers(&missing)),
@@ -183,19 +194,19 @@ fn attempt(
         Some(known) => known,
         None => resolved.build().map_err(|error| {
             let failure = failed(error);
-            if resolved.has_cached_layers() && !again.is_whole.replace(true) {
-                again.is_missing.set(true);
+            if resolved.has_cached_layers() && !done.again.is_whole.replace(true) {
+                done.again.is_missing.set(true);
             }
             failure
         })?,
     };
-    loaded.add(resolved.layer_warnings(), &mut warnings);
+    done.loaded.add(resolved.layer_warnings(), &mut warnings);
     match &inline {
         // Whoever may push to the registry could have written these layers, so the box does not become a box of this host.
         Some(inline) if built.has_cached_layers => {
-            done.leave((&resolved, Some(&built)), inline, (&stages, warnings))
+            done.leave((&resolved, Some(&built)), inline, (stages, warnings))
         }
-        _ => done.keep((&resolved, &built), inline.as_ref(), (&stages, warnings)),
+        _ => done.keep((&resolved, &built), inline.as_ref(), (stages, warnings)),
     }
 }
 

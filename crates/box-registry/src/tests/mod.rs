@@ -1,6 +1,7 @@
 //! Pushes to a registry in memory, and pulls from it.
 
 mod attachments;
+mod build_cache;
 mod form;
 mod hostile;
 mod inflate;

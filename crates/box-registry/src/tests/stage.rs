@@ -77,6 +77,18 @@ impl Stage {
         push_from(&self.client, &open(files), &to, &self.store)
     }
 
+    /// Adds a build cache to a box that was pushed.
+    pub(super) fn push_cache(
+        &self,
+        pushed: &Pushed,
+        cache: &CacheToPush<'_>,
+    ) -> Result<u64, BoxRegistryError> {
+        let (repository, tag) = (&self.repository(NAME), &Tag::new(TAG).unwrap());
+        let scratch = self.dir.path();
+        let to = Destination { repository, tag, mount_from: None, reuse: true, scratch };
+        push_cache(&self.client, &to, pushed, cache)
+    }
+
     /// Pushes a box; `reuse` sets whether the existing manifest is trusted.
     pub(super) fn push_to(
         &self,

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::*;
 
+mod compared;
 mod databases;
 mod document;
 mod hostile;
