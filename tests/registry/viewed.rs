@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use box_trust::{Algorithm, PrivateKey};
 use serde_json::Value;
 use test_server::registry::{Registry, Rules};
 use testkit::images::{Config, Image, Layer, LayerTar};
@@ -190,4 +191,32 @@ fn a_wrong_segment_is_an_error() {
     assert_eq!(ran.status.code(), Some(1), "{message}");
     assert!(message.contains("is damaged"), "{message}");
     assert!(ran.stdout.is_empty());
+}
+
+#[test]
+fn the_policy_is_asked_before_a_blob_of_the_box_is_fetched() {
+    let registry = registry();
+    let old = pushed(&host(&registry, 1));
+    let ci = Ci::new(&registry);
+    let config = ci.path("config/boxbuild");
+    fs::create_dir_all(&config).unwrap();
+    let key = PrivateKey::generate(Algorithm::EcdsaP256).unwrap();
+    fs::write(config.join("team.pub"), key.public().to_pem()).unwrap();
+    let rule = format!("[[rule]]\nmatch = \"{}/team/*\"\n", registry.host());
+    for (rest, code, asked) in [
+        ("decision = \"refuse\"\n", "policy-refused", false),
+        ("keys = [\"team.pub\"]\n", "box-unsigned", true),
+    ] {
+        fs::write(config.join("policy.toml"), format!("{rule}{rest}")).unwrap();
+        let before = registry.lines().len();
+        let mut diff = ci.command(&["diff", &old, &old, "--json"]);
+        let ran = diff.env("XDG_CONFIG_HOME", ci.path("config")).output().unwrap();
+        let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        assert_eq!(said["errors"][0]["code"], code, "{said}");
+        let lines = registry.lines().split_off(before);
+        assert_eq!(!lines.is_empty(), asked, "{lines:?}");
+        // The manifest of the box is a blob in the registry.
+        let blobs = lines.iter().filter(|it| it.contains("/blobs/")).count();
+        assert_eq!(blobs, usize::from(asked), "{lines:?}");
+    }
 }
