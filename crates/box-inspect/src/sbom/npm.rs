@@ -105,6 +105,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_package_has_the_size_of_its_files_without_the_packages_in_it() {
+        use box_tree::{Content, Inode, InodeId, Leaf, Meta};
+
+        let mut tree = Tree::default();
+        let mut make = |above: InodeId, name: &str, size: u64| {
+            let leaf = Leaf::File(Content { size, ..Content::of(b"") });
+            let inode = match size {
+                0 => Inode::directory(Meta::root_owned(0o755)),
+                _ => Inode::leaf(Meta::root_owned(0o644), leaf),
+            };
+            let id = tree.add(inode);
+            tree.link(above, name.as_bytes(), id);
+            id
+        };
+        let modules = make(Tree::ROOT, "node_modules", 0);
+        let package = make(modules, "a", 0);
+        make(package, "package.json", 5);
+        let library = make(package, "lib", 0);
+        make(library, "index.js", 70);
+        let inner = make(package, "node_modules", 0);
+        make(inner, "other.js", 900);
+        assert_eq!(size(&tree, b"/node_modules/a/package.json"), 75);
+        assert_eq!(size(&tree, b"/nowhere/package.json"), 0);
+    }
+
+    #[test]
     fn only_packages_that_are_installed_count() {
         for (path, expected) in [
             ("/app/node_modules/left-pad/package.json", true),
