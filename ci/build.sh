@@ -19,10 +19,13 @@ field() {
 args=(build --json --annotations github "--file=$BOXFILE")
 [[ -z $PROFILE ]] || args+=("--profile=$PROFILE")
 [[ $LOCKED == false ]] || args+=(--locked)
-[[ -z $CACHE_FROM ]] || args+=("--cache-from=$CACHE_FROM")
 [[ -z $PUSH ]] || args+=("--push=$PUSH")
 # Whoever may push to the registry decides what its cache holds, so a box with layers of it is not signed.
-[[ $NO_CACHE != true && -z $IS_SIGNED ]] || args+=(--no-cache)
+if [[ $NO_CACHE == true || -n $IS_SIGNED ]]; then
+    args+=(--no-cache)
+elif [[ -n $CACHE_FROM ]]; then
+    args+=("--cache-from=$CACHE_FROM")
+fi
 
 before=
 if [[ -n $COMPARE_WITH ]]; then

@@ -90,7 +90,7 @@ fn what_is_there_is_left_alone() {
             args.extend(["--component", "agent"].iter().filter(|_| form != "erofs"));
             let message = refused(&made, &args);
             assert!(
-                message.contains("exists\n  = help: remove it, or name another path with --output"),
+                message.contains("exists\n  = help: name another path with --output, or remove it"),
                 "{message}"
             );
         }

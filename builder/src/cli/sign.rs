@@ -5,7 +5,6 @@ use cli_common::store::BoxArgument;
 
 use super::failure::Failure;
 use super::options::RegistryOptions;
-use super::registries;
 use super::signing::{SigningOptions, Subject, deliver};
 
 /// Signs the digest of a box, and attaches the signature to the box.
@@ -31,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let client = registries::sender(&args.registries, args.json)?;
+    let client = args.signing.client(&args.registries, args.json)?;
     let subject = Subject::find(&args.subject, &client)?;
     subject.check_pinned()?;
     let name = subject.name().map(str::to_owned).or_else(|| args.signing.name());

@@ -22,7 +22,7 @@ pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
     (exit::USAGE, "the command line is wrong"),
     (
         exit::LOCKED,
-        "the lock is missing, out of date or malformed (`--locked`, `lock --check`), or of another format epoch",
+        "the lock is missing, out of date or malformed (`--locked`, `lock --check`, `attest`, `verify --rebuild`), or of another format epoch",
     ),
     (exit::OVER_BUDGET, "the startup budget is exceeded (`budget`)"),
     (

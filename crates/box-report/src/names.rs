@@ -25,7 +25,7 @@ struct Node<'a> {
 impl<'a> Names<'a> {
     pub(crate) fn new() -> Self {
         let mut names = Self { nodes: Vec::new(), open: Vec::new() };
-        names.open(Cow::Borrowed(b"box"));
+        names.open(Cow::Borrowed(b"all files"));
         names
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn origins(body: &mut Html, survey: &Survey<'_>) {
     let mut html = Html::default();
     html.paragraph(
         "Every file of a box comes from a layer of an image, a skill, a file of the checkout, the agent's program, or the \
-         builder: it makes <code>init</code> for the box's init and <code>generated</code> for missing directories, and \
+         builder: <code>init</code> are files that a box adds, such as its run plan, and <code>generated</code> are missing directories. It \
          combines <code>merged</code> from both images. The sizes are those of the files. Two files with the same content \
          count twice, although the box contains the content once.",
     );
@@ -134,7 +134,7 @@ pub(crate) fn merge(body: &mut Html, plan: &RunPlan, survey: &Survey<'_>) {
         (Layout::Split, Some(_)) => {
             "Each of the two images has a root of its own, so they have no conflict."
         }
-        (Layout::Split, None) => "The box has one image, so there is nothing to merge.",
+        (Layout::Split, None) => "The box has at most one image, so there is nothing to merge.",
     });
     if survey.combined.added() > 0 {
         html.paragraph("These files were combined from the files of both images:");

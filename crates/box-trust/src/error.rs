@@ -115,6 +115,9 @@ impl TrustError {
                     "add it with `openssl ec -in {key} | openssl pkcs8 -topk8 -nocrypt -out key8.pem`, and name key8.pem"
                 ));
             }
+            Self::NoBlock("PRIVATE KEY", found) if found.contains("PUBLIC KEY") => {
+                "sign with the private key: `boxbuild keygen` writes both, as NAME.key and NAME.pub"
+            }
             Self::CosignKey => FROM_COSIGN,
             Self::PrivateForPublic => {
                 "keep it secret: a host needs only the public key, which begins with \"-----BEGIN PUBLIC KEY-----\""

@@ -126,6 +126,14 @@ impl KeySource {
         }
     }
 
+    /// Returns the name of the environment variable, if the source is one.
+    pub fn variable(&self) -> Option<&str> {
+        match self {
+            Self::File(_) => None,
+            Self::Variable(name) => Some(name),
+        }
+    }
+
     /// Reads a private key. Prints a warning if all users can read its file.
     ///
     /// # Errors

@@ -83,6 +83,7 @@ pub fn client(
         config_file,
         auth_files: own::credentials(variable).into_iter().map(|it| it.0).collect(),
         helper_path: env::split_paths(&search).filter(|it| it.is_absolute()).collect(),
+        hidden_variables: options.hidden_variables.clone(),
         notices: screen.map(notices),
         network: network(variable, screen),
         ..Options::default()

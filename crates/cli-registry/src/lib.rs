@@ -23,6 +23,9 @@ pub struct RegistryOptions {
     /// $XDG_CONFIG_HOME or ~/.config, if it exists]
     #[arg(long, value_name = "PATH", env = own::REGISTRIES, hide_env_values = true)]
     pub registry_config: Option<PathBuf>,
+    /// The environment variables that helpers for credentials do not get.
+    #[arg(skip)]
+    pub hidden_variables: Vec<String>,
 }
 
 /// The direction of the transferred bytes.

@@ -24,8 +24,10 @@ pub struct Options {
     /// credentials for a registry takes precedence. Missing files are skipped.
     pub auth_files: Vec<PathBuf>,
     /// The directories that are searched for the helpers `docker-credential-NAME` that these files name. Relative ones are
-    /// ignored. A helper inherits the environment of this process.
+    /// ignored. A helper inherits the environment of this process, except `hidden_variables`.
     pub helper_path: Vec<PathBuf>,
+    /// The environment variables that no helper gets, because they have secrets of another purpose.
+    pub hidden_variables: Vec<String>,
     /// The time limit for a helper's output. A helper may wait for its user.
     pub helper_patience: Duration,
     /// Receives a warning for each file of credentials or helper that could not be used.
@@ -44,6 +46,7 @@ impl Default for Options {
             config_file: None,
             auth_files: Vec::new(),
             helper_path: Vec::new(),
+            hidden_variables: Vec::new(),
             helper_patience: Duration::from_secs(60),
             notices: None,
             parallel: 4,

@@ -89,7 +89,7 @@ pub(crate) const EXIT_CODES: [(u8, &str); 6] = [
     (exit::FAILED, "the command failed; not healthy (`health`, `agent health`)"),
     (exit::USAGE, "the command line is wrong"),
     (exit::OVER_BUDGET, "the startup budget is exceeded (`run`)"),
-    (exit::DIFFERENT, "the box is damaged"),
+    (exit::DIFFERENT, "the box is damaged, or has no trusted signature (`verify`)"),
     (exit::BUG, "a bug in the program"),
 ];
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use host_fs::own::INSTALLED_INIT;
+use host_fs::own::{INSTALLED_DOCUMENTS, INSTALLED_INIT};
 use tempfile::NamedTempFile;
 use testbed::prerequisites::{musl_target, pip};
 use testbed::{Artefacts, KitError, Profile, Result, Workspace, program};
@@ -23,6 +23,9 @@ const COMPLETIONS: [(&str, &str, &str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d", "", ".fish"),
 ];
 
+/// The documents of the repository that each installation has, with all pages of a directory. Their links to each other work.
+const COPIED: [&str; 6] =
+    ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "Boxfile.example", "docs"];
 /// The destination.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -40,7 +43,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     })?;
     say::note("compiling boxbuild, boxlaunch and box-init; minutes the first time");
     say::step("compiling", || compile(&workspace))?;
-    say::step("installing", || install(&Artefacts::locate(&workspace, Profile::Release), &root))?;
+    say::step("installing", || {
+        install(&workspace, &Artefacts::locate(&workspace, Profile::Release), &root)
+    })?;
     let boxbuild = root.join("bin/boxbuild");
     let kernel =
         say::step("boxbuild setup", || program::run(Command::new(&boxbuild).arg("setup")))?;
@@ -67,14 +72,46 @@ fn compile(workspace: &Workspace) -> Result<()> {
     cargo::run(&mut Artefacts::init_build(workspace))
 }
 
-/// Installs the programs, their manual pages and completions below `root`.
-pub(super) fn install(artefacts: &Artefacts, root: &Path) -> Result<()> {
+/// Installs the programs, their manual pages and completions, and the documents of the repository below `root`.
+pub(super) fn install(workspace: &Workspace, artefacts: &Artefacts, root: &Path) -> Result<()> {
     // box-init is installed first, so that a new boxbuild never finds an old box-init.
     put_program(&artefacts.box_init, &root.join(INSTALLED_INIT))?;
     put_program(&artefacts.boxlaunch, &root.join("bin/boxlaunch"))?;
     put_program(&artefacts.boxbuild, &root.join("bin/boxbuild"))?;
     document(&artefacts.boxbuild, "boxbuild", root)?;
-    document(&artefacts.boxlaunch, "boxlaunch", root)
+    document(&artefacts.boxlaunch, "boxlaunch", root)?;
+    COPIED.iter().try_for_each(|it| put_document(workspace, it, root))
+}
+
+/// Copies a document of the repository, or all files below a directory, to the documents of the installation below `root`.
+fn put_document(workspace: &Workspace, document: &str, root: &Path) -> Result<()> {
+    let (from, to) = (workspace.path(document), root.join(INSTALLED_DOCUMENTS).join(document));
+    if !from.is_dir() {
+        return put_file(&from, &to, 0o644);
+    }
+    let files = sorted(&from)?;
+    files.iter().filter(|it| it.is_file()).try_for_each(|file| {
+        let inside = file.strip_prefix(&from).unwrap_or(file);
+        put_file(file, &to.join(inside), 0o644)
+    })
+}
+
+/// Returns the paths of all entries below a directory, each directory before its entries.
+pub(super) fn sorted(directory: &Path) -> Result<Vec<PathBuf>> {
+    let listed = || -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect()
+    };
+    let mut entries = listed().map_err(KitError::file("read", directory))?;
+    entries.sort();
+    let mut all = Vec::new();
+    for entry in entries {
+        let is_directory = entry.is_dir();
+        all.push(entry.clone());
+        if is_directory {
+            all.extend(sorted(&entry)?);
+        }
+    }
+    Ok(all)
 }
 
 /// Has a program generate its manual pages and completions, and installs them below `root`.

@@ -9,9 +9,9 @@ use box_trust::Statement;
 use cli_common::store::BoxArgument;
 
 use super::failure::Failure;
+use super::inspect;
 use super::options::{InputOptions, ProfileOption, ProjectOptions};
 use super::signing::{Form, SigningOptions, Subject, deliver};
-use super::{inspect, registries};
 
 /// Signs the provenance and the SBOM of a box, and attaches them to the box.
 ///
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let message = "--output takes one statement, and both were asked for";
         return Err(Failure::new((ErrorCode::Usage, help), message));
     }
-    let client = registries::sender(&args.inputs.registries, args.project.json)?;
+    let client = args.signing.client(&args.inputs.registries, args.project.json)?;
     let argument =
         BoxArgument { reference: args.reference.clone(), store: args.inputs.store.clone() };
     let subject = Subject::find(&argument, &client)?;

@@ -11,9 +11,12 @@ use std::path::PathBuf;
 use box_contract::{ErrorCode, RemoteName};
 use box_trust::PrivateKey;
 use cli_common::trust::KeySource;
+use cli_registry::RegistryOptions;
+use oci_registry::Registry;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 
 use super::failure::Failure;
+use super::registries;
 use super::stored::PROGRAM;
 use super::transfer::destination;
 
@@ -69,6 +72,18 @@ impl SigningOptions {
     /// Returns the name of the box for its statement, if the command line names a registry.
     pub(super) fn name(&self) -> Option<String> {
         self.push.as_ref().map(RemoteName::whole_repository)
+    }
+
+    /// Makes the client of a command that signs. No helper for credentials gets the variable with the private key.
+    pub(super) fn client(
+        &self,
+        registries: &RegistryOptions,
+        as_json: bool,
+    ) -> Result<Registry, Failure> {
+        let source = self.key.as_deref().map(KeySource::parse).transpose()?;
+        let key = source.as_ref().and_then(KeySource::variable).map(str::to_owned);
+        let hidden_variables = key.into_iter().collect();
+        registries::sender(&RegistryOptions { hidden_variables, ..registries.clone() }, as_json)
     }
 
     fn key(&self) -> Result<PrivateKey, Failure> {

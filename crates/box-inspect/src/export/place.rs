@@ -12,11 +12,16 @@ use crate::error::ExportError;
 /// Writes a new file, with the permissions `0666`, masked by the umask.
 ///
 /// # Errors
-/// [`PublishError::Exists`], errors of the operating system and of `fill`. No file is left behind.
+/// [`PublishError::Exists`], errors of the operating system and of `fill`; [`io::ErrorKind::IsADirectory`] for a path that ends in a
+/// slash. No file is left behind.
 pub fn file<T>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<T, ExportError>,
 ) -> Result<T, ExportError> {
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        let error = io::Error::from(io::ErrorKind::IsADirectory);
+        return Err(FileError::of("write", path)(error).into());
+    }
     check_absent(path)?;
     let draft = FileDraft::beside(path, 0o666).map_err(FileError::of("write", path))?;
     let mut out = BufWriter::with_capacity(1 << 20, draft.file());

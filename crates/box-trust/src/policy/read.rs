@@ -173,7 +173,10 @@ fn malformed(error: &toml::de::Error) -> Diagnostic {
     let message = error.message().replace("a sequence", "a list, such as [\"key.pub\"]");
     let message = message.replace("a boolean", "true or false");
     let place = error.span().unwrap_or_default();
-    Diagnostic::new(message, span(&place), "").with_help(EXAMPLE)
+    // `[rule]` is a table, and rules are an array of tables.
+    let is_table = error.message().starts_with("invalid type: map");
+    let help = if is_table { "write `[[rule]]`, with two brackets" } else { EXAMPLE };
+    Diagnostic::new(message, span(&place), "").with_help(help)
 }
 
 fn span(place: &Range<usize>) -> Span {

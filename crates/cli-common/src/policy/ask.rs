@@ -129,11 +129,19 @@ fn unsigned(error: &TrustError, keys: &[String]) -> String {
                 those that are new in the registry"
             .to_owned();
     }
-    let mut text = "the box has these that do not count:".to_owned();
-    for fault in faults.iter().take(MAX_FAULTS) {
+    let mut text = "the box has these bundles, which do not count:".to_owned();
+    // A key that signed several statements is named once.
+    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let mut different: Vec<&String> = Vec::new();
+    for fault in &faults {
+        if !different.contains(&fault) {
+            different.push(fault);
+        }
+    }
+    for fault in different.iter().take(MAX_FAULTS) {
         let _ = write!(text, "\n{fault}");
     }
-    let more = faults.len().saturating_sub(MAX_FAULTS);
+    let more = different.len().saturating_sub(MAX_FAULTS);
     if more > 0 {
         let _ = write!(text, "\nand {more} more");
     }

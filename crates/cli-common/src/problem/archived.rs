@@ -66,7 +66,7 @@ impl From<&PublishError> for Explanation {
     fn from(error: &PublishError) -> Self {
         let text = match error {
             PublishError::Exists { what: None, .. } => {
-                "remove it, or name another path with --output"
+                "name another path with --output, or remove it"
             }
             PublishError::Exists { .. } => {
                 "move that away, or name another directory with --output"

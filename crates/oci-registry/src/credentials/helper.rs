@@ -63,7 +63,7 @@ pub(super) fn ask(
         HUB => format!("https://{HUB_INDEX}/v1/"),
         host => host.to_owned(),
     };
-    let (success, output) = run(&path, &server, options.helper_patience).map_err(failed)?;
+    let (success, output) = run(&path, &server, options).map_err(failed)?;
     if success {
         return parse(&output).map(Some).ok_or_else(|| failed("its output is malformed".into()));
     }
@@ -86,11 +86,14 @@ fn parse(text: &[u8]) -> Option<Credentials> {
 }
 
 /// Runs a helper. Returns whether it succeeded, and its output.
-fn run(path: &Path, server: &str, patience: Duration) -> Result<(bool, Vec<u8>), String> {
+fn run(path: &Path, server: &str, options: &Options) -> Result<(bool, Vec<u8>), String> {
     let mut command = Command::new(path);
+    for name in &options.hidden_variables {
+        command.env_remove(name);
+    }
     command.arg("get").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let output = listen(&mut child, server, patience);
+    let output = listen(&mut child, server, options.helper_patience);
     if output.is_err() {
         // Ignore a failure of `kill`, which means that the helper has ended already.
         child.kill().ok();

@@ -3,12 +3,14 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 use tar::{Builder, EntryType, Header};
 use testbed::{KitError, Result};
+
+use super::install;
 
 /// The time of all files in seconds since 1970: the first day of 1980. A time of 1970 is taken for a mistake by some programs.
 const TIME: u64 = 315_532_800;
@@ -29,7 +31,7 @@ pub(super) fn write(root: &Path, name: &str, to: &Path) -> Result<()> {
 /// As [`write()`].
 pub(super) fn pack<W: Write>(root: &Path, name: &str, out: W) -> Result<W> {
     let mut archive = Builder::new(compressor(out, Compression::default()));
-    for path in sorted(root)? {
+    for path in install::sorted(root)? {
         let inside = Path::new(name).join(path.strip_prefix(root).unwrap_or(&path));
         append(&mut archive, &path, &inside).map_err(KitError::file("pack", &path))?;
     }
@@ -43,24 +45,6 @@ pub(super) fn compressor<W: Write>(out: W, level: Compression) -> GzEncoder<W> {
     GzBuilder::new().mtime(0).write(out, level)
 }
 
-/// Returns the paths of all entries below a directory, each directory before its entries.
-pub(super) fn sorted(directory: &Path) -> Result<Vec<PathBuf>> {
-    let listed = || -> io::Result<Vec<PathBuf>> {
-        fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect()
-    };
-    let mut entries = listed().map_err(KitError::file("read", directory))?;
-    entries.sort();
-    let mut all = Vec::new();
-    for entry in entries {
-        let is_directory = entry.is_dir();
-        all.push(entry.clone());
-        if is_directory {
-            all.extend(sorted(&entry)?);
-        }
-    }
-    Ok(all)
-}
-
 /// Appends a file or a directory, which belongs to root.
 fn append(archive: &mut Builder<impl Write>, path: &Path, inside: &Path) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
@@ -70,10 +54,11 @@ fn append(archive: &mut Builder<impl Write>, path: &Path, inside: &Path) -> io::
     header.set_username("root")?;
     header.set_groupname("root")?;
     header.set_mtime(TIME);
-    header.set_mode(metadata.permissions().mode() & 0o777);
+    // The other bits depend on the umask of whoever makes the release.
+    let is_executable = metadata.is_dir() || metadata.permissions().mode() & 0o100 != 0;
+    header.set_mode(if is_executable { 0o755 } else { 0o644 });
     if metadata.is_dir() {
         header.set_entry_type(EntryType::Directory);
-        header.set_mode(0o755);
         return archive.append_data(&mut header, inside, io::empty());
     }
     header.set_size(metadata.len());

@@ -177,7 +177,8 @@ impl Machine {
         command.env("GITHUB_ACTIONS", "true").env("GITHUB_WORKSPACE", self.at("checkout"));
         command.env("GITHUB_ACTION_PATH", Workspace::find().path(""));
         command.env("GITHUB_SERVER_URL", "https://github.com");
-        command.env("GITHUB_WORKFLOW_REF", "acme/hello/.github/workflows/box.yml@refs/heads/main");
+        command
+            .env("GITHUB_WORKFLOW_REF", "acme/hello/.github/workflows/the box.yml@refs/heads/main");
         command.env("RUNNER_TEMP", self.directory.path()).output().unwrap()
     }
 }
@@ -237,9 +238,11 @@ fn the_action_signs_what_it_has_built_without_a_cache() {
     assert!(pushed.is_done, "{}", pushed.log);
     machine.lines("boxbuild keygen -o ../acme", |it| it);
     let key = machine.read("acme.key");
-    let signing = [("push", &*push), ("signing-key", &key)];
+    let signing = [("push", &*push), ("signing-key", &key), ("cache-from", &push)];
     // The registry has this box with its cache, and the host of this job has nothing: the job reads all layers all the same.
     fs::remove_dir_all(machine.at("store")).unwrap();
+    // A store that has pulled the name is no reason to keep the statements there.
+    machine.lines(&format!("boxbuild -q pull {push}"), |it| it);
     let signed = machine.act(&signing);
     assert!(signed.is_done, "{}", signed.log);
     assert_eq!((&*signed.outputs["changed"], &*signed.outputs["bytes-sent"]), ("false", "0"));

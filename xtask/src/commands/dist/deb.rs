@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
-use host_fs::own::INSTALLED_DOCUMENTS;
+use host_fs::own::{INSTALLED_DOCUMENTS, INSTALLED_KERNEL};
 use testbed::lean_kernel::LeanKernel;
 use testbed::{KitError, Result};
 
@@ -60,7 +60,7 @@ pub(super) fn write(root: &Path, kernel: &LeanKernel, to: &Path) -> Result<()> {
 
 /// Copies an installation to `to`, each file to the path that Debian has for it.
 fn stage(root: &Path, to: &Path) -> Result<()> {
-    for path in archive::sorted(root)?.iter().filter(|it| it.is_file()) {
+    for path in install::sorted(root)?.iter().filter(|it| it.is_file()) {
         let inside = path.strip_prefix(root).unwrap_or(path);
         if inside.starts_with("share/man") {
             put_compressed(path, &to.join(with_gz(inside)))?;
@@ -117,7 +117,7 @@ fn copyright(kernel: &LeanKernel) -> String {
          Copyright: 2026, the authors of boxbuild\n\
          License: Apache-2.0\n \
          /usr/share/common-licenses/Apache-2.0 has the text of the licence.\n\n\
-         Files: usr/lib/boxbuild/lean-kernel\n\
+         Files: usr/{INSTALLED_KERNEL}\n\
          Copyright: 1991, Linus Torvalds and the authors of Linux\n\
          License: GPL-2\n \
          /usr/share/common-licenses/GPL-2 has the text of the licence.\n\
@@ -132,8 +132,9 @@ fn copyright(kernel: &LeanKernel) -> String {
 /// Returns the file `control`: the metadata of the package with the files below `data`.
 fn fields(data: &Path) -> Result<String> {
     let mut bytes = 0;
-    for path in archive::sorted(data)? {
-        bytes += fs::metadata(&path).map_err(KitError::file("read", &path))?.len();
+    // The size of a directory depends on the file system.
+    for path in install::sorted(data)?.iter().filter(|it| it.is_file()) {
+        bytes += fs::metadata(path).map_err(KitError::file("read", path))?.len();
     }
     let kibibytes = bytes.div_ceil(1024);
     let mut text = format!(

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use host_fs::own::{INSTALLED_DOCUMENTS, INSTALLED_KERNEL};
+use host_fs::own::INSTALLED_KERNEL;
 use testbed::lean_kernel::{self, LeanKernel};
 use testbed::prerequisites::musl_target;
 use testbed::{Artefacts, KitError, Result, Workspace, digest};
@@ -25,9 +25,6 @@ use super::{Outcome, install};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The platform of the programs, in the archive's name.
 const PLATFORM: &str = "x86_64-linux";
-/// The documents of the repository that each release contains, with all pages of a directory. Their links to each other work.
-const COPIED: [&str; 6] =
-    ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "Boxfile.example", "docs"];
 /// The directory with the notes of each version.
 const NOTES: &str = "docs/releases";
 /// The file with the checksums, in the format of
@@ -71,9 +68,8 @@ fn make(
 ) -> Result<Vec<PathBuf>> {
     let name = format!("boxbuild-{VERSION}-{PLATFORM}");
     let root = tempfile::tempdir().map_err(KitError::file("make", &std::env::temp_dir()))?;
-    install::install(programs, root.path())?;
+    install::install(workspace, programs, root.path())?;
     install::put_file(&kernel.elf(), &root.path().join(INSTALLED_KERNEL), 0o644)?;
-    COPIED.iter().try_for_each(|it| put_document(workspace, it, root.path()))?;
     fs::create_dir_all(output).map_err(KitError::file("make", output))?;
     let archive = output.join(format!("{name}.tar.gz"));
     archive::write(root.path(), &name, &archive)?;
@@ -91,19 +87,6 @@ fn make(
 /// Returns the path of the notes of a version in the repository.
 fn notes_of(version: &str) -> String {
     format!("{NOTES}/{version}.md")
-}
-
-/// Copies a document of the repository, or all files below a directory, to the documents of the installation below `root`.
-fn put_document(workspace: &Workspace, document: &str, root: &Path) -> Result<()> {
-    let (from, to) = (workspace.path(document), root.join(INSTALLED_DOCUMENTS).join(document));
-    if !from.is_dir() {
-        return install::put_file(&from, &to, 0o644);
-    }
-    let files = archive::sorted(&from)?;
-    files.iter().filter(|it| it.is_file()).try_for_each(|file| {
-        let inside = file.strip_prefix(&from).unwrap_or(file);
-        install::put_file(file, &to.join(inside), 0o644)
-    })
 }
 
 /// Returns the lines of [`CHECKSUMS`]: the sha256 and the name of each file.
@@ -124,7 +107,7 @@ mod tests {
     use std::process::Command;
 
     use box_contract::KernelName;
-    use host_fs::own::VARIABLES;
+    use host_fs::own::{INSTALLED_DOCUMENTS, VARIABLES};
     use serde_json::Value;
     use testbed::program;
 
@@ -196,7 +179,7 @@ mod tests {
             let version = shown["kernel_version"].as_str().unwrap();
             assert!(version.ends_with(KernelName::LEAN_RELEASE), "{programs}: {version}");
         }
-        for page in ["README.md", "docs/trust.md", "docs/releases/0.1.0.md"] {
+        for page in ["README.md", "docs/trust.md", &notes_of(VERSION)] {
             assert!(at("installed").join(INSTALLED_DOCUMENTS).join(page).is_file(), "{page}");
         }
     }
