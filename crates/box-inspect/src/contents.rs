@@ -82,12 +82,22 @@ impl VerifiedContents {
         let Some((part, offset)) = self.rootfs.locate(offset) else {
             return Err(ExportError::other_data(path));
         };
-        content.copy_head(limit, &part.file, offset, out).map_err(|error| match error {
-            CopyError::Damaged => ExportError::other_data(path),
-            CopyError::Read(error) => FileError::of("read", ROOTFS)(error).into(),
-            CopyError::Write(error) => ExportError::Write(error),
-        })
+        copy_at((&part.file, offset), (path, content, limit), out)
     }
+}
+
+/// Writes at most `limit` bytes of the content at an offset of a file to `out`, and verifies the content. `path` is used in error
+/// messages only.
+fn copy_at(
+    (file, offset): (&File, u64),
+    (path, content, limit): (&[u8], Content, u64),
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    content.copy_head(limit, file, offset, out).map_err(|error| match error {
+        CopyError::Damaged => ExportError::other_data(path),
+        CopyError::Read(error) => FileError::of("read", ROOTFS)(error).into(),
+        CopyError::Write(error) => ExportError::Write(error),
+    })
 }
 
 /// Returns the content of each file of a tree that is not empty, once for each name of the file.
@@ -194,9 +204,6 @@ impl ReadContent for LateContents<'_> {
         let damaged = || io::Error::other(ExportError::other_data(DATABASE));
         let (part, offset) = self.place(&content.hash)?.ok_or_else(damaged)?;
         let file = &self.part(part)?.file;
-        content.copy_head(limit, file, offset, out).map_err(|error| match error {
-            CopyError::Damaged => damaged(),
-            CopyError::Read(error) | CopyError::Write(error) => error,
-        })
+        copy_at((file, offset), (DATABASE, content, limit), out).map_err(io::Error::other)
     }
 }

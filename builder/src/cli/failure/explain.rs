@@ -10,6 +10,7 @@ use box_contract::ErrorCode::{self, *};
 use box_contract::Platform;
 use box_inspect::diff::PathError;
 use box_inspect::entry::shown_bytes;
+use box_inspect::export::ExportError;
 use box_inspect::opened;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
@@ -400,7 +401,15 @@ impl Explain for FileError {
 
 impl Explain for io::Error {
     fn explain(&self) -> Explanation {
-        match self.get_ref() {
+        // A reader of contents passes on what its source failed with.
+        let inner = self.get_ref();
+        if let Some(source) = inner.and_then(|it| it.downcast_ref::<ExportError>()) {
+            return source.explain();
+        }
+        if let Some(source) = inner.and_then(|it| it.downcast_ref::<box_layout::OpenError>()) {
+            return source.into();
+        }
+        match inner {
             Some(inner) if inner.is::<LeadsOut>() => help(
                 Io,
                 "copy what the box needs into the checkout: the target of a link must be inside it",
